@@ -1,0 +1,32 @@
+"""The CUDA C++ twins of tritonkernels' designs, under the same signatures.
+
+On CUDA tensors a kernel is built by nvcc for the present GPU; on CPU tensors the same source, to the byte, is built by g++
+against simt/, which runs it thread for thread. Either build happens on first use and is cached (build.py); importing this
+package builds nothing.
+"""
+
+from tritonkernels.report import Report
+
+from . import build
+from .conv2d import conv2d
+from .gemm import gemm
+from .gemv import gemv
+from .launch import LIBRARY
+from .matmul import matmul
+
+__all__ = ["conv2d", "designs", "doctor", "explain", "gemm", "gemv", "matmul"]
+
+
+def designs(op):
+    """The Designs of "gemm", "gemv", "conv2d" or "matmul", simplest first; see tritonkernels.designs."""
+    return LIBRARY.designs(op)
+
+
+def explain(op, *args, design=None, config=None, target=None, **kwargs):
+    """What `op(*args, **kwargs)` would do, as a Report; see tritonkernels.explain."""
+    return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
+
+
+def doctor():
+    """What would be built here, and with what, as a Report; raises nothing."""
+    return Report(build.doctor())

@@ -1,0 +1,68 @@
+"""How CUDA designs are launched, and the Library of them: on the GPU for CUDA tensors, in the emulation (simt/) for CPU tensors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tritonkernels import validate
+from tritonkernels.errors import LaunchError
+from tritonkernels.library import Library
+from tritonkernels.target import Target
+
+from . import build
+
+
+@dataclass(frozen=True)
+class Source:
+    """A .cuh file and the instantiations of its kernel that are built together: its design's config space."""
+
+    header: str  # relative to this package
+    expressions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CudaLaunch:
+    """`expression<<<grid, block, shared_bytes>>>(*arguments)`; tensors travel as pointers, None as null, tuples as structs."""
+
+    source: Source
+    expression: str
+    grid: tuple[int, ...]
+    block: tuple[int, int, int]
+    arguments: tuple[Any, ...]
+    shared_bytes: int = 0
+
+    def run(self):
+        device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
+        backend, stream = "simt", 0
+        if device.type == "cuda":
+            backend, stream = "cuda", torch.cuda.current_stream(device).cuda_stream
+        kernel = build.load(self.source.header, self.source.expressions, backend)[self.expression]
+        grid = (*self.grid, 1, 1)[:3]
+        try:
+            kernel(grid, self.block, self.shared_bytes, stream, *map(_wire, self.arguments))
+        except RuntimeError as error:
+            raise LaunchError(f"{self.expression}, grid {self.grid}, block {self.block}: {error}") from error
+
+
+def ceil_div(a, b):
+    """Blocks of b that cover a."""
+    return -(-a // b)
+
+
+def _wire(argument):
+    if isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
+    return 0 if argument is None else argument
+
+
+def _target(device):
+    return Target.live(device) if device.type == "cuda" else Target.named("simt")
+
+
+def _serves(tensor):
+    if tensor.device.type not in ("cpu", "cuda"):
+        validate.on_backend("the operands", tensor, "cpu", "emulation")
+
+
+LIBRARY = Library("cuda_reference", target=_target, serves=_serves)

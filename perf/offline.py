@@ -1,0 +1,115 @@
+"""Compile a Triton launch for a GPU that is not there, and read registers, spills and shared memory off the machine code.
+
+Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
+
+    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_80 sm_90      one JSON object per config and target
+"""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+from tritonkernels.launch import LIBRARY
+from tritonkernels.target import Target
+from tritonkernels.tuning.choose import as_dict
+
+
+def compile_launch(launch, target):
+    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    signature, constants, aligned = {}, {}, {}
+    values = {**launch.arguments, **launch.config.kwargs}
+    for position, name in enumerate(launch.kernel.arg_names):
+        value = values[name]
+        if isinstance(value, torch.Tensor):
+            signature[name] = "*" + _triton_type(value.dtype)
+            multiple_of_16 = value.data_ptr() % 16 == 0
+        elif isinstance(value, float):
+            signature[name], multiple_of_16 = "fp32", False
+        elif isinstance(value, int) and not isinstance(value, bool) and value != 1 and not launch.kernel.params[position].is_constexpr:
+            signature[name] = "i32" if abs(value) < 2**31 else "i64"
+            multiple_of_16 = value % 16 == 0
+        else:
+            signature[name], constants[name], multiple_of_16 = "constexpr", value, False
+        if multiple_of_16:
+            aligned[(position,)] = [["tt.divisibility", 16]]
+    options = {"num_warps": launch.config.num_warps, "num_stages": launch.config.num_stages}
+    source = ASTSource(launch.kernel, signature, constants, aligned)
+    return triton.compile(source, target=GPUTarget("cuda", target.arch, 32), options=options)
+
+
+def _triton_type(dtype):
+    names = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
+    return names.get(dtype) or str(dtype).removeprefix("torch.").replace("int", "i")
+
+
+def resources(kernel):
+    """Registers per thread, bytes of stack (spills) and of shared memory."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(kernel.asm["cubin"])
+        file.flush()
+        text = subprocess.run([_cuobjdump(), "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+    registers, stack = map(int, re.search(r"REG:(\d+) STACK:(\d+)", text).groups())
+    return {"registers": registers, "stack_bytes": stack, "shared_bytes": kernel.metadata.shared}
+
+
+def _cuobjdump():
+    import triton
+
+    return os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", "cuobjdump")
+
+
+def representative_calls(op):
+    """Calls (on meta tensors, so of any size) that between them reach every path a kernel can be compiled into."""
+
+    def empty(*shape, dtype=torch.float32):
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    prepare = importlib.import_module(f"tritonkernels.{op}").prepare
+    wide = 40_000  # squared, 2^30.6 elements: with the margin of a tile it needs 64-bit offsets
+    if op == "gemm":
+        yield prepare(empty(4096, 4096), empty(4096, 4096), empty(4096, 4096), alpha=1.5, beta=0.5)
+        yield prepare(empty(wide, 2 * wide).t(), empty(wide, 333))
+    elif op == "gemv":
+        for n in (16, 128, 16384):
+            yield prepare(empty(16384, n), empty(n), empty(16384), beta=0.5)
+        yield prepare(empty(2 * wide, wide + 1), empty(wide + 1))
+    elif op == "conv2d":
+        yield prepare(empty(1, 6, 768, 512), empty(6, 6, 6, 6))
+        yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)
+        yield prepare(empty(1024, 64, 256, 256), empty(64, 4, 5, 3), padding=(2, 1), stride=2, dilation=3, groups=16)
+    else:
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int8):
+            yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
+        yield prepare(empty(4096, 4096), empty(4096, 4096), precision="tf32")
+        yield prepare(empty(wide, 2 * wide, dtype=torch.float16).t(), empty(wide, 333, dtype=torch.float16))
+
+
+def survey(op, design, target):
+    """The resources of every config of a design, over the representative calls that it does not refuse."""
+    chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
+    for call in representative_calls(op):
+        if chosen.refuses(call.problem, target) is None:
+            for config in chosen.configs(call.problem, target):
+                for launch in chosen.launches(call.problem, config, *call.parts[0]):
+                    yield {
+                        "target": target.name,
+                        "problem": call.problem.describe(),
+                        "config": as_dict(config),
+                        **resources(compile_launch(launch, target)),
+                    }
+
+
+if __name__ == "__main__":
+    for name in sys.argv[3:]:
+        for row in survey(sys.argv[1], sys.argv[2], Target.named(name)):
+            print(json.dumps(row), flush=True)

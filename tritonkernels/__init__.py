@@ -1,0 +1,40 @@
+"""GPU kernels written twice: as readable Triton here, as raw CUDA C++ in `cuda_reference`, under one signature.
+
+    gemm, gemv, conv2d, matmul    the operations, on torch tensors
+    designs(op)                   the ways to compute an operation, simplest first
+    explain(op, *args)            which design and config a call takes, on which target, and what limits it
+    doctor()                      what this installation would run on, and what is missing
+
+Importing costs nothing: neither Triton nor CUDA is touched before the first call. (The functions shadow the subpackages of the
+same name as attributes; `from tritonkernels.gemm import DESIGNS` reaches into those.)
+"""
+
+from .conv2d import conv2d
+from .diagnosis import diagnose
+from .gemm import gemm
+from .gemv import gemv
+from .launch import LIBRARY
+from .library import OPS
+from .matmul import matmul
+
+__version__ = "0.1.0"
+__all__ = ["OPS", "conv2d", "designs", "doctor", "explain", "gemm", "gemv", "matmul"]
+
+
+def designs(op):
+    """The Designs of "gemm", "gemv", "conv2d" or "matmul", simplest first; each has a name, a summary and what it mirrors."""
+    return LIBRARY.designs(op)
+
+
+def explain(op, *args, design=None, config=None, target=None, **kwargs):
+    """What `op(*args, **kwargs)` would do, as a Report: design, config, grid, target and the roofline's limits.
+
+    `target` names a GPU that need not be present ("h200", "sm_80"); None is the machine that the call would run on.
+    Raises what the call would raise.
+    """
+    return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
+
+
+def doctor():
+    """What Triton kernels run on here, as a Report; raises nothing."""
+    return diagnose()

@@ -1,0 +1,156 @@
+"""conv2d, direct: a program owns a tile of output positions and BLOCK_K output channels, and walks channels and filter taps.
+
+Per (channel, tap) it loads the tile's inputs once and multiplies them with BLOCK_K weights, an outer product in registers: a
+fetched input is used for every output channel of the block, and for its other taps it comes from L1 again (the CUDA twin
+stages the halo in shared memory instead, where each input arrives once). Nothing is written but the result.
+
+Padding is a mask: an input position outside the image reads 0. Works for any stride, dilation, groups and memory format, since
+every tensor comes with its own strides.
+
+Mirrors cuda_reference/conv2d/direct.cuh, the seed's direct convolution.
+"""
+
+import triton
+import triton.language as tl
+
+from ..design import Design, takes_everything
+from ..launch import TritonLaunch
+
+
+@triton.jit
+def _direct_kernel(
+    input_ptr,  # (N, C, H, W)
+    weight_ptr,  # (K, C / GROUPS, R, S)
+    bias_ptr,  # (K,), None without HAS_BIAS
+    out_ptr,  # (N, K, P, Q)
+    H,
+    W,
+    P,
+    Q,
+    C_PER_GROUP,
+    K_PER_GROUP,
+    GROUPS,
+    R,
+    S,
+    STEP_H,
+    STEP_W,
+    PADDING_H,
+    PADDING_W,
+    DILATION_H,
+    DILATION_W,
+    stride_in,
+    stride_ic,
+    stride_ih,
+    stride_iw,
+    stride_wk,
+    stride_wc,
+    stride_wr,
+    stride_ws,
+    stride_bias,
+    stride_on,
+    stride_ok,
+    stride_op,
+    stride_oq,
+    BLOCK_K: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    WIDE: tl.constexpr,  # offsets need 64 bits
+):
+    # program -> (image, group, block of output channels, tile row, tile column), the last fastest
+    tiles_q = tl.cdiv(Q, BLOCK_Q)
+    tiles_p = tl.cdiv(P, BLOCK_P)
+    blocks_k = tl.cdiv(K_PER_GROUP, BLOCK_K)
+    program = tl.program_id(0)
+    tile_q = program % tiles_q
+    tile_p = program // tiles_q % tiles_p
+    block_k = program // (tiles_q * tiles_p) % blocks_k
+    group = program // (tiles_q * tiles_p * blocks_k) % GROUPS
+    image = program // (tiles_q * tiles_p * blocks_k * GROUPS)
+    pixel = tl.arange(0, BLOCK_P * BLOCK_Q)  # the tile, row by row, as one axis
+    p = tile_p * BLOCK_P + pixel // BLOCK_Q
+    q = tile_q * BLOCK_Q + pixel % BLOCK_Q
+    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+    k_inside = k < K_PER_GROUP
+    if WIDE:
+        image = image.to(tl.int64)
+        group = group.to(tl.int64)
+        p = p.to(tl.int64)
+        q = q.to(tl.int64)
+    k += group * K_PER_GROUP
+
+    acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), tl.float32)
+    if HAS_BIAS:
+        acc += tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0)[:, None]
+    input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
+    weight_ptrs = weight_ptr + k * stride_wk
+    for c in range(C_PER_GROUP):
+        for r in range(R):
+            for s in range(S):
+                h = p * STEP_H + (r * DILATION_H - PADDING_H)
+                w = q * STEP_W + (s * DILATION_W - PADDING_W)
+                inside = (h >= 0) & (h < H) & (w >= 0) & (w < W)
+                x = tl.load(input_ptr + h * stride_ih + w * stride_iw, mask=inside, other=0)
+                weights = tl.load(weight_ptrs + r * stride_wr + s * stride_ws, mask=k_inside, other=0)
+                acc += weights[:, None] * x[None, :]
+        input_ptr += stride_ic
+        weight_ptrs += stride_wc
+    inside = k_inside[:, None] & ((p < P) & (q < Q))[None, :]
+    out_ptrs = out_ptr + image * stride_on + k[:, None] * stride_ok + (p * stride_op + q * stride_oq)[None, :]
+    tl.store(out_ptrs, acc, mask=inside)
+
+
+def configs(problem, target):
+    """BLOCK_K just covers the output channels of a group; at most 64 accumulators per thread."""
+    channels = triton.next_power_of_2(min(16, max(1, problem.k // problem.groups)))
+    if not target.is_gpu:
+        pixels = 2**17 // channels
+        block_q = min(512, triton.next_power_of_2(max(1, problem.q)))
+        block_p = min(pixels // block_q, triton.next_power_of_2(max(1, problem.p)))
+        yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
+    for block_p, block_q, num_warps in ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1)):
+        tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
+        if channels * block_p * block_q <= 64 * 32 * num_warps:
+            yield triton.Config(tile, num_warps=num_warps, num_stages=1)
+
+
+def launches(problem, config, input, weight, bias, out):
+    tile = config.kwargs
+    k_per_group = problem.k // problem.groups
+    blocks_k = problem.groups * triton.cdiv(k_per_group, tile["BLOCK_K"])
+    tiles = triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
+    arguments = {
+        "input_ptr": input,
+        "weight_ptr": weight,
+        "bias_ptr": bias,
+        "out_ptr": out,
+        "H": problem.h,
+        "W": problem.w,
+        "P": problem.p,
+        "Q": problem.q,
+        "C_PER_GROUP": problem.c // problem.groups,
+        "K_PER_GROUP": k_per_group,
+        "GROUPS": problem.groups,
+        "R": problem.r,
+        "S": problem.s,
+        **dict(zip(("STEP_H", "STEP_W"), problem.stride)),
+        **dict(zip(("PADDING_H", "PADDING_W"), problem.padding)),
+        **dict(zip(("DILATION_H", "DILATION_W"), problem.dilation)),
+        **dict(zip(("stride_in", "stride_ic", "stride_ih", "stride_iw"), input.stride())),
+        **dict(zip(("stride_wk", "stride_wc", "stride_wr", "stride_ws"), weight.stride())),
+        "stride_bias": 0 if bias is None else bias.stride(0),
+        **dict(zip(("stride_on", "stride_ok", "stride_op", "stride_oq"), out.stride())),
+        "HAS_BIAS": bias is not None,
+        "WIDE": problem.wide,
+    }
+    yield TritonLaunch(_direct_kernel, (problem.n * blocks_k * tiles,), config, arguments)
+
+
+DESIGN = Design(
+    name="direct",
+    summary="a tile of positions times a block of output channels, walking channels and taps",
+    mirrors="conv2d seed: direct",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

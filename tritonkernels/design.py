@@ -1,0 +1,38 @@
+"""How a problem is solved: the Design noun, and the one interface that both packages' designs meet."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Launch(Protocol):
+    """One kernel launch, described but not yet done: explain reads it, the offline compiler reads it, run() does it."""
+
+    grid: tuple[int, ...]
+
+    def run(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Design:
+    """One way to compute an operation.
+
+    name      the same in tritonkernels and cuda_reference where the idea is the same
+    summary   one line of prose
+    mirrors   the seed's rung, or the twin design where the names differ
+    refuses   (problem, target) -> None, or the sentence that says why not
+    configs   (problem, target) -> the legal configs; the first is what an untuned call gets
+    launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
+    """
+
+    name: str
+    summary: str
+    mirrors: str
+    refuses: Callable[[Any, Any], str | None]
+    configs: Callable[[Any, Any], Iterable[Any]]
+    launches: Callable[..., Iterable[Launch]]
+
+
+def takes_everything(problem, target):
+    """`refuses` of a design without limits of its own."""
+    return None

@@ -1,0 +1,36 @@
+"""doctor(): what runs where on this machine, gathered without raising."""
+
+import importlib.metadata
+import platform
+
+import torch
+
+from . import backend
+from .errors import TritonKernelsError
+from .report import Report
+
+
+def _version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def diagnose():
+    """Versions, the backend and the target, as a Report; a fault is reported as its text."""
+    report = Report(
+        python=platform.python_version(),
+        torch=torch.__version__,
+        triton=_version("triton"),
+        numpy=_version("numpy"),
+        gpus=[torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or "none that torch sees",
+    )
+    try:
+        report["backend"] = backend.name()
+        device = torch.device(backend.device_type(), torch.cuda.current_device() if torch.cuda.is_available() else None)
+        target = backend.target(device)
+        report["target"] = f"{target.name} (sm_{target.arch}, {target.sms} SMs)" if target.is_gpu else target.name
+    except (TritonKernelsError, ImportError, RuntimeError, AssertionError) as error:
+        report["fault"] = str(error)
+    return report

@@ -1,0 +1,64 @@
+"""Typed errors. Every one is raised before anything is launched, and says what was got, what is allowed and what to do.
+
+Argument errors are also the built-in class that torch's users expect (ValueError or TypeError), so `except ValueError` works.
+"""
+
+
+class TritonKernelsError(Exception):
+    """Base of everything this library raises on purpose."""
+
+
+class ArgumentError(TritonKernelsError, ValueError):
+    """An argument that cannot be accepted: names it, what it got, what is allowed, and the remedy where there is one."""
+
+    def __init__(self, argument, got, allowed, remedy=""):
+        self.argument = argument
+        super().__init__(f"{argument}: got {got}; allowed: {allowed}." + (f" {remedy}" if remedy else ""))
+
+
+class ShapeError(ArgumentError):
+    """A rank or size that does not fit the operation or the other arguments."""
+
+
+class DtypeError(ArgumentError, TypeError):
+    """Not a tensor, not a number, or a dtype that the operation does not take."""
+
+
+class DeviceError(ArgumentError):
+    """Tensors on different devices, or on one that the backend in use does not serve."""
+
+
+class OverlapError(ArgumentError):
+    """`out` shares memory with an input or with itself, so the result would depend on the order of writes."""
+
+
+class GradientError(ArgumentError):
+    """An input requires a gradient and the operation has no backward."""
+
+
+class UnknownDesignError(ArgumentError):
+    """No design or operation of that name; the message lists the known ones."""
+
+
+class ConfigError(ArgumentError):
+    """A config that is not one of the design's, or lacks a number that the design needs."""
+
+
+class UnsupportedError(TritonKernelsError, NotImplementedError):
+    """The named design, or every design, refuses this problem on this target; the message gives each reason."""
+
+
+class BackendError(TritonKernelsError, RuntimeError):
+    """The backend asked for is unknown or not usable on this machine."""
+
+
+class LaunchError(TritonKernelsError, RuntimeError):
+    """A kernel failed while it was launched or ran: the driver's or the emulation's message is quoted."""
+
+
+class BuildError(TritonKernelsError, RuntimeError):
+    """A CUDA kernel could not be built: the compiler's last lines are quoted."""
+
+
+class ToolchainError(BuildError):
+    """A tool needed for the build is missing or too old; the message says which and how to get it."""

@@ -1,0 +1,58 @@
+"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout."""
+
+import torch
+
+from .. import validate
+from ..launch import LIBRARY
+from ..library import Call
+from ..problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
+
+DESIGNS = ("naive", "tiled")
+
+
+def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
+    """out = alpha * A B + beta * C in IEEE fp32, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
+
+    a       (M, K) float32, any strides
+    b       (K, N) float32, any strides
+    c       what broadcasts to (M, N), float32; needed if beta != 0, never read if beta == 0
+    alpha, beta  real numbers
+    out     (M, N) float32 to write into; must not overlap an input. Default: a new contiguous tensor
+    design  a name from designs("gemm"); default: chosen for the problem
+    config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
+
+    M, N and K may be 0; with K = 0 the product is 0. Error, elementwise: gamma(K + 4) * (|alpha| |A||B| + |beta| |C|) plus the
+    rounding of the result, gamma(n) = n u / (1 - n u), u = 2^-24 (`numerics.error_bound`).
+
+    Raises ShapeError, DtypeError, DeviceError, OverlapError, GradientError, ArgumentError, UnknownDesignError, ConfigError,
+    UnsupportedError, all before anything is launched.
+
+    Source: "how to write a fast FP32 matrix product" (Hands-on-GEMM), the ladder of this operation's designs.
+    """
+    return LIBRARY.run(prepare(a, b, c, alpha=alpha, beta=beta, out=out), design, config)
+
+
+def prepare(a, b, c=None, *, alpha=1.0, beta=0.0, out=None):
+    """Validate gemm's arguments into a Call whose one part is (a, b, c or None, out)."""
+    a = validate.tensor("a", a, dtypes=(torch.float32,), ranks=(2,))
+    b = validate.tensor("b", b, dtypes=(torch.float32,), ranks=(2,), like=("a", a))
+    (m, k), (k_of_b, n) = a.shape, b.shape
+    validate.inner("a", k, "b", k_of_b)
+    alpha, beta = validate.number("alpha", alpha), validate.number("beta", beta)
+    c = validate.addend("c", c, beta, (m, n), like=("a", a))
+    validate.no_gradient("gemm", a=a, b=b, c=c)
+    out = validate.result(out, (m, n), a.dtype, a.device, a=a, b=b, c=c)
+    problem = GemmProblem(
+        dtype=a.dtype,
+        out_dtype=a.dtype,
+        precision=FLOAT_PRECISION[a.dtype],
+        wide=needs_wide_offsets(a, b, c, out),
+        m=m,
+        n=n,
+        k=k,
+        alpha=alpha,
+        beta=beta,
+        a_layout=layout_of(a),
+        b_layout=layout_of(b),
+    )
+    return Call(problem, ((a, b, c, out),), out)

@@ -1,0 +1,27 @@
+"""The end of every product: alpha * accumulator + beta * C, and the rounding to the type of the result."""
+
+import triton
+import triton.language as tl
+
+INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
+
+
+@triton.jit
+def blend(acc, c_ptrs, alpha, beta, mask, HAS_C: tl.constexpr):
+    """alpha * acc + beta * C in the accumulator's type; C is not even loaded where beta is 0, whatever it holds."""
+    acc = alpha * acc
+    if HAS_C:
+        acc += beta * tl.load(c_ptrs, mask=mask, other=0)
+    return acc
+
+
+@triton.jit
+def rounded(x, dtype: tl.constexpr):
+    """x in dtype, rounded to nearest even. The interpreter would truncate to bf16, so there the bits are rounded by hand."""
+    if INTERPRETED and dtype == tl.bfloat16:
+        bits = x.to(tl.uint32, bitcast=True)
+        nearest = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        quiet = (bits >> 16) | 0x7FC0  # NaN: the carry could turn its payload into something else
+        return tl.where(x == x, nearest, quiet).to(tl.uint16).to(tl.bfloat16, bitcast=True)
+    else:
+        return x.to(dtype)

@@ -1,0 +1,26 @@
+"""Which part of the result a program owns, and the indices along one axis of a tile."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def span(start, LENGTH: tl.constexpr, WIDE: tl.constexpr):
+    """start, start + 1, ..., LENGTH of them; 64-bit where WIDE, so that index times stride cannot overflow."""
+    index = start + tl.arange(0, LENGTH)
+    if WIDE:
+        index = index.to(tl.int64)
+    return index
+
+
+@triton.jit
+def grouped_tile(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    """(tile_m, tile_n) of a program when GROUP_M tile rows are walked column by column, for reuse in L2.
+
+    A wave of w programs then touches about GROUP_M tile rows of A and w / GROUP_M tile columns of B, instead of 1 and w.
+    """
+    group = program // (GROUP_M * tiles_n)
+    first = group * GROUP_M
+    rows = min(tiles_m - first, GROUP_M)
+    within = program % (GROUP_M * tiles_n)
+    return first + within % rows, within // rows

@@ -1,0 +1,38 @@
+"""How Triton designs are launched, and the Library of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import backend, validate
+from .errors import LaunchError
+from .library import Library
+
+
+@dataclass(frozen=True)
+class TritonLaunch:
+    """`kernel[grid](**arguments)` with the config's tile sizes, warps and stages; nothing happens before run()."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    config: Any
+    arguments: dict[str, Any]
+
+    def run(self):
+        keywords = {k: v for k, v in self.config.all_kwargs().items() if v is not None}
+        if backend.name() == "gpu":
+            self.kernel[self.grid](**self.arguments, **keywords)
+            return
+        from triton.runtime.errors import InterpreterError
+
+        with backend.INTERPRETER_LOCK:
+            try:
+                self.kernel[self.grid](**self.arguments, **keywords)
+            except InterpreterError as error:
+                raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {error}") from error
+
+
+def _serves(tensor):
+    validate.on_backend("the operands", tensor, backend.device_type(), backend.name())
+
+
+LIBRARY = Library("tritonkernels", target=backend.target, serves=_serves)

@@ -1,0 +1,115 @@
+"""The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result.
+
+A Library is a package that holds, per operation, a subpackage with an ordered tuple DESIGNS. `tritonkernels` and
+`cuda_reference` are the two; they differ in where they run (target, serves) and in nothing else.
+"""
+
+import contextlib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import validate
+from .design import Design
+from .errors import UnknownDesignError, UnsupportedError
+from .problem import Problem
+from .report import Report
+from .target import Target
+from .tuning.choose import as_dict, choose_config
+
+OPS = ("gemm", "gemv", "conv2d", "matmul")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A validated call: the problem, the operands as kernels take them, and the result to return.
+
+    `parts` are the tensors of one launch each, result last; there are several only where a batch has no single stride.
+    """
+
+    problem: Problem
+    parts: tuple[tuple[torch.Tensor | None, ...], ...]
+    result: torch.Tensor
+
+
+def on_device(device):
+    """Kernels go to the current device: make it the tensors'."""
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+
+
+@dataclass(frozen=True)
+class Library:
+    package: str
+    target: Callable[[torch.device], Target]  # the machine behind a tensor's device
+    serves: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
+
+    def designs(self, op) -> tuple[Design, ...]:
+        """The operation's designs, simplest first."""
+        if op not in OPS:
+            raise validate.out_of_choices("op", op, OPS)
+        package = importlib.import_module(f"{self.package}.{op}")
+        return tuple(
+            entry if isinstance(entry, Design) else importlib.import_module(f"{package.__name__}.{entry}").DESIGN
+            for entry in package.DESIGNS
+        )
+
+    def choose(self, problem, target, design=None, config=None):
+        """(design, config): the named design, or the last of the ladder that does not refuse."""
+        known = self.designs(problem.op)
+        if design is not None:
+            named = [d for d in known if d.name == design]
+            if not named:
+                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in known))
+            known = named
+        refusals = {d.name: d.refuses(problem, target) for d in known}
+        willing = [d for d in known if refusals[d.name] is None]
+        if not willing:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
+            raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
+        chosen = willing[-1]
+        return chosen, choose_config(chosen, problem, target, config)
+
+    def run(self, call, design=None, config=None):
+        """Do the call and return its result."""
+        self.serves(call.result)
+        chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
+        if call.result.numel():
+            with on_device(call.result.device):
+                for tensors in call.parts:
+                    for launch in chosen.launches(call.problem, config, *tensors):
+                        launch.run()
+        return call.result
+
+    def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
+        """What `run` would do, without doing it."""
+        if op not in OPS:
+            raise validate.out_of_choices("op", op, OPS)
+        call = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
+        if target is None:
+            self.serves(call.result)
+            target = self.target(call.result.device)
+        elif isinstance(target, str):
+            target = Target.named(target)
+        problem = call.problem
+        chosen, config = self.choose(problem, target, design, config)
+        launches = [x for tensors in call.parts for x in chosen.launches(problem, config, *tensors)]
+        limits = target.limits(problem)
+        return Report(
+            library=self.package,
+            op=op,
+            design=chosen.name,
+            summary=chosen.summary,
+            mirrors=chosen.mirrors,
+            config=as_dict(config),
+            grid=[launch.grid for launch in launches] if call.result.numel() else [],
+            target=target.name,
+            problem=problem.describe(),
+            precision=problem.precision,
+            flops=problem.flops,
+            bytes=problem.bytes,
+            intensity=problem.intensity,
+            limits=limits,
+        )

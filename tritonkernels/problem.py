@@ -1,0 +1,195 @@
+"""What is asked: sizes, dtypes and layout, with the FLOPs and the compulsory bytes that follow from them.
+
+Problems are immutable and know nothing of tensors' contents, designs or machines, so that choosing a design and a config is a
+pure function that runs (and is tested) anywhere.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+
+FLOAT_PRECISION = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "ieee", torch.float64: "fp64"}
+
+
+def dtype_name(dtype):
+    """torch.float16 -> "float16"."""
+    return str(dtype).removeprefix("torch.")
+
+
+def layout_of(tensor):
+    """Layout class of a matrix (the last two dimensions): "row", "col" or "strided" (no unit stride)."""
+    rows, cols = tensor.shape[-2:]
+    row_stride, col_stride = tensor.stride()[-2:]
+    if col_stride == 1 or cols <= 1:
+        return "row"
+    return "col" if row_stride == 1 or rows <= 1 else "strided"
+
+
+LARGEST_TILE = 1024  # no tile of ours is longer: an index runs at most this far past the end (and is masked there)
+
+
+def needs_wide_offsets(*tensors):
+    """Whether an element offset that a kernel may form, masked lanes included, leaves the 32-bit range."""
+    return any(
+        sum((size + LARGEST_TILE) * stride for size, stride in zip(t.shape, t.stride()) if size > 1) >= 2**31
+        for t in tensors
+        if t is not None
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Common face of the four problems; `dtype` is that of the inputs, `out_dtype` that of the result."""
+
+    dtype: torch.dtype
+    out_dtype: torch.dtype
+    precision: str  # how products are rounded: a key of numerics.MODES
+    wide: bool  # some offset needs 64 bits
+
+    op = ""
+
+    @property
+    def flops(self):
+        """Floating-point (or integer) operations: a multiply-add counts 2."""
+        raise NotImplementedError
+
+    @property
+    def bytes(self):
+        """Compulsory traffic: each input read once, each output written once."""
+        raise NotImplementedError
+
+    @property
+    def terms(self):
+        """Products summed into one element of the result."""
+        raise NotImplementedError
+
+    @property
+    def intensity(self):
+        """FLOP per compulsory byte."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    def describe(self):
+        """The fields as a dict that JSON can hold."""
+        values = dataclasses.asdict(self)
+        return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in values.items()}
+
+
+@dataclass(frozen=True)
+class GemmProblem(Problem):
+    """out (M, N) = alpha * A (M, K) B (K, N) + beta * C (M, N)."""
+
+    m: int
+    n: int
+    k: int
+    alpha: float
+    beta: float
+    a_layout: str
+    b_layout: str
+
+    op = "gemm"
+
+    @property
+    def flops(self):
+        return 2 * self.m * self.n * self.k + (3 if self.beta else 1) * self.m * self.n
+
+    @property
+    def bytes(self):
+        written_and_read = 2 if self.beta else 1
+        elements = self.m * self.k + self.k * self.n + written_and_read * self.m * self.n
+        return elements * self.dtype.itemsize
+
+    @property
+    def terms(self):
+        return self.k
+
+
+@dataclass(frozen=True)
+class GemvProblem(Problem):
+    """out (M,) = alpha * A (M, N) x (N,) + beta * y (M,)."""
+
+    m: int
+    n: int
+    alpha: float
+    beta: float
+    a_layout: str
+
+    op = "gemv"
+
+    @property
+    def flops(self):
+        return 2 * self.m * self.n + (3 if self.beta else 1) * self.m
+
+    @property
+    def bytes(self):
+        return (self.m * self.n + self.n + (2 if self.beta else 1) * self.m) * self.dtype.itemsize
+
+    @property
+    def terms(self):
+        return self.n
+
+
+@dataclass(frozen=True)
+class Conv2dProblem(Problem):
+    """out (N, K, P, Q) = input (N, C, H, W) * weight (K, C / groups, R, S) + bias (K,), a cross-correlation."""
+
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    p: int
+    q: int
+    stride: tuple[int, int]
+    padding: tuple[int, int]  # above and left; what is below and right follows from p and q
+    dilation: tuple[int, int]
+    groups: int
+    has_bias: bool
+    channels_last: bool
+
+    op = "conv2d"
+
+    @property
+    def flops(self):
+        return 2 * self.n * self.k * self.p * self.q * self.terms + self.has_bias * self.n * self.k * self.p * self.q
+
+    @property
+    def bytes(self):
+        read = self.n * self.c * self.h * self.w + self.k * self.terms + self.has_bias * self.k
+        return (read + self.n * self.k * self.p * self.q) * self.dtype.itemsize
+
+    @property
+    def terms(self):
+        return self.c // self.groups * self.r * self.s
+
+
+@dataclass(frozen=True)
+class MatmulProblem(Problem):
+    """out (batch, M, N) = A (batch, M, K) B (batch, K, N), each operand possibly shared by the whole batch."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    a_shared: bool
+    b_shared: bool
+    a_layout: str
+    b_layout: str
+
+    op = "matmul"
+
+    @property
+    def flops(self):
+        return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def bytes(self):
+        a = (1 if self.a_shared else self.batch) * self.m * self.k
+        b = (1 if self.b_shared else self.batch) * self.k * self.n
+        return (a + b) * self.dtype.itemsize + self.batch * self.m * self.n * self.out_dtype.itemsize
+
+    @property
+    def terms(self):
+        return self.k

@@ -1,0 +1,26 @@
+"""Which config a launch gets: the caller's own, else the first that the design deems legal. Pure functions of their arguments."""
+
+from collections.abc import Mapping
+
+from ..errors import ConfigError
+
+
+def as_dict(config):
+    """A triton.Config or a mapping of template constants, as a plain dict that JSON can hold."""
+    if hasattr(config, "all_kwargs"):
+        return {k: v for k, v in config.all_kwargs().items() if v is not None}
+    return dict(config)
+
+
+def choose_config(design, problem, target, explicit=None):
+    """`explicit` (a config or a dict of its numbers) if it is one of the design's, else the design's first."""
+    legal = list(design.configs(problem, target))
+    if explicit is None:
+        return legal[0]
+    wanted = as_dict(explicit) if isinstance(explicit, Mapping) or hasattr(explicit, "all_kwargs") else None
+    if wanted is None:
+        raise ConfigError("config", type(explicit).__name__, "a triton.Config or a dict, as explain() shows it")
+    for config in legal:
+        if wanted.items() <= as_dict(config).items():
+            return config
+    raise ConfigError("config", wanted, " | ".join(str(as_dict(c)) for c in legal))

@@ -1,0 +1,164 @@
+"""Checks that every operation's arguments share. Each raises a typed error that names the argument; none touches the data."""
+
+import math
+import numbers
+
+import numpy
+import torch
+
+from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
+
+LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
+
+
+def tensor(argument, value, *, dtypes, ranks, like=None):
+    """A dense tensor of an allowed dtype and rank, on the device and of the dtype of `like` (a pair: name, tensor)."""
+    if not isinstance(value, torch.Tensor):
+        raise DtypeError(argument, type(value).__name__, "a torch.Tensor")
+    if value.layout != torch.strided or value.is_quantized or value.is_nested:
+        raise DtypeError(argument, f"a tensor of layout {value.layout}", "a dense (strided) tensor", "Call .to_dense().")
+    if value.dtype not in dtypes:
+        raise DtypeError(argument, value.dtype, ", ".join(map(str, dtypes)))
+    if value.ndim not in ranks:
+        allowed = f"rank {ranks[0]} to {ranks[-1]}" if len(ranks) > 2 else "rank " + " or ".join(map(str, ranks))
+        raise ShapeError(argument, f"rank {value.ndim}, shape {tuple(value.shape)}", allowed)
+    if any(size > LARGEST_SIZE for size in value.shape):
+        raise ShapeError(argument, f"shape {tuple(value.shape)}", f"sizes up to {LARGEST_SIZE}", "Split the call.")
+    if like is not None:
+        name, other = like
+        if value.device != other.device:
+            raise DeviceError(argument, value.device, f"{other.device}, the device of {name}", f"Call .to({name}.device).")
+        if value.dtype != other.dtype:
+            raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}")
+    return value.resolve_neg()  # a lazily negated view (of a conjugate's imaginary part) would be read with the wrong sign
+
+
+def no_gradient(op, **tensors):
+    """There is no backward yet: refuse rather than cut the graph in silence."""
+    if torch.is_grad_enabled():
+        for argument, value in tensors.items():
+            if value is not None and value.requires_grad:
+                remedy = "Call it under torch.no_grad(), or pass .detach()."
+                raise GradientError(argument, "requires_grad=True", f"no gradient: {op} has no backward", remedy)
+
+
+def number(argument, value):
+    """A real number, as a float (an int would make Triton compile another kernel per value)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise DtypeError(argument, type(value).__name__, "a real number")
+    return float(value)
+
+
+def inner(left, left_size, right, right_size):
+    if left_size != right_size:
+        raise ShapeError(right, f"inner size {right_size}", f"{left_size}, the inner size of {left}")
+
+
+def addend(argument, value, beta, shape, like):
+    """The C of beta * C, broadcast to the result's shape; None where beta is 0, so that nothing can read it."""
+    if value is None:
+        if beta != 0:
+            raise ArgumentError(argument, "None", f"a tensor, as beta is {beta}", f"Pass {argument}, or beta=0.")
+        return None
+    value = tensor(argument, value, dtypes=(like[1].dtype,), ranks=range(len(shape) + 1), like=like)
+    try:
+        expanded = value.expand(shape)
+    except RuntimeError:
+        raise ShapeError(argument, tuple(value.shape), f"{tuple(shape)}, or what broadcasts to it") from None
+    return expanded if beta != 0 else None
+
+
+def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **inputs):
+    """The tensor to write: a fresh one, or `out` after checking shape, dtype, device and overlap with the inputs."""
+    if out is None:
+        return torch.empty(shape, dtype=dtype, device=device, memory_format=memory_format)
+    if not isinstance(out, torch.Tensor):
+        raise DtypeError("out", type(out).__name__, "a torch.Tensor or None")
+    if out.dtype != dtype:
+        raise DtypeError("out", out.dtype, str(dtype))
+    if out.layout != torch.strided or out.is_neg():
+        raise DtypeError("out", "a sparse or lazily negated tensor", "a dense (strided) tensor")
+    if out.device != device:
+        raise DeviceError("out", out.device, f"{device}, the device of the inputs")
+    if tuple(out.shape) != tuple(shape):
+        raise ShapeError("out", tuple(out.shape), tuple(shape), "out is never resized.")
+    if out.requires_grad and torch.is_grad_enabled():
+        raise GradientError("out", "requires_grad=True", "a tensor that takes no gradient", "Pass out.detach().")
+    if _overlaps_itself(out):
+        raise OverlapError("out", "elements that share memory (an expanded tensor?)", "one place per element")
+    for argument, value in inputs.items():
+        if value is not None and _share_memory(out, value):
+            raise OverlapError("out", f"memory shared with {argument}", "memory of its own", "Pass another out, or a clone.")
+    return out
+
+
+def out_of_choices(argument, value, choices):
+    return ArgumentError(argument, repr(value), ", ".join(map(repr, choices)))
+
+
+def on_backend(argument, value, device_type, backend):
+    if value.device.type != device_type:
+        remedy = f"Move it with .to({device_type!r}), or choose the backend with TRITONKERNELS_BACKEND before the first call."
+        raise DeviceError(argument, f"a tensor on {value.device}", f"{device_type}, which the {backend} backend serves", remedy)
+
+
+def _overlaps_itself(t):
+    """True unless every element surely has a place of its own (each stride passes over all that the smaller ones span)."""
+    span = 0
+    for stride, size in sorted((stride, size) for stride, size in zip(t.stride(), t.shape) if size > 1):
+        if stride <= span:
+            return True
+        span += (size - 1) * stride
+    return False
+
+
+def _share_memory(a, b):
+    """Exact where numpy's solver finds out in reasonable time, else True where the address ranges meet."""
+    try:
+        return numpy.shares_memory(_Addresses.array(a), _Addresses.array(b), max_work=100_000)
+    except (numpy.exceptions.TooHardError, OverflowError):
+        return True
+
+
+class _Addresses:
+    """A tensor's addresses dressed as a numpy array, never dereferenced: works for any device and dtype."""
+
+    def __init__(self, t):
+        self.keeps = t
+        size = t.element_size()
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (t.data_ptr(), True),
+            "typestr": f"|V{size}",
+            "shape": tuple(t.shape),
+            "strides": tuple(stride * size for stride in t.stride()),
+        }
+
+    @classmethod
+    def array(cls, t):
+        return numpy.asarray(cls(t)) if t.numel() else numpy.empty(0, numpy.uint8)
+
+
+def pair(argument, value, least):
+    """An int or a pair of ints, each at least `least`, as a pair."""
+    values = (value, value) if isinstance(value, numbers.Integral) else value
+    ok = isinstance(values, (tuple, list)) and len(values) in (1, 2)
+    ok = ok and all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least for v in values)
+    if not ok or isinstance(value, bool):
+        raise ArgumentError(argument, repr(value), f"an int or a pair of ints, each at least {least}")
+    return (int(values[0]), int(values[-1]))
+
+
+def broadcast_shape(left, left_shape, right, right_shape):
+    try:
+        return torch.broadcast_shapes(left_shape, right_shape)
+    except RuntimeError:
+        allowed = f"what broadcasts with {tuple(left_shape)}, the batch of {left}"
+        raise ShapeError(right, f"batch {tuple(right_shape)}", allowed) from None
+
+
+def fits(shape):
+    """A result whose size cannot be allocated is a plain error, not a crash in the allocator."""
+    if math.prod(shape) >= 2**60 or any(size > LARGEST_SIZE for size in shape):
+        raise ShapeError("the result", tuple(shape), f"sizes up to {LARGEST_SIZE}")
+    return shape
