@@ -46,14 +46,21 @@ class Library:
     target: Callable[[torch.device], Target]  # the machine behind a tensor's device
     serves: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
 
-    def designs(self, op) -> tuple[Design, ...]:
-        """The operation's designs, simplest first."""
+    def _entries(self, op):
+        """DESIGNS of the operation's subpackage: Designs, or names of modules that hold one (and import Triton)."""
         if op not in OPS:
             raise validate.out_of_choices("op", op, OPS)
-        package = importlib.import_module(f"{self.package}.{op}")
+        return importlib.import_module(f"{self.package}.{op}").DESIGNS
+
+    def names(self, op) -> tuple[str, ...]:
+        """The names of the operation's designs, simplest first; imports none of them."""
+        return tuple(entry if isinstance(entry, str) else entry.name for entry in self._entries(op))
+
+    def designs(self, op) -> tuple[Design, ...]:
+        """The operation's designs, simplest first."""
         return tuple(
-            entry if isinstance(entry, Design) else importlib.import_module(f"{package.__name__}.{entry}").DESIGN
-            for entry in package.DESIGNS
+            importlib.import_module(f"{self.package}.{op}.{entry}").DESIGN if isinstance(entry, str) else entry
+            for entry in self._entries(op)
         )
 
     def choose(self, problem, target, design=None, config=None):
@@ -85,8 +92,7 @@ class Library:
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
         """What `run` would do, without doing it."""
-        if op not in OPS:
-            raise validate.out_of_choices("op", op, OPS)
+        self._entries(op)  # rejects an unknown operation
         call = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
         if target is None:
             self.serves(call.result)

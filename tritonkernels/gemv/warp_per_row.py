@@ -3,8 +3,9 @@
 Neighbouring lanes read neighbouring elements, so a request of 32 lanes touches 4 sectors (a thread per row would touch 32). The
 matrix is read once, x comes from L1 for all but the first row; 2 FLOP per 4 bytes keep this bound by bandwidth at any size.
 
-The tile is (BLOCK_M, BLOCK_N) with one warp per row of it, so the reduction needs no shared memory; partial sums stay in registers
-over the whole walk and are reduced once. Each thread keeps BLOCK_N / 32 of them, as many loads in flight (Little's law).
+The tile is (BLOCK_M, BLOCK_N) with one warp per row of it: partial sums stay in registers over the whole walk, BLOCK_N / 32 per
+thread and as many loads in flight (Little's law), and are reduced once, by shuffles. Every warp loads x for itself, hence the
+broadcast: a one-dimensional load would be shared between warps through shared memory, with a barrier in every step.
 
 Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
 """
@@ -44,8 +45,8 @@ def _warp_per_row_kernel(
         cols = span(n, BLOCK_N, WIDE)
         inside = (rows < M)[:, None] & (cols < N)[None, :]
         a = tl.load(a_ptr + rows[:, None] * stride_am + cols[None, :] * stride_an, mask=inside, other=0)
-        x = tl.load(x_ptr + cols * stride_x, mask=cols < N, other=0)
-        partial += a * x[None, :]
+        x = tl.load(tl.broadcast_to(x_ptr + (cols * stride_x)[None, :], (BLOCK_M, BLOCK_N)), mask=inside, other=0)
+        partial += a * x
     y_ptrs = y_ptr + rows * stride_y if HAS_Y else None
     result = blend(tl.sum(partial, axis=1), y_ptrs, alpha, beta, rows < M, HAS_Y)
     tl.store(out_ptr + rows * stride_o, result, mask=rows < M)

@@ -69,8 +69,15 @@ def _tensor_core_kernel(
 
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
-TILES = ((128, 256, 128, 8, 3), (128, 128, 128, 4, 3), (128, 64, 128, 4, 3), (64, 64, 128, 4, 4), (32, 64, 128, 4, 4), (16, 64, 256, 4, 4))
-ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 2), (32, 32, 128, 4, 2))  # at most 64 accumulators per thread
+TILES = (
+    (128, 256, 128, 8, 3),
+    (128, 128, 128, 8, 3),
+    (128, 64, 128, 4, 3),
+    (64, 64, 128, 8, 3),
+    (32, 64, 128, 4, 4),
+    (16, 64, 256, 4, 4),
+)
+ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 128, 4, 2), (32, 32, 128, 4, 2))
 
 
 def shared_bytes(tile):
@@ -79,12 +86,26 @@ def shared_bytes(tile):
     return (block_m + block_n) * k_bytes * num_stages
 
 
+def fits(tile, problem, target):
+    """Whether the staged slices fit in shared memory and the accumulators in registers, beside the operands.
+
+    128 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
+    (sm_100, which has no int8). mma wants them in registers.
+    """
+    if not target.is_gpu:
+        return True
+    block_m, block_n, _, num_warps, _ = tile
+    operands_in_shared = target.arch == 90 or (target.arch == 100 and problem.precision != "int8")
+    per_thread = block_m * block_n / (32 * num_warps)
+    return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if operands_in_shared else 64)
+
+
 def configs(problem, target):
-    """The biggest tile that still gives every SM a block comes first; the others that fit in shared memory follow."""
+    """The biggest tile that still gives every SM a block comes first; the others that fit follow."""
     if not target.is_gpu:
         yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP_M": 1})
     tiles = ON_CUDA_CORES if problem.precision == "ieee" else TILES
-    tiles = [tile for tile in tiles if not target.is_gpu or shared_bytes(tile) <= target.shared_per_block]
+    tiles = [tile for tile in tiles if fits(tile, problem, target)]
 
     def blocks(tile):
         return problem.batch * triton.cdiv(problem.m, tile[0]) * triton.cdiv(problem.n, tile[1])

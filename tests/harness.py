@@ -1,0 +1,109 @@
+"""One checked call of a design, and the tensors to call it with. Every test of results goes through run_checked."""
+
+import importlib
+
+import pytest
+import torch
+
+import cuda_reference.launch
+import tritonkernels.launch
+from tritonkernels import numerics
+from tritonkernels.library import OPS
+
+LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
+DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
+
+
+def designs(*ops):
+    """(library, op, design) of every design of both packages, as parameters; new designs are picked up from DESIGNS."""
+    return [
+        pytest.param(library, op, name, id=f"{library.package}-{op}-{name}")
+        for library in LIBRARIES
+        for op in ops or OPS
+        for name in library.names(op)
+    ]
+
+
+def prepare(op, *args, **kwargs):
+    return importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
+
+
+def available_on(library, device):
+    """tritonkernels serves one backend per process; cuda_reference serves both kinds of tensors."""
+    if library.package == "tritonkernels":
+        from tritonkernels import backend
+
+        if backend.device_type() != device:
+            pytest.skip(f"the {backend.name()} backend serves {backend.device_type()} tensors")
+
+
+def sentinel(dtype):
+    return torch.nan if dtype.is_floating_point else torch.iinfo(dtype).min + 77
+
+
+def poisoned(shape, dtype, device):
+    """A strided out tensor inside a larger poisoned buffer, and that buffer: what is not out must stay poisoned."""
+    padded = [size + 3 for size in shape]
+    buffer = torch.full(padded, sentinel(dtype), dtype=dtype, device=device)
+    return buffer[tuple(slice(1, 1 + size) for size in shape)], buffer
+
+
+def bits(t):
+    """The raw bytes, so that NaN equals itself and -0 differs from 0."""
+    return t.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8)
+
+
+def run_checked(library, op, design, *args, config=None, **kwargs):
+    """Call the design with a poisoned out; check result, guard zone and inputs; return (result, verdict)."""
+    call = prepare(op, *args, **kwargs)
+    shape, dtype, device = call.result.shape, call.result.dtype, call.result.device
+    out, buffer = poisoned(shape, dtype, device)
+    before = [bits(v).clone() for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
+    result = library.run(prepare(op, *args, out=out, **kwargs), design, config)
+    assert result is out
+    after = [bits(v) for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
+    assert all(torch.equal(b, a) for b, a in zip(before, after)), "an input was changed"
+    verdict = numerics.judge(call.problem, result, *args, **kwargs)
+    assert verdict.ok, f"{op} {design} {call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+    outside = torch.ones(buffer.shape, dtype=torch.bool)
+    outside[tuple(slice(1, 1 + size) for size in shape)] = False
+    untouched = torch.full_like(buffer, sentinel(dtype))
+    assert torch.equal(bits(buffer.cpu()[outside]), bits(untouched.cpu()[outside])), "something outside out was written"
+    return result, verdict
+
+
+# Ways to hold the same values in memory. Each takes a contiguous tensor of rank 2 or more and returns one equal to it.
+def transposed(t):
+    return t.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
+def step_two(t):
+    wide = torch.full((*t.shape[:-1], 2 * t.shape[-1]), sentinel(t.dtype), dtype=t.dtype, device=t.device)
+    wide[..., ::2] = t
+    return wide[..., ::2]
+
+
+def offset_by_one(t):
+    """Rows that start one element past an aligned address, with a pitch that is no multiple of a vector."""
+    wide = torch.full((*t.shape[:-1], t.shape[-1] + 3), sentinel(t.dtype), dtype=t.dtype, device=t.device)
+    wide[..., 1 : 1 + t.shape[-1]] = t
+    return wide[..., 1 : 1 + t.shape[-1]]
+
+
+def first_dim_inside(t):
+    """The first dimension innermost, as in CHWN."""
+    return t.movedim(0, -1).contiguous().movedim(-1, 0)
+
+
+LAYOUTS = (transposed, step_two, offset_by_one, first_dim_inside)
+
+
+def random(*shape, dtype=torch.float32, device="cpu"):
+    if dtype == torch.int8:
+        return torch.randint(-128, 128, shape, dtype=dtype).to(device)
+    return torch.randn(*shape).to(dtype).to(device)
+
+
+def small_integers(*shape, dtype=torch.float32, device="cpu"):
+    """Integers whose products and sums are exact in every precision, so that the result must be equal, not close."""
+    return torch.randint(-4, 5, shape).to(dtype).to(device)

@@ -1,0 +1,85 @@
+"""Legality without a GPU: every config of every Triton design compiles for four architectures, within shared memory and registers;
+every .cuh compiles with nvcc where there is one."""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cuda_reference
+from tritonkernels.target import Target
+
+from .harness import designs
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
+TRITON_DESIGNS = [p for p in designs() if p.values[0].package == "tritonkernels"]
+CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
+
+
+def survey(op, design, architecture):
+    """In a process of its own: in this one the kernels are decorated for the interpreter."""
+    command = [sys.executable, "-m", "perf.offline", op, design, architecture]
+    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
+    assert run.returncode == 0, run.stderr[-3000:]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
+def test_every_triton_config_compiles_within_limits(library, op, design, architecture):
+    rows = survey(op, design, architecture)
+    assert rows, "a design must offer configs"
+    limit = Target.named(architecture).shared_per_block
+    for row in rows:
+        assert row["stack_bytes"] == 0, f"spills: {row}"
+        assert row["shared_bytes"] <= limit, f"shared memory above {limit}: {row}"
+
+
+def test_the_compiler_is_told_what_the_kernel_needs():
+    """The survey must see 64-bit offsets, every precision and ragged sizes, or it proves less than it says."""
+    rows = survey("matmul", "tensor_core", "sm_90")
+    assert {row["problem"]["precision"] for row in rows} == {"fp16", "bf16", "ieee", "tf32", "int8"}
+    assert {row["problem"]["wide"] for row in rows} == {True, False}
+
+
+@functools.cache
+def nvcc_architectures():
+    listed = subprocess.run(["nvcc", "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
+    return [a for a in ("75", *(name.removeprefix("sm_") for name in ARCHITECTURES)) if f"compute_{a}" in listed]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("library, op, design", CUDA_SOURCES)
+def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path):
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    source = source_of(op, chosen)
+    uses = "\n".join(f"auto kernel_{i} = &{expression};" for i, expression in enumerate(source.expressions))
+    unit = tmp_path / "unit.cu"
+    unit.write_text(f'#include "{source.header}"\n{uses}\n')
+    root = Path(cuda_reference.__file__).parent
+    for architecture in nvcc_architectures():
+        command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", "-Werror", "all-warnings"]
+        run = subprocess.run([*command, "-I", root, unit, "-o", tmp_path / "unit.cubin"], capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        stacks = [line for line in run.stderr.splitlines() if "stack frame" in line]
+        assert len(stacks) >= len(source.expressions)
+        assert all(line.strip().startswith("0 bytes stack frame, 0 bytes spill stores") for line in stacks), run.stderr
+
+
+def source_of(op, design):
+    """The Source behind a CUDA design, read off a launch of it."""
+    import torch
+
+    from .harness import prepare
+
+    shapes = {"gemm": ((4, 4), (4, 4)), "gemv": ((4, 4), (4,)), "conv2d": ((1, 1, 4, 4), (1, 1, 2, 2)), "matmul": ((4, 4), (4, 4))}
+    dtype = torch.float16 if op == "matmul" else torch.float32
+    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes[op]))
+    config = next(iter(design.configs(call.problem, Target.named("h200"))))
+    return next(iter(design.launches(call.problem, config, *call.parts[0]))).source

@@ -1,0 +1,204 @@
+"""Every design of every operation of both packages, against float64 within the derived bound. New designs are picked up by name."""
+
+import pytest
+import torch
+
+from tritonkernels.errors import UnsupportedError
+
+from . import cases
+from .harness import DEVICES, LAYOUTS, available_on, designs, poisoned, prepare, random, run_checked, small_integers
+
+pytestmark = pytest.mark.parametrize("device", DEVICES)
+
+
+def size_id(sizes):
+    return "x".join(map(str, sizes))
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemm"))
+@pytest.mark.parametrize("sizes", cases.GEMM_SIZES + cases.EMPTY_GEMMS, ids=size_id)
+def test_gemm_sizes(library, op, design, device, sizes):
+    available_on(library, device)
+    m, n, k = sizes
+    a, b, c = random(m, k, device=device), random(k, n, device=device), random(m, n, device=device)
+    run_checked(library, op, design, a, b)
+    run_checked(library, op, design, a, b, c, alpha=-1.5, beta=0.5)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemm"))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+def test_gemm_layouts(library, op, design, device, layout):
+    available_on(library, device)
+    a, b, c = random(37, 21, device=device), random(21, 43, device=device), random(37, 43, device=device)
+    run_checked(library, op, design, layout(a), b)
+    run_checked(library, op, design, a, layout(b))
+    run_checked(library, op, design, layout(a), layout(b), layout(c), beta=2.0)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemm"))
+def test_gemm_expanded_operands(library, op, design, device):
+    available_on(library, device)
+    row, column = random(1, 19, device=device), random(19, 1, device=device)
+    run_checked(library, op, design, row.expand(33, 19), column.expand(19, 35), random(1, device=device), beta=1.0)
+    run_checked(library, op, design, random(33, 19, device=device), column.expand(19, 35), random(35, device=device), beta=1.0)
+    run_checked(library, op, design, row.expand(33, 19), random(19, 35, device=device), random(33, 1, device=device), beta=1.0)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemm"))
+def test_gemm_never_reads_c_when_beta_is_zero(library, op, design, device):
+    available_on(library, device)
+    a, b = random(20, 30, device=device), random(30, 10, device=device)
+    nan = torch.full((20, 10), torch.nan, device=device)
+    result, _ = run_checked(library, op, design, a, b, nan, alpha=0.75, beta=0.0)
+    assert torch.isfinite(result).all()
+    with_nan = prepare(op, a, b, nan, beta=1.0)
+    assert torch.isnan(library.run(with_nan, design)).all(), "beta = 1 must read C"
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemm"))
+def test_gemm_alpha_zero_keeps_beta_c(library, op, design, device):
+    available_on(library, device)
+    a, b, c = random(20, 30, device=device), random(30, 10, device=device), random(20, 10, device=device)
+    result, _ = run_checked(library, op, design, a, b, c, alpha=0.0, beta=1.0)
+    assert torch.equal(result, c)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemv"))
+@pytest.mark.parametrize("sizes", cases.GEMV_SIZES + cases.EMPTY_GEMVS, ids=size_id)
+def test_gemv_sizes(library, op, design, device, sizes):
+    available_on(library, device)
+    m, n = sizes
+    a, x, y = random(m, n, device=device), random(n, device=device), random(m, device=device)
+    run_checked(library, op, design, a, x)
+    run_checked(library, op, design, a, x, y, alpha=-1.5, beta=0.5)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemv"))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+def test_gemv_layouts(library, op, design, device, layout):
+    available_on(library, device)
+    a, x, y = random(37, 141, device=device), random(282, device=device)[1::2], random(74, device=device)[::2]
+    run_checked(library, op, design, layout(a), x)
+    run_checked(library, op, design, layout(a), x[:1].expand(141), y, beta=-1.0)
+    run_checked(library, op, design, a[:1].expand(37, 141), x, y[:1], beta=-1.0)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemv"))
+def test_gemv_never_reads_y_when_beta_is_zero(library, op, design, device):
+    available_on(library, device)
+    a, x, nan = random(20, 30, device=device), random(30, device=device), torch.full((20,), torch.nan, device=device)
+    result, _ = run_checked(library, op, design, a, x, nan, beta=0.0)
+    assert torch.isfinite(result).all()
+    assert torch.isnan(library.run(prepare(op, a, x, nan, beta=1.0), design)).all()
+
+
+@pytest.mark.parametrize("library, op, design", designs("conv2d"))
+@pytest.mark.parametrize("name", cases.CONVOLUTIONS)
+def test_conv2d_geometries(library, op, design, device, name):
+    available_on(library, device)
+    input_shape, weight_shape, kwargs = cases.CONVOLUTIONS[name]
+    input, weight, bias = random(*input_shape, device=device), random(*weight_shape, device=device), random(weight_shape[0], device=device)
+    if weight_shape[0]:  # torch, the reference, refuses to have no output channels
+        run_checked(library, op, design, input, weight, **kwargs)
+        run_checked(library, op, design, input, weight, bias, **kwargs)
+    else:
+        assert library.run(prepare(op, input, weight, **kwargs), design).shape == (2, 0, 6, 7)
+
+
+@pytest.mark.parametrize("library, op, design", designs("conv2d"))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+def test_conv2d_layouts(library, op, design, device, layout):
+    available_on(library, device)
+    input, weight = random(3, 4, 13, 17, device=device), random(6, 2, 3, 2, device=device)
+    bias = random(12, device=device)[::2]
+    run_checked(library, op, design, layout(input), weight, bias, padding=1, groups=2)
+    run_checked(library, op, design, input, layout(weight), bias[:1].expand(6), padding=1, groups=2)
+    run_checked(library, op, design, input[:1].expand(3, 4, 13, 17), weight, groups=2)
+
+
+@pytest.mark.parametrize("library, op, design", designs("conv2d"))
+def test_conv2d_answers_in_the_memory_format_of_its_input(library, op, design, device):
+    available_on(library, device)
+    input, weight = random(2, 3, 9, 8, device=device), random(4, 3, 3, 2, device=device)
+    for x, w in ((input, weight), (input.to(memory_format=torch.channels_last), weight)):
+        result = library.run(prepare(op, x, w), design)
+        assert result.stride() == torch.nn.functional.conv2d(x, w).stride()
+        torch.testing.assert_close(result, torch.nn.functional.conv2d(x, w))
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("sizes", cases.MATMUL_SIZES, ids=size_id)
+@pytest.mark.parametrize("dtype, kwargs", cases.PRECISIONS, ids=str)
+def test_matmul_sizes(library, op, design, device, sizes, dtype, kwargs):
+    available_on(library, device)
+    m, n, k = sizes
+    a, b = random(m, k, dtype=dtype, device=device), random(k, n, dtype=dtype, device=device)
+    run_unless_refused(library, op, design, a, b, **kwargs)
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("name", cases.MATMUL_SHAPES)
+def test_matmul_shapes(library, op, design, device, name):
+    available_on(library, device)
+    a, b = (random(*shape, dtype=torch.float16, device=device) for shape in cases.MATMUL_SHAPES[name])
+    result, _ = run_checked(library, op, design, a, b, out_dtype=torch.float32)
+    assert result.shape == torch.matmul(a.float(), b.float()).shape
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype, kwargs", cases.PRECISIONS, ids=str)
+def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
+    available_on(library, device)
+    a, b = random(3, 19, 35, dtype=dtype, device=device), random(3, 35, 21, dtype=dtype, device=device)
+    run_unless_refused(library, op, design, layout(a), b, **kwargs)
+    run_unless_refused(library, op, design, a, layout(b), **kwargs)
+    run_unless_refused(library, op, design, layout(a), b[:1].expand(3, 35, 21), **kwargs)
+
+
+def run_unless_refused(library, op, design, *args, **kwargs):
+    """A design may refuse a precision, by its own sentence; then run must raise exactly that."""
+    call = prepare(op, *args, **kwargs)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    refusal = chosen.refuses(call.problem, library.target(call.result.device))
+    if refusal is None:
+        run_checked(library, op, design, *args, **kwargs)
+    else:
+        with pytest.raises(UnsupportedError, match=refusal):
+            library.run(call, design)
+
+
+@pytest.mark.parametrize("library, op, design", designs())
+def test_every_config_computes_the_same_problem(library, op, design, device):
+    """The GPU's configs too, on a size that no tile divides."""
+    available_on(library, device)
+    args, kwargs = {
+        "gemm": ((random(70, 37), random(37, 131), random(70, 131)), {"beta": 0.5}),
+        "gemv": ((random(37, 1100), random(1100), random(37)), {"beta": 0.5}),
+        "conv2d": ((random(1, 4, 5, 37), random(34, 2, 2, 3), random(34)), {"groups": 2, "padding": 1}),
+        "matmul": ((random(70, 37, dtype=torch.float16), random(37, 131, dtype=torch.float16)), {}),
+    }[op]
+    args = [t.to(device) for t in args]
+    call = prepare(op, *args, **kwargs)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    for config in chosen.configs(call.problem, library.target(call.result.device)):
+        run_checked(library, op, design, *args, config=config, **kwargs)
+
+
+@pytest.mark.parametrize("library, op, design", designs())
+def test_small_integers_are_exact(library, op, design, device):
+    available_on(library, device)
+    dtype = torch.float16 if op == "matmul" else torch.float32
+    shapes = {
+        "gemm": ((67, 70), (70, 35)),
+        "gemv": ((67, 130), (130,)),
+        "conv2d": ((2, 3, 10, 11), (5, 3, 3, 2)),
+        "matmul": ((67, 70), (70, 35)),
+    }[op]
+    operands = [small_integers(*shape, dtype=dtype, device=device) for shape in shapes]
+    call = prepare(op, *operands)
+    out, _ = poisoned(call.result.shape, dtype, device)
+    library.run(prepare(op, *operands, out=out), design)
+    from tritonkernels.numerics import reference
+
+    assert torch.equal(out.double(), reference(op, *operands))

@@ -1,0 +1,125 @@
+"""Reject or correct: every bad call is a typed error that names the argument, and is raised before anything is written."""
+
+import functools
+
+import pytest
+import torch
+
+import cuda_reference
+import tritonkernels
+from tritonkernels import backend, errors
+
+f32 = functools.partial(torch.randn, device=backend.device_type())
+A, B, C, X, Y = f32(4, 5), f32(5, 6), f32(4, 6), f32(5), f32(4)
+IMAGE, FILTER = f32(1, 4, 8, 9), f32(6, 4, 3, 3)
+BUFFER = f32(100)
+
+# id: (op, args, kwargs, error, words that the message must hold)
+BAD_CALLS = {
+    "gemm: not a tensor": ("gemm", ([[1.0]], B), {}, errors.DtypeError, ["a:", "list", "torch.Tensor"]),
+    "gemm: rank": ("gemm", (f32(2, 4, 5), B), {}, errors.ShapeError, ["a:", "rank 3", "rank 2"]),
+    "gemm: inner": ("gemm", (A, f32(4, 6)), {}, errors.ShapeError, ["b:", "4", "5"]),
+    "gemm: dtype": ("gemm", (A.double(), B), {}, errors.DtypeError, ["a:", "float64", "float32"]),
+    "gemm: dtype mix": ("gemm", (A, B.half()), {}, errors.DtypeError, ["b:", "float16", "float32"]),
+    "gemm: device mix": ("gemm", (A, B.to("meta")), {}, errors.DeviceError, ["b:", "meta", str(A.device)]),
+    "gemm: not a device of ours": ("gemm", (A.to("meta"), B.to("meta")), {}, errors.DeviceError, ["meta"]),
+    "gemm: beta without c": ("gemm", (A, B), {"beta": 1.0}, errors.ArgumentError, ["c:", "None", "beta"]),
+    "gemm: c shape": ("gemm", (A, B, f32(6, 4)), {"beta": 1.0}, errors.ShapeError, ["c:", "(6, 4)", "(4, 6)"]),
+    "gemm: c shape at beta 0": ("gemm", (A, B, f32(6, 4)), {}, errors.ShapeError, ["c:"]),
+    "gemm: c rank": ("gemm", (A, B, f32(1, 4, 6)), {"beta": 1.0}, errors.ShapeError, ["c:", "rank 3"]),
+    "gemm: alpha": ("gemm", (A, B), {"alpha": "1"}, errors.DtypeError, ["alpha:", "str"]),
+    "gemm: complex alpha": ("gemm", (A, B), {"alpha": 1j}, errors.DtypeError, ["alpha:", "complex"]),
+    "gemm: sparse": ("gemm", (A.to_sparse(), B), {}, errors.DtypeError, ["a:", "sparse"]),
+    "gemm: design": ("gemm", (A, B), {"design": "quick"}, errors.UnknownDesignError, ["design:", "quick", "naive", "tiled"]),
+    "gemm: config": ("gemm", (A, B), {"config": {"BLOCK_M": 77, "BM": 77}}, errors.ConfigError, ["config:", "77", "128"]),
+    "gemm: config type": ("gemm", (A, B), {"config": 128}, errors.ConfigError, ["config:", "int"]),
+    "gemm: gradient": ("gemm", (A.clone().requires_grad_(), B), {}, errors.GradientError, ["a:", "no_grad", "backward"]),
+    "gemm: gradient of c": ("gemm", (A, B, C.clone().requires_grad_()), {"beta": 1}, errors.GradientError, ["c:"]),
+    "gemm: out shape": ("gemm", (A, B), {"out": f32(4, 7)}, errors.ShapeError, ["out:", "(4, 7)", "(4, 6)"]),
+    "gemm: out dtype": ("gemm", (A, B), {"out": C.double()}, errors.DtypeError, ["out:", "float64"]),
+    "gemm: out device": ("gemm", (A, B), {"out": C.to("meta")}, errors.DeviceError, ["out:", "meta"]),
+    "gemm: out is no tensor": ("gemm", (A, B), {"out": 3}, errors.DtypeError, ["out:", "int"]),
+    "gemm: out is c": ("gemm", (A, B, C), {"beta": 1.0, "out": C}, errors.OverlapError, ["out:", "c"]),
+    "gemm: out overlaps a": (
+        "gemm",
+        (BUFFER[:20].view(4, 5), B),
+        {"out": BUFFER[19:43].view(4, 6)},
+        errors.OverlapError,
+        ["out:", "shared with a"],
+    ),
+    "gemm: out overlaps itself": ("gemm", (A, B), {"out": f32(4, 1).expand(4, 6)}, errors.OverlapError, ["out:", "expanded"]),
+    "gemv: rank of x": ("gemv", (A, f32(5, 1)), {}, errors.ShapeError, ["x:", "rank 2", "rank 1"]),
+    "gemv: inner": ("gemv", (A, f32(4)), {}, errors.ShapeError, ["x:", "4", "5"]),
+    "gemv: y": ("gemv", (A, X, f32(5)), {"beta": 1.0}, errors.ShapeError, ["y:"]),
+    "gemv: beta without y": ("gemv", (A, X), {"beta": 0.1}, errors.ArgumentError, ["y:", "None"]),
+    "gemv: out is y": ("gemv", (A, X, Y), {"beta": 1.0, "out": Y}, errors.OverlapError, ["out:", "y"]),
+    "matmul: scalar": ("matmul", (torch.tensor(1.0, device=A.device), B), {}, errors.ShapeError, ["a:", "rank 0"]),
+    "matmul: dtype": ("matmul", (A.double(), B.double()), {}, errors.DtypeError, ["a:", "float64", "int8"]),
+    "matmul: dtype mix": ("matmul", (A.half(), B), {}, errors.DtypeError, ["b:", "float32", "float16"]),
+    "matmul: batch": ("matmul", (f32(2, 4, 5).half(), f32(3, 5, 6).half()), {}, errors.ShapeError, ["b:", "(3,)", "(2,)"]),
+    "matmul: precision": ("matmul", (A, B), {"precision": "tf23"}, errors.ArgumentError, ["precision:", "tf23", "tf32", "ieee"]),
+    "matmul: precision of another dtype": ("matmul", (A.half(), B.half()), {"precision": "tf32"}, errors.ArgumentError, ["fp16"]),
+    "matmul: out_dtype": ("matmul", (A.half(), B.half()), {"out_dtype": torch.int32}, errors.DtypeError, ["out_dtype:", "int32"]),
+    "conv2d: rank": ("conv2d", (f32(8, 9), FILTER), {}, errors.ShapeError, ["input:", "rank 2"]),
+    "conv2d: channels": ("conv2d", (IMAGE, f32(6, 3, 3, 3)), {}, errors.ShapeError, ["weight:", "(K, 4, R, S)"]),
+    "conv2d: groups of input": ("conv2d", (IMAGE, f32(6, 1, 3, 3)), {"groups": 3}, errors.ArgumentError, ["groups:", "3", "4"]),
+    "conv2d: groups of output": ("conv2d", (IMAGE, f32(6, 1, 3, 3)), {"groups": 4}, errors.ArgumentError, ["groups:", "6"]),
+    "conv2d: no groups": ("conv2d", (IMAGE, FILTER), {"groups": 0}, errors.ArgumentError, ["groups:"]),
+    "conv2d: bias": ("conv2d", (IMAGE, FILTER, f32(5)), {}, errors.ShapeError, ["bias:", "(5,)", "(6,)"]),
+    "conv2d: empty filter": ("conv2d", (IMAGE, f32(6, 4, 0, 3)), {}, errors.ShapeError, ["weight:", "1 x 1"]),
+    "conv2d: filter too large": ("conv2d", (IMAGE, f32(6, 4, 11, 3)), {"padding": 1}, errors.ShapeError, ["weight:", "11 x 3", "10 x 11"]),
+    "conv2d: dilated too far": ("conv2d", (IMAGE, FILTER), {"dilation": 4}, errors.ShapeError, ["weight:", "9 x 9", "8 x 9"]),
+    "conv2d: stride": ("conv2d", (IMAGE, FILTER), {"stride": 0}, errors.ArgumentError, ["stride:", "0", "at least 1"]),
+    "conv2d: fractional stride": ("conv2d", (IMAGE, FILTER), {"stride": 1.5}, errors.ArgumentError, ["stride:"]),
+    "conv2d: padding": ("conv2d", (IMAGE, FILTER), {"padding": (1, -1)}, errors.ArgumentError, ["padding:", "at least 0"]),
+    "conv2d: padding name": ("conv2d", (IMAGE, FILTER), {"padding": "full"}, errors.ArgumentError, ["padding:", "same", "valid"]),
+    "conv2d: same with a stride": ("conv2d", (IMAGE, FILTER), {"padding": "same", "stride": 2}, errors.ArgumentError, ["padding:"]),
+    "conv2d: three strides": ("conv2d", (IMAGE, FILTER), {"stride": (1, 1, 1)}, errors.ArgumentError, ["stride:", "pair"]),
+    "conv2d: out is input": ("conv2d", (IMAGE, f32(4, 4, 1, 1)), {"out": IMAGE}, errors.OverlapError, ["out:", "input"]),
+}
+
+
+@pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_calls_are_typed_errors(package, name):
+    op, args, kwargs, error, words = BAD_CALLS[name]
+    out = kwargs.get("out")
+    before = out.clone() if isinstance(out, torch.Tensor) and out.device.type != "meta" else None
+    with pytest.raises(error) as caught:
+        getattr(package, op)(*args, **kwargs)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    assert isinstance(caught.value, errors.TritonKernelsError)
+    if before is not None:
+        assert torch.equal(out, before)
+
+
+def test_errors_are_also_what_torch_users_catch():
+    assert issubclass(errors.ShapeError, ValueError) and issubclass(errors.DtypeError, TypeError)
+    assert issubclass(errors.UnsupportedError, NotImplementedError) and issubclass(errors.BuildError, RuntimeError)
+
+
+def test_a_refusal_gives_each_design_s_reason():
+    with pytest.raises(errors.UnsupportedError, match=r"wmma: .*float16 only, not ieee"):
+        cuda_reference.matmul(A, B)
+
+
+def test_gradients_are_fine_when_nobody_wants_them():
+    a = A.clone().requires_grad_()
+    with torch.no_grad():
+        result = tritonkernels.gemm(a, B)
+    torch.testing.assert_close(result, A @ B)
+
+
+def test_disjoint_views_of_one_buffer_are_no_overlap():
+    """Interleaved columns share an address range but no element."""
+    buffer = f32(4, 12)
+    a, out = buffer[:, ::2][:, :5], buffer[:, 1::2]
+    expected = a @ B
+    torch.testing.assert_close(tritonkernels.gemm(a, B, out=out), expected)
+
+
+def test_lazily_negated_views_are_read_with_their_sign():
+    z = torch.randn(4, 5, dtype=torch.complex64, device=A.device)
+    negated = z.conj().imag
+    assert negated.is_neg()
+    torch.testing.assert_close(tritonkernels.gemm(negated, B), -(z.imag) @ B)

@@ -1,0 +1,82 @@
+"""What importing costs, and what the first call does."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def python(code, **environment):
+    import os
+
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON", "PYTEST"))} | environment
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert run.returncode == 0, run.stderr
+    return run.stdout, run.stderr
+
+
+def test_importing_touches_neither_triton_nor_a_compiler():
+    code = """
+import sys, time, torch
+before = set(sys.modules)
+start = time.perf_counter()
+import tritonkernels
+print(time.perf_counter() - start)
+import cuda_reference
+new = set(sys.modules) - before
+print(sorted(m for m in new if m.split('.')[0] == 'triton' or m.startswith(('torch.utils.cpp_extension', 'torch.cuda.'))))
+print(torch.cuda.is_initialized())
+"""
+    seconds, modules, initialised = min((python(code)[0].splitlines() for _ in range(3)), key=lambda lines: float(lines[0]))
+    assert modules == "[]"
+    assert initialised == "False"
+    assert float(seconds) < 0.1
+
+
+def test_the_interpreter_is_announced_once():
+    code = """
+import torch, tritonkernels
+for _ in range(2):
+    tritonkernels.gemm(torch.ones(2, 2), torch.ones(2, 2))
+"""
+    _, log = python(code, CUDA_VISIBLE_DEVICES="")
+    assert log.count("interpreter") == 2 and log.count("\n") == 1, log
+
+
+@pytest.mark.parametrize("first", ["import triton, triton.language as tl", "import torch._inductor.runtime.triton_helpers"])
+def test_triton_imported_before_us_is_no_hindrance(first):
+    """Triton decorates its own library at import: without a GPU it must be decorated again for the interpreter."""
+    code = f"""
+{first}
+import torch, tritonkernels
+a, x = torch.randn(40, 70), torch.randn(70)
+torch.testing.assert_close(tritonkernels.gemv(a, x), a @ x)
+torch.testing.assert_close(tritonkernels.gemm(a, a.t()), a @ a.t())
+"""
+    python(code, CUDA_VISIBLE_DEVICES="")
+
+
+def test_an_unknown_backend_is_an_error():
+    code = """
+import torch, tritonkernels
+from tritonkernels.errors import BackendError
+try:
+    tritonkernels.gemm(torch.ones(2, 2), torch.ones(2, 2))
+except BackendError as error:
+    print(error)
+"""
+    out, _ = python(code, TRITONKERNELS_BACKEND="tpu")
+    assert "tpu" in out and "gpu, interpreter" in out
+
+
+def test_tensors_of_another_backend_are_an_error():
+    code = """
+import torch, tritonkernels
+from tritonkernels.errors import DeviceError
+try:
+    tritonkernels.gemm(torch.ones(2, 2), torch.ones(2, 2))
+except DeviceError as error:
+    print(error)
+"""
+    out, _ = python(code, TRITONKERNELS_BACKEND="gpu")
+    assert "cpu" in out and "TRITONKERNELS_BACKEND" in out

@@ -1,0 +1,129 @@
+"""The judge itself: it must pass what is right (torch's own results included) and fail what is wrong by little."""
+
+import pytest
+import torch
+
+from tritonkernels import numerics
+
+from .harness import prepare
+
+M, N, K = 33, 29, 64
+
+
+def judge(op, computed, *args, **kwargs):
+    return numerics.judge(prepare(op, *args, **kwargs).problem, computed, *args, **kwargs)
+
+
+def test_gamma():
+    assert numerics.gamma(0, 2**-24) == 0
+    assert numerics.gamma(10, 2**-24) == pytest.approx(10 * 2**-24, rel=1e-5)
+    assert numerics.gamma(2**24, 2**-24) == float("inf")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_torch_s_own_result_passes(dtype):
+    a, b = torch.randn(M, K).to(dtype), torch.randn(K, N).to(dtype)
+    assert judge("matmul", a @ b, a, b).ok
+
+
+def test_torch_s_own_convolution_passes():
+    x, w, bias = torch.randn(2, 3, 9, 8), torch.randn(4, 3, 3, 2), torch.randn(4)
+    assert judge("conv2d", torch.nn.functional.conv2d(x, w, bias, padding=1), x, w, bias, padding=1).ok
+
+
+def broken_results(a, b, exact):
+    """Results that a bug would give, each to be told from rounding."""
+    zeros = torch.zeros_like(exact)
+    rows = exact.clone()
+    rows[[0, 1]] = rows[[1, 0]]
+    unwritten = exact.clone()
+    unwritten[-1, -1] = torch.nan
+    one_off = exact.clone()
+    one_off[3, 4] *= 1 + 1e-4
+    tf32 = (a.view(torch.int32) & -8192).view(torch.float32), (b.view(torch.int32) & -8192).view(torch.float32)
+    return {
+        "zeros": zeros,
+        "rows swapped": rows,
+        "one element unwritten": unwritten,
+        "one element off": one_off,
+        "last product dropped": a[:, :-1] @ b[:-1],
+        "tf32 for fp32": tf32[0] @ tf32[1],
+        "fp16 accumulate": (a.half() @ b.half()).float(),
+        "infinite": exact / 0.0,
+        "transposed": exact.t(),
+        "float64": exact.double(),
+    }
+
+
+@pytest.mark.parametrize("name", broken_results(torch.ones(9, K), torch.ones(K, 9), torch.ones(9, 9)))
+def test_a_wrong_result_fails(name):
+    a, b = torch.randn(M, K), torch.randn(K, N)
+    exact = (a.double() @ b.double()).float()
+    assert judge("gemm", exact, a, b).ok
+    verdict = judge("gemm", broken_results(a, b, exact)[name], a, b)
+    assert not verdict.ok and verdict.error > verdict.bound
+
+
+def test_int8_is_exact():
+    a, b = torch.randint(-128, 128, (M, K), dtype=torch.int8), torch.randint(-128, 128, (K, N), dtype=torch.int8)
+    exact = (a.double() @ b.double()).int()
+    assert judge("matmul", exact, a, b).ok
+    exact[0, 0] += 1
+    assert not judge("matmul", exact, a, b).ok
+
+
+def test_special_values_must_stand_where_they_belong():
+    a, b = torch.randn(4, 5), torch.randn(5, 6)
+    a[1, 2], a[2, 0] = torch.nan, torch.inf
+    good = (a.double() @ b.double()).float()
+    assert judge("gemm", good, a, b).ok
+    assert not judge("gemm", good.nan_to_num(), a, b).ok
+    wrong_sign = good.clone()
+    wrong_sign[2] = -wrong_sign[2]
+    assert not judge("gemm", wrong_sign, a, b).ok
+
+
+def test_overflow_of_the_result_s_type_may_be_infinite_with_the_right_sign():
+    a, b = torch.full((2, 4), 200.0).half(), torch.full((4, 2), -200.0).half()
+    assert judge("matmul", torch.full((2, 2), -torch.inf).half(), a, b).ok
+    assert not judge("matmul", torch.full((2, 2), torch.inf).half(), a, b).ok
+    assert not judge("matmul", torch.full((2, 2), -60000.0).half(), a, b).ok
+
+
+def test_the_bound_follows_the_formula():
+    problem = prepare("matmul", torch.randn(3, 100), torch.randn(100, 2), precision="tf32").problem
+    bound = numerics.error_bound(problem)
+    assert bound.relative == pytest.approx(104 * 2**-23 / (1 - 104 * 2**-23) + 2**-10 + 2**-22)
+    assert bound.store == 2**-24
+
+
+def serial_convolution(x, w, stride, padding, dilation, groups):
+    """The seed's CPU reference: loops over output channel, row, column, input channel and taps, one write per output."""
+    n, c, h, wd = x.shape
+    k, c_per_group, r, s = w.shape
+    p = (h + 2 * padding[0] - dilation[0] * (r - 1) - 1) // stride[0] + 1
+    q = (wd + 2 * padding[1] - dilation[1] * (s - 1) - 1) // stride[1] + 1
+    out = torch.zeros(n, k, p, q, dtype=torch.float64)
+    for i in range(n):
+        for oc in range(k):
+            for y in range(p):
+                for z in range(q):
+                    total = 0.0
+                    for ic in range(c_per_group):
+                        for u in range(r):
+                            for v in range(s):
+                                row = y * stride[0] + u * dilation[0] - padding[0]
+                                col = z * stride[1] + v * dilation[1] - padding[1]
+                                if 0 <= row < h and 0 <= col < wd:
+                                    channel = oc // (k // groups) * c_per_group + ic
+                                    total += float(x[i, channel, row, col]) * float(w[oc, ic, u, v])
+                    out[i, oc, y, z] = total
+    return out
+
+
+def test_the_convolution_reference_is_the_seed_s_serial_loop():
+    x, w = torch.randn(1, 4, 5, 6), torch.randn(4, 2, 2, 3)
+    kwargs = {"stride": (1, 2), "padding": (2, 1), "dilation": (2, 1), "groups": 2}
+    torch.testing.assert_close(numerics.reference("conv2d", x, w, **kwargs), serial_convolution(x, w, **kwargs))
+    flipped = numerics.reference("conv2d", x, w.flip(-1), **kwargs)
+    assert not torch.allclose(flipped, serial_convolution(x, w, **kwargs))
