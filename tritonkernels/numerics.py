@@ -131,7 +131,7 @@ def judge(problem, computed, *args, **kwargs):
         error[overflows & torch.isinf(computed) & (computed.sign() == exact.sign())] = 0.0
     agree = (exact.isnan() & computed.isnan()) | (exact == computed)
     error = torch.where(agree, 0.0, error.nan_to_num(nan=math.inf, posinf=math.inf))
-    bound = torch.where(agree, bound.nan_to_num(nan=0.0, posinf=0.0), bound)
+    bound = bound.nan_to_num(nan=0.0, posinf=0.0)  # an operand is NaN or infinite there: only agreement is right
     ok = bool((error <= bound).all())
     worst = torch.where(error > 0, error / bound, 0.0).argmax()
     unit = scale.flatten()[worst].item()

@@ -1,0 +1,26 @@
+# make compare    every design of both packages on the seeds' sizes, checked against float64; timed where there is a GPU
+# make test       the test suite
+# make lint       style
+PYTHON ?= python3
+
+.PHONY: compare test lint clean
+
+compare: .venv/installed
+	.venv/bin/python -m perf compare --suite seeds
+
+test: .venv/installed
+	.venv/bin/python -m pytest -q -n auto --dist worksteal
+
+lint: .venv/installed
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+# Installed once: a stamp newer than requirements.txt means there is nothing to do.
+.venv/installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python >= 3.10 is needed; name one: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

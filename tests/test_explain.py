@@ -1,0 +1,114 @@
+"""explain, designs and doctor: they must tell what the call does, and name GPUs that are not there."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import cuda_reference
+import tritonkernels
+from tritonkernels import backend
+from tritonkernels.errors import ArgumentError, BackendError, ShapeError, UnknownDesignError
+from tritonkernels.launch import TritonLaunch
+from tritonkernels.target import KNOWN, Target
+
+DEVICE = backend.device_type()
+PACKAGES = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
+
+
+@PACKAGES
+def test_designs_are_listed_simplest_first(package):
+    assert [d.name for d in package.designs("gemm")][:2] == ["naive", "tiled"]
+    for op in tritonkernels.OPS:
+        for design in package.designs(op):
+            assert design.summary and design.mirrors and "\n" not in design.summary
+    with pytest.raises(ArgumentError, match="'gemm', 'gemv', 'conv2d', 'matmul'"):
+        package.designs("gem")
+
+
+def test_twins_have_the_same_names_or_say_so():
+    for op in tritonkernels.OPS:
+        triton_names = {d.name: d for d in tritonkernels.designs(op)}
+        cuda_names = {d.name for d in cuda_reference.designs(op)}
+        for name, design in triton_names.items():
+            assert name in cuda_names or design.mirrors in cuda_names, f"{op}.{name} has no CUDA twin"
+
+
+@pytest.mark.parametrize("op", tritonkernels.OPS)
+def test_twins_have_the_same_signature(op):
+    import inspect
+
+    assert inspect.signature(getattr(tritonkernels, op)) == inspect.signature(getattr(cuda_reference, op))
+
+
+def test_explain_names_what_the_call_launches(monkeypatch):
+    a, b = torch.randn(300, 40, device=DEVICE), torch.randn(40, 500, device=DEVICE)
+    told = tritonkernels.explain("gemm", a, b, design="naive")
+    launched = []
+    monkeypatch.setattr(TritonLaunch, "run", lambda launch: launched.append(launch))
+    tritonkernels.gemm(a, b, design="naive")
+    assert [launch.grid for launch in launched] == told["grid"]
+    assert {k: v for k, v in launched[0].config.all_kwargs().items() if v is not None} == told["config"]
+    assert told["design"] == "naive" and told["problem"]["m"] == 300 and told["bytes"] == 4 * (300 * 40 + 40 * 500 + 300 * 500)
+
+
+@PACKAGES
+def test_explain_predicts_limits_on_a_gpu_that_is_not_there(package):
+    """The seeds' yardstick: 4096^3 in FP32 on a 10.1 TFLOP/s RTX 2080 takes at least 13.6 ms, and compute binds."""
+    a = torch.empty(4096, 4096, device="meta")
+    told = package.explain("gemm", a, a, target="rtx_2080")
+    assert told["limits"]["bound_by"] == "compute"
+    assert told["limits"]["compute_s"] == pytest.approx((2 * 4096**3 + 4096**2) / 10.1e12)
+    assert told["limits"]["memory_s"] == pytest.approx(3 * 4 * 4096**2 / 448e9)
+    x = torch.empty(4096, device="meta")
+    assert package.explain("gemv", a, x, target="sm_90")["limits"]["bound_by"] == "memory"
+    assert package.explain("gemv", a, x, target="sm_90")["target"] == "h200"
+
+
+def test_config_follows_the_problem_s_size():
+    def tile(size):
+        a = torch.empty(size, size, device="meta")
+        config = tritonkernels.explain("gemm", a, a, target="h200")["config"]
+        return config["BLOCK_M"] * config["BLOCK_N"]
+
+    assert tile(64) < tile(1024) < tile(8192)
+
+
+def test_explain_prints_and_raises_what_the_call_raises():
+    a = torch.randn(3, 4, device=DEVICE)
+    text = str(tritonkernels.explain("gemm", a, a.t()))
+    assert "tiled" in text and "BLOCK_M" in text
+    with pytest.raises(ShapeError):
+        tritonkernels.explain("gemm", a, a)
+    with pytest.raises(UnknownDesignError):
+        tritonkernels.explain("gemm", a, a.t(), design="none")
+    with pytest.raises(BackendError, match="h200"):
+        tritonkernels.explain("gemm", a, a.t(), target="h2000")
+
+
+@PACKAGES
+def test_an_explicit_config_is_used(package):
+    a = torch.randn(3, 4, device=DEVICE)
+    every = [package.explain("gemm", a, a.t(), design="tiled", config=c)["config"] for c in configs(package, a)]
+    assert len(every) > 1 and all(dict(c) == e for c, e in zip(configs(package, a), every))
+
+
+def configs(package, a):
+    from tritonkernels.tuning.choose import as_dict
+
+    problem = tritonkernels.gemm.__globals__["prepare"](a, a.t()).problem
+    tiled = package.designs("gemm")[1]
+    return [as_dict(c) for c in tiled.configs(problem, package.LIBRARY.target(a.device))]
+
+
+def test_doctor_tells_versions_and_backend():
+    report = tritonkernels.doctor()
+    assert report["torch"] == torch.__version__ and report["backend"] == backend.name()
+    assert "simt" in cuda_reference.doctor()
+
+
+def test_known_targets_are_complete():
+    for target in KNOWN:
+        if target.is_gpu:
+            assert all(getattr(target, f.name) for f in dataclasses.fields(target)), target.name
+            assert Target.named(target.name) is target

@@ -1,0 +1,68 @@
+"""The roundings that our Triton code does by hand, against their definitions, on every pattern that matters."""
+
+import numpy as np
+import pytest
+import torch
+
+from tritonkernels import backend
+
+pytestmark = [
+    pytest.mark.skipif(backend.name() != "interpreter", reason="the GPU's own conversions are tested through matmul"),
+    pytest.mark.filterwarnings("ignore:overflow encountered in cast"),  # numpy remarks that fp32 overflows fp16; so it should
+]
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    import triton
+    import triton.language as tl
+
+    from tritonkernels.language.dot import round_to_tf32
+    from tritonkernels.language.epilogue import rounded
+
+    @triton.jit
+    def to_tf32(x_ptr, out_ptr, N: tl.constexpr):
+        i = tl.arange(0, N)
+        tl.store(out_ptr + i, round_to_tf32(tl.load(x_ptr + i)))
+
+    @triton.jit
+    def to_result(x_ptr, out_ptr, N: tl.constexpr):
+        i = tl.arange(0, N)
+        tl.store(out_ptr + i, rounded(tl.load(x_ptr + i), out_ptr.dtype.element_ty))
+
+    to_tf32.fn.__globals__.update(tl=tl, round_to_tf32=round_to_tf32, rounded=rounded)
+    return to_tf32, to_result
+
+
+def patterns():
+    """fp32 bit patterns: every exponent and sign with mantissas around every tie of 10 and of 7 bits, NaNs and infinities."""
+    exponents = np.arange(512, dtype=np.uint32) << 23
+    ties = [0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0x18000, 0x7FF000, 0x7FFFFF, 0x400000, 0x7F8000]
+    bits = (exponents[:, None] | np.array(ties, dtype=np.uint32)).ravel()
+    return torch.from_numpy(bits.view(np.float32).copy())
+
+
+def test_tf32_is_rounded_to_nearest_ties_away(kernels):
+    x = patterns()
+    out = torch.empty_like(x)
+    kernels[0][(1,)](x, out, N=len(x))
+    finite = torch.isfinite(x)
+    exact = x[finite].double()
+    exponent = torch.frexp(exact)[1].clamp(min=-125)  # below it the spacing of fp32 stops shrinking, and tf32's with it
+    spacing = torch.ldexp(torch.ones_like(exact), exponent - 11)
+    nearest = torch.sign(exact) * torch.floor(exact.abs() / spacing + 0.5) * spacing
+    expected = nearest.float()  # past the largest finite value: infinite
+    assert torch.equal(out[finite], expected)
+    assert torch.equal(out[torch.isinf(x)], x[torch.isinf(x)])
+    assert torch.isnan(out[torch.isnan(x)]).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_results_are_rounded_to_nearest_even(kernels, dtype):
+    x = patterns()
+    out = torch.empty(len(x), dtype=dtype)
+    kernels[1][(1,)](x, out, N=len(x))
+    expected = x.to(dtype)
+    numbers = ~torch.isnan(x)
+    assert torch.equal(out[numbers], expected[numbers])
+    assert torch.isnan(out[~numbers]).all()

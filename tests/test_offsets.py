@@ -1,0 +1,53 @@
+"""Offsets past 2^31 elements, in operands and in the result: strided views over reserved, mostly untouched address space."""
+
+import mmap
+
+import pytest
+import torch
+
+from tritonkernels import backend
+from tritonkernels.problem import needs_wide_offsets
+
+from .harness import designs, prepare, random
+
+ELEMENTS = 2**31 + 2**29
+pytestmark = pytest.mark.skipif(backend.device_type() != "cpu", reason="reserves address space on the CPU only")
+
+
+@pytest.fixture(scope="module")
+def far():
+    """10 GB of address space; only the pages that are touched exist."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return torch.frombuffer(mmap.mmap(-1, 4 * ELEMENTS, flags=flags), dtype=torch.float32)
+
+
+def spread(flat, t, start):
+    """The values of t with its first dimension strided so far that the last offsets need 64 bits."""
+    stride = (2**31 + 2**28) // (t.shape[0] - 1)
+    inner = torch.empty(t.shape[1:]).stride()
+    view = flat.view(t.dtype).as_strided(t.shape, (stride, *inner), start)
+    return view.copy_(t)
+
+
+@pytest.mark.parametrize("library, op, design", designs())
+def test_offsets_beyond_32_bits(library, op, design, far):
+    dtype = torch.float16 if op == "matmul" else torch.float32
+    shapes = {"gemm": ((5, 7), (7, 6)), "gemv": ((5, 7), (7,)), "conv2d": ((3, 2, 6, 5), (4, 2, 3, 2)), "matmul": ((5, 7), (7, 6))}
+    first, second = (random(*shape, dtype=dtype) for shape in shapes[op])
+    near = library.run(prepare(op, first, second), design)
+    far_first = spread(far, first, 0)
+    out = spread(far, torch.full(near.shape, torch.nan, dtype=dtype), 1000)
+    call = prepare(op, far_first, second, out=out)
+    assert call.problem.wide and not prepare(op, first, second).problem.wide
+    assert torch.equal(library.run(call, design), near), "the same design on the same values gives the same bits"
+
+
+def test_wide_offsets_are_asked_for_in_time():
+    def strided(rows, stride):
+        return torch.empty(1, device="meta").as_strided((rows, 8), (stride, 1))
+
+    assert not needs_wide_offsets(torch.empty(4096, 4096, device="meta"))
+    assert needs_wide_offsets(strided(2, 2**31))
+    assert needs_wide_offsets(strided(2**11 + 1, 2**20))
+    assert not needs_wide_offsets(strided(1, 2**40)), "one row has no second offset"
+    assert needs_wide_offsets(torch.empty(3, 3), None, strided(2**12, 2**20))
