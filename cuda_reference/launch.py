@@ -1,4 +1,4 @@
-"""How CUDA designs are launched, and the Library of them: on the GPU for CUDA tensors, in the emulation (simt/) for CPU tensors."""
+"""How CUDA designs are launched, and the Library of them: CUDA tensors on the GPU, CPU tensors in the emulation (simt/)."""
 
 from dataclasses import dataclass
 from typing import Any

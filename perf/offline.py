@@ -35,7 +35,12 @@ def compile_launch(launch, target):
             multiple_of_16 = value.data_ptr() % 16 == 0
         elif isinstance(value, float):
             signature[name], multiple_of_16 = "fp32", False
-        elif isinstance(value, int) and not isinstance(value, bool) and value != 1 and not launch.kernel.params[position].is_constexpr:
+        elif (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and value != 1
+            and not launch.kernel.params[position].is_constexpr
+        ):
             signature[name] = "i32" if abs(value) < 2**31 else "i64"
             multiple_of_16 = value % 16 == 0
         else:
@@ -57,7 +62,9 @@ def resources(kernel):
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(kernel.asm["cubin"])
         file.flush()
-        text = subprocess.run([_cuobjdump(), "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [_cuobjdump(), "--dump-resource-usage", file.name], capture_output=True, text=True, check=True
+        ).stdout
     registers, stack = map(int, re.search(r"REG:(\d+) STACK:(\d+)", text).groups())
     return {"registers": registers, "stack_bytes": stack, "shared_bytes": kernel.metadata.shared}
 

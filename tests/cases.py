@@ -1,12 +1,32 @@
-"""The calls that every design must answer, as (id, args, kwargs) per operation. Sizes sit on and around the edges of every tile."""
+"""The calls that every design must answer. Sizes sit on and around the edges of every tile."""
 
 import torch
 
-GEMM_SIZES = [(1, 1, 1), (5, 3, 7), (31, 33, 32), (64, 65, 63), (127, 129, 9), (128, 128, 8), (129, 127, 17), (1, 300, 2), (257, 2, 65)]
+GEMM_SIZES = [
+    (1, 1, 1),
+    (5, 3, 7),
+    (31, 33, 32),
+    (64, 65, 63),
+    (127, 129, 9),
+    (128, 128, 8),
+    (129, 127, 17),
+    (1, 300, 2),
+    (257, 2, 65),
+]
 EMPTY_GEMMS = [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)]
 GEMV_SIZES = [(1, 1), (3, 2), (9, 31), (8, 32), (7, 33), (5, 127), (4, 128), (6, 129), (3, 1025), (300, 16), (1030, 3)]
 EMPTY_GEMVS = [(0, 5), (5, 0), (0, 0)]
-MATMUL_SIZES = [(1, 1, 1), (5, 3, 7), (16, 16, 16), (15, 17, 33), (32, 8, 16), (33, 9, 15), (65, 64, 63), (129, 127, 65), (1, 70, 130)]
+MATMUL_SIZES = [
+    (1, 1, 1),
+    (5, 3, 7),
+    (16, 16, 16),
+    (15, 17, 33),
+    (32, 8, 16),
+    (33, 9, 15),
+    (65, 64, 63),
+    (129, 127, 65),
+    (1, 70, 130),
+]
 
 # input shape, weight shape, keyword arguments
 CONVOLUTIONS = {

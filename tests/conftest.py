@@ -1,4 +1,4 @@
-"""Counts what cannot run here, so that a green run never hides it: tests marked gpu are left out without one, and the last lines say so."""
+"""Counts what cannot run here, so that a green run never hides it: without a GPU the last lines say how many need one."""
 
 import pytest
 import torch

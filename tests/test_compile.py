@@ -1,5 +1,5 @@
-"""Legality without a GPU: every config of every Triton design compiles for four architectures, within shared memory and registers;
-every .cuh compiles with nvcc where there is one."""
+"""Legality without a GPU: every config of every Triton design compiles for four architectures within shared memory and without
+spills; every .cuh compiles with nvcc where there is one."""
 
 import functools
 import json
@@ -78,7 +78,12 @@ def source_of(op, design):
 
     from .harness import prepare
 
-    shapes = {"gemm": ((4, 4), (4, 4)), "gemv": ((4, 4), (4,)), "conv2d": ((1, 1, 4, 4), (1, 1, 2, 2)), "matmul": ((4, 4), (4, 4))}
+    shapes = {
+        "gemm": ((4, 4), (4, 4)),
+        "gemv": ((4, 4), (4,)),
+        "conv2d": ((1, 1, 4, 4), (1, 1, 2, 2)),
+        "matmul": ((4, 4), (4, 4)),
+    }
     dtype = torch.float16 if op == "matmul" else torch.float32
     call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes[op]))
     config = next(iter(design.configs(call.problem, Target.named("h200"))))

@@ -1,4 +1,4 @@
-"""Every design of every operation of both packages, against float64 within the derived bound. New designs are picked up by name."""
+"""Every design of every operation of both packages, against float64 within the derived bound. New designs are picked up."""
 
 import pytest
 import torch
@@ -97,7 +97,11 @@ def test_gemv_never_reads_y_when_beta_is_zero(library, op, design, device):
 def test_conv2d_geometries(library, op, design, device, name):
     available_on(library, device)
     input_shape, weight_shape, kwargs = cases.CONVOLUTIONS[name]
-    input, weight, bias = random(*input_shape, device=device), random(*weight_shape, device=device), random(weight_shape[0], device=device)
+    input, weight, bias = (
+        random(*input_shape, device=device),
+        random(*weight_shape, device=device),
+        random(weight_shape[0], device=device),
+    )
     if weight_shape[0]:  # torch, the reference, refuses to have no output channels
         run_checked(library, op, design, input, weight, **kwargs)
         run_checked(library, op, design, input, weight, bias, **kwargs)

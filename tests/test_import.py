@@ -56,6 +56,16 @@ torch.testing.assert_close(tritonkernels.gemm(a, a.t()), a @ a.t())
     python(code, CUDA_VISIBLE_DEVICES="")
 
 
+def test_listing_designs_first_chooses_the_backend():
+    code = """
+import torch, tritonkernels
+tritonkernels.designs("gemm")
+a = torch.randn(4, 5)
+torch.testing.assert_close(tritonkernels.gemm(a, a.t()), a @ a.t())
+"""
+    python(code, CUDA_VISIBLE_DEVICES="")
+
+
 def test_an_unknown_backend_is_an_error():
     code = """
 import torch, tritonkernels

@@ -37,7 +37,24 @@ def kernels():
 def patterns():
     """fp32 bit patterns: every exponent and sign with mantissas around every tie of 10 and of 7 bits, NaNs and infinities."""
     exponents = np.arange(512, dtype=np.uint32) << 23
-    ties = [0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0x18000, 0x7FF000, 0x7FFFFF, 0x400000, 0x7F8000]
+    ties = [
+        0,
+        1,
+        0xFFF,
+        0x1000,
+        0x1001,
+        0x1FFF,
+        0x2000,
+        0x3000,
+        0x7FFF,
+        0x8000,
+        0x8001,
+        0x18000,
+        0x7FF000,
+        0x7FFFFF,
+        0x400000,
+        0x7F8000,
+    ]
     bits = (exponents[:, None] | np.array(ties, dtype=np.uint32)).ravel()
     return torch.from_numpy(bits.view(np.float32).copy())
 

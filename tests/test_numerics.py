@@ -99,7 +99,7 @@ def test_the_bound_follows_the_formula():
 
 def serial_convolution(x, w, stride, padding, dilation, groups):
     """The seed's CPU reference: loops over output channel, row, column, input channel and taps, one write per output."""
-    n, c, h, wd = x.shape
+    n, _, h, wd = x.shape
     k, c_per_group, r, s = w.shape
     p = (h + 2 * padding[0] - dilation[0] * (r - 1) - 1) // stride[0] + 1
     q = (wd + 2 * padding[1] - dilation[1] * (s - 1) - 1) // stride[1] + 1

@@ -32,7 +32,12 @@ def spread(flat, t, start):
 @pytest.mark.parametrize("library, op, design", designs())
 def test_offsets_beyond_32_bits(library, op, design, far):
     dtype = torch.float16 if op == "matmul" else torch.float32
-    shapes = {"gemm": ((5, 7), (7, 6)), "gemv": ((5, 7), (7,)), "conv2d": ((3, 2, 6, 5), (4, 2, 3, 2)), "matmul": ((5, 7), (7, 6))}
+    shapes = {
+        "gemm": ((5, 7), (7, 6)),
+        "gemv": ((5, 7), (7,)),
+        "conv2d": ((3, 2, 6, 5), (4, 2, 3, 2)),
+        "matmul": ((5, 7), (7, 6)),
+    }
     first, second = (random(*shape, dtype=dtype) for shape in shapes[op])
     near = library.run(prepare(op, first, second), design)
     far_first = spread(far, first, 0)

@@ -35,4 +35,4 @@ def _serves(tensor):
     validate.on_backend("the operands", tensor, backend.device_type(), backend.name())
 
 
-LIBRARY = Library("tritonkernels", target=backend.target, serves=_serves)
+LIBRARY = Library("tritonkernels", target=backend.target, serves=_serves, get_ready=backend.name)

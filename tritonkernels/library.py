@@ -45,6 +45,7 @@ class Library:
     package: str
     target: Callable[[torch.device], Target]  # the machine behind a tensor's device
     serves: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
+    get_ready: Callable[[], Any] = lambda: None  # before any design is imported
 
     def _entries(self, op):
         """DESIGNS of the operation's subpackage: Designs, or names of modules that hold one (and import Triton)."""
@@ -58,6 +59,7 @@ class Library:
 
     def designs(self, op) -> tuple[Design, ...]:
         """The operation's designs, simplest first."""
+        self.get_ready()
         return tuple(
             importlib.import_module(f"{self.package}.{op}.{entry}").DESIGN if isinstance(entry, str) else entry
             for entry in self._entries(op)

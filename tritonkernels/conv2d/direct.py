@@ -84,7 +84,7 @@ def _direct_kernel(
         acc += tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0)[:, None]
     input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
     weight_ptrs = weight_ptr + k * stride_wk
-    for c in range(C_PER_GROUP):
+    for _ in range(C_PER_GROUP):
         for r in range(R):
             for s in range(S):
                 h = p * STEP_H + (r * DILATION_H - PADDING_H)

@@ -21,8 +21,8 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
     design  a name from designs("gemv"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
-    M and N may be 0. Error, elementwise: gamma(N + 4) * (|alpha| |A||x| + |beta| |y|) plus the rounding of the result, u = 2^-24
-    (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
+    M and N may be 0. Error, elementwise: gamma(N + 4) * (|alpha| |A||x| + |beta| |y|) plus the rounding of the result,
+    u = 2^-24 (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
 
     Source: "gemv optimisation summary", work split by regime of N.
     """

@@ -34,9 +34,9 @@ def matmul(a, b, *, precision=None, out_dtype=None, out=None, design=None, confi
     design  a name from designs("matmul"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
-    Any size may be 0. Error, elementwise: (gamma(K + 4) + 2v + v^2) * |A||B| plus the rounding of the result, u = 2^-24 for ieee
-    and 2^-23 on tensor cores, v = 2^-11 for tf32, else 0; int8 is exact (`numerics.error_bound`). Raises as `gemm` does, before
-    anything is launched.
+    Any size may be 0. Error, elementwise: (gamma(K + 4) + 2v + v^2) * |A||B| plus the rounding of the result, u = 2^-24 for
+    ieee and 2^-23 on tensor cores, v = 2^-11 for tf32, else 0; int8 is exact (`numerics.error_bound`). Raises as `gemm` does,
+    before anything is launched.
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """

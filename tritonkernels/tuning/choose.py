@@ -1,4 +1,4 @@
-"""Which config a launch gets: the caller's own, else the first that the design deems legal. Pure functions of their arguments."""
+"""Which config a launch gets: the caller's own, else the first that the design deems legal. Pure functions."""
 
 from collections.abc import Mapping
 

@@ -1,0 +1,33 @@
+// launch(kernel, grid, block, shared_bytes, stream, args...): one name for <<<>>> and for the CPU's emulation. A fault
+// is a std::runtime_error that carries CUDA's name and text for it.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <stdexcept>
+#include <string>
+
+#ifdef __CUDACC__
+
+inline void check(cudaError_t error) {
+    if (error != cudaSuccess)
+        throw std::runtime_error(std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error));
+}
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... args) {
+    constexpr size_t UNASKED = 48 * 1024;  // a kernel gets more dynamic shared memory only on request
+    if (shared_bytes > UNASKED)
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)));
+    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);
+    check(cudaGetLastError());
+}
+
+#else
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, A... args) {
+    const std::tuple<P...> values(static_cast<P>(args)...);
+    simt::run_grid([&] { std::apply(kernel, values); }, grid, block, shared_bytes);
+}
+
+#endif

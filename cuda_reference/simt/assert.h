@@ -1,0 +1,13 @@
+// A failing device assert is an error of the launch, not the end of the process. Like the system's header, which it
+// stands before, this one has no include guard: every inclusion defines `assert` anew.
+#include_next <assert.h>
+#ifndef NDEBUG
+#include "fail.h"
+#undef assert
+#define SIMT_TEXT_(x) #x
+#define SIMT_TEXT(x) SIMT_TEXT_(x)
+#define assert(...)                 \
+    (static_cast<bool>(__VA_ARGS__) \
+         ? void(0)                  \
+         : ::simt::fail("assertion failed: " #__VA_ARGS__ " at " __FILE__ ":" SIMT_TEXT(__LINE__)))
+#endif

@@ -1,0 +1,57 @@
+// Atomics, relaxed as CUDA's are; between the threads of one block nothing more would be needed, but blocks run on
+// several OS threads.
+#pragma once
+#include <type_traits>
+
+namespace simt {
+
+template <class T, class Change> T atomic(T* address, Change change) {
+    T old, next;
+    __atomic_load(address, &old, __ATOMIC_RELAXED);
+    do {
+        next = change(old);
+    } while (!__atomic_compare_exchange(address, &old, &next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return old;
+}
+
+template <class T>
+using Same = std::common_type_t<T>;  // is not deduced, so that atomicAdd(float*, 1) converts as CUDA's overloads do
+
+template <class T>
+constexpr bool is_word = std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long>;
+
+template <class T> constexpr bool can_add = is_word<T> || std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+}  // namespace simt
+
+template <class T> T atomicAdd(T* address, simt::Same<T> value) {
+    static_assert(simt::can_add<T>, "atomicAdd: int, unsigned, unsigned long long, float, double");
+    return simt::atomic(address, [=](T old) -> T { return old + value; });
+}
+
+#define SIMT_ATOMIC(NAME, RESULT)                                                          \
+    template <class T> T NAME(T* address, simt::Same<T> value) {                           \
+        static_assert(simt::is_word<T>, #NAME ": int, unsigned, unsigned long long");      \
+        return simt::atomic(address, [=]([[maybe_unused]] T old) -> T { return RESULT; }); \
+    }
+SIMT_ATOMIC(atomicSub, old - value)
+SIMT_ATOMIC(atomicMax, old < value ? value : old)
+SIMT_ATOMIC(atomicMin, value < old ? value : old)
+SIMT_ATOMIC(atomicAnd, old& value)
+SIMT_ATOMIC(atomicOr, old | value)
+SIMT_ATOMIC(atomicXor, old ^ value)
+#undef SIMT_ATOMIC
+
+template <class T> T atomicExch(T* address, simt::Same<T> value) {
+    static_assert(simt::is_word<T> || std::is_same_v<T, float>, "atomicExch: int, unsigned, unsigned long long, float");
+    return simt::atomic(address, [=](T) -> T { return value; });
+}
+
+template <class T> T atomicCAS(T* address, simt::Same<T> expected, simt::Same<T> value) {
+    static_assert(simt::is_word<T>, "atomicCAS: int, unsigned, unsigned long long");
+    return simt::atomic(address, [=](T old) -> T { return old == expected ? value : old; });
+}
+
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

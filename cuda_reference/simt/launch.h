@@ -1,0 +1,103 @@
+// A launch: the blocks of the grid, spread over OS threads. SIMT_THREADS sets how many (default: as many as the machine
+// has cores); SIMT_ORDER=<seed> runs blocks, and in every round the threads of a block, in a random order, so that a
+// missing barrier shows.
+#pragma once
+#include <atomic>
+#include <cstdlib>
+#include <numeric>
+#include <system_error>
+#include <thread>
+#include <tuple>
+
+#include "block.h"
+
+// The dynamic shared memory of the block that runs on this OS thread.
+constexpr size_t SIMT_SHARED_LIMIT = 227 * 1024;  // what a block can have on sm_90 and sm_100
+alignas(128) inline __shared__ unsigned char dynamic_shared_memory[SIMT_SHARED_LIMIT];
+
+namespace simt {
+
+inline const char* setting(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+inline unsigned os_threads(uint64_t blocks) {
+#ifdef __SANITIZE_ADDRESS__
+    (void)blocks;
+    return 1;  // __shared__ is one array for the whole process there
+#else
+    const char* wanted = setting("SIMT_THREADS");
+    const int count = wanted != nullptr ? std::atoi(wanted) : int(std::thread::hardware_concurrency());
+    return unsigned(std::min<uint64_t>(std::max(count, 1), blocks));
+#endif
+}
+
+// 0xFF in every byte is a NaN in every floating type: a read of shared memory that nobody wrote shows in the result.
+inline void fresh_shared(size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(dynamic_shared_memory, SIMT_SHARED_LIMIT);
+    __asan_poison_memory_region(dynamic_shared_memory + bytes, SIMT_SHARED_LIMIT - bytes);
+#endif
+    std::memset(dynamic_shared_memory, 0xFF, bytes);
+}
+
+inline void check_shape(dim3 grid, dim3 block, size_t shared_bytes) {
+    const auto refuse = [](const std::string& what) {
+        throw std::runtime_error("cudaErrorInvalidConfiguration: " + what);
+    };
+    const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+    if (threads == 0 || threads > 1024 || block.z > 64)
+        refuse("block " + text(block) + " is not 1 to 1024 threads with z at most 64");
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+        refuse("grid " + text(grid) + " is not within (1..2^31-1, 1..65535, 1..65535)");
+    if (shared_bytes > SIMT_SHARED_LIMIT)
+        refuse(std::to_string(shared_bytes) + " bytes of shared memory; a block can have 232448");
+}
+
+inline void run_grid(const std::function<void()>& kernel, dim3 grid, dim3 block, size_t shared_bytes) {
+    check_shape(grid, block, shared_bytes);
+    const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    const char* order = setting("SIMT_ORDER");
+    const uint64_t seed = order != nullptr ? std::strtoull(order, nullptr, 10) : 0;
+    std::vector<uint64_t> shuffled(order != nullptr ? blocks : 0);
+    std::iota(shuffled.begin(), shuffled.end(), uint64_t(0));
+    std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(seed));
+
+#ifdef __SANITIZE_ADDRESS__
+    static std::mutex one_launch;
+    std::lock_guard<std::mutex> alone(one_launch);
+#endif
+    std::atomic<uint64_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr error;
+    const auto work = [&] {
+        try {
+            Block threads(kernel, block, order != nullptr ? &seed : nullptr);
+            blockDim = block;
+            gridDim = grid;
+            for (uint64_t i; (i = next++) < blocks;) {
+                const uint64_t number = order != nullptr ? shuffled[i] : i;
+                blockIdx = {unsigned(number % grid.x), unsigned(number / grid.x % grid.y),
+                            unsigned(number / grid.x / grid.y)};
+                fresh_shared(shared_bytes);
+                threads.run(number);
+            }
+        } catch (...) {
+            next = blocks;  // begin no further block
+            std::lock_guard<std::mutex> lock(mutex);
+            if (!error) error = std::current_exception();
+        }
+    };
+    std::vector<std::thread> helpers;
+    try {
+        for (unsigned i = os_threads(blocks); i > 1; --i) helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+        // the machine gives no more threads: those that there are do all blocks
+    }
+    work();
+    for (std::thread& helper : helpers) helper.join();
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace simt

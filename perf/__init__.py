@@ -1,0 +1,1 @@
+"""Checks and times both packages' designs against torch: python -m perf compare | campaign."""

@@ -1,0 +1,25 @@
+"""python -m perf compare | campaign | designs"""
+
+import argparse
+import sys
+
+from . import campaign, compare, designs
+
+COMMANDS = {"compare": compare, "campaign": campaign, "designs": designs}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m perf", description=sys.modules["perf"].__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, module in COMMANDS.items():
+        summary = module.__doc__.splitlines()[0].partition(": ")[2]
+        subparser = commands.add_parser(name, help=summary, description=module.__doc__)
+        subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=lambda options, module=module, subparser=subparser: module.main(options, subparser))
+    options = parser.parse_args(argv)
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Whether a contender computes what was asked, made hard to fool.
+
+The result starts as poison between two bands of poison: what is not written shows, and so does what is written outside.
+Operands are compared with a copy afterwards, and the float64 reference is taken from that copy.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from tritonkernels import numerics
+
+BAND = 1024  # elements; keeps the result as aligned as the allocation
+
+
+class Output:
+    """A tensor to write, shaped and strided like `like`, in the middle of poison."""
+
+    def __init__(self, like):
+        self._poison = math.nan if like.dtype.is_floating_point else torch.iinfo(like.dtype).min
+        self._buffer = torch.full((like.numel() + 2 * BAND,), self._poison, dtype=like.dtype, device=like.device)
+        self.tensor = self._buffer.as_strided(like.shape, like.stride(), BAND)
+
+    def poison(self):
+        self._buffer.fill_(self._poison)
+
+    def left(self, values):
+        """How many of the values are poison."""
+        return int((values.isnan() if values.dtype.is_floating_point else values == self._poison).sum())
+
+    def escaped(self):
+        """How many elements were written before and after the result."""
+        bands = torch.cat((self._buffer[:BAND], self._buffer[-BAND:]))
+        return bands.numel() - self.left(bands)
+
+
+@dataclass(frozen=True)
+class Finding:
+    verdict: numerics.Verdict
+    fault: str | None  # what is wrong, in words; None where nothing is
+
+    @property
+    def ok(self):
+        return self.fault is None
+
+
+class Checker:
+    """Judges results of one call, whose operands it keeps a copy of."""
+
+    def __init__(self, args, kwargs):
+        self._args, self._kwargs = args, kwargs
+        self._pristine = [a.clone() for a in args]
+
+    def judge(self, problem, output, computed, writes_out=True):
+        """The Finding on `computed`, which a contender returned when it was given `output.tensor` as out."""
+        verdict = numerics.judge(problem, computed, *self._pristine, **self._kwargs)
+        return Finding(verdict, self._fault(verdict, output, computed, writes_out))
+
+    def restore(self):
+        """Undo what a contender did to the operands, so that the next one starts fair; True if there was anything."""
+        changed = [(a, b) for a, b in zip(self._args, self._pristine) if not torch.equal(a, b)]
+        for operand, pristine in changed:
+            operand.copy_(pristine)
+        return bool(changed)
+
+    def _fault(self, verdict, output, computed, writes_out):
+        if self.restore():
+            return "it changed an operand"
+        if escaped := output.escaped():
+            return f"it wrote {escaped} elements outside the result"
+        if writes_out and computed.data_ptr() != output.tensor.data_ptr():
+            return "it returned another tensor than out"
+        if left := output.left(computed):
+            return f"{left} of {computed.numel()} elements are not written, or NaN"
+        return None if verdict.ok else "the error exceeds its bound"

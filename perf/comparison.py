@@ -1,0 +1,140 @@
+"""Run the contenders on a case: each is checked; on a GPU, those that are right are timed together and checked again."""
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.problem import Problem
+from tritonkernels.target import Target
+
+from . import baselines, contenders, timing
+from .check import Checker, Finding, Output
+from .environment import environment, sm_clock_mhz
+from .records import Record
+
+
+class GpuLost(RuntimeError):
+    """A kernel's fault took the CUDA context with it: this process can run nothing more."""
+
+
+@dataclass
+class Entry:
+    """A contender on a case, with what it takes to run and to judge it any number of times."""
+
+    record: Record
+    problem: Problem
+    output: Output
+    call: Callable[[], torch.Tensor]
+    writes_out: bool
+
+    def judge(self, checker, computed):
+        """Judge a result into the record."""
+        self.note(checker.judge(self.problem, self.output, computed, self.writes_out))
+
+    def note(self, finding: Finding):
+        self.record.error, self.record.bound = finding.verdict.error, finding.verdict.bound
+        self.record.ok, self.record.message = finding.ok, finding.fault
+
+
+class Comparison:
+    """`records` and `refusals` (one line each) of the cases run so far."""
+
+    def __init__(self, suite, seed, designs, device):
+        self.records, self.refusals = [], []
+        self._suite, self._seed, self._designs, self._device = suite, seed, designs, device
+        self._environment = environment(device)
+        self._clock = timing.GpuClock(device) if device.type == "cuda" else None
+
+    def run(self, case):
+        args, kwargs = case.arguments(self._seed, self._device)
+        prepared = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
+        checker = Checker(args, kwargs)
+        with baselines.precision(prepared.problem.precision):
+            entries = []
+            for contender in contenders.contenders(case.op, self._designs):
+                entry = self._enter(case, contender, prepared, args, kwargs)
+                if self._first_run(entry, contender, checker, args, kwargs):
+                    entries.append(entry)
+            if self._clock and entries:
+                self._time(entries, checker)
+
+    def _enter(self, case, contender, prepared, args, kwargs):
+        problem = prepared.problem
+        if contender.implementation == "torch":
+            problem = dataclasses.replace(problem, precision=baselines.precision_of(problem, self._device))
+        target = Target.live(self._device) if self._clock else None
+        record = Record(
+            suite=self._suite,
+            case=case.name,
+            seed=self._seed,
+            op=case.op,
+            problem=problem.describe(),
+            implementation=contender.implementation,
+            design=contender.design,
+            backend=contenders.backend_of(contender.implementation, self._device),
+            precision=problem.precision,
+            target=target.name if target else contenders.CPU_BACKENDS[contender.implementation],
+            bound_by=target.limits(problem)["bound_by"] if target else None,
+            environment=self._environment,
+        )
+        output = Output(prepared.result)
+        call = functools.partial(contender.call, *args, out=output.tensor, **kwargs)
+        return Entry(record, problem, output, call, contender.writes_out)
+
+    def _first_run(self, entry, contender, checker, args, kwargs):
+        """Whether the contender is right; its record is kept unless it refuses."""
+        record = entry.record
+        try:
+            record.config = contender.explain(*args, **kwargs)["config"]
+            entry.judge(checker, entry.call())
+        except UnsupportedError as refusal:
+            self.refusals.append(f"{record.op} {record.case}, {record.implementation} {record.design}: {refusal}")
+            return False
+        except Exception as error:  # whatever a contender does wrong is its row's failure, not ours
+            self._failed([entry], error)
+        self.records.append(record)
+        self._or_lost(checker)
+        return record.ok
+
+    def _time(self, entries, checker):
+        runs = {i: (entry.output.poison, entry.call) for i, entry in enumerate(entries)}
+        try:
+            timings = timing.interleaved(runs, self._clock, self._seed)
+            clock_mhz = sm_clock_mhz(self._device)
+            for i, entry in enumerate(entries):
+                entry.judge(checker, entry.output.tensor if entry.writes_out else entry.call())
+                if entry.record.ok:
+                    _speed(entry, timings[i], clock_mhz)
+        except Exception as error:
+            self._failed(entries, error)
+        self._or_lost(checker)
+        torch_ones = [e.record for e in entries if e.record.implementation == "torch" and e.record.ok]
+        for record in (e.record for e in entries if e.record.ok):
+            for torch_one in torch_ones:
+                if record.precision == torch_one.precision:
+                    record.ratio_to_torch = torch_one.median_ms / record.median_ms
+
+    def _failed(self, entries, error):
+        for entry in entries:
+            entry.record.ok, entry.record.message = False, f"{type(error).__name__}: {error}"
+
+    def _or_lost(self, checker):
+        """Undo what a failed run left behind, so that the next contender starts fair."""
+        try:
+            checker.restore()
+        except RuntimeError as error:
+            raise GpuLost(str(error)) from error
+
+
+def _speed(entry, timing, clock_mhz):
+    record, seconds = entry.record, timing.median_ms / 1e3
+    for field in dataclasses.fields(timing):
+        setattr(record, field.name, getattr(timing, field.name))
+    record.tflops = entry.problem.flops / seconds / 1e12
+    record.gbps = entry.problem.bytes / seconds / 1e9
+    record.sm_clock_mhz = clock_mhz

@@ -1,0 +1,53 @@
+"""Who competes: every design of both packages, and torch."""
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tritonkernels import backend
+
+from . import baselines
+
+PACKAGES = {"triton": "tritonkernels", "cuda": "cuda_reference"}
+CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu"}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """explain(*args, **kwargs) raises a refusal before anything runs; call(*args, out=, **kwargs) returns the result."""
+
+    implementation: str
+    design: str
+    explain: Callable[..., dict[str, Any]]
+    call: Callable[..., torch.Tensor]
+    writes_out: bool = True
+
+
+def device():
+    """Where the comparison runs: the current GPU, else the CPU. Decides Triton's backend before any kernel is imported."""
+    return torch.device("cuda", torch.cuda.current_device()) if backend.device_type() == "cuda" else torch.device("cpu")
+
+
+def backend_of(implementation, device):
+    return "gpu" if device.type == "cuda" else CPU_BACKENDS[implementation]
+
+
+def designs(op):
+    """(implementation, design name) of every design of the operation, in both packages."""
+    packages = ((key, importlib.import_module(name)) for key, name in PACKAGES.items())
+    return [(key, design.name) for key, package in packages for design in package.designs(op)]
+
+
+def contenders(op, names=None):
+    """The designs of the operation (all, or those of the given names), and torch last."""
+    for implementation, design in designs(op):
+        if names is None or design in names:
+            package = importlib.import_module(PACKAGES[implementation])
+            explain = functools.partial(package.explain, op, design=design)
+            yield Contender(implementation, design, explain, functools.partial(getattr(package, op), design=design))
+    name, call, writes_out = baselines.BASELINES[op]
+    yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)

@@ -1,0 +1,41 @@
+"""python -m perf designs: the README's table of designs, generated from DESIGNS so that it cannot lag behind."""
+
+import re
+from pathlib import Path
+
+import cuda_reference
+import tritonkernels
+
+README = Path(__file__).parents[1] / "README.md"
+BETWEEN = re.compile(r"(<!-- designs: .*? -->\n).*?(<!-- /designs -->)", re.DOTALL)
+
+
+def table():
+    """Markdown: a row per design, the twins of one name side by side."""
+    lines = ["| operation | design | what it does | Triton | CUDA | mirrors |", "|---|---|---|---|---|---|"]
+    for op in tritonkernels.OPS:
+        triton, cuda = ({d.name: d for d in library.designs(op)} for library in (tritonkernels, cuda_reference))
+        for name in dict.fromkeys([*cuda, *triton]):
+            design = triton.get(name) or cuda[name]
+            files = [
+                f"[{name}.py](tritonkernels/{op}/{name}.py)" if name in triton else "",
+                f"[{name}.cuh](cuda_reference/{op}/{name}.cuh)" if name in cuda else "",
+            ]
+            lines.append(f"| {op} | `{name}` | {design.summary} | {files[0]} | {files[1]} | {design.mirrors} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_table(text):
+    return BETWEEN.sub(lambda match: match[1] + table() + match[2], text)
+
+
+def add_arguments(parser):
+    parser.add_argument("--write", action="store_true", help="put it into README.md instead of printing it")
+
+
+def main(options, parser):
+    if options.write:
+        README.write_text(with_table(README.read_text()))
+    else:
+        print(table(), end="")
+    return 0

@@ -1,0 +1,113 @@
+"""What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
+
+`smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
+measurements.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tritonkernels.problem import dtype_name
+
+
+@dataclass(frozen=True)
+class Operand:
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    layout: str = "row"  # "col": transposed in memory; "pitched": NaN between the rows; "channels_last"
+
+    def draw(self, generator):
+        """Random values on the CPU, the same for a seed on every machine; the mean is not 0, so that a lost sign shows."""
+        if self.dtype == torch.int8:
+            values = torch.randint(-127, 128, self.shape, generator=generator, dtype=self.dtype)
+        else:
+            values = torch.randn(self.shape, generator=generator).add_(0.25).to(self.dtype)
+        if self.layout == "col":
+            return values.mT.contiguous().mT
+        if self.layout == "pitched":
+            return torch.nn.functional.pad(values, (0, 3), value=math.nan)[..., : self.shape[-1]]
+        if self.layout == "channels_last":
+            return values.contiguous(memory_format=torch.channels_last)
+        return values
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    name: str
+    operands: tuple[Operand, ...]
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    gpu_only: bool = False  # would take minutes without one
+
+    def arguments(self, seed, device):
+        """(args, kwargs) of the user function."""
+        generator = torch.Generator().manual_seed(seed)
+        args = [_to(operand.draw(generator), device) for operand in self.operands]
+        return args, dict(self.options)
+
+
+def _to(tensor, device):
+    """The tensor on the device, strides kept: Tensor.to keeps them of dense tensors only."""
+    span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1
+    return tensor.as_strided((span,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
+
+
+def gemm(m, n, k, a="row", b="row", c="row", gpu_only=False, **options):
+    operands = (Operand((m, k), layout=a), Operand((k, n), layout=b), Operand((m, n), layout=c))
+    return Case("gemm", f"{m}x{n}x{k}", operands, options, gpu_only)
+
+
+def gemv(m, n, a="row", **options):
+    operands = (Operand((m, n), layout=a), Operand((n,)))
+    if "beta" in options:
+        operands += (Operand((m,)),)
+    return Case("gemv", f"{m}x{n}", operands, options)
+
+
+def conv2d(image, weight, layout="row", bias=False, **options):
+    operands = (Operand(image, layout=layout), Operand(weight), *([Operand(weight[:1])] if bias else ()))
+    return Case("conv2d", f"{'x'.join(map(str, image))} by {'x'.join(map(str, weight))}", operands, options)
+
+
+def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), **options):
+    operands = (Operand((*batch, m, k), dtype, a), Operand((*batch, k, n), dtype, b))
+    kinds = " to ".join(dtype_name(kind) for kind in (dtype, options.get("out_dtype")) if kind)
+    return Case("matmul", f"{'x'.join(map(str, (*batch, m, n, k)))} {kinds}", operands, options)
+
+
+SUITES = {
+    "smoke": (
+        gemm(65, 47, 33, alpha=1.5, beta=0.5),
+        gemm(128, 64, 96),
+        gemm(33, 130, 70, a="col", b="pitched", alpha=-2.0, beta=1.0),
+        gemm(70, 34, 131, a="pitched", b="col"),
+        gemv(131, 16, alpha=1.5, beta=0.5),
+        gemv(77, 1030),
+        gemv(130, 129, a="col"),
+        conv2d((2, 3, 17, 21), (5, 3, 3, 3), bias=True, padding=1),
+        conv2d((1, 4, 23, 19), (6, 2, 5, 4), stride=(2, 1), dilation=(1, 2), groups=2),
+        conv2d((2, 6, 12, 13), (7, 6, 3, 5), layout="channels_last", padding="same"),
+        matmul(65, 47, 33, torch.float16),
+        matmul(64, 32, 48, torch.float16, out_dtype=torch.float32),
+        matmul(33, 70, 65, torch.float16, a="col", b="col", out_dtype=torch.float32),
+        matmul(31, 18, 45, torch.float16, batch=(3,)),
+        matmul(65, 47, 131, torch.bfloat16, b="pitched"),
+        matmul(65, 40, 48, torch.int8),
+        matmul(65, 47, 33, precision="ieee"),
+        matmul(65, 47, 131, precision="tf32"),
+    ),
+    "seeds": (
+        gemm(1024, 1024, 1024, alpha=1.5, beta=0.5),
+        gemm(4096, 4096, 4096, alpha=1.5, beta=0.5, gpu_only=True),
+        gemv(16384, 16),
+        gemv(16384, 32),
+        gemv(16384, 128),
+        conv2d((1, 6, 768, 512), (6, 6, 6, 6)),
+        matmul(1024, 128, 256, torch.float16, out_dtype=torch.float32),
+        matmul(1024, 128, 256, torch.float16),
+        matmul(1024, 128, 256, precision="tf32"),
+    ),
+}

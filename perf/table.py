@@ -1,0 +1,83 @@
+"""Records as a table: by rich where it is installed, in plain text elsewhere."""
+
+import contextlib
+import sys
+
+
+def rows(records):
+    """(headings, rows of text). Without a time measured on a GPU there are no columns of speed at all."""
+    timed = any(r.median_ms is not None for r in records)
+    headings = ["problem", "implementation", "design", "backend", "precision", "error", "bound", "ok"]
+    headings += ["median us", "p20-p80", "rate", "x torch"] if timed else []
+    return headings, [_row(r) + (_speed(r) if timed else []) for r in records]
+
+
+def _row(r):
+    return [f"{r.op} {r.case}", r.implementation, r.design, r.backend, r.precision, _short(r.error), _short(r.bound), _ok(r)]
+
+
+def _speed(r):
+    if r.median_ms is None:
+        return ["", "", "", ""]
+    spread = f"{1e3 * r.p20_ms:.1f}-{1e3 * r.p80_ms:.1f}" + ("*" if r.exposed else "")
+    rate = f"{r.gbps:.0f} GB/s" if r.bound_by == "memory" else f"{r.tflops:.2f} TFLOP/s"
+    return [f"{1e3 * r.median_ms:.1f}", spread, rate, "" if r.ratio_to_torch is None else f"{r.ratio_to_torch:.2f}"]
+
+
+def _short(number):
+    return "" if number is None else f"{number:.1e}"
+
+
+def _ok(r):
+    return "yes" if r.ok else "NO"
+
+
+def show(records, file=None):
+    """Print the table to `file` (standard output)."""
+    file = file or sys.stdout
+    headings, body = rows(records)
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        print(plain(headings, body), file=file)
+        return
+    table = Table(*headings, box=None, pad_edge=False)
+    for cells, record in zip(body, records):
+        table.add_row(*cells, style=None if record.ok else "bold red")
+    # A pipe has no width: take what the rows need, so that nothing is cut.
+    console = Console(file=file, width=None if file.isatty() else 250, highlight=False, markup=False)
+    console.print(table)
+
+
+def plain(headings, body):
+    widths = [max(map(len, column)) for column in zip(headings, *body)]
+    lines = (headings, ["-" * width for width in widths], *body)
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def markdown(headings, body):
+    lines = (headings, ["---"] * len(headings), *body)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+@contextlib.contextmanager
+def progress(total):
+    """advance(description) in a bar on standard error; silent where that is no terminal or rich is missing."""
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda description: None
+        return
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        started = -1
+
+        def advance(description):
+            nonlocal started
+            started += 1
+            bar.update(task, completed=started, description=description)
+
+        yield advance

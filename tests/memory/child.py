@@ -1,0 +1,61 @@
+"""Runs designs on guarded tensors, in a process that may die of it. Prints a line before each call and after each design.
+
+python -m tests.memory.child PACKAGE op/design ...
+"""
+
+import sys
+
+import torch
+
+from tests import cases
+from tests.harness import LAYOUTS, LIBRARIES, prepare, random
+from tests.memory.guarded import guarded
+from tritonkernels import numerics
+
+
+def calls(op):
+    """(operands, keyword arguments) around tile edges; a beta, so that C and y are read too."""
+    if op == "gemm":
+        for m, n, k in cases.GEMM_SIZES:
+            yield (random(m, k), random(k, n), random(m, n)), {"beta": 0.5}
+        for layout in LAYOUTS:
+            yield (layout(random(37, 21)), layout(random(21, 43)), layout(random(37, 43))), {"beta": 0.5}
+    elif op == "gemv":
+        for m, n in cases.GEMV_SIZES:
+            yield (random(m, n), random(n), random(m)), {"beta": 0.5}
+        for layout in LAYOUTS:
+            yield (layout(random(37, 141)), random(282)[1::2], random(74)[::2]), {"beta": 0.5}
+    elif op == "conv2d":
+        for input_shape, weight_shape, kwargs in cases.CONVOLUTIONS.values():
+            if weight_shape[0]:
+                yield (random(*input_shape), random(*weight_shape), random(weight_shape[0])), kwargs
+        for layout in LAYOUTS:
+            yield (layout(random(2, 3, 13, 17)), layout(random(5, 3, 3, 2)), random(10)[::2]), {"padding": 1}
+    else:
+        for m, n, k in cases.MATMUL_SIZES:
+            yield (random(m, k, dtype=torch.float16), random(k, n, dtype=torch.float16)), {}
+        for layout in LAYOUTS:
+            yield (layout(random(3, 19, 35, dtype=torch.float16)), layout(random(3, 35, 21, dtype=torch.float16))), {}
+
+
+def main(package, designs):
+    library = next(library for library in LIBRARIES if library.package == package)
+    for entry in designs:
+        op, _, design = entry.partition("/")
+        torch.manual_seed(0)
+        for operands, kwargs in calls(op):
+            for side in ("start", "end"):
+                args = [guarded(t, side, read_only=True) for t in operands]
+                out = guarded(
+                    torch.empty(prepare(op, *operands, **kwargs).result.shape, dtype=args[0].dtype), side, read_only=False
+                )
+                print("RUN", entry, side, [tuple(t.shape) for t in args], [t.stride() for t in args], kwargs, flush=True)
+                call = prepare(op, *args, out=out, **kwargs)
+                verdict = numerics.judge(call.problem, library.run(call, design), *operands, **kwargs)
+                if not verdict.ok:
+                    sys.exit(f"wrong: {verdict}")
+        print("DONE", entry, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,65 @@
+"""No design reads or writes outside its tensors: every operand and result lies flush against an unreadable page, and inputs are
+read-only. A fault kills the child process, and its last line tells the call."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.harness import LIBRARIES, OPS
+from tests.memory.guarded import guarded
+from tritonkernels import backend
+
+ROOT = Path(__file__).parents[2]
+
+
+def faults(package, designs):
+    """{design: the call that died, and how} of the designs that did not get through."""
+    found, left = {}, list(designs)
+    while left:
+        command = [sys.executable, "-m", "tests.memory.child", package, *left]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        lines = run.stdout.splitlines()
+        left = [design for design in left if f"DONE {design}" not in lines]
+        if run.returncode == 0:
+            break
+        last = [line for line in lines if line.startswith("RUN")]
+        dead = left.pop(0)
+        found[dead] = f"exit status {run.returncode} at {last[-1] if last else 'start'} {run.stderr[-500:]}"
+    return found
+
+
+@pytest.mark.skipif(backend.device_type() != "cpu", reason="guards CPU memory")
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_no_access_outside_the_tensors(library):
+    designs = [f"{op}/{name}" for op in OPS for name in library.names(op)]
+    assert designs and faults(library.package, designs) == {}
+
+
+@pytest.mark.parametrize("side, index", [("start", -1), ("end", 1)])
+@pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
+def test_the_guard_catches_one_element_too_many(side, index, write):
+    code = f"""
+import ctypes, torch
+from tests.memory.guarded import guarded
+t = guarded(torch.arange(5.0), {side!r}, read_only=False)
+address = t.data_ptr() + 4 * ({index} if {index} < 0 else 5)
+print("alive", flush=True)
+{"ctypes.memset(address, 0, 1)" if write else "ctypes.string_at(address, 1)"}
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout == "alive\n" and run.returncode < 0
+
+
+def test_read_only_means_read_only():
+    code = "import torch, tests.memory.guarded as g; t = g.guarded(torch.ones(3), 'end', True); print(t.sum()); t.zero_()"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "3." in run.stdout and run.returncode < 0
+
+
+def test_guarded_tensors_keep_values_and_strides():
+    t = torch.randn(4, 6)[:, ::2]
+    copy = guarded(t, "end", read_only=True)
+    assert torch.equal(copy, t) and copy.stride() == t.stride()

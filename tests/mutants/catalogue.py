@@ -1,0 +1,225 @@
+"""Broken kernels. Each mutant is one edit of one file, the kind of slip that hurts users in silence; the suite must notice all.
+
+`tests` is what must notice: an expression for pytest -k, over the test files of designs, offsets and special values.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    path: str
+    old: str  # must stand in the file exactly once
+    new: str
+    tests: str
+    fast: bool = False  # part of `make test`; `make mutants` runs all
+
+
+def _of(path, tests, *edits):
+    design = path.rpartition(".")[0].replace("/", ".")
+    return [Mutant(f"{design}: {edit[0]}", path, edit[1], edit[2], tests, *edit[3:]) for edit in edits]
+
+
+GEMM_TRITON_COMMON = (
+    (
+        "one tile skipped",
+        "    program = tl.program_id(0)\n",
+        "    program = tl.program_id(0)\n    if program == 1:\n        return\n",
+    ),
+    (
+        "rows of the result unmasked",
+        "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    c_ptrs",
+        "inside = (rows >= 0)[:, None] & (cols < N)[None, :]\n    c_ptrs",
+    ),
+    ("stride of another tensor", "out_ptr + rows[:, None] * stride_om", "out_ptr + rows[:, None] * stride_am"),
+    ("zeros returned", "result = blend(acc,", "result = blend(acc * 0,"),
+)
+
+MUTANTS = [
+    *_of(
+        "tritonkernels/gemm/naive.py",
+        "tritonkernels and gemm and naive",
+        *GEMM_TRITON_COMMON,
+        ("last product dropped", "for _ in range(K):", "for _ in range(K - 1):"),
+        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)"),
+    ),
+    *_of(
+        "tritonkernels/gemm/tiled.py",
+        "tritonkernels and gemm and tiled",
+        *GEMM_TRITON_COMMON,
+        ("last product dropped", "range(0, K, BLOCK_K)", "range(0, K - 1, BLOCK_K)"),
+        (
+            "K tail mask of A removed",
+            "a_inside = (rows < M)[:, None] & (ks < K)[None, :]",
+            "a_inside = (rows < M)[:, None] & (ks >= 0)[None, :]",
+            True,
+        ),
+        ("K tail mask of B removed", "b_inside = (ks < K)[:, None] &", "b_inside = (ks >= 0)[:, None] &"),
+        (
+            "two rows swapped",
+            "ks[None, :] * stride_ak, mask",
+            "ks[None, :] * stride_ak + (rows < 2)[:, None] * (1 - 2 * rows)[:, None] * (M > 1) * stride_am, mask",
+        ),
+        (
+            "fp16 accumulate",
+            'acc = tl.dot(a, b, acc, input_precision="ieee")',
+            'acc = tl.dot(a, b, acc, input_precision="ieee").to(tl.float16).to(tl.float32)',
+        ),
+        (
+            "input changed",
+            "        acc = tl.dot",
+            "        tl.store(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, -a, a_inside)\n        acc = tl.dot",
+        ),
+        ("C and out exchanged", "stride_cm + cols[None, :] * stride_cn if", "stride_om + cols[None, :] * stride_on if"),
+    ),
+    *_of(
+        "tritonkernels/language/epilogue.py",
+        "tritonkernels and gemm",
+        ("C multiplied by alpha", "acc += beta * tl.load", "acc += alpha * tl.load"),
+        (
+            "alpha applied to C as well",
+            "    acc = alpha * acc\n    if HAS_C:\n        acc += beta *",
+            "    if HAS_C:\n        acc += beta *",
+        ),
+        ("C's mask removed", "tl.load(c_ptrs, mask=mask, other=0)", "tl.load(c_ptrs)"),
+    ),
+    *_of(
+        "tritonkernels/language/epilogue.py",
+        "tritonkernels and matmul",
+        ("bf16 truncated", "+ ((bits >> 16) & 1)) >> 16", "* 0) >> 16"),
+    ),
+    *_of(
+        "tritonkernels/validate.py",
+        "gemm and beta_is_zero",
+        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded", True),
+    ),
+    *_of(
+        "tritonkernels/problem.py",
+        "offsets",
+        ("32-bit offsets", ">= 2**31\n", ">= 2**61\n"),
+    ),
+    *_of(
+        "tritonkernels/gemv/warp_per_row.py",
+        "tritonkernels and gemv",
+        ("last product dropped", "range(0, N, BLOCK_N)", "range(0, N - 1, BLOCK_N)"),
+        (
+            "N tail mask removed",
+            "inside = (rows < M)[:, None] & (cols < N)[None, :]",
+            "inside = (rows < M)[:, None] & (cols >= 0)[None, :]",
+        ),
+        ("x read contiguously", "(cols * stride_x)[None, :]", "cols[None, :]", True),
+        ("y read contiguously", "y_ptr + rows * stride_y", "y_ptr + rows"),
+        ("last rows unwritten", "result, mask=rows < M)", "result, mask=rows < M - 1)"),
+    ),
+    *_of(
+        "tritonkernels/conv2d/direct.py",
+        "tritonkernels and conv2d",
+        ("last channel dropped", "for _ in range(C_PER_GROUP):", "for c in range(C_PER_GROUP - 1):"),
+        ("last filter row dropped", "for r in range(R):", "for r in range(R - 1):"),
+        (
+            "filter flipped",
+            "weight_ptrs + r * stride_wr + s * stride_ws",
+            "weight_ptrs + (R - 1 - r) * stride_wr + s * stride_ws",
+            True,
+        ),
+        ("left edge of the image unmasked", "(h < H) & (w >= 0) & (w < W)", "(h < H) & (w < W)"),
+        ("dilation of the other axis", "q * STEP_W + (s * DILATION_W", "q * STEP_W + (s * DILATION_H"),
+        ("stride of the other axis", "q * STEP_W + (s", "q * STEP_H + (s"),
+        ("padding of the other axis", "- PADDING_W)", "- PADDING_H)"),
+        ("group forgotten", "group * C_PER_GROUP * stride_ic", "0 * stride_ic"),
+        ("bias read contiguously", "bias_ptr + k * stride_bias", "bias_ptr + k"),
+        ("last column unwritten", "(q < Q))[None, :]", "(q < Q - 1))[None, :]"),
+    ),
+    *_of(
+        "tritonkernels/matmul/tensor_core.py",
+        "tritonkernels and matmul",
+        ("last product dropped", "range(0, K, BLOCK_K)", "range(0, K - 1, BLOCK_K)"),
+        (
+            "K tail mask of A removed",
+            "a_inside = (rows < M)[:, None] & (ks < K)[None, :]",
+            "a_inside = (rows < M)[:, None] & (ks >= 0)[None, :]",
+        ),
+        ("batch of B forgotten", "b_ptr += batch * stride_bb", "b_ptr += batch * 0"),
+        ("stride of another tensor", "cols[None, :] * stride_on", "cols[None, :] * stride_bn"),
+        (
+            "tf32 for ieee",
+            "acc = faithful_dot(a, b, acc, PRECISION)",
+            'acc = faithful_dot(a, b, acc, "tf32" if PRECISION == "ieee" else PRECISION)',
+            True,
+        ),
+        (
+            "fp16 accumulate",
+            "acc = faithful_dot(a, b, acc, PRECISION)",
+            "acc = faithful_dot(a, b, acc, PRECISION).to(tl.float16).to(acc.dtype)",
+        ),
+    ),
+    *_of(
+        "tritonkernels/matmul/__init__.py",
+        "matmul_shapes",
+        (
+            "unmergeable batches merged",
+            "    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):",
+            "    while outer > 0:",
+        ),
+    ),
+    *_of(
+        "cuda_reference/gemm/common.cuh",
+        "cuda_reference and gemm",
+        ("C multiplied by alpha", "result += beta * c[", "result += alpha * c["),
+        ("stride of another tensor", "out[row * stride.om", "out[row * stride.cm"),
+    ),
+    *_of(
+        "cuda_reference/gemm/naive.cuh",
+        "cuda_reference and gemm and naive",
+        ("last product dropped", "for (int k = 0; k < K; ++k)", "for (int k = 0; k < K - 1; ++k)"),
+        ("column test removed", "if (row >= M || col >= N) return;", "if (row >= M) return;"),
+    ),
+    *_of(
+        "cuda_reference/gemm/tiled.cuh",
+        "cuda_reference and gemm and tiled",
+        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", "", True),
+        (
+            "barrier after the product removed",
+            "        __syncthreads();  // nobody reads it any more, the next may overwrite it\n",
+            "",
+        ),
+        ("K tail test of A removed", "row < M && k < K ?", "row < M ?"),
+        ("last product dropped", "for (int k = 0; k < K; k += BK)", "for (int k = 0; k < K - 1; k += BK)"),
+        ("one tile skipped", "    float sum[TM][TN] = {};", "    if (blockIdx.x == 1) return;\n    float sum[TM][TN] = {};"),
+        ("edge of the result untested", "if (first_row + row + m < M && first_col", "if (first_col"),
+        ("fp16 accumulate", "sum[m][n] += a[m] * b[n];", "sum[m][n] = (int)(4096 * (sum[m][n] + a[m] * b[n])) / 4096.0f;"),
+    ),
+    *_of(
+        "cuda_reference/common/reduce.cuh",
+        "cuda_reference and gemv",
+        ("last step of the reduction dropped", "offset > 0; offset /= 2", "offset > 1; offset /= 2"),
+    ),
+    *_of(
+        "cuda_reference/gemv/warp_per_row.cuh",
+        "cuda_reference and gemv",
+        ("last product dropped", "n < N; n += 32", "n < N - 1; n += 32"),
+        ("x read contiguously", "x[n * stride.x]", "x[n]"),
+        ("a lane too many writes", "if (lane == 0) {", "if (lane <= 1) {"),
+    ),
+    *_of(
+        "cuda_reference/conv2d/direct.cuh",
+        "cuda_reference and conv2d",
+        ("barrier after staging removed", "            __syncthreads();  // the halo is complete\n", "", True),
+        ("barrier before staging removed", "            __syncthreads();  // nobody reads the channel before any more\n", ""),
+        ("halo a row short", "piece < shape.rows * pieces_per_row", "piece < (shape.rows - 1) * pieces_per_row"),
+        ("vector load past the row", "w + 3 < g.W && stride.iw == 1 &&", "w < g.W && stride.iw == 1 &&"),
+        ("vector load of a strided row", "w + 3 < g.W && stride.iw == 1 &&", "w + 3 < g.W &&"),
+        ("filter flipped", "filter + r * stride.wr", "filter + (g.R - 1 - r) * stride.wr"),
+        ("edge of the result untested", "if (p >= g.P || q >= g.Q) return;", "if (p >= g.P) return;"),
+    ),
+    *_of(
+        "cuda_reference/matmul/wmma.cuh",
+        "cuda_reference and matmul",
+        ("sync before the product removed", "        __syncwarp();  // both tiles are complete\n", ""),
+        ("tail test removed", "row < rows && col < cols ?", "row < rows ?"),
+        ("last product dropped", "for (int k = 0; k < K; k += WK)", "for (int k = 0; k < K - 1; k += WK)"),
+        ("batch of B forgotten", "    b += batch * stride.bb;\n", ""),
+        ("output partly unwritten", "if (row < M && col < N) convert", "if (row < M && col < N - 1) convert"),
+    ),
+]

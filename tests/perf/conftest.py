@@ -1,0 +1,30 @@
+"""Fixtures of the harness's tests: no CUDA build, and a gemv that does what a test says."""
+
+import importlib
+
+import pytest
+from stand_ins import Act
+
+from perf import contenders
+from tritonkernels.design import Design, takes_everything
+
+
+@pytest.fixture
+def triton_only(monkeypatch):
+    """Without the CUDA package, which a cold cache would have to build first."""
+    monkeypatch.setattr(contenders, "PACKAGES", {"triton": "tritonkernels"})
+    contenders.device()  # decides Triton's backend
+
+
+@pytest.fixture
+def gemv_does(monkeypatch, triton_only):
+    """gemv_does(act): gemv's one design is "stand_in", which calls act(problem, a, x, y, out)."""
+
+    def install(act, refuses=takes_everything):
+        def launches(problem, config, *tensors):
+            yield Act((1,), act, (problem, *tensors))
+
+        design = Design("stand_in", "for a test", "nothing", refuses, lambda problem, target: [{}], launches)
+        monkeypatch.setattr(importlib.import_module("tritonkernels.gemv"), "DESIGNS", (design,))
+
+    return install

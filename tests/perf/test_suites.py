@@ -1,0 +1,84 @@
+"""Suites hold what they promise; operands are reproducible, random and laid out as named."""
+
+import importlib
+
+import pytest
+import torch
+
+from perf.suites import SUITES, Operand
+
+CPU = torch.device("cpu")
+CASES = [pytest.param(case, id=f"{suite}-{case.op}-{case.name}") for suite, cases in SUITES.items() for case in cases]
+
+
+def prepare(case, seed=0):
+    args, kwargs = case.arguments(seed, CPU)
+    return importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_names_are_unique(suite):
+    names = [(case.op, case.name) for case in SUITES[suite]]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.values[0].gpu_only])
+def test_every_case_is_a_valid_call(case):
+    problem = prepare(case).problem
+    assert problem.op == case.op
+    assert problem.flops > 0
+
+
+def test_smoke_reaches_every_precision_and_layout():
+    problems = [prepare(case).problem for case in SUITES["smoke"]]
+    assert {p.op for p in problems} == {"gemm", "gemv", "conv2d", "matmul"}
+    assert {p.precision for p in problems} == {"ieee", "fp16", "bf16", "int8", "tf32"}
+    assert {p.a_layout for p in problems if p.op == "gemm"} == {"row", "col"}
+    assert any(p.op == "conv2d" and p.channels_last for p in problems)
+    assert max(p.flops for p in problems) < 3e6  # the emulation and the interpreter must finish in seconds
+
+
+def test_seeds_have_the_sizes_of_the_seeds():
+    gemm, _, *gemvs, conv, half_to_float, half, tf32 = SUITES["seeds"]
+    assert prepare(gemm).problem.describe().items() >= {"m": 1024, "n": 1024, "k": 1024, "alpha": 1.5, "beta": 0.5}.items()
+    assert [(p.m, p.n) for p in (prepare(c).problem for c in gemvs)] == [(16384, 16), (16384, 32), (16384, 128)]
+    expected = {"n": 1, "c": 6, "k": 6, "h": 768, "w": 512, "r": 6, "s": 6}
+    assert prepare(conv).problem.describe().items() >= expected.items()
+    matmuls = [prepare(c).problem for c in (half_to_float, half, tf32)]
+    assert {(p.m, p.k, p.n) for p in matmuls} == {(1024, 256, 128)}
+    assert [p.precision for p in matmuls] == ["fp16", "fp16", "tf32"]
+    assert [p.out_dtype for p in matmuls] == [torch.float32, torch.float16, torch.float32]
+    assert [(c.op, c.name) for c in SUITES["seeds"] if c.gpu_only] == [("gemm", "4096x4096x4096")]
+
+
+def test_the_seed_decides_the_values():
+    case = SUITES["smoke"][0]
+    first, again, other = (case.arguments(seed, CPU)[0] for seed in (0, 0, 1))
+    assert all(torch.equal(a, b) for a, b in zip(first, again))
+    assert not any(torch.equal(a, b) for a, b in zip(first, other))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
+def test_values_are_random_and_not_symmetric(dtype):
+    values = Operand((40, 40), dtype).draw(torch.Generator().manual_seed(0))
+    assert values.dtype == dtype
+    assert values.unique().numel() > 100
+    assert not torch.equal(values, values.T)
+
+
+@pytest.mark.parametrize(("layout", "strides"), [("row", (5, 1)), ("col", (1, 4)), ("pitched", (8, 1))])
+def test_layouts(layout, strides):
+    draw = Operand((4, 5), layout=layout).draw(torch.Generator().manual_seed(0))
+    assert draw.stride() == strides
+    assert torch.equal(draw, Operand((4, 5)).draw(torch.Generator().manual_seed(0)))
+
+
+def test_what_lies_between_pitched_rows_is_poison():
+    draw = Operand((4, 5), layout="pitched").draw(torch.Generator().manual_seed(0))
+    assert draw.as_strided((4, 3), (8, 1), 5).isnan().all()
+
+
+def test_arguments_keep_their_layout_on_the_device():
+    pitched = next(c for c in SUITES["smoke"] if c.operands[0].layout == "pitched")
+    a = pitched.arguments(0, CPU)[0][0]
+    assert a.stride() == (a.shape[1] + 3, 1)

@@ -1,0 +1,236 @@
+"""The build of kernels: cached, atomic, safe against other and killed processes, one clear error for every fault."""
+
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from cuda_reference import build
+from tritonkernels.errors import BuildError, ToolchainError
+
+SOURCE = Path(__file__).parent / "kernels/tiny.cuh"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """No modules in this process: what a new process would do."""
+    monkeypatch.setattr(build, "_modules", {})
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch, fresh):
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A cache in which a build was killed, and then two processes wanted the module at once; with their exit codes."""
+    folder = tmp_path_factory.mktemp("built")
+    code = "calls = []; compile = build._compile; build._compile = lambda *a: (calls.append(1), compile(*a))\n"
+    code += "sys.exit(10 + len(calls) if works(load()) else 1)"
+    process = python("load()", TRITONKERNELS_CACHE=str(folder))
+    while not list(folder.glob(".building-*/*")):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for left in folder.glob(".building-*"):
+        os.utime(left, (0, 0))
+    processes = [python(code, TRITONKERNELS_CACHE=str(folder)) for _ in range(2)]
+    return folder, sorted(process.wait(120) for process in processes)
+
+
+def load(n=1):
+    return build.load(SOURCE, [f"tiny::fill<{n}>"], "simt")[f"tiny::fill<{n}>"]
+
+
+def works(kernel, n=1):
+    out = torch.zeros(4, dtype=torch.int32)
+    kernel((1, 1, 1), (4, 1, 1), 0, 0, out.data_ptr())
+    return out.tolist() == [n] * 4
+
+
+def python(code, **environment):
+    command = [sys.executable, "-c", f"from tests.simt.test_build import *\n{code}"]
+    return subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, start_new_session=True)
+
+
+def test_importing_costs_nothing():
+    code = "import sys, cuda_reference.build; sys.exit('torch.utils.cpp_extension' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_after_a_killed_build_two_processes_build_once(built):
+    folder, exit_codes = built
+    assert exit_codes == [10, 11]
+    assert not list(folder.glob(".building-*")), "an old temporary folder is removed by the next build"
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_load_builds_nothing(built, fresh, monkeypatch):
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(built[0]))
+    monkeypatch.setattr(build, "_compile", None)
+    assert works(load())
+    assert load() is load()
+
+
+def test_a_damaged_module_is_built_again(built, fresh, monkeypatch):
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(built[0]))
+    (module,) = built[0].glob("*/*.so")
+    whole = module.read_bytes()
+    module.unlink()  # not truncated in place: this process may have it mapped
+    module.write_bytes(whole[: len(whole) // 2])
+    assert works(load())
+    assert module.stat().st_size == len(whole)
+
+
+def test_a_build_that_takes_too_long_is_killed(cache, monkeypatch):
+    monkeypatch.setenv("TRITONKERNELS_BUILD_TIMEOUT", "0.3")
+    with pytest.raises(BuildError, match=r"took more than 0.3 s: raise TRITONKERNELS_BUILD_TIMEOUT"):
+        load(4)
+    assert not list(cache.glob(".building-*"))
+
+
+def test_a_waiting_process_gives_up(cache, monkeypatch):
+    monkeypatch.setenv("TRITONKERNELS_BUILD_TIMEOUT", "0.2")
+    recipe = build._recipe(SOURCE, ("tiny::fill<4>",), "simt")
+    with build._locked(build._cache() / f"{recipe.name}.lock", 0), pytest.raises(BuildError, match="another process"):
+        load(4)
+
+
+def test_a_compile_error_is_quoted(cache):
+    with pytest.raises(BuildError, match=r"(?s)failed.*'nothing' is not a member of 'tiny'"):
+        build.load(SOURCE, ["tiny::nothing"], "simt")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("CXX", "/nonexistent/g++", "no C\\+\\+ compiler '/nonexistent/g\\+\\+': install g\\+\\+ 9 or newer"),
+        ("CXX", "false", "false .* fails"),
+        ("TRITONKERNELS_BUILD_TIMEOUT", "soon", "got 'soon'; allowed: a number of seconds"),
+        ("TRITONKERNELS_SANITIZE", "thread", "got 'thread'; allowed: 'address'"),
+        ("TRITONKERNELS_CACHE", "/proc/nowhere", "Set TRITONKERNELS_CACHE to a folder of your own"),
+    ],
+)
+def test_environments_that_cannot_build(cache, monkeypatch, name, value, text):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BuildError, match=text):
+        load(5)
+
+
+def test_an_old_compiler(cache, monkeypatch):
+    monkeypatch.setattr(build, "_output", lambda command: "#define __GNUC__ 7\n")
+    with pytest.raises(ToolchainError, match=r"is g\+\+ 7: install g\+\+ 9 or newer"):
+        load(5)
+
+
+def test_no_ninja(cache, monkeypatch):
+    monkeypatch.setattr(build, "_path", lambda: "/nonexistent")
+    with pytest.raises(ToolchainError, match="pip install ninja"):
+        build._ninja()
+
+
+def test_cuda_without_a_gpu(cache):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ToolchainError, match=r"without CUDA|no CUDA GPU"):
+        build.load(SOURCE, ["tiny::fill<1>"], "cuda")
+
+
+def test_a_missing_nvcc_and_one_too_old(cache, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    with pytest.raises(ToolchainError, match="set CUDA_HOME"):
+        build._nvcc("90a")
+    nvcc = tmp_path / "bin/nvcc"
+    nvcc.parent.mkdir()
+    nvcc.write_text("#!/bin/sh\necho compute_75\n")
+    nvcc.chmod(0o755)
+    assert build._nvcc("75")
+    with pytest.raises(ToolchainError, match="cannot compile for this GPU \\(sm_90a\\)"):
+        build._nvcc("90a")
+
+
+def test_a_cache_that_others_could_write_is_refused(cache, tmp_path, monkeypatch):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.mkdir()
+    link.symlink_to(target)
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(link))
+    with pytest.raises(BuildError, match="symbolic link"):
+        load(5)
+    target.chmod(0o777)
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(target))
+    with pytest.raises(BuildError, match="writable for others"):
+        load(5)
+
+
+def test_the_name_follows_every_input(cache, monkeypatch, tmp_path):
+    header, other = tmp_path / "kernel.cuh", tmp_path / "other.cuh"
+    header.write_text('#include "other.cuh"\n')
+
+    def name(expression="f"):
+        return build._recipe(header, (expression,), "simt").name
+
+    other.write_text("")
+    names = [name(), name(), name("g")]
+    other.write_text("//")
+    names.append(name())
+    monkeypatch.setattr(torch, "__version__", "0")
+    names.append(name())
+    monkeypatch.setenv("TRITONKERNELS_SANITIZE", "address")
+    names.append(name())
+    assert names[0] == names[1] and len(set(names)) == 5
+
+
+def test_unknown_sources_and_backends(cache):
+    with pytest.raises(BuildError, match="there is no kernel source"):
+        build.load("gemm/nowhere.cuh", ["f"], "simt")
+    with pytest.raises(ValueError, match="allowed: 'simt', 'cuda'"):
+        build.load(SOURCE, ["f"], "cpu")
+
+
+def test_doctor_never_raises(cache, monkeypatch):
+    assert build.doctor()["simt"] == "ready"
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    monkeypatch.setenv("CUDA_HOME", "/nonexistent")
+    answers = build.doctor()
+    assert "no C++ compiler" in answers["simt"] and "install the CUDA toolkit" in answers["nvcc"]
+
+
+def test_nvcc_builds_the_same_sources(tmp_path):
+    """Without a GPU the module still links and loads, and a launch is an error with CUDA's name for it."""
+    try:
+        nvcc = build._nvcc("90a").path
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    threads = SOURCE.parent / "threads.cuh"
+    expressions = ["threads::coordinates", "threads::dynamic", "threads::arguments"]
+    source = tmp_path / "module.cu"
+    source.write_text(build._source(threads, expressions))
+    torch_include = Path(torch.__file__).parent / "include"
+    includes = [f"-I{torch_include}", f"-I{sysconfig.get_paths()['include']}"]
+    module = tmp_path / "nvcc_module.so"
+    command = [
+        nvcc,
+        "-shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-DTORCH_EXTENSION_NAME=nvcc_module",
+        *build._cuda_flags("90a"),
+        *includes,
+    ]
+    done = subprocess.run([*command, str(source), "-o", str(module)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    if torch.cuda.is_available():
+        return
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import nvcc_module as m\n"
+    code += "getattr(m, 'threads::coordinates')((1, 1, 1), (32, 1, 1), 0, 0, 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "RuntimeError: cudaError" in done.stderr, done.stderr
