@@ -20,7 +20,6 @@ def test_the_examples_run_in_order():
     assert len(blocks) >= 2
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
-    import torch
 
     a, b, c, image, weight = (namespace[name].double() for name in ("a", "b", "c", "image", "weight"))
     expected = {
