@@ -15,7 +15,7 @@ import tempfile
 
 import torch
 
-from tritonkernels.launch import LIBRARY
+from tritonkernels.launch import COMPILER_OPTIONS, LIBRARY
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict
 
@@ -47,7 +47,9 @@ def compile_launch(launch, target):
             signature[name], constants[name], multiple_of_16 = "constexpr", value, False
         if multiple_of_16:
             aligned[(position,)] = [["tt.divisibility", 16]]
-    options = {"num_warps": launch.config.num_warps, "num_stages": launch.config.num_stages}
+    chosen = as_dict(launch.config)
+    options = {name: chosen[name] for name in ("num_warps", "num_stages", "maxnreg") if name in chosen}
+    options |= COMPILER_OPTIONS
     source = ASTSource(launch.kernel, signature, constants, aligned)
     return triton.compile(source, target=GPUTarget("cuda", target.arch, 32), options=options)
 

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 
+import numpy
 import torch
 
 from .errors import BackendError
@@ -53,9 +54,18 @@ def _switch_triton_to_the_interpreter():
     os.environ["TRITON_INTERPRET"] = "1"
     import triton
 
+    if _version(triton) < (3, 7) and _version(numpy) >= (2, 4):
+        raise BackendError(
+            f"the interpreter of Triton {triton.__version__} does not work with numpy {numpy.__version__}: "
+            "pip install 'triton>=3.7' or 'numpy<2.4', or run on a GPU"
+        )
     triton.knobs.runtime.interpret = True
     if already_imported:
         _interpret_standard_library()
+
+
+def _version(module):
+    return tuple(int(part) for part in module.__version__.split(".")[:2])
 
 
 def _interpret_standard_library():

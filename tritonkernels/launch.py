@@ -7,6 +7,8 @@ from . import backend, validate
 from .errors import LaunchError
 from .library import Library
 
+COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
+
 
 @dataclass(frozen=True)
 class TritonLaunch:
@@ -20,7 +22,7 @@ class TritonLaunch:
     def run(self):
         keywords = {k: v for k, v in self.config.all_kwargs().items() if v is not None}
         if backend.name() == "gpu":
-            self.kernel[self.grid](**self.arguments, **keywords)
+            self.kernel[self.grid](**self.arguments, **keywords, **COMPILER_OPTIONS)
             return
         from triton.runtime.errors import InterpreterError
 
