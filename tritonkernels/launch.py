@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
+
 from . import backend, validate
 from .errors import LaunchError
 from .library import Library
@@ -26,7 +28,7 @@ class TritonLaunch:
             return
         from triton.runtime.errors import InterpreterError
 
-        with backend.INTERPRETER_LOCK:
+        with backend.INTERPRETER_LOCK, numpy.errstate(all="ignore"):  # a kernel's overflow is the kernel's, as on a GPU
             try:
                 self.kernel[self.grid](**self.arguments, **keywords)
             except InterpreterError as error:

@@ -119,8 +119,8 @@ MUTANTS = [
         ("last filter row dropped", "for r in range(R):", "for r in range(R - 1):"),
         (
             "filter flipped",
-            "weight_ptrs + r * stride_wr + s * stride_ws",
-            "weight_ptrs + (R - 1 - r) * stride_wr + s * stride_ws",
+            "h = p * STEP_H + (r * DILATION_H",
+            "h = p * STEP_H + ((R - 1 - r) * DILATION_H",
             True,
         ),
         ("left edge of the image unmasked", "(h < H) & (w >= 0) & (w < W)", "(h < H) & (w < W)"),

@@ -85,14 +85,18 @@ def _direct_kernel(
     input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
     weight_ptrs = weight_ptr + k * stride_wk
     for _ in range(C_PER_GROUP):
+        row_ptrs = weight_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
         for r in range(R):
+            tap_ptrs = row_ptrs
             for s in range(S):
                 h = p * STEP_H + (r * DILATION_H - PADDING_H)
                 w = q * STEP_W + (s * DILATION_W - PADDING_W)
                 inside = (h >= 0) & (h < H) & (w >= 0) & (w < W)
                 x = tl.load(input_ptr + h * stride_ih + w * stride_iw, mask=inside, other=0)
-                weights = tl.load(weight_ptrs + r * stride_wr + s * stride_ws, mask=k_inside, other=0)
+                weights = tl.load(tap_ptrs, mask=k_inside, other=0)
                 acc += weights[:, None] * x[None, :]
+                tap_ptrs += stride_ws
+            row_ptrs += stride_wr
         input_ptr += stride_ic
         weight_ptrs += stride_wc
     inside = k_inside[:, None] & ((p < P) & (q < Q))[None, :]

@@ -16,7 +16,7 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
     a       (M, K) float32, any strides
     b       (K, N) float32, any strides
     c       what broadcasts to (M, N), float32; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers
+    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and B are not read
     out     (M, N) float32 to write into; must not overlap an input. Default: a new contiguous tensor
     design  a name from designs("gemm"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
@@ -40,6 +40,8 @@ def prepare(a, b, c=None, *, alpha=1.0, beta=0.0, out=None):
     validate.inner("a", k, "b", k_of_b)
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", beta)
     c = validate.addend("c", c, beta, (m, n), like=("a", a))
+    if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
+        a, b, k = a[:, :0], b[:0], 0
     validate.no_gradient("gemm", a=a, b=b, c=c)
     out = validate.result(out, (m, n), a.dtype, a.device, a=a, b=b, c=c)
     problem = GemmProblem(

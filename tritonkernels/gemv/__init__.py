@@ -16,7 +16,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
     a       (M, N) float32, any strides
     x       (N,) float32, any stride
     y       what broadcasts to (M,), float32; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers
+    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and x are not read
     out     (M,) float32 to write into; must not overlap an input. Default: a new tensor
     design  a name from designs("gemv"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
@@ -37,6 +37,8 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=0.0, out=None):
     validate.inner("a", n, "x", x.shape[0])
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", beta)
     y = validate.addend("y", y, beta, (m,), like=("a", a))
+    if alpha == 0:  # as in BLAS, A and x are not read then: whatever they hold, the product is 0
+        a, x, n = a[:, :0], x[:0], 0
     validate.no_gradient("gemv", a=a, x=x, y=y)
     out = validate.result(out, (m,), a.dtype, a.device, a=a, x=x, y=y)
     problem = GemvProblem(

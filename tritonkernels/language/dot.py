@@ -1,7 +1,7 @@
 """tl.dot with the numerics that its precision promises, on a GPU and in the interpreter alike.
 
 Left to itself, tl.dot truncates fp32 operands to tf32 (cuBLAS rounds), Triton's interpreter does not round them at all, and it
-takes bf16 for the integers that it stores them in.
+takes bf16 for the integers that it stores them in (its own conversion to fp32 loses denormals).
 """
 
 import triton
@@ -20,11 +20,17 @@ def round_to_tf32(x):
 
 
 @triton.jit
+def bf16_to_fp32(x):
+    """bf16 is the upper half of an fp32."""
+    return (x.to(tl.uint16, bitcast=True).to(tl.uint32) << 16).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def faithful_dot(a, b, acc, PRECISION: tl.constexpr):
     """acc + a b; PRECISION is one of numerics.MODES and fits the operands' type."""
     if PRECISION == "tf32":
         return tl.dot(round_to_tf32(a), round_to_tf32(b), acc, input_precision="tf32")
     elif PRECISION == "bf16" and INTERPRETED:  # products of two bf16 are exact in fp32
-        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
+        return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
     else:
         return tl.dot(a, b, acc, input_precision="ieee", out_dtype=acc.dtype)
