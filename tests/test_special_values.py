@@ -12,7 +12,12 @@ from .harness import DEVICES, available_on, bits, designs, prepare, random, run_
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
 IEEE = designs("gemm", "gemv", "conv2d")
-SHAPES = {"gemm": ((9, 40), (40, 11)), "gemv": ((9, 40), (40,)), "conv2d": ((3, 2, 6, 7), (4, 2, 3, 2)), "matmul": ((9, 40), (40, 11))}
+SHAPES = {
+    "gemm": ((9, 40), (40, 11)),
+    "gemv": ((9, 40), (40,)),
+    "conv2d": ((3, 2, 6, 7), (4, 2, 3, 2)),
+    "matmul": ((9, 40), (40, 11)),
+}
 
 
 def operands(op, device, dtype=torch.float32):
@@ -89,7 +94,9 @@ def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, devi
 
 
 @pytest.mark.parametrize("library, op, design", designs("gemm", "gemv"))
-@pytest.mark.parametrize("alpha, beta", [(math.nan, 1.0), (1.0, math.nan), (math.inf, 0.0), (1.0, -math.inf), (1e39, 1.0), (1e-46, 1.0)])
+@pytest.mark.parametrize(
+    "alpha, beta", [(math.nan, 1.0), (1.0, math.nan), (math.inf, 0.0), (1.0, -math.inf), (1e39, 1.0), (1e-46, 1.0)]
+)
 def test_special_alpha_and_beta(library, op, design, device, alpha, beta):
     """Rounded to fp32 first: 1e39 is infinite, 1e-46 is 0."""
     available_on(library, device)

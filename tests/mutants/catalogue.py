@@ -1,6 +1,6 @@
 """Broken kernels. Each mutant is one edit of one file, the kind of slip that hurts users in silence; the suite must notice all.
 
-`tests` is what must notice: an expression for pytest -k, over the test files of designs, offsets and special values.
+`tests` is what must notice: an expression for pytest -k, over the suite named in run.py.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,11 @@ MUTANTS = [
         "tritonkernels and gemm and naive",
         *GEMM_TRITON_COMMON,
         ("last product dropped", "for _ in range(K):", "for _ in range(K - 1):"),
-        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)"),
+    ),
+    *_of(
+        "tritonkernels/gemm/naive.py",
+        "outside_the_tensors and tritonkernels",
+        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)", True),
     ),
     *_of(
         "tritonkernels/gemm/tiled.py",
@@ -82,6 +86,10 @@ MUTANTS = [
             "    acc = alpha * acc\n    if HAS_C:\n        acc += beta *",
             "    if HAS_C:\n        acc += beta *",
         ),
+    ),
+    *_of(
+        "tritonkernels/language/epilogue.py",
+        "outside_the_tensors and tritonkernels",
         ("C's mask removed", "tl.load(c_ptrs, mask=mask, other=0)", "tl.load(c_ptrs)"),
     ),
     *_of(
@@ -162,6 +170,18 @@ MUTANTS = [
             "    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):",
             "    while outer > 0:",
         ),
+    ),
+    *_of(
+        "tritonkernels/language/dot.py",
+        "special or matmul or nan or denormal or tf32",
+        ("tf32 truncated", "(bits + 0x1000) & 0xFFFFE000", "bits & 0xFFFFE000"),
+        ("NaN rounded like a number", "tl.where(x == x, rounded, quiet)", "rounded"),
+        ("tf32 not rounded", "tl.dot(round_to_tf32(a), round_to_tf32(b), acc,", "tl.dot(a, b, acc,"),
+    ),
+    *_of(
+        "tritonkernels/gemm/__init__.py",
+        "alpha_zero",
+        ("A read at alpha = 0", "    if alpha == 0:", "    if False:"),
     ),
     *_of(
         "cuda_reference/gemm/common.cuh",

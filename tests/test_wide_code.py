@@ -1,0 +1,88 @@
+"""The 64-bit path in the compiler's own terms: in a kernel compiled with WIDE, no 32-bit product reaches a pointer."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .harness import designs
+
+TRITON_DESIGNS = [p for p in designs() if p.values[0].package == "tritonkernels"]
+
+# Operands strided so far that offsets need 64 bits, and nowhere by 1: a stride of 1 is compiled away, and its product with it.
+COMPILE = """
+import json, sys, torch
+from perf.offline import compile_launch
+from tritonkernels.launch import LIBRARY
+from tritonkernels.target import Target
+from tests.harness import prepare
+
+def far(*shape, dtype):
+    return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, [2**30 + 8 * i for i in range(len(shape))])
+
+op, name = sys.argv[1:]
+dtype = torch.float16 if op == "matmul" else torch.float32
+shapes = {"gemm": ((70, 70), (70, 70), (70, 70)), "gemv": ((70, 70), (70,), (70,)),
+          "conv2d": ((4, 8, 30, 30), (8, 4, 5, 3), (8,)), "matmul": ((3, 70, 70), (3, 70, 70))}
+options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": {}}
+args = [far(*shape, dtype=dtype) for shape in shapes[op]]
+call = prepare(op, *args, **options.get(op, {"beta": 0.5}))
+assert call.problem.wide
+design = {d.name: d for d in LIBRARY.designs(op)}[name]
+target = Target.named("h200")
+config = next(iter(design.configs(call.problem, target)))
+out = far(*call.result.shape, dtype=dtype)
+launches = design.launches(call.problem, config, *call.parts[0][:-1], out)
+print(json.dumps([compile_launch(launch, target).asm["ttir"] for launch in launches]))
+"""
+
+CARRIES = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.addi", "arith.subi", "arith.extsi", "arith.index_cast")
+
+
+def narrow_products(ttir):
+    """32-bit products from which the offset of some tt.addptr is made."""
+    definitions = {}
+    for line in ttir.splitlines():
+        if match := re.match(r"\s*(%[\w#:]+) = \"?([\w.]+)\"?(.*)", line):
+            definitions[match[1]] = (match[2], match[3])
+    found = set()
+
+    def walk(value):
+        operation, rest = definitions.get(value, ("argument", ""))
+        if operation == "arith.muli":
+            if re.search(r"(: |x)i32\b", rest):
+                found.add(f"{value} = {operation}{rest}")
+        elif operation in CARRIES:
+            for operand in re.findall(r"%[\w#]+", rest.split(" : ")[0]):
+                walk(operand)
+
+    pointers = [rest for operation, rest in definitions.values() if operation == "tt.addptr"]
+    for rest in pointers:
+        walk(re.findall(r"%[\w#]+", rest.split(" : ")[0])[1])
+    return len(pointers), sorted(found)
+
+
+@pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
+def test_no_32_bit_product_reaches_a_pointer(library, op, design):
+    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
+    command = [sys.executable, "-c", COMPILE, op, design]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
+    assert run.returncode == 0, run.stderr[-3000:]
+    for ttir in json.loads(run.stdout):
+        pointers, narrow = narrow_products(ttir)
+        assert pointers >= 3 and narrow == []
+
+
+def test_the_check_sees_a_narrow_product():
+    ttir = """
+    %0 = arith.muli %stride, %i : i32
+    %1 = arith.extsi %0 : i32 to i64
+    %2 = tt.splat %1 : i64 -> tensor<8xi64>
+    %3 = tt.addptr %p, %2 : tensor<8x!tt.ptr<f32>>, tensor<8xi64>
+    """
+    assert narrow_products(ttir) == (1, ["%0 = arith.muli %stride, %i : i32"])
+    assert narrow_products(ttir.replace("%stride, %i : i32", "%stride, %i : i64"))[1] == []
