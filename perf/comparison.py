@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from tritonkernels.analysis import roofline
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
@@ -79,7 +80,7 @@ class Comparison:
             backend=contenders.backend_of(contender.implementation, self._device),
             precision=problem.precision,
             target=target.name if target else contenders.CPU_BACKENDS[contender.implementation],
-            bound_by=target.limits(problem)["bound_by"] if target else None,
+            bound_by=roofline.limits(problem, target)["bound_by"] if target else None,
             environment=self._environment,
         )
         output = Output(prepared.result)

@@ -7,17 +7,15 @@ Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 
 import importlib
 import json
-import os
-import re
-import subprocess
 import sys
-import tempfile
 
 import torch
 
-from tritonkernels.launch import COMPILER_OPTIONS, LIBRARY
+from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict
+
+from . import sass
 
 
 def compile_launch(launch, target):
@@ -27,9 +25,7 @@ def compile_launch(launch, target):
     from triton.compiler import ASTSource
 
     signature, constants, aligned = {}, {}, {}
-    values = {**launch.arguments, **launch.config.kwargs}
-    for position, name in enumerate(launch.kernel.arg_names):
-        value = values[name]
+    for position, (name, value) in enumerate(launch.values.items()):
         if isinstance(value, torch.Tensor):
             signature[name] = "*" + _triton_type(value.dtype)
             multiple_of_16 = value.data_ptr() % 16 == 0
@@ -47,11 +43,8 @@ def compile_launch(launch, target):
             signature[name], constants[name], multiple_of_16 = "constexpr", value, False
         if multiple_of_16:
             aligned[(position,)] = [["tt.divisibility", 16]]
-    chosen = as_dict(launch.config)
-    options = {name: chosen[name] for name in ("num_warps", "num_stages", "maxnreg") if name in chosen}
-    options |= COMPILER_OPTIONS
     source = ASTSource(launch.kernel, signature, constants, aligned)
-    return triton.compile(source, target=GPUTarget("cuda", target.arch, 32), options=options)
+    return triton.compile(source, target=GPUTarget("cuda", target.arch, 32), options=launch.options)
 
 
 def _triton_type(dtype):
@@ -60,21 +53,15 @@ def _triton_type(dtype):
 
 
 def resources(kernel):
-    """Registers per thread, bytes of stack (spills) and of shared memory."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(kernel.asm["cubin"])
-        file.flush()
-        text = subprocess.run(
-            [_cuobjdump(), "--dump-resource-usage", file.name], capture_output=True, text=True, check=True
-        ).stdout
-    registers, stack = map(int, re.search(r"REG:(\d+) STACK:(\d+)", text).groups())
-    return {"registers": registers, "stack_bytes": stack, "shared_bytes": kernel.metadata.shared}
-
-
-def _cuobjdump():
-    import triton
-
-    return os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", "cuobjdump")
+    """Registers and bytes of stack per thread, spill instructions in the hot loop, bytes of shared memory."""
+    (code,) = sass.read(kernel.asm["cubin"]).values()
+    spills = sum(n for opcode, n in code.hot_loop().items() if opcode.startswith(sass.LOCAL))
+    return {
+        "registers": code.registers,
+        "stack_bytes": code.stack_bytes,
+        "hot_loop_spills": spills,
+        "shared_bytes": kernel.metadata.shared,
+    }
 
 
 def representative_calls(op):

@@ -37,7 +37,9 @@ def test_every_triton_config_compiles_within_limits(library, op, design, archite
     assert rows, "a design must offer configs"
     limit = Target.named(architecture).shared_per_block
     for row in rows:
-        assert row["stack_bytes"] == 0, f"spills: {row}"
+        assert row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"
+        # 64-bit offsets cost registers: there a few words may wait in local memory, outside the loop
+        assert row["stack_bytes"] <= (64 if row["problem"]["wide"] else 0), f"spills: {row}"
         assert row["shared_bytes"] <= limit, f"shared memory above {limit}: {row}"
 
 

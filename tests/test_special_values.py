@@ -1,4 +1,5 @@
-"""NaN, infinities, zeros, denormals and overflow: in ieee as torch has them; where another mode differs, the difference is stated here."""
+"""NaN, infinities, zeros, denormals and overflow: in ieee as torch has them; where another mode differs, the difference
+is stated here."""
 
 import math
 
@@ -127,7 +128,7 @@ MODES = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("pattern", [0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF800001, 0x7FC00000, 0x7F801FFF])
 def test_every_nan_stays_a_nan(library, op, design, device, mode, pattern):
-    """tf32 cuts 13 bits off the mantissa and bf16 was cut by the caller: a payload in the low bits must not become infinity or 0."""
+    """tf32 cuts 13 bits off the mantissa: a payload in the low bits must become neither infinity nor 0."""
     available_on(library, device)
     dtype, kwargs = MODES[mode]
     accepts(library, op, design, device, dtype=dtype, **kwargs)

@@ -23,11 +23,17 @@ log.setLevel(logging.INFO)
 
 # Triton's interpreter patches triton.language while a kernel runs, so only one thread may be inside it.
 INTERPRETER_LOCK = threading.RLock()
+_CHOICE_LOCK = threading.Lock()
+
+
+def name():
+    """ "gpu" or "interpreter"; the first call prepares Triton for it, whichever thread makes it."""
+    with _CHOICE_LOCK:
+        return _choose()
 
 
 @functools.cache
-def name():
-    """ "gpu" or "interpreter"; the first call prepares Triton for it."""
+def _choose():
     wanted = os.environ.get("TRITONKERNELS_BACKEND", "").strip().lower()
     if wanted not in ("", "gpu", "interpreter"):
         raise BackendError(f"TRITONKERNELS_BACKEND is {wanted!r}; allowed: gpu, interpreter, or unset")

@@ -23,6 +23,7 @@ class Design:
     refuses   (problem, target) -> None, or the sentence that says why not
     configs   (problem, target) -> the legal configs; the first is what an untuned call gets
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
+    tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, from which the analysis predicts; else None
     """
 
     name: str
@@ -31,6 +32,7 @@ class Design:
     refuses: Callable[[Any, Any], str | None]
     configs: Callable[[Any, Any], Iterable[Any]]
     launches: Callable[..., Iterable[Launch]]
+    tile: Callable[[Any], dict[str, int]] | None = None
 
 
 def takes_everything(problem, target):

@@ -14,23 +14,37 @@ COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's de
 
 @dataclass(frozen=True)
 class TritonLaunch:
-    """`kernel[grid](**arguments)` with the config's tile sizes, warps and stages; nothing happens before run()."""
+    """`kernel[grid](...)` with the config's tile sizes, warps and stages; nothing happens before run().
+
+    A kernel takes from `arguments` what its parameters name, so the kernels of a design can share one dict.
+    """
 
     kernel: Any
     grid: tuple[int, ...]
     config: Any
     arguments: dict[str, Any]
 
+    @property
+    def values(self):
+        """The kernel's parameters by name, in order."""
+        known = {**self.arguments, **self.config.kwargs}
+        return {name: known[name] for name in self.kernel.arg_names}
+
+    @property
+    def options(self):
+        """What the compiler is told."""
+        chosen = self.config.all_kwargs()
+        return {k: v for k, v in chosen.items() if v is not None and k not in self.config.kwargs} | COMPILER_OPTIONS
+
     def run(self):
-        keywords = {k: v for k, v in self.config.all_kwargs().items() if v is not None}
         if backend.name() == "gpu":
-            self.kernel[self.grid](**self.arguments, **keywords, **COMPILER_OPTIONS)
+            self.kernel[self.grid](**self.values, **self.options)
             return
         from triton.runtime.errors import InterpreterError
 
         with backend.INTERPRETER_LOCK, numpy.errstate(all="ignore"):  # a kernel's overflow is the kernel's, as on a GPU
             try:
-                self.kernel[self.grid](**self.arguments, **keywords)
+                self.kernel[self.grid](**self.values)
             except InterpreterError as error:
                 raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {error}") from error
 

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from . import validate
+from .analysis import roofline
+from .analysis.predict import predict
 from .design import Design
 from .errors import UnknownDesignError, UnsupportedError
 from .problem import Problem
@@ -66,7 +68,7 @@ class Library:
         )
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the named design, or the last of the ladder that does not refuse."""
+        """(design, config): the named design, or the preferred one of those that do not refuse."""
         known = self.designs(problem.op)
         if design is not None:
             named = [d for d in known if d.name == design]
@@ -78,8 +80,14 @@ class Library:
         if not willing:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
             raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
-        chosen = willing[-1]
+        chosen = self._preferred(problem, target, willing)
         return chosen, choose_config(chosen, problem, target, config)
+
+    def _preferred(self, problem, target, willing):
+        """The design that the operation's own rule names, where it has one; else the last of the ladder."""
+        prefer = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "prefer", None)
+        wanted = prefer(problem, target) if prefer else None
+        return next((d for d in willing if d.name == wanted), willing[-1])
 
     def run(self, call, design=None, config=None):
         """Do the call and return its result."""
@@ -104,7 +112,7 @@ class Library:
         problem = call.problem
         chosen, config = self.choose(problem, target, design, config)
         launches = [x for tensors in call.parts for x in chosen.launches(problem, config, *tensors)]
-        limits = target.limits(problem)
+        predicted = {"predicted": predict(problem, chosen.tile(config), target)} if chosen.tile and target.is_gpu else {}
         return Report(
             library=self.package,
             op=op,
@@ -119,5 +127,6 @@ class Library:
             flops=problem.flops,
             bytes=problem.bytes,
             intensity=problem.intensity,
-            limits=limits,
+            limits=roofline.limits(problem, target),
+            **predicted,
         )

@@ -22,6 +22,7 @@ class Target:
     blocks_per_sm: int = 0
     l2_bytes: int = 0
     dram_bandwidth: float = 0.0  # bytes per second; 0 where unknown
+    l2_bandwidth: float = 0.0  # bytes per second, as measured; 0 where unknown
     peaks: dict = field(default_factory=dict, hash=False)  # precision -> FLOP/s; without one where unknown
     registers_per_sm: int = 65536
 
@@ -43,8 +44,8 @@ class Target:
         properties = torch.cuda.get_device_properties(device)
         arch = 10 * properties.major + properties.minor
         alike = [t for t in KNOWN if t.is_gpu and t.name.replace("_", " ") in properties.name.lower()]
-        same_arch = [t for t in KNOWN if t.arch == arch]
-        base = (alike or [replace(t, dram_bandwidth=0.0, peaks={}) for t in same_arch] or [Target(name="")])[0]
+        same_arch = [replace(t, dram_bandwidth=0.0, l2_bandwidth=0.0, peaks={}) for t in KNOWN if t.arch == arch]
+        base = (alike or same_arch or [Target(name="")])[0]
         return replace(
             base,
             name=properties.name,
@@ -57,16 +58,8 @@ class Target:
             registers_per_sm=properties.regs_per_multiprocessor,
         )
 
-    def limits(self, problem):
-        """The roofline's two times (seconds) and which one binds; None for a time whose rate is unknown."""
-        peak = self.peaks.get(problem.precision)
-        memory = problem.bytes / self.dram_bandwidth if self.dram_bandwidth else None
-        compute = problem.flops / peak if peak else None
-        known = {k: v for k, v in (("memory", memory), ("compute", compute)) if v is not None}
-        return {"memory_s": memory, "compute_s": compute, "bound_by": max(known, key=known.get) if known else None}
 
-
-def _gpu(name, arch, sms, shared_kb, threads, blocks, l2_mb, tb_per_s, **tflops):
+def _gpu(name, arch, sms, shared_kb, threads, blocks, l2_mb, tb_per_s, l2_tb_per_s=0.0, **tflops):
     """shared_kb: per SM; one block may have all but 1 KB of it (all of it before sm_80)."""
     return Target(
         name=name,
@@ -78,17 +71,18 @@ def _gpu(name, arch, sms, shared_kb, threads, blocks, l2_mb, tb_per_s, **tflops)
         blocks_per_sm=blocks,
         l2_bytes=int(l2_mb * 2**20),
         dram_bandwidth=tb_per_s * 1e12,
+        l2_bandwidth=l2_tb_per_s * 1e12,
         peaks={precision: rate * 1e12 for precision, rate in tflops.items()},
     )
 
 
 KNOWN = (
-    _gpu("titan_v", 70, 80, 96, 2048, 32, 4.5, 0.653, ieee=14.9, fp16=119, fp64=7.45),
+    _gpu("titan_v", 70, 80, 96, 2048, 32, 4.5, 0.653, 1.9, ieee=14.9, fp16=119, fp64=7.45),
     _gpu("v100", 70, 80, 96, 2048, 32, 6, 0.900, ieee=15.7, fp16=125, fp64=7.8),
     _gpu("rtx_2080", 75, 46, 64, 1024, 16, 4, 0.448, ieee=10.1, fp16=80.5, int8=161, fp64=0.314),
     _gpu("a100", 80, 108, 164, 2048, 32, 40, 2.039, ieee=19.5, tf32=156, fp16=312, bf16=312, int8=624, fp64=19.5),
     _gpu("rtx_4090", 89, 128, 100, 1536, 24, 72, 1.008, ieee=82.6, tf32=82.6, fp16=165, bf16=165, int8=661, fp64=1.29),
-    _gpu("h200", 90, 132, 228, 2048, 32, 50, 4.8, ieee=67, tf32=494, fp16=989, bf16=989, int8=1979, fp64=67),
+    _gpu("h200", 90, 132, 228, 2048, 32, 50, 4.8, 9.7, ieee=67, tf32=494, fp16=989, bf16=989, int8=1979, fp64=67),
     _gpu("h100", 90, 132, 228, 2048, 32, 50, 3.35, ieee=67, tf32=494, fp16=989, bf16=989, int8=1979, fp64=67),
     _gpu("b200", 100, 148, 228, 2048, 32, 126, 8.0, ieee=75, tf32=1100, fp16=2250, bf16=2250, int8=4500, fp64=37),
     _gpu("rtx_5090", 120, 170, 100, 1536, 24, 96, 1.792, ieee=105, tf32=105, fp16=210, bf16=210, int8=838, fp64=1.64),

@@ -136,7 +136,7 @@ class _Addresses:
 
     @classmethod
     def array(cls, t):
-        return numpy.asarray(cls(t)) if t.numel() else numpy.empty(0, numpy.uint8)
+        return numpy.asarray(cls(t)) if t.numel() and not t.is_meta else numpy.empty(0, numpy.uint8)
 
 
 def pair(argument, value, least):

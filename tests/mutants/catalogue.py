@@ -21,18 +21,17 @@ def _of(path, tests, *edits):
     return [Mutant(f"{design}: {edit[0]}", path, edit[1], edit[2], tests, *edit[3:]) for edit in edits]
 
 
-GEMM_TRITON_COMMON = (
-    (
-        "one tile skipped",
-        "    program = tl.program_id(0)\n",
-        "    program = tl.program_id(0)\n    if program == 1:\n        return\n",
-    ),
+SKIPPED_TILE = (
+    "one tile skipped",
+    "    program = tl.program_id(0)\n",
+    "    program = tl.program_id(0)\n    if program == 1:\n        return\n",
+)
+STORE = (
     (
         "rows of the result unmasked",
         "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    c_ptrs",
         "inside = (rows >= 0)[:, None] & (cols < N)[None, :]\n    c_ptrs",
     ),
-    ("stride of another tensor", "out_ptr + rows[:, None] * stride_om", "out_ptr + rows[:, None] * stride_am"),
     ("zeros returned", "result = blend(acc,", "result = blend(acc * 0,"),
 )
 
@@ -40,26 +39,29 @@ MUTANTS = [
     *_of(
         "tritonkernels/gemm/naive.py",
         "tritonkernels and gemm and naive",
-        *GEMM_TRITON_COMMON,
+        SKIPPED_TILE,
+        *STORE,
         ("last product dropped", "for _ in range(K):", "for _ in range(K - 1):"),
+        ("stride of another tensor", "out_ptr + rows[:, None] * stride_om", "out_ptr + rows[:, None] * stride_am"),
     ),
     *_of(
         "tritonkernels/gemm/naive.py",
         "outside_the_tensors and tritonkernels",
         ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)", True),
     ),
+    *_of("tritonkernels/gemm/tiled.py", "tritonkernels and gemm and tiled", SKIPPED_TILE),
     *_of(
-        "tritonkernels/gemm/tiled.py",
+        "tritonkernels/gemm/tile.py",
         "tritonkernels and gemm and tiled",
-        *GEMM_TRITON_COMMON,
-        ("last product dropped", "range(0, K, BLOCK_K)", "range(0, K - 1, BLOCK_K)"),
+        *STORE,
+        ("last product dropped", "range(first_k, end_k, BLOCK_K)", "range(first_k, end_k - 1, BLOCK_K)"),
         (
             "K tail mask of A removed",
-            "a_inside = (rows < M)[:, None] & (ks < K)[None, :]",
+            "a_inside = (rows < M)[:, None] & (ks < end_k)[None, :]",
             "a_inside = (rows < M)[:, None] & (ks >= 0)[None, :]",
             True,
         ),
-        ("K tail mask of B removed", "b_inside = (ks < K)[:, None] &", "b_inside = (ks >= 0)[:, None] &"),
+        ("K tail mask of B removed", "b_inside = (ks < end_k)[:, None] &", "b_inside = (ks >= 0)[:, None] &"),
         (
             "two rows swapped",
             "ks[None, :] * stride_ak, mask",
@@ -76,6 +78,31 @@ MUTANTS = [
             "        tl.store(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, -a, a_inside)\n        acc = tl.dot",
         ),
         ("C and out exchanged", "stride_cm + cols[None, :] * stride_cn if", "stride_om + cols[None, :] * stride_on if"),
+    ),
+    *_of(
+        "tritonkernels/gemm/rasterized.py",
+        "tritonkernels and gemm and rasterized",
+        ("tile coordinates exchanged", "tile_m, tile_n = grouped", "tile_n, tile_m = grouped"),
+    ),
+    *_of(
+        "tritonkernels/language/tiles.py",
+        "tritonkernels and rasterized",
+        ("last group as long as the others", "rows = min(tiles_m - first, GROUP_M)", "rows = GROUP_M"),
+    ),
+    *_of(
+        "tritonkernels/gemm/split_k.py",
+        "tritonkernels and gemm and split_k",
+        ("last split forgotten", "for _ in range(SPLIT_K):", "for _ in range(SPLIT_K - 1):"),
+        ("ranges of K overlap", "end_k = min(first_k + k_per_split, K)", "end_k = min(first_k + k_per_split + 1, K)"),
+        ("partial sums in one place", "(split * M + rows[:, None]) * N", "rows[:, None] * N"),
+    ),
+    *_of(
+        "tritonkernels/gemm/stream_k.py",
+        "tritonkernels and gemm and stream_k",
+        ("parts in one place", "begins * (BLOCK_M * BLOCK_N) + within, acc", "within, acc"),
+        ("first part forgotten", "acc = tl.load(place + BLOCK_M * BLOCK_N + within)", "acc = tl.load(place + within) * 0"),
+        ("last part forgotten", "for _ in range(first, last):", "for _ in range(first, last - 1):"),
+        ("cut tiles not added up", "    if first < last:", "    if first + 1 < last:"),
     ),
     *_of(
         "tritonkernels/language/epilogue.py",
@@ -123,7 +150,7 @@ MUTANTS = [
     *_of(
         "tritonkernels/conv2d/direct.py",
         "tritonkernels and conv2d",
-        ("last channel dropped", "for _ in range(C_PER_GROUP):", "for c in range(C_PER_GROUP - 1):"),
+        ("last channel dropped", "for _ in range(C_PER_GROUP):", "for _ in range(C_PER_GROUP - 1):"),
         ("last filter row dropped", "for r in range(R):", "for r in range(R - 1):"),
         (
             "filter flipped",

@@ -17,7 +17,13 @@ from pathlib import Path
 from .catalogue import MUTANTS
 
 ROOT = Path(__file__).parents[2]
-SUITE = ("tests/test_language.py", "tests/test_designs.py", "tests/test_offsets.py", "tests/test_special_values.py", "tests/memory/test_memory.py")
+SUITE = (
+    "tests/test_language.py",
+    "tests/test_designs.py",
+    "tests/test_offsets.py",
+    "tests/test_special_values.py",
+    "tests/memory/test_memory.py",
+)
 
 
 def copy_of_the_tree(folder):

@@ -11,13 +11,15 @@ import torch
 from cuda_reference.build import load
 
 HERE = Path(__file__).parent
-SHUFFLED = ("int", "unsigned", "long long", "float", "double")
+SHUFFLED = ("int", "unsigned", "long long", "float", "double", "__half", "__nv_bfloat16")
 TORCH = {
     "int": torch.int32,
     "unsigned": torch.int32,
     "long long": torch.int64,
     "float": torch.float32,
     "double": torch.float64,
+    "__half": torch.float16,
+    "__nv_bfloat16": torch.bfloat16,
 }
 ADDED = ("int", "unsigned", "unsigned long long", "float", "double")
 NAMES = [
@@ -112,7 +114,7 @@ def test_shuffles(run, type_name, width):
             np.where(down < start + width, down, lanes),
             np.where(xor < start + width, xor, lanes),
         ]
-        assert out.tolist() == values.numpy()[np.stack(sources)].tolist()
+        assert torch.equal(out, values[torch.from_numpy(np.stack(sources))])
 
 
 def test_votes(run):

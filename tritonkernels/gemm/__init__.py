@@ -3,11 +3,12 @@
 import torch
 
 from .. import validate
+from ..analysis.waves import waves
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
 
-DESIGNS = ("naive", "tiled")
+DESIGNS = ("naive", "tiled", "double_buffered", "rasterized", "split_k", "stream_k")
 
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
@@ -30,6 +31,19 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
     Source: "how to write a fast FP32 matrix product" (Hands-on-GEMM), the ladder of this operation's designs.
     """
     return LIBRARY.run(prepare(a, b, c, alpha=alpha, beta=beta, out=out), design, config)
+
+
+def prefer(problem, target):
+    """The design for a problem: few tiles and much K want split-K, a poor last wave wants stream-K, else grouped tiles do.
+
+    In the interpreter the cost is per operation, and `tiled` has the fewest.
+    """
+    if not target.is_gpu:
+        return "tiled"
+    tiles = -(-problem.m // 128) * -(-problem.n // 128)
+    if 2 * tiles <= target.sms and problem.k >= 1024:
+        return "split_k"
+    return "stream_k" if tiles > target.sms and waves(tiles, target.sms, 1).efficiency < 0.85 else "rasterized"
 
 
 def prepare(a, b, c=None, *, alpha=1.0, beta=0.0, out=None):

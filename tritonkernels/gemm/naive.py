@@ -15,6 +15,7 @@ from ..language.epilogue import blend
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .arguments import gemm_arguments
+from .space import count_tiles
 
 
 @triton.jit
@@ -69,8 +70,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, out):
-    tiles = triton.cdiv(problem.m, config.kwargs["BLOCK_M"]) * triton.cdiv(problem.n, config.kwargs["BLOCK_N"])
-    yield TritonLaunch(_naive_kernel, (tiles,), config, gemm_arguments(problem, a, b, c, out))
+    yield TritonLaunch(_naive_kernel, (count_tiles(problem, config.kwargs),), config, gemm_arguments(problem, a, b, c, out))
 
 
 DESIGN = Design(

@@ -12,10 +12,11 @@ import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
-from ..language.epilogue import blend
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .arguments import gemm_arguments
+from .space import block_tile, blocked_configs, count_tiles
+from .tile import store_tile, tile_product
 
 
 @triton.jit
@@ -47,41 +48,17 @@ def _tiled_kernel(
     program = tl.program_id(0)
     rows = span(program // tiles_n * BLOCK_M, BLOCK_M, WIDE)
     cols = span(program % tiles_n * BLOCK_N, BLOCK_N, WIDE)
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for k in range(0, K, BLOCK_K):
-        ks = span(k, BLOCK_K, WIDE)
-        a_inside = (rows < M)[:, None] & (ks < K)[None, :]
-        b_inside = (ks < K)[:, None] & (cols < N)[None, :]
-        a = tl.load(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, mask=a_inside, other=0)
-        b = tl.load(b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn, mask=b_inside, other=0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
-    inside = (rows < M)[:, None] & (cols < N)[None, :]
-    c_ptrs = c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn if HAS_C else None
-    result = blend(acc, c_ptrs, alpha, beta, inside, HAS_C)
-    tl.store(out_ptr + rows[:, None] * stride_om + cols[None, :] * stride_on, result, mask=inside)
-
-
-# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest tile first: at most 64 accumulators per thread, so that 128 registers do
-TILES = ((128, 128, 16, 8), (128, 64, 16, 4), (64, 128, 16, 4), (64, 64, 16, 4), (32, 64, 32, 4), (32, 32, 32, 4))
+    acc = tile_product(a_ptr, b_ptr, rows, cols, 0, K, M, N, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_K, WIDE)
+    store_tile(acc, c_ptr, out_ptr, rows, cols, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C)
 
 
 def configs(problem, target):
-    """The biggest tile that still gives every SM a block comes first; the others follow for the tuner."""
-    if not target.is_gpu:
-        yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64})
-
-    def blocks(tile):
-        return triton.cdiv(problem.m, tile[0]) * triton.cdiv(problem.n, tile[1])
-
-    full = [tile for tile in TILES if blocks(tile) >= target.sms]
-    best = full[0] if full else TILES[-1]
-    for block_m, block_n, block_k, num_warps in (best, *(tile for tile in TILES if tile != best)):
-        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
-        yield triton.Config(tile, num_warps=num_warps, num_stages=2)
+    """One stage: a slice is loaded, then multiplied, then the next is loaded."""
+    return blocked_configs(problem, target, num_stages=(1,))
 
 
 def launches(problem, config, a, b, c, out):
-    tiles = triton.cdiv(problem.m, config.kwargs["BLOCK_M"]) * triton.cdiv(problem.n, config.kwargs["BLOCK_N"])
+    tiles = count_tiles(problem, config.kwargs)
     yield TritonLaunch(_tiled_kernel, (tiles,), config, gemm_arguments(problem, a, b, c, out))
 
 
@@ -92,4 +69,5 @@ DESIGN = Design(
     refuses=takes_everything,
     configs=configs,
     launches=launches,
+    tile=block_tile,
 )

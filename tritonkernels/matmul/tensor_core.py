@@ -117,6 +117,12 @@ def configs(problem, target):
         yield triton.Config(tile, num_warps=num_warps, num_stages=num_stages)
 
 
+def block_tile(config):
+    """The block tile of a config in the analysis' terms."""
+    tile = {name: config.kwargs[f"BLOCK_{name[1]}"] for name in ("BM", "BN", "BK")}
+    return {**tile, "GROUP_M": config.kwargs["GROUP_M"], "threads": 32 * config.num_warps, "stages": config.num_stages}
+
+
 def launches(problem, config, a, b, out):
     tiles = triton.cdiv(problem.m, config.kwargs["BLOCK_M"]) * triton.cdiv(problem.n, config.kwargs["BLOCK_N"])
     arguments = {
@@ -142,4 +148,5 @@ DESIGN = Design(
     refuses=takes_everything,
     configs=configs,
     launches=launches,
+    tile=block_tile,
 )

@@ -1,5 +1,8 @@
 // Kernels that exercise one thing each: barriers, warps, atomics, shared memory, and every way to get them wrong.
 #pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <cassert>
 #include <stdexcept>
 

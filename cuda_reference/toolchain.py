@@ -1,0 +1,138 @@
+"""The tools that build kernels: which compilers there are, what they can, and the flags that each backend builds with."""
+
+import dataclasses
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tritonkernels.errors import BuildError, ToolchainError
+
+ROOT = Path(__file__).resolve().parent
+
+_LINE_LIMIT = 40  # of a tool's output, quoted in an error
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    path: str
+    version: str
+    macros: str = ""
+
+
+def flags(backend):
+    """(compiler flags, versions of the tools that will be used)."""
+    if backend == "simt":
+        tool = compiler()
+        # One translation unit's floats must not be assumed apart from its ints: kernels reinterpret, as nvcc allows.
+        # _FORTIFY_SOURCE would take a switch of fibers for a corrupt longjmp.
+        # Fused multiply-adds where the optimizer sees fit would let the bits of a sum depend on the operands' strides.
+        common = ["-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"]
+        common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}"]
+        if sanitizer():
+            return [*common, "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address"], [tool.version]
+        return [*common, "-O3", "-march=native"], [tool.version, tool.macros]
+    if sanitizer():
+        raise BuildError("TRITONKERNELS_SANITIZE applies to the simt backend only; use compute-sanitizer on a GPU.")
+    arch = gpu_architecture()
+    return cuda_flags(arch), [nvcc(arch).version, compiler().version]
+
+
+def cuda_flags(arch):
+    # torch's defaults take the operators of half and bfloat16 away
+    kept = [
+        f"-U__CUDA_NO_{what}__" for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")
+    ]
+    return ["-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", *kept, f"-I{ROOT}"]
+
+
+def sanitizer():
+    wanted = os.environ.get("TRITONKERNELS_SANITIZE", "")
+    if wanted not in ("", "address"):
+        raise BuildError(f"TRITONKERNELS_SANITIZE: got {wanted!r}; allowed: 'address', or unset.")
+    return wanted
+
+
+def sanitizer_preload() -> str:
+    """LD_PRELOAD for a Python that loads sanitized modules: the runtime, and the C++ library, whose throw it wraps."""
+    command = shlex.split(compiler().path)
+    return " ".join(output([*command, f"-print-file-name={library}"]).strip() for library in ("libasan.so", "libstdc++.so"))
+
+
+def compiler():
+    command = shlex.split(os.environ.get("CXX") or "g++")
+    if shutil.which(command[0]) is None:
+        raise ToolchainError(f"there is no C++ compiler {command[0]!r}: install g++ 9 or newer, or set CXX to one.")
+    # What the compiler predefines says all: what it is, whether it knows C++17, and which CPU -march=native means.
+    macros = output([*command, "-std=c++17", "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
+    known = dict(re.findall(r"^#define (\w+) (.*)$", macros, re.MULTILINE))
+    if int(known.get("__GNUC__", 0)) < 9 and "__clang__" not in known:
+        raise ToolchainError(f"{command[0]} is g++ {known.get('__GNUC__', '?')}: install g++ 9 or newer, or set CXX to one.")
+    return Tool(shlex.join(command), output([*command, "--version"]).splitlines()[0], macros)
+
+
+def ninja():
+    found = shutil.which("ninja", path=path())
+    if found is None:
+        raise ToolchainError("ninja, which torch builds extensions with, is missing: pip install ninja.")
+    return f"{found} {output([found, '--version']).strip()}"
+
+
+def cuda_home():
+    for home in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")):
+        if home:
+            return Path(home)
+    nvcc = shutil.which("nvcc")
+    return Path(nvcc).resolve().parent.parent if nvcc else Path("/usr/local/cuda")
+
+
+def nvcc(arch=None):
+    nvcc = cuda_home() / "bin" / "nvcc"
+    if not nvcc.is_file():
+        raise ToolchainError(f"there is no {nvcc}: install the CUDA toolkit, or set CUDA_HOME to where it is.")
+    version = output([str(nvcc), "--version"]).strip().splitlines()[-1]
+    if arch and f"compute_{arch.rstrip('a')}" not in output([str(nvcc), "--list-gpu-arch"]).split():
+        raise ToolchainError(f"{nvcc} ({version}) cannot compile for this GPU (sm_{arch}): install a CUDA toolkit that can.")
+    return Tool(str(nvcc), version)
+
+
+def gpu_architecture():
+    import torch
+
+    if torch.version.cuda is None:
+        raise ToolchainError(
+            f"torch {torch.__version__} is built without CUDA: install a CUDA build of torch, or use the simt backend."
+        )
+    if not torch.cuda.is_available():
+        raise ToolchainError("torch finds no CUDA GPU: run on a machine with one, or use the simt backend.")
+    major, minor = torch.cuda.get_device_capability()
+    return f"{major}{minor}{'a' if major >= 9 else ''}"  # "a": with the instructions that only this architecture has
+
+
+def output(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=clean_environment())
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolchainError(f"{shlex.join(command)} does not run: {error}. Repair or reinstall it.") from error
+    if done.returncode != 0:
+        raise ToolchainError(f"{shlex.join(command)} fails: {tail(done.stderr)}\nRepair or reinstall it.")
+    return done.stdout
+
+
+def path():
+    return os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+
+
+def clean_environment():
+    """For the tools: without the sanitizer's runtime, which would slow the compiler down and judge it."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {
+        "PATH": path(),
+        "LC_ALL": "C",
+    }
+
+
+def tail(text):
+    return "\n".join(text.strip().splitlines()[-_LINE_LIMIT:])

@@ -1,0 +1,83 @@
+"""What ptxas made of a kernel: resources, instructions, loops. Reads cubins of Triton and of nvcc alike, and needs no GPU.
+
+The disassembler is the cuobjdump that Triton's wheel carries.
+"""
+
+import collections
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+MATH = (
+    "FFMA",
+    "FMUL",
+    "FADD",
+    "HMMA",
+    "HGMMA",
+    "IMMA",
+    "IGMMA",
+    "QGMMA",
+    "DMMA",
+    "DFMA",
+    "HFMA2",
+    "UTCHMMA",
+    "UTCIMMA",
+    "UTCQMMA",
+)
+LOCAL = ("LDL", "STL")  # traffic of spilled registers
+
+
+@dataclass(frozen=True)
+class Code:
+    """One kernel's machine code."""
+
+    name: str
+    registers: int  # per thread
+    stack_bytes: int  # per thread: spills and arrays in local memory
+    instructions: tuple[tuple[int, str], ...]  # (address, instruction without its predicate)
+
+    def loops(self):
+        """(first, last) address of every backward branch's body."""
+        for address, text in self.instructions:
+            branch = re.match(r"BRA\S*\s.*?(0x[0-9a-f]+)", text)
+            if branch and int(branch[1], 16) <= address:
+                yield int(branch[1], 16), address
+
+    def hot_loop(self):
+        """How often each opcode stands in the innermost loop with the most arithmetic; empty if there is no loop."""
+        loops = set(self.loops())
+        innermost = [x for x in loops if not any(x[0] <= y[0] and y[1] <= x[1] for y in loops - {x})]
+        mixes = [self._mix(*loop) for loop in innermost]
+        return max(mixes, key=lambda mix: (share(mix, MATH) * mix.total(), mix.total()), default=collections.Counter())
+
+    def _mix(self, first, last):
+        return collections.Counter(text.split()[0] for address, text in self.instructions if first <= address <= last)
+
+
+def share(mix, opcodes):
+    """The share of the instructions whose opcode begins with one of `opcodes`."""
+    return sum(n for opcode, n in mix.items() if opcode.startswith(opcodes)) / mix.total() if mix else 0.0
+
+
+def read(cubin):
+    """The Codes of a cubin (bytes), by mangled name."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        usage, listing = (_cuobjdump(option, file.name) for option in ("--dump-resource-usage", "--dump-sass"))
+    found = {}
+    resources = {name: numbers for name, *numbers in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+)", usage)}
+    for name, body in re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\Z)", listing, re.DOTALL):
+        lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([^;]*?)\s*;", body, re.MULTILINE)
+        registers, stack = map(int, resources[name])
+        found[name] = Code(name, registers, stack, tuple((int(address, 16), text) for address, text in lines))
+    return found
+
+
+def _cuobjdump(option, path):
+    import triton
+
+    tool = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", "cuobjdump")
+    return subprocess.run([tool, option, path], capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,79 @@
+"""Ragged calls of every operation, the same in every thread and process. As a program: the hashes of all results, as JSON."""
+
+import hashlib
+import json
+import sys
+
+import torch
+
+from cuda_reference.launch import LIBRARY as CUDA
+from tritonkernels import backend
+
+from ..harness import bits, designs, offset_by_one, prepare, random, transposed
+
+
+def calls(op):
+    """[(args, kwargs)]: several blocks, edges inside of tiles, layouts that defeat vectors."""
+    torch.manual_seed(0)
+    half = {"dtype": torch.float16}
+    return {
+        "gemm": [
+            ((random(67, 35), random(35, 70), random(67, 70)), {"alpha": -1.5, "beta": 0.5}),
+            ((transposed(random(130, 17)), offset_by_one(random(17, 129))), {}),
+        ],
+        "gemv": [
+            ((random(37, 141), random(141), random(37)), {"alpha": -1.5, "beta": 0.5}),
+            ((transposed(random(11, 259)), random(518)[::2]), {}),
+        ],
+        "conv2d": [
+            ((random(2, 4, 7, 17), random(6, 2, 3, 2), random(6)), {"padding": 1, "groups": 2}),
+            ((random(1, 3, 9, 21).to(memory_format=torch.channels_last), random(9, 3, 3, 3)), {"stride": (2, 1)}),
+        ],
+        "matmul": [
+            ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),
+            ((offset_by_one(random(33, 50, **half)), random(50, 40, **half)), {"out_dtype": torch.float32}),
+        ],
+    }[op]
+
+
+def runs(library, op, design, device="cpu", every_config=False):
+    """(call, args, kwargs, config) of each call that the design does not refuse; None is the config that it would choose."""
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    for args, kwargs in calls(op):
+        args = tuple(t.to(device) for t in args)
+        call = prepare(op, *args, **kwargs)
+        target = library.target(call.result.device)
+        if chosen.refuses(call.problem, target) is None:
+            for config in chosen.configs(call.problem, target) if every_config else (None,):
+                yield call, args, kwargs, config
+
+
+def sources(op, design):
+    """The files of kernels, with their instantiations, that a CUDA design launches."""
+    chosen = {d.name: d for d in CUDA.designs(op)}[design]
+    found = {}  # in order
+    for call, _, _, config in runs(CUDA, op, design, every_config=True):
+        for tensors in call.parts:
+            found |= {launch.source: None for launch in chosen.launches(call.problem, config, *tensors)}
+    return list(found)
+
+
+def digest(library, op, design, device="cpu", every_config=False):
+    """A hash of the bits of all results."""
+    found = hashlib.sha256()
+    count = 0
+    for call, _, _, config in runs(library, op, design, device, every_config):
+        call.result.fill_(count)  # not what was computed before
+        found.update(bits(library.run(call, design, config)).numpy())
+        count += 1
+    assert count, "the design refuses every call: add one that it takes"
+    return found.hexdigest()
+
+
+def main(device):
+    served = [p for p in designs() if p.values[0].package != "tritonkernels" or backend.device_type() == device]
+    print(json.dumps({p.id: digest(*p.values, device) for p in served}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

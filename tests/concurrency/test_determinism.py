@@ -1,0 +1,45 @@
+"""The same bits over repeats, numbers of CPU threads and processes, for every design of both packages."""
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from ..harness import DEVICES, available_on, designs
+from .calls import digest
+
+ROOT = Path(__file__).parents[2]
+
+
+@functools.cache
+def of_another_process(device):
+    command = [sys.executable, "-m", "tests.concurrency.calls", device]
+    return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=280, check=True).stdout)
+
+
+@pytest.fixture
+def with_threads(monkeypatch):
+    before = torch.get_num_threads()
+
+    def set_threads(count):
+        torch.set_num_threads(count)
+        monkeypatch.setenv("SIMT_THREADS", str(count))
+
+    yield set_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("every_cuda_design_built")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("library, op, design", designs())
+def test_the_same_bits_every_time(library, op, design, device, with_threads):
+    available_on(library, device)
+    seen = {digest(library, op, design, device) for _ in range(3)}
+    for threads in (1, 2):
+        with_threads(threads)
+        seen.add(digest(library, op, design, device))
+    assert seen == {of_another_process(device)[f"{library.package}-{op}-{design}"]}

@@ -1,0 +1,77 @@
+"""Builds among processes: two at once compile once, and one that was killed is in nobody's way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+BUILD = f"""
+import sys, torch
+from cuda_reference.build import load
+kernel = load({str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"], "simt")["tiny::fill<1>"]
+out = torch.zeros(4, dtype=torch.int32)
+kernel((1, 1, 1), (4, 1, 1), 0, 0, out.data_ptr())
+sys.exit(out.tolist() != [1] * 4)
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(before="") starts a process that builds with g++, which logs its number and does `before` when it compiles."""
+
+    def start(before=""):
+        compiler = tmp_path / f"compiler{len(list(tmp_path.iterdir()))}"
+        log = f'case "$*" in *" -c "*) echo $$ >> {tmp_path / "compiled"}; {before} ;; esac'
+        compiler.write_text(f'#!/bin/sh\n{log}\nexec g++ "$@"\n')
+        compiler.chmod(0o700)
+        environment = os.environ | {"CXX": str(compiler), "TRITONKERNELS_CACHE": str(tmp_path / "cache")}
+        return subprocess.Popen([sys.executable, "-c", BUILD], cwd=HERE.parents[1], env=environment)
+
+    return start
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """The process numbers of the compilations so far."""
+    log = tmp_path / "compiled"
+    return lambda: [int(line) for line in log.read_text().split()] if log.exists() else []
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_after_a_killed_build_two_processes_build_once(start, compiled, tmp_path):
+    killed = start(before="sleep 300")
+    wait_for(compiled)
+    killed.kill()
+    killed.wait()
+    processes = [start(), start()]
+    assert [process.wait(100) for process in processes] == [0, 0]
+    assert len(compiled()) == 2, "the killed one, and one more"
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    wait_for(lambda: is_gone(compiled()[0]))
+
+
+def test_an_interrupted_build_takes_its_compiler_along(start, compiled, tmp_path):
+    process = start(before="sleep 300")
+    wait_for(compiled)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) != 0
+    assert not list((tmp_path / "cache").glob(".building-*"))
+    wait_for(lambda: is_gone(compiled()[0]))

@@ -1,0 +1,27 @@
+"""Threads that call different designs and shapes of both packages at once, cold and warm."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILT = ("cuda_reference-gemm-naive", "cuda_reference-gemv-warp_per_row")  # two builds: enough to run side by side
+INTERPRETED = ("tritonkernels-gemm-naive", "tritonkernels-gemv-warp_per_row", "tritonkernels-conv2d-direct")
+
+
+def run(*designs, **environment):
+    environment = os.environ | {"TRITONKERNELS_BACKEND": "interpreter"} | environment
+    command = [sys.executable, "-m", "tests.concurrency.together", *designs]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("interpreter") <= 1, "the backend is chosen once, and announced once"
+
+
+def test_cold_with_nothing_built(tmp_path):
+    run(*BUILT, *INTERPRETED, TRITONKERNELS_CACHE=str(tmp_path / "cache"))
+    assert len(list(tmp_path.glob("cache/*/*.so"))) == len(BUILT), "each module is built once"
+
+
+def test_every_design_of_both_packages(every_cuda_design_built):
+    run()

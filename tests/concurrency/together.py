@@ -1,0 +1,66 @@
+"""Sixteen threads, or one per design, call at once, each with its own shape; then once more, warm. Named designs, or all.
+
+A program of its own, so that the first round is the first call of everything in its process. Prints what is wrong; a
+deadlock ends it with the stacks of all threads.
+"""
+
+import faulthandler
+import sys
+import threading
+
+import torch
+
+from tritonkernels import numerics
+
+from ..harness import designs, prepare, random
+
+THREADS = 16  # or one per design, if there are more
+ROUNDS = 2
+SECONDS = 200
+
+
+def operands(op, i):
+    """Of thread i: no two threads have a shape in common."""
+    half = {"dtype": torch.float16}
+    return {
+        "gemm": lambda: (random(20 + 3 * i, 17 + i), random(17 + i, 40 + i)),
+        "gemv": lambda: (random(20 + i, 100 + 7 * i), random(100 + 7 * i)),
+        "conv2d": lambda: (random(1, 2 + i % 3, 6 + i, 9), random(3 + i, 2 + i % 3, 2, 3)),
+        "matmul": lambda: (random(20 + 3 * i, 17 + i, **half), random(17 + i, 40 + i, **half)),
+    }[op]()
+
+
+def main(names):
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    chosen = [p.values for p in designs() if not names or p.id in names]
+    count = max(THREADS, len(chosen))
+    barrier = threading.Barrier(count)
+    wrong = []
+
+    def work(library, op, design, args):
+        try:
+            barrier.wait()
+            call = prepare(op, *args)
+            results.append((call.problem, library.run(call, design), args))
+        except BaseException as error:
+            wrong.append(f"{library.package} {op} {design}: {error!r}")
+
+    for round in range(ROUNDS):
+        results = []
+        threads = []
+        for i in range(count):
+            library, op, design = chosen[i % len(chosen)]
+            threads.append(threading.Thread(target=work, args=(library, op, design, operands(op, count * round + i))))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for problem, result, args in results:
+            if not numerics.judge(problem, result, *args).ok:
+                wrong.append(f"round {round}: {problem} is wrong")
+    print(*wrong, sep="\n", end="")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,35 @@
+"""Bank conflicts of a warp's access to shared memory: 32 banks, each gives one 4-byte word at a time.
+
+Lanes that want the same word share it (broadcast); different words of one bank are served one after the other. Conflicts count
+only among the lanes of a phase: 32 lanes at up to 4 bytes each, 16 at 8 bytes, 8 at 16 bytes.
+"""
+
+from collections import Counter
+
+from .warp import phases
+
+BANKS = 32
+WORD = 4
+
+
+def degrees(address, width=4):
+    """Conflict degree of each phase of the access lane -> byte address: the most distinct words in one bank.
+
+    1 is free of conflicts, n is n-way, 0 a phase without active lanes.
+    """
+    return [_degree(phase) for phase in phases(address, width)]
+
+
+def wavefronts(address, width=4):
+    """Passes through shared memory: the degrees' sum. Without conflicts as many as there are phases with active lanes."""
+    return sum(degrees(address, width))
+
+
+def conflicts(address, width=4):
+    """Wavefronts beyond the conflict-free ones."""
+    return sum(degree - 1 for degree in degrees(address, width) if degree)
+
+
+def _degree(phase):
+    words = {at // WORD for at in phase}  # the first of each lane: as lanes are aligned, their further words meet as these do
+    return max(Counter(word % BANKS for word in words).values(), default=0)

@@ -1,0 +1,30 @@
+"""The orders in which blocks, as they are numbered, walk the tiles of C: iterables of (tile row, tile column)."""
+
+from itertools import product
+
+
+def row_major(tiles_m, tiles_n):
+    """Along N first: waves are flat, one row of tiles wide."""
+    return product(range(tiles_m), range(tiles_n))
+
+
+def column_major(tiles_m, tiles_n):
+    """Along M first: waves are tall."""
+    return ((m, n) for n, m in product(range(tiles_n), range(tiles_m)))
+
+
+def grouped(tiles_m, tiles_n, group_m):
+    """group_m rows of tiles at a time, column by column, as language.tiles.grouped_tile; 1 is row-major."""
+    for first in range(0, tiles_m, group_m):
+        rows = range(first, min(first + group_m, tiles_m))
+        yield from ((m, n) for n in range(tiles_n) for m in rows)
+
+
+def z_order(tiles_m, tiles_n):
+    """By interleaved bits of row and column (Morton order): every aligned run of 4**i blocks is a square."""
+    return iter(sorted(row_major(tiles_m, tiles_n), key=lambda tile: 2 * _spread(tile[0]) + _spread(tile[1])))
+
+
+def _spread(x):
+    """The bits of x at the even places: read in base 4, its binary digits are the same."""
+    return int(f"{x:b}", 4)

@@ -1,0 +1,25 @@
+"""The roofline (Williams, Waterman, Patterson 2009): no kernel computes faster than the peak, nor than its bytes arrive."""
+
+
+def attainable(intensity, peak, bandwidth):
+    """min(peak, intensity * bandwidth), FLOP/s: 0.48 FLOP per byte from an L2 of 1.9 TB/s allow 0.912 TFLOP/s."""
+    return min(peak, intensity * bandwidth)
+
+
+def ridge(peak, bandwidth):
+    """peak / bandwidth, FLOP per byte: the intensity below which memory binds and above which arithmetic does."""
+    return peak / bandwidth
+
+
+def slowest(seconds):
+    """The name of the largest of the known times (name -> seconds or None), None where none is known."""
+    known = {name: time for name, time in seconds.items() if time is not None}
+    return max(known, key=known.get) if known else None
+
+
+def limits(problem, target):
+    """The two times (seconds) that no kernel for the problem can beat, None where the rate is unknown, and which one binds."""
+    peak = target.peaks.get(problem.precision)
+    memory = problem.bytes / target.dram_bandwidth if target.dram_bandwidth else None
+    compute = problem.flops / peak if peak else None
+    return {"memory_s": memory, "compute_s": compute, "bound_by": slowest({"memory": memory, "compute": compute})}

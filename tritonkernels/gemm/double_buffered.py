@@ -1,0 +1,36 @@
+"""FP32 GEMM, double-buffered: while one slice of K is multiplied, the next ones are already on their way to shared memory.
+
+The kernel is `tiled`'s, to the letter; what changes is num_stages. With one stage every slice waits for global memory, some
+600 ns, and only other warps can hide it: at 50 % occupancy a scheduler has 4. With s stages Triton's pipeliner keeps s - 1
+slices in flight by cp.async (sm_80 on), at s times the shared memory, and one barrier per slice suffices.
+
+Mirrors cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one, which spells both levels of prefetch out by
+hand.
+"""
+
+from ..design import Design, takes_everything
+from ..launch import TritonLaunch
+from .arguments import gemm_arguments
+from .space import block_tile, blocked_configs, count_tiles
+from .tiled import _tiled_kernel
+
+
+def configs(problem, target):
+    """2 to 4 stages of every tile: at most 4 * 16 KB, which fits everywhere."""
+    return blocked_configs(problem, target, num_stages=(3, 2, 4))
+
+
+def launches(problem, config, a, b, c, out):
+    tiles = count_tiles(problem, config.kwargs)
+    yield TritonLaunch(_tiled_kernel, (tiles,), config, gemm_arguments(problem, a, b, c, out))
+
+
+DESIGN = Design(
+    name="double_buffered",
+    summary="tiled, with the next slices of K in flight (num_stages)",
+    mirrors="gemm seed: double buffer",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+    tile=block_tile,
+)

@@ -1,0 +1,33 @@
+"""The config space of the blocked designs: tiles whose accumulators fit in registers, the best guess first."""
+
+import triton
+
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: at most 64 accumulators per thread beside the fragments of A and B
+TILES = ((128, 128, 16, 8), (128, 64, 16, 4), (64, 128, 16, 4), (64, 64, 32, 4), (32, 64, 32, 4), (32, 32, 32, 4))
+
+
+def count_tiles(problem, tile):
+    """How many tiles of BLOCK_M x BLOCK_N cover the result."""
+    return triton.cdiv(problem.m, tile["BLOCK_M"]) * triton.cdiv(problem.n, tile["BLOCK_N"])
+
+
+def block_tile(config):
+    """The block tile of a config in the analysis' terms."""
+    tile = {"BM": config.kwargs["BLOCK_M"], "BN": config.kwargs["BLOCK_N"], "BK": config.kwargs["BLOCK_K"]}
+    group = {"GROUP_M": config.kwargs["GROUP_M"]} if "GROUP_M" in config.kwargs else {}
+    return {**tile, **group, "threads": 32 * config.num_warps, "stages": max(1, config.num_stages)}
+
+
+def blocked_configs(problem, target, num_stages, enough_tiles=1.0, **constants):
+    """A config per tile and number of stages. First comes the biggest tile that still gives each SM `enough_tiles` tiles.
+
+    The interpreter's cost is per tile operation, whatever the tile, so there a big tile comes first.
+    """
+    if not target.is_gpu:
+        yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, **constants})
+    tiles = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in TILES]
+    filling = [tile for tile in tiles if count_tiles(problem, tile[0]) >= enough_tiles * target.sms]
+    best = filling[0] if filling else tiles[-1]
+    for tile, num_warps in (best, *(tile for tile in tiles if tile != best)):
+        for stages in num_stages:
+            yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=stages)
