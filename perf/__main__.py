@@ -1,11 +1,11 @@
-"""python -m perf compare | campaign | designs"""
+"""python -m perf compare | campaign | inspect | designs"""
 
 import argparse
 import sys
 
-from . import campaign, compare, designs
+from . import campaign, compare, designs, inspection
 
-COMMANDS = {"compare": compare, "campaign": campaign, "designs": designs}
+COMMANDS = {"compare": compare, "campaign": campaign, "designs": designs, "inspect": inspection}
 
 
 def main(argv=None):

@@ -55,11 +55,10 @@ def _triton_type(dtype):
 def resources(kernel):
     """Registers and bytes of stack per thread, spill instructions in the hot loop, bytes of shared memory."""
     (code,) = sass.read(kernel.asm["cubin"]).values()
-    spills = sum(n for opcode, n in code.hot_loop().items() if opcode.startswith(sass.LOCAL))
     return {
         "registers": code.registers,
         "stack_bytes": code.stack_bytes,
-        "hot_loop_spills": spills,
+        "hot_loop_spills": sass.count(code.hot_loop(), sass.LOCAL),
         "shared_bytes": kernel.metadata.shared,
     }
 

@@ -36,6 +36,7 @@ class Code:
     name: str
     registers: int  # per thread
     stack_bytes: int  # per thread: spills and arrays in local memory
+    shared_bytes: int  # per block, static; without the 1 KB that the system takes from sm_80 on
     instructions: tuple[tuple[int, str], ...]  # (address, instruction without its predicate)
 
     def loops(self):
@@ -46,19 +47,27 @@ class Code:
                 yield int(branch[1], 16), address
 
     def hot_loop(self):
-        """How often each opcode stands in the innermost loop with the most arithmetic; empty if there is no loop."""
+        """How often each opcode stands in the loop with the most arithmetic of its own, loops inside it left out."""
         loops = set(self.loops())
-        innermost = [x for x in loops if not any(x[0] <= y[0] and y[1] <= x[1] for y in loops - {x})]
-        mixes = [self._mix(*loop) for loop in innermost]
-        return max(mixes, key=lambda mix: (share(mix, MATH) * mix.total(), mix.total()), default=collections.Counter())
+        mixes = [self._mix(loop, [x for x in loops - {loop} if loop[0] <= x[0] and x[1] <= loop[1]]) for loop in loops]
+        return max(mixes, key=lambda mix: (count(mix, MATH), mix.total()), default=collections.Counter())
 
-    def _mix(self, first, last):
-        return collections.Counter(text.split()[0] for address, text in self.instructions if first <= address <= last)
+    def _mix(self, loop, inner):
+        return collections.Counter(
+            text.split()[0]
+            for address, text in self.instructions
+            if loop[0] <= address <= loop[1] and not any(first <= address <= last for first, last in inner)
+        )
+
+
+def count(mix, opcodes):
+    """The instructions whose opcode begins with one of `opcodes`."""
+    return sum(n for opcode, n in mix.items() if opcode.startswith(opcodes))
 
 
 def share(mix, opcodes):
-    """The share of the instructions whose opcode begins with one of `opcodes`."""
-    return sum(n for opcode, n in mix.items() if opcode.startswith(opcodes)) / mix.total() if mix else 0.0
+    """The same as a share of all."""
+    return count(mix, opcodes) / mix.total() if mix else 0.0
 
 
 def read(cubin):
@@ -68,11 +77,14 @@ def read(cubin):
         file.flush()
         usage, listing = (_cuobjdump(option, file.name) for option in ("--dump-resource-usage", "--dump-sass"))
     found = {}
-    resources = {name: numbers for name, *numbers in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+)", usage)}
+    system = 1024 if int(re.search(r"sm_(\d+)", listing)[1]) >= 80 else 0
+    resources = {name: numbers for name, *numbers in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage)}
     for name, body in re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\Z)", listing, re.DOTALL):
         lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([^;]*?)\s*;", body, re.MULTILINE)
-        registers, stack = map(int, resources[name])
-        found[name] = Code(name, registers, stack, tuple((int(address, 16), text) for address, text in lines))
+        registers, stack, shared = map(int, resources[name])
+        found[name] = Code(
+            name, registers, stack, max(0, shared - system), tuple((int(address, 16), text) for address, text in lines)
+        )
     return found
 
 

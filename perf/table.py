@@ -34,8 +34,12 @@ def _ok(r):
 
 def show(records, file=None):
     """Print the table to `file` (standard output)."""
+    print_table(*rows(records), [None if record.ok else "bold red" for record in records], file)
+
+
+def print_table(headings, body, styles=None, file=None):
+    """Print rows of text under headings, each in its style of rich's or in none."""
     file = file or sys.stdout
-    headings, body = rows(records)
     try:
         from rich.console import Console
         from rich.table import Table
@@ -43,8 +47,8 @@ def show(records, file=None):
         print(plain(headings, body), file=file)
         return
     table = Table(*headings, box=None, pad_edge=False)
-    for cells, record in zip(body, records):
-        table.add_row(*cells, style=None if record.ok else "bold red")
+    for cells, style in zip(body, styles or [None] * len(body)):
+        table.add_row(*cells, style=style)
     # A pipe has no width: take what the rows need, so that nothing is cut.
     console = Console(file=file, width=None if file.isatty() else 250, highlight=False, markup=False)
     console.print(table)

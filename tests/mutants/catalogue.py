@@ -126,7 +126,7 @@ MUTANTS = [
     ),
     *_of(
         "tritonkernels/validate.py",
-        "gemm and beta_is_zero",
+        "gemm and beta_is_zero and tritonkernels",
         ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded", True),
     ),
     *_of(
@@ -207,7 +207,7 @@ MUTANTS = [
     ),
     *_of(
         "tritonkernels/gemm/__init__.py",
-        "alpha_zero",
+        "alpha_zero and tritonkernels",
         ("A read at alpha = 0", "    if alpha == 0:", "    if False:"),
     ),
     *_of(
