@@ -1,15 +1,24 @@
 # make compare    every design of both packages on the seeds' sizes, checked against float64; timed where there is a GPU
 # make test       the test suite
+# make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s repeats one round, ONLY=test a part of it
+# make mutants    break every kernel on purpose, and see the suite notice
 # make lint       style
 PYTHON ?= python3
 
-.PHONY: compare test lint clean
+.PHONY: compare test fuzz mutants lint clean
 
 compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
 
 test: .venv/installed
 	.venv/bin/python -m pytest -q -n auto --dist worksteal
+
+MINUTES ?= 5
+fuzz: .venv/installed
+	.venv/bin/python -m tests.properties.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)')
+
+mutants: .venv/installed
+	.venv/bin/python -m tests.mutants.run
 
 lint: .venv/installed
 	.venv/bin/ruff check .

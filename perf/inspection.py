@@ -1,7 +1,7 @@
 """python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be there.
 
-A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts. The call
-is the operation's representative one (4096^3 for gemm), the config the default or the one asked for.
+A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts. The
+call is the operation's representative one (4096^3 for gemm), the config the default or the one asked for.
 """
 
 import json

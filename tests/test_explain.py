@@ -91,6 +91,16 @@ def test_config_follows_the_problem_s_size():
     assert tile(64) < tile(1024) < tile(8192)
 
 
+@PACKAGES
+@pytest.mark.parametrize("shape", [(0, 1, 1), (1, 0, 1)])
+def test_nothing_is_launched_for_an_empty_result(package, shape):
+    m, n, k = shape
+    a, b = torch.zeros(m, k, device=DEVICE), torch.zeros(k, n, device=DEVICE)
+    for design in package.designs("gemm"):
+        if design.refuses(tritonkernels.gemm.__globals__["prepare"](a, b).problem, package.LIBRARY.target(a.device)) is None:
+            assert package.explain("gemm", a, b, design=design.name)["grid"] == []
+
+
 def test_explain_prints_and_raises_what_the_call_raises():
     a = torch.randn(3, 4, device=DEVICE)
     text = str(tritonkernels.explain("gemm", a, a.t()))

@@ -111,7 +111,8 @@ class Library:
             target = Target.named(target)
         problem = call.problem
         chosen, config = self.choose(problem, target, design, config)
-        launches = [x for tensors in call.parts for x in chosen.launches(problem, config, *tensors)]
+        parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
+        launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]
         predicted = {"predicted": predict(problem, chosen.tile(config), target)} if chosen.tile and target.is_gpu else {}
         return Report(
             library=self.package,
@@ -120,7 +121,7 @@ class Library:
             summary=chosen.summary,
             mirrors=chosen.mirrors,
             config=as_dict(config),
-            grid=[launch.grid for launch in launches] if call.result.numel() else [],
+            grid=[launch.grid for launch in launches],
             target=target.name,
             problem=problem.describe(),
             precision=problem.precision,

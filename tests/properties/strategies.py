@@ -1,0 +1,151 @@
+"""Hypothesis strategies of valid calls. Sizes sit on and around the edges of tiles; layouts are any that torch can express."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import torch
+from hypothesis import strategies as st
+
+from tests.cases import PRECISIONS
+from tests.properties.examples import Example, Layout, Operand
+
+EDGES = (1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 37, 63, 64, 65, 127, 128, 129, 257, 260, 511, 513, 1024, 1025)
+AREA, WORK = 2**14, 2**17  # elements of a matrix and products of a call, about: an interpreted kernel must end soon
+# Mostly plain numbers: an infinity hides what else is wrong.
+SCALARS = (1.0, 0.5, -1.5, 2) * 3 + (0.0, 0.0, 1e-30, torch.inf, -torch.inf, torch.nan)
+PLANTED = (None,) * 16 + (0.0, -0.0, 1e-40, 6e-8, torch.inf, -torch.inf, torch.nan)  # 1e-40, 6e-8: subnormal in fp32, in fp16
+SEEDS = st.sampled_from(range(100))
+
+
+def size(limit=260):
+    """1 to limit, and now and then 0."""
+    fitting = [edge for edge in EDGES if edge <= max(17, limit)]
+    return st.sampled_from([*fitting, 0])
+
+
+@st.composite
+def layout(draw, rank, expanded=True):
+    """Contiguous, or any order of the dimensions with gaps, steps, an offset and odd strides of dimensions of size 1."""
+    if rank == 0 or draw(st.booleans()):
+        return Layout(offset=draw(st.sampled_from((0, 1, 3))))
+    dims = tuple(range(rank))
+    swapped = (*dims[:-2], *reversed(dims[-2:]))
+    channels_last = (*dims[:-3], *dims[-2:], *dims[-3:-2])  # of (..., C, H, W)
+    first_inside = (*dims[1:], 0)  # CHWN
+    return Layout(
+        order=draw(st.sampled_from((dims, swapped, channels_last, first_inside)) | st.permutations(dims).map(tuple)),
+        steps=draw(st.tuples(*[st.sampled_from((1, 1, 1, 2, 0) if expanded else (1, 1, 2))] * rank)),
+        gap=draw(st.sampled_from((0, 0, 1, 3))),
+        offset=draw(st.sampled_from((0, 1, 3))),
+        odd=draw(st.sampled_from((None, 0, 7, 1001))),
+    )
+
+
+@st.composite
+def operand(draw, shape, dtype=torch.float32):
+    values = draw(st.sampled_from(("normal", "normal", "integers")))
+    planted = draw(st.sampled_from(PLANTED)) if dtype.is_floating_point and 0 not in shape else None
+    return Operand(tuple(shape), dtype, draw(layout(len(shape))), values, planted, draw(SEEDS))
+
+
+def maybe(strategy):
+    return st.none() | strategy
+
+
+@st.composite
+def blended(draw, shape):
+    """(addend or None, options): beta * C with a C that broadcasts to shape, or that nobody may read."""
+    beta = draw(st.sampled_from(SCALARS))
+    whole = tuple(itertools.product(*((1, size) for size in shape)))
+    shapes = [s[first:] for s in whole for first in range(len(shape) + 1)]
+    addend = draw(operand(draw(st.sampled_from(sorted(set(shapes), key=len)))))
+    if beta == 0:
+        unread = Operand(addend.shape, layout=addend.layout, values="nan")
+        addend = draw(st.sampled_from((None, unread)))
+    return addend, {"alpha": draw(st.sampled_from(SCALARS)), "beta": beta}
+
+
+def factors(alpha, *operands):
+    """What alpha multiplies. Infinity times a sum that cancels is NaN or infinite by a rounding error: make such sums exact."""
+    return [replace(x, values="integers", planted=None) for x in operands] if math.isinf(alpha) else operands
+
+
+CONFIG = st.sampled_from((0, 0, 1, 2, 3, 4, 5, 6))
+
+
+@st.composite
+def gemm(draw):
+    m = draw(size())
+    n = draw(size(AREA // max(m, 1)))
+    k = draw(size(WORK // (max(m, 1) * max(n, 1))).filter(lambda k: k <= 130))
+    c, options = draw(blended((m, n)))
+    operands = factors(options["alpha"], draw(operand((m, k))), draw(operand((k, n))))
+    return Example("gemm", (*operands, c), options, draw(maybe(layout(2, expanded=False))), draw(CONFIG))
+
+
+@st.composite
+def gemv(draw):
+    m = draw(size())
+    n = draw(size(4 * AREA // max(m, 1)))
+    y, options = draw(blended((m,)))
+    operands = factors(options["alpha"], draw(operand((m, n))), draw(operand((n,))))
+    return Example("gemv", (*operands, y), options, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
+
+
+@st.composite
+def matmul(draw):
+    """Ranks 1 to 4 and batches that broadcast, in every dtype and precision."""
+    dtype, options = draw(st.sampled_from(PRECISIONS))
+    batch = draw(st.lists(st.sampled_from((1, 2, 3, 0)), max_size=2))
+    images = max(1, torch.Size(batch).numel())
+    m = draw(size())
+    n = draw(size(AREA // images // max(m, 1)))
+    k = draw(size(WORK // (images * max(m, 1) * max(n, 1))).filter(lambda k: k <= 130))
+    a_batch = [draw(st.sampled_from((x, 1))) for x in batch[draw(st.integers(0, len(batch))) :]]
+    b_batch = [draw(st.sampled_from((x, 1))) for x in batch[draw(st.integers(0, len(batch))) :]]
+    a = (*a_batch, m, k) if a_batch or draw(st.booleans()) else (k,)
+    b = (*b_batch, k, n) if b_batch or draw(st.booleans()) else (k,)
+    vectors = (len(a) == 1) + (len(b) == 1)
+    rank = max(len(a_batch), len(b_batch)) + 2 - vectors
+    operands = (draw(operand(a, dtype)), draw(operand(b, dtype)))
+    return Example("matmul", operands, options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
+
+
+@st.composite
+def conv2d(draw):
+    """Every geometry: strides, padding, dilation, groups, unbatched, no images. Torch, the reference, wants some channels."""
+    small = st.sampled_from((1, 2, 3))
+    groups, k = draw(small), draw(st.sampled_from((1, 2, 3, 5, 8, 9, 17)))
+    taps = [draw(st.sampled_from((1, 3, 2, 4, 5))) for _ in "hw"]
+    c = draw(small) if taps[0] * taps[1] <= 9 else 1  # an interpreted kernel walks channels and taps one by one
+    stride, dilation = draw(pair(small)), draw(pair(small))
+    padding = draw(st.sampled_from((None, None, "valid", "same"))) or draw(pair(st.sampled_from((0, 1, 2, 4))))
+    if padding == "same":
+        stride = 1
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    around = (0, 0) if isinstance(padding, str) else both(padding)
+    extents = [d * (t - 1) + 1 for d, t in zip(both(dilation), taps)]
+    least = [max(1, extent - 2 * p) for extent, p in zip(extents, around)] if padding != "same" else (1, 1)
+    height = least[0] + draw(st.sampled_from((0, 1, 2, 3, 5, 7, 8, 9, 16)))
+    width = least[1] + draw(st.sampled_from((0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63)))
+    images = draw(st.sampled_from(((1,), (), (2,), (3,), (0,))))
+    weight = (groups * k, c, *taps)
+    operands = (
+        draw(operand((*images, groups * c, height, width))),
+        draw(operand(weight)),
+        draw(maybe(operand(weight[:1]))),
+    )
+    return Example("conv2d", operands, options, draw(maybe(layout(3 + len(images), expanded=False))), draw(CONFIG))
+
+
+def pair(numbers):
+    """The ways to say it: an int, or a sequence of one or two."""
+    return numbers | st.tuples(numbers, numbers) | st.lists(numbers, min_size=1, max_size=2)
+
+
+def both(value):
+    return (value, value) if isinstance(value, int) else (value[0], value[-1])
+
+
+CALLS = {"gemm": gemm(), "gemv": gemv(), "matmul": matmul(), "conv2d": conv2d()}

@@ -1,0 +1,106 @@
+"""What holds for every valid call of every design: the result, what it leaves alone, and that strides do not matter."""
+
+import pytest
+import torch
+
+from tests.harness import DEVICES, available_on, bits, designs, prepare, sentinel
+from tests.properties.examples import Layout
+from tests.properties.strategies import CALLS
+from tritonkernels import numerics
+from tritonkernels.errors import UnsupportedError
+
+pytestmark = [
+    pytest.mark.parametrize("device", DEVICES),
+    pytest.mark.parametrize("library, op, design", designs()),
+    pytest.mark.timeout(900),  # shrinking a failure takes its time
+]
+
+# The interpreter takes 20 to 200 ms a call, the emulation 2.
+EXAMPLES = {
+    "cuda_reference": {"gemm": 80, "gemv": 120, "conv2d": 120, "matmul": 120},
+    "tritonkernels": {"gemm": 25, "gemv": 50, "conv2d": 25, "matmul": 40},
+}
+STEPS = 400  # programs times products per element, as far as the interpreter is patient
+
+
+def config_of(library, design, call, rank):
+    """The design's config of that rank, counted round; its first where the interpreter would walk too many small tiles."""
+    target = library.target(call.result.device)
+    configs = list(design.configs(call.problem, target))
+    config = configs[rank % len(configs)]
+    if not call.result.numel():  # nothing will be launched
+        return config
+    launches = [x for part in call.parts for x in design.launches(call.problem, config, *part)]
+    steps = sum(torch.Size(launch.grid).numel() for launch in launches) * call.problem.terms
+    return config if library.package == "cuda_reference" or target.is_gpu or steps <= STEPS else configs[0]
+
+
+def accepted(library, op, design, call):
+    """The design, or None if it refuses the call, and does so with its own sentence."""
+    chosen = next(d for d in library.designs(op) if d.name == design)
+    refusal = chosen.refuses(call.problem, library.target(call.result.device))
+    if refusal is None:
+        return chosen
+    with pytest.raises(UnsupportedError) as caught:
+        library.run(call, design)
+    assert refusal in str(caught.value), f"refused with {caught.value}, not {refusal}"
+    return None
+
+
+def test_results_are_right_and_nothing_else_changes(library, op, design, device, for_all):
+    """Within the error bound of float64, of torch's shape and dtype, inputs and the memory around them and out untouched."""
+    available_on(library, device)
+
+    def check(example):
+        tensors, buffers = example.build(device)
+        plain = prepare(op, *tensors, **example.options)
+        chosen = accepted(library, op, design, plain)
+        if chosen is None:
+            return
+        layout = example.out or Layout()
+        out, around = layout.place(plain.result.shape, plain.result.dtype, device)
+        before = [None if buffer is None else bits(buffer) for buffer in buffers]
+
+        call = prepare(op, *tensors, out=out, **example.options)
+        result = library.run(call, design, config_of(library, chosen, call, example.config))
+
+        assert all(b is None or torch.equal(b, bits(buffer)) for b, buffer in zip(before, buffers)), "an input was changed"
+        verdict = numerics.judge(call.problem, result, *tensors, **example.options)
+        assert verdict.ok, f"error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+        assert result is out, "out was not returned"
+        out.fill_(sentinel(out.dtype))
+        poison = torch.full_like(around, sentinel(out.dtype))
+        assert torch.equal(bits(around), bits(poison)), "memory around out was written"
+        if op == "conv2d" and call.problem.channels_last:
+            in_kind = plain.result.is_contiguous(memory_format=torch.channels_last)
+            assert in_kind, "channels_last would not be answered in channels_last"
+
+    for_all(CALLS[op], EXAMPLES[library.package][op], check)
+
+
+def test_strides_do_not_change_a_bit(library, op, design, device, for_all):
+    """The order of summation follows from the sizes and the config alone: contiguous copies give the same bits.
+
+    Every design promises it, except that Triton's compiler may deal a tile to the threads by its strides (a GPU's sums only).
+    """
+    available_on(library, device)
+    if library.package == "tritonkernels" and device == "cuda":
+        pytest.skip("compiled reductions may follow the strides")
+
+    def check(example):
+        tensors, _ = example.build(device)
+        copies = [None if t is None else t.clone(memory_format=torch.contiguous_format) for t in tensors]
+        call = prepare(op, *copies, **example.options)
+        chosen = accepted(library, op, design, call)
+        if chosen is None:
+            return
+        config = config_of(library, chosen, call, example.config)
+        layout = example.out or Layout()
+        out, _ = layout.place(call.result.shape, call.result.dtype, device)
+        expected = library.run(call, design, config)
+        strided = library.run(prepare(op, *tensors, out=out, **example.options), design, config)
+        if expected.dtype.is_floating_point:  # a NaN's payload may come from either operand
+            expected, strided = (t.masked_fill(t.isnan(), torch.nan) for t in (expected, strided))
+        assert torch.equal(bits(strided), bits(expected)), "not the bits of the same call on contiguous operands"
+
+    for_all(CALLS[op], EXAMPLES[library.package][op], check)
