@@ -1,5 +1,7 @@
 """Builds CUDA kernels into Python functions: nvcc for the present GPU ("cuda"), g++ with simt/ for the CPU ("simt").
 
+"trace" is simt with a recorder of accesses in it, for trace.py.
+
 A build is a pure function of its name, which holds a hash of all that goes in: sources, flags, versions, architecture.
 It happens in a child process that a timeout can kill, with the tools of toolchain.py, and is kept in cache.py's folder.
 """
@@ -26,7 +28,8 @@ from .toolchain import ROOT, sanitizer_preload
 
 __all__ = ["BACKENDS", "ROOT", "doctor", "load", "sanitizer_preload"]
 
-BACKENDS = ("simt", "cuda")
+BACKENDS = ("simt", "cuda", "trace")
+_RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # what a traced module has besides its kernels
 
 # SIGTERM, also when the process that wants the module dies, goes to ninja, which alone can end its compilers. The
 # sanitizer's runtime is for what is loaded in the end: it would slow the compiler down, and judge it.
@@ -95,7 +98,8 @@ def _load(key):
         if key not in _kernels:
             recipe = _recipe(header, expressions, backend)
             module = _import(recipe.name, _build(recipe))
-            _kernels[key] = MappingProxyType({expression: getattr(module, expression) for expression in expressions})
+            names = (*expressions, *_RECORDER) if backend == "trace" else expressions
+            _kernels[key] = MappingProxyType({name: getattr(module, name) for name in names})
         return _kernels[key]
 
 
@@ -113,12 +117,12 @@ def _recipe(header, expressions, backend):
     path = (ROOT / header).resolve()
     if not path.is_file():
         raise BuildError(f"there is no kernel source {path}.")
-    source = _source(path, expressions)
+    source = _source(path, expressions, traced=backend == "trace")
     import torch
 
     flags, tools = toolchain.flags(backend)
     files = _sources([path, ROOT / "common/binding.cuh"])
-    if backend == "simt":
+    if backend != "cuda":
         files |= set((ROOT / "simt").glob("*.h"))
     digest = hashlib.sha256()
     for part in (source, *flags, *tools, torch.__version__, sys.version, importlib.machinery.EXTENSION_SUFFIXES[0]):
@@ -129,13 +133,15 @@ def _recipe(header, expressions, backend):
     return _Recipe(f"{prefix}_{digest.hexdigest()[:16]}", backend, source, tuple(flags))
 
 
-def _source(path, expressions):
+def _source(path, expressions, traced=False):
     header = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     lines = [
         '#include "common/binding.cuh"',
         f'#include "{header}"',
+        *(['#include "simt/trace_recorder.h"'] if traced else []),
         "PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {",
         *(f'    bind(module, "{expression}", {expression});' for expression in expressions),
+        *(["    bind_trace(module);"] if traced else []),
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -199,7 +205,7 @@ def _timeout():
 def _compile(recipe, folder, timeout):
     job = {"name": recipe.name, "build_directory": str(folder), "no_implicit_headers": True, "verbose": True}
     environment = toolchain.clean_environment() | {"CXX": toolchain.compiler().path}
-    if recipe.backend == "simt":
+    if recipe.backend != "cuda":
         link = ["-fsanitize=address"] if toolchain.sanitizer() else []
         job |= {"cpp_sources": recipe.source, "extra_cflags": recipe.flags, "extra_ldflags": link}
         if toolchain.sanitizer():  # load_inline ends with an import

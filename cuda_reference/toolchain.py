@@ -15,6 +15,15 @@ ROOT = Path(__file__).resolve().parent
 
 _LINE_LIMIT = 40  # of a tool's output, quoted in an error
 
+# Every access calls a recorder (simt/trace_recorder.h). An access in the source is to stay one instruction, on its own line and
+# as wide as written: what merges, moves or splits accesses to memory is off; what inlines and forwards values is on.
+_TRACE_PASSES_OFF = (
+    *("tree-vectorize", "tree-slp-vectorize", "store-merging", "tree-loop-distribute-patterns", "tree-pre", "code-hoisting"),
+    *("tree-tail-merge", "crossjumping", "ipa-icf", "partial-inlining"),
+    "optimize-sibling-calls",  # a callback in a tail call would return to another function's line
+)
+_TRACE_FLAGS = ["-DSIMT_TRACE", "-fsanitize=thread", "-g1", "-O2", *(f"-fno-{name}" for name in _TRACE_PASSES_OFF)]
+
 
 @dataclasses.dataclass(frozen=True)
 class Tool:
@@ -25,13 +34,15 @@ class Tool:
 
 def flags(backend):
     """(compiler flags, versions of the tools that will be used)."""
-    if backend == "simt":
+    if backend == "simt" or (backend == "trace" and not sanitizer()):
         tool = compiler()
         # One translation unit's floats must not be assumed apart from its ints: kernels reinterpret, as nvcc allows.
         # _FORTIFY_SOURCE would take a switch of fibers for a corrupt longjmp.
         # Fused multiply-adds where the optimizer sees fit would let the bits of a sum depend on the operands' strides.
         common = ["-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"]
         common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}"]
+        if backend == "trace":
+            return [*common, *_TRACE_FLAGS], [tool.version]
         if sanitizer():
             return [*common, "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address"], [tool.version]
         return [*common, "-O3", "-march=native"], [tool.version, tool.macros]

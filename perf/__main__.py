@@ -1,11 +1,11 @@
-"""python -m perf compare | campaign | inspect | designs"""
+"""python -m perf compare | campaign | inspect | designs | chapter"""
 
 import argparse
 import sys
 
-from . import campaign, compare, designs, inspection
+from . import campaign, chapter, compare, designs, inspection
 
-COMMANDS = {"compare": compare, "campaign": campaign, "designs": designs, "inspect": inspection}
+COMMANDS = {"compare": compare, "campaign": campaign, "designs": designs, "inspect": inspection, "chapter": chapter}
 
 
 def main(argv=None):

@@ -42,7 +42,7 @@ def main(options, parser):
         parser.error(str(error))
     if not rows:
         parser.error(f"{op} has no design {name!r}")
-    headings, body = _text(rows)
+    headings, body = table_of(rows)
     print(f"{op} on {target.name} (sm_{target.arch}), compiled, not run: {rows[0]['problem']}")
     table.print_table(headings, body)
     for row in rows:
@@ -137,7 +137,8 @@ def _widths(mix, opcodes):
     return dict(sorted(widths.items()))
 
 
-def _text(rows):
+def table_of(rows):
+    """(headings, rows of text)."""
     headings = ["implementation", "design", "config", "regs", "stack", "shared", "blocks/SM", "occupancy", "loop", "FFMA"]
     headings += ["math", "LDS bits", "LDG bits", "barriers", "predicted ms"]
     return headings, [_cells(row) for row in rows]

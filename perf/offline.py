@@ -1,4 +1,4 @@
-"""Compile a Triton launch for a GPU that is not there, and read registers, spills and shared memory off the machine code.
+"""Compile a Triton or Gluon launch for an absent GPU, and read registers, spills and shared memory off the machine code.
 
 Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 
@@ -43,7 +43,11 @@ def compile_launch(launch, target):
             signature[name], constants[name], multiple_of_16 = "constexpr", value, False
         if multiple_of_16:
             aligned[(position,)] = [["tt.divisibility", 16]]
-    source = ASTSource(launch.kernel, signature, constants, aligned)
+    if launch.kernel.is_gluon():
+        from triton.experimental.gluon._runtime import GluonASTSource as Source
+    else:
+        Source = ASTSource
+    source = Source(launch.kernel, signature, constants, aligned)
     return triton.compile(source, target=GPUTarget("cuda", target.arch, 32), options=launch.options)
 
 

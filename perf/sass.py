@@ -47,10 +47,19 @@ class Code:
                 yield int(branch[1], 16), address
 
     def hot_loop(self):
-        """How often each opcode stands in the loop with the most arithmetic of its own, loops inside it left out."""
+        """How often each opcode stands in the hot loop, loops inside it left out.
+
+        It is the innermost of the loops with at least half as much arithmetic of their own as any has: a persistent kernel's loop over
+        tiles may hold more than its loop over K, which is peeled into it.
+        """
         loops = set(self.loops())
-        mixes = [self._mix(loop, [x for x in loops - {loop} if loop[0] <= x[0] and x[1] <= loop[1]]) for loop in loops]
-        return max(mixes, key=lambda mix: (count(mix, MATH), mix.total()), default=collections.Counter())
+        inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
+        mixes = {x: self._mix(x, inside[x]) for x in loops}
+        most = max((count(mix, MATH) for mix in mixes.values()), default=0)
+        hot = [x for x in loops if 2 * count(mixes[x], MATH) >= most]
+        depth = {x: sum(x in inner for inner in inside.values()) for x in loops}
+        best = max(hot, key=lambda x: (depth[x], count(mixes[x], MATH), mixes[x].total()), default=None)
+        return mixes.get(best, collections.Counter())
 
     def _mix(self, loop, inner):
         return collections.Counter(

@@ -1,5 +1,6 @@
 """One checked call of a design, and the tensors to call it with. Every test of results goes through run_checked."""
 
+import functools
 import importlib
 
 import pytest
@@ -7,21 +8,55 @@ import torch
 
 import cuda_reference.launch
 import tritonkernels.launch
-from tritonkernels import numerics
+from tritonkernels import backend, numerics
 from tritonkernels.library import OPS
 
 LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
-def designs(*ops):
-    """(library, op, design) of every design of both packages, as parameters; new designs are picked up from DESIGNS."""
+SMALL = {  # a problem of each operation, and of a type that every design of it takes
+    "gemm": ((16, 16), (16, 16)),
+    "gemv": ((16, 16), (16,)),
+    "conv2d": ((1, 1, 8, 8), (1, 1, 3, 3)),
+    "matmul": ((16, 16), (16, 16)),
+}
+
+
+@functools.cache
+def cannot_run_here(op):
+    """{design: why} of the Triton designs that the interpreter cannot run, whatever the problem; empty on a GPU."""
+    if backend.device_type() != "cpu":
+        return {}
+    library = tritonkernels.launch.LIBRARY
+    dtype = torch.float16 if op == "matmul" else torch.float32
+    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]))
+    refusals = {d.name: d.refuses(call.problem, library.target(call.result.device)) for d in library.designs(op)}
+    return {name: why for name, why in refusals.items() if why is not None}
+
+
+def designs(*ops, compiled=False):
+    """(library, op, design) of every design of both packages, as parameters; new designs are picked up from DESIGNS.
+
+    Those that only a GPU runs are marked so, and counted where there is none; `compiled` is for tests that run no design.
+    """
+
+    def marks(library, op, name):
+        if compiled or library.package != "tritonkernels" or name not in cannot_run_here(op):
+            return ()
+        return (pytest.mark.gpu, pytest.mark.skip(reason=cannot_run_here(op)[name]))
+
     return [
-        pytest.param(library, op, name, id=f"{library.package}-{op}-{name}")
+        pytest.param(library, op, name, id=f"{library.package}-{op}-{name}", marks=marks(library, op, name))
         for library in LIBRARIES
         for op in ops or OPS
         for name in library.names(op)
     ]
+
+
+def runnable_designs(*ops):
+    """Those of designs() that this machine can run."""
+    return [p for p in designs(*ops) if not p.marks]
 
 
 def prepare(op, *args, **kwargs):
@@ -30,11 +65,8 @@ def prepare(op, *args, **kwargs):
 
 def available_on(library, device):
     """tritonkernels serves one backend per process; cuda_reference serves both kinds of tensors."""
-    if library.package == "tritonkernels":
-        from tritonkernels import backend
-
-        if backend.device_type() != device:
-            pytest.skip(f"the {backend.name()} backend serves {backend.device_type()} tensors")
+    if library.package == "tritonkernels" and backend.device_type() != device:
+        pytest.skip(f"the {backend.name()} backend serves {backend.device_type()} tensors")
 
 
 def sentinel(dtype):

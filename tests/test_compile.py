@@ -17,7 +17,7 @@ from tritonkernels.target import Target
 from .harness import designs
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
-TRITON_DESIGNS = [p for p in designs() if p.values[0].package == "tritonkernels"]
+TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "tritonkernels"]
 CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
 

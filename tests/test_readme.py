@@ -48,3 +48,8 @@ def test_linked_files_exist():
 def test_style(command):
     run = subprocess.run([sys.executable, "-m", "ruff", *command, "."], capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_chapter_s_drawings_and_diffs_are_those_of_the_code():
+    run = subprocess.run([sys.executable, "-m", "perf", "chapter", "--check"], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, f"{run.stdout}run: python -m perf chapter"

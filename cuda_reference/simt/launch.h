@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "block.h"
+#include "trace.h"
 
 // The dynamic shared memory of the block that runs on this OS thread.
 constexpr size_t SIMT_SHARED_LIMIT = 227 * 1024;  // what a block can have on sm_90 and sm_100
@@ -23,9 +24,9 @@ inline const char* setting(const char* name) {
 }
 
 inline unsigned os_threads(uint64_t blocks) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(SIMT_TRACE)
     (void)blocks;
-    return 1;  // __shared__ is one array for the whole process there
+    return 1;  // __shared__ is one array for the whole process there; the recorder knows one thread
 #else
     const char* wanted = setting("SIMT_THREADS");
     const int count = wanted != nullptr ? std::atoi(wanted) : int(std::thread::hardware_concurrency());
@@ -81,6 +82,7 @@ inline void run_grid(const std::function<void()>& kernel, dim3 grid, dim3 block,
                 blockIdx = {unsigned(number % grid.x), unsigned(number / grid.x % grid.y),
                             unsigned(number / grid.x / grid.y)};
                 fresh_shared(shared_bytes);
+                trace_block();
                 threads.run(number);
             }
         } catch (...) {

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "block.h"
+#include "trace.h"
 
 namespace simt {
 
@@ -20,6 +21,7 @@ template <class Operand, class Do> void meet_block(const char* name, Operand& op
     fence();
     Block::current->wait_block(name, +meet, &operand);
     fence();
+    trace_barrier();
 }
 
 inline int lane() { return Block::current->rank() % warpSize; }
@@ -109,6 +111,7 @@ inline int __syncthreads_and(int predicate) {
 inline void __syncwarp(unsigned mask = 0xffffffff) {
     int nothing = 0;
     simt::meet_warp("__syncwarp", mask, nothing, [](simt::Thread*, int, unsigned) {});
+    simt::trace_warp_barrier();
 }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {

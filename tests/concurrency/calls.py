@@ -9,7 +9,7 @@ import torch
 from cuda_reference.launch import LIBRARY as CUDA
 from tritonkernels import backend
 
-from ..harness import bits, designs, offset_by_one, prepare, random, transposed
+from ..harness import bits, offset_by_one, prepare, random, runnable_designs, transposed
 
 
 def calls(op):
@@ -71,7 +71,7 @@ def digest(library, op, design, device="cpu", every_config=False):
 
 
 def main(device):
-    served = [p for p in designs() if p.values[0].package != "tritonkernels" or backend.device_type() == device]
+    served = [p for p in runnable_designs() if p.values[0].package != "tritonkernels" or backend.device_type() == device]
     print(json.dumps({p.id: digest(*p.values, device) for p in served}))
 
 

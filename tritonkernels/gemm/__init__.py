@@ -8,7 +8,19 @@ from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
 
-DESIGNS = ("naive", "tiled", "double_buffered", "rasterized", "split_k", "stream_k")
+DESIGNS = (
+    "naive",
+    "tiled",
+    "warp_tiled",
+    "vectorized",
+    "conflict_free",
+    "z_order",
+    "double_buffered",
+    "rasterized",
+    "async_copy",
+    "split_k",
+    "stream_k",
+)
 
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):

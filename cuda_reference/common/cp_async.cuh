@@ -1,0 +1,102 @@
+// Copies from global to shared memory that pass no register and wait for nobody: cp.async, sm_80 and later.
+//
+// A thread starts copies, commits those since its last commit as a group, and waits until all but its PENDING youngest
+// groups have landed: for itself; the other threads of the block see them after a barrier. Before sm_80 there is none of
+// this: a trap. In the emulation a copy is done as late as allowed, by the wait that names it, so that a missing wait shows.
+#pragma once
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+#ifdef __CUDACC__
+
+// BYTES (4, or 16 of an aligned address) from `from`, of which only the first `valid` are read; zeros after them.
+template <int BYTES> __device__ __forceinline__ void cp_async(float* to_shared, const float* from, int valid) {
+    static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
+#if __CUDA_ARCH__ >= 800
+    const unsigned to = unsigned(__cvta_generic_to_shared(to_shared));
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
+#else
+    __trap();
+#endif
+}
+
+template <int BYTES> __device__ __forceinline__ void cp_async(float* to_shared, const float* from) {
+    static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
+#if __CUDA_ARCH__ >= 800
+    const unsigned to = unsigned(__cvta_generic_to_shared(to_shared));
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+#else
+    __trap();
+#endif
+}
+
+__device__ __forceinline__ void cp_async_commit() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <int PENDING> __device__ __forceinline__ void cp_async_wait() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}
+
+#else
+#include <cstring>
+#include <deque>
+#include <vector>
+
+namespace simt {
+
+struct AsyncCopy {
+    float* to;
+    const float* from;
+    int bytes, valid;
+};
+
+// The uncommitted copies of a thread and its groups, oldest first.
+struct AsyncCopies {
+    std::vector<AsyncCopy> open;
+    std::deque<std::vector<AsyncCopy>> groups;
+
+    static AsyncCopies& mine() {
+        static thread_local std::vector<AsyncCopies> of_threads(1024);
+        return of_threads[Block::current->rank()];
+    }
+};
+
+}  // namespace simt
+
+// Inlined, so that a trace knows the caller's line; the copy itself, by memcpy, is not traced again.
+template <int BYTES> __forceinline__ void cp_async(float* to_shared, const float* from, int valid = BYTES) {
+    static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
+    if (reinterpret_cast<uintptr_t>(to_shared) % BYTES != 0 || reinterpret_cast<uintptr_t>(from) % BYTES != 0)
+        simt::fail("cp.async with a misaligned address");
+    simt::trace_copy(to_shared, BYTES, from, valid);
+    simt::AsyncCopies::mine().open.push_back({to_shared, from, BYTES, valid});
+}
+
+inline void cp_async_commit() {
+    auto& copies = simt::AsyncCopies::mine();
+    copies.groups.push_back(std::move(copies.open));
+    copies.open.clear();
+}
+
+template <int PENDING> void cp_async_wait() {
+    auto& groups = simt::AsyncCopies::mine().groups;
+    for (; groups.size() > PENDING; groups.pop_front())
+        for (const simt::AsyncCopy& copy : groups.front()) {
+            std::memcpy(copy.to, copy.from, copy.valid);
+            std::memset(reinterpret_cast<char*>(copy.to) + copy.valid, 0, copy.bytes - copy.valid);
+        }
+}
+
+#endif

@@ -1,0 +1,94 @@
+// FP32 GEMM, double_buffered: `z_order` with the next slice and the next fragments on their way while this one is
+// multiplied.
+//
+// With 128 registers a thread an SM holds 512 threads, 4 warps a scheduler: they hide about 4 cycles, a shared load takes
+// some 30 and a global one 500. So each thread overlaps its own: global -> registers a slice ahead, shared -> registers a k
+// ahead. As slices alternate between two buffers, one barrier a slice is enough, not two. Costs twice the shared memory,
+// and registers: 2 (TM + TN) for fragments instead of TM + TN, and 4 a quad in flight.
+//
+// The last slice, the only one that may stick out of K, comes first: guarded, outside the loop, which then needs no test
+// for edges.
+#pragma once
+#include "z_order.cuh"  // ZOrder, PaddedTile
+
+namespace gemm {
+
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR> struct DoubleBuffer {
+    static constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
+    using Place = ZOrder<BM, BN, TM, TN>;
+    using ATile = PaddedTile<BM>;
+    using A = SlicesOfA<ATile, BM, BK, THREADS, VECTOR>;
+    using B = SlicesOfB<BN, BK, THREADS, VECTOR>;
+
+    struct Slice {
+        alignas(16) float a[BK * ATile::PITCH];
+        alignas(16) float b[BK * BN];
+    };
+
+    struct Fragments {
+        float a[2][TM], b[2][TN];  // of this k and of the next, in turn
+        __device__ __forceinline__ void load(const Slice& slice, int k) {
+            load_fragment<TM, Place::GAP_M>(a[k % 2], slice.a + ATile::at(k, Place::row()));
+            load_fragment<TN, Place::GAP_N>(b[k % 2], slice.b + k * BN + Place::col());
+        }
+    };
+
+    // sum += A B, where A has K columns and B K rows.
+    __device__ __forceinline__ static void accumulate(float (&sum)[TM][TN], Slice (&buffers)[2], const float* a,
+                                                      const float* b, int first_row, int first_col, int M, int N, int K,
+                                                      const Strides& stride) {
+        static_assert(BK % 2 == 0, "k and the next k use two sets of fragments, across slices too");
+        A a_slices(a, first_row, M, stride);
+        B b_slices(b, first_col, N, stride);
+        float4 a_quads[A::QUADS], b_quads[B::QUADS];
+        Fragments fragments;
+        int now = 0;
+
+        const int last = max(K - 1, 0) / BK * BK;  // where the last slice begins
+        a_slices.fetch_tail(a_quads, last, K);
+        b_slices.fetch_tail(b_quads, last, K);
+        A::put(buffers[now].a, a_quads);
+        B::put(buffers[now].b, b_quads);
+        __syncthreads();
+        fragments.load(buffers[now], 0);
+
+        for (int left = last; left > 0; left -= BK) {
+            a_slices.fetch(a_quads);
+            b_slices.fetch(b_quads);
+#pragma unroll
+            for (int k = 0; k < BK; ++k) {
+                if (k == BK - 1) {  // the other buffer was read to its end before the barrier of the slice before
+                    now ^= 1;
+                    A::put(buffers[now].a, a_quads);
+                    B::put(buffers[now].b, b_quads);
+                    __syncthreads();
+                }
+                fragments.load(buffers[now], (k + 1) % BK);
+                outer_product(sum, fragments.a[k % 2], fragments.b[k % 2]);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            if (k + 1 < BK) fragments.load(buffers[now], k + 1);
+            outer_product(sum, fragments.a[k % 2], fragments.b[k % 2]);
+        }
+    }
+};
+
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
+__global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
+double_buffered(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
+                int M, int N, int K, float alpha, float beta, Strides stride) {
+    using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
+    using Place = typename Buffer::Place;
+    __shared__ typename Buffer::Slice buffers[2];
+
+    const int tiles_n = ceil_div(N, BN);
+    const int first_row = blockIdx.x / tiles_n * BM, first_col = blockIdx.x % tiles_n * BN;
+
+    float sum[TM][TN] = {};
+    Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, K, stride);
+    Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+}
+
+}  // namespace gemm

@@ -1,0 +1,20 @@
+// What the emulation tells the recorder of accesses (trace_recorder.h) in a traced build, and nothing in any other.
+#pragma once
+#include <cstddef>
+
+namespace simt {
+
+#ifdef SIMT_TRACE
+void trace_block();         // a new block begins
+void trace_barrier();       // the running thread has passed a barrier of its block,
+void trace_warp_barrier();  // and one of its warp that orders memory: a shuffle or a vote does not
+// It copies past its registers: `to_bytes`, of which it reads `from_bytes`, as one instruction of the calling line.
+void trace_copy(const void* to, size_t to_bytes, const void* from, size_t from_bytes);
+#else
+inline void trace_block() {}
+inline void trace_barrier() {}
+inline void trace_warp_barrier() {}
+inline void trace_copy(const void*, size_t, const void*, size_t) {}
+#endif
+
+}  // namespace simt

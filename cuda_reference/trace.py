@@ -1,0 +1,138 @@
+"""The accesses of CUDA kernels to memory, counted without a GPU: sectors, bank conflicts and races, line by line.
+
+A kernel runs in the emulation, in a build that records every access (simt/trace_recorder.h). The lanes of a warp that execute
+an instruction for the n-th time since the last barrier make one warp-level access; where lanes diverge inside a loop this may
+pair what hardware would not. Requests, sectors and wavefronts are counted as tritonkernels.analysis defines them.
+
+WMMA fragments are loaded and stored as the emulation does it, element by element: not the hardware's way.
+"""
+
+import os
+import re
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tritonkernels.errors import DeviceError, LaunchError
+
+from . import build, toolchain
+from .launch import CudaLaunch, _wire
+from .trace_counts import RECORD, Access, Part, Race, accesses, races
+
+__all__ = ["Access", "Race", "Trace", "trace"]
+
+_alone = threading.Lock()  # a traced module has one recorder
+
+
+@dataclass(frozen=True)
+class Trace:
+    accesses: tuple[Access, ...]  # by line
+    races: tuple[Race, ...]
+
+
+def trace(*launches: CudaLaunch) -> list[Trace]:
+    """Runs the launches, in order, on their CPU tensors, and says what each did. The kernels of one file are built together."""
+    expressions = {}
+    for launch in launches:
+        for argument in launch.arguments:
+            if isinstance(argument, torch.Tensor) and argument.device.type != "cpu":
+                raise DeviceError("a traced launch", argument.device, "tensors on the CPU")
+        expressions.setdefault(launch.source.header, {})[launch.expression] = None
+    return [
+        _trace(launch, build.load(launch.source.header, tuple(expressions[launch.source.header]), "trace"))
+        for launch in launches
+    ]
+
+
+def _trace(launch, module):
+    file = module["__file__"].replace("/proc/self/", f"/proc/{os.getpid()}/")  # for the tools, which are other processes
+    arrays = sorted([*_global_arrays(launch), *_shared_arrays(module["trace_shared"](), file)], key=lambda array: array.first)
+    records = _record(launch, module, arrays)
+    array = _array_of(records["address"], arrays)
+    records, array = records[array >= 0], array[array >= 0]  # without the emulation's own thread_local variables
+    sites, site = np.unique(records["site"], return_inverse=True)
+    lines = _lines(sites, file)
+    all_accesses, all_races = [], []
+    for space in ("global", "shared"):
+        here = np.array([a.space == space for a in arrays])[array]
+        if here.any():
+            part = Part(space, records[here], site[here], lines, array[here], [a.name for a in arrays])
+            all_accesses += accesses(part)
+            all_races += races(part)
+    return Trace(tuple(sorted(all_accesses, key=lambda a: [_file_and_line(line) for line in a.lines])), tuple(all_races))
+
+
+@dataclass(frozen=True)
+class _Array:
+    space: str
+    name: str
+    first: int  # address
+    end: int
+
+
+def _global_arrays(launch):
+    found = {}
+    for i, argument in enumerate(launch.arguments):
+        if isinstance(argument, torch.Tensor) and argument.untyped_storage().nbytes():
+            first, size = argument.untyped_storage().data_ptr(), argument.untyped_storage().nbytes()
+            found.setdefault(first, _Array("global", f"argument {i}", first, first + size))
+    return found.values()
+
+
+def _shared_arrays(dynamic, file):
+    """The variables in shared memory: thread_local ones inside of kernels; `dynamic` is the address of the dynamic memory."""
+    table = toolchain.output(["readelf", "--syms", "--wide", "--demangle", file])
+    symbols = re.findall(r"^ *\d+: (\w+) +(\w+) TLS +\w+ +\w+ +\d+ (.*)$", table, re.MULTILINE)
+    offsets = {name: (int(offset, 16), int(size, 0)) for offset, size, name in symbols}
+    base = dynamic - offsets["dynamic_shared_memory"][0]
+    for name, (offset, size) in offsets.items():
+        function, _, variable = name.removeprefix("guard variable for ").rpartition(")::")
+        if name == "dynamic_shared_memory" or (function and not function.startswith(("simt::", "pybind11::", "std::"))):
+            yield _Array("shared", variable, base + offset, base + offset + size)
+
+
+def _record(launch, module, arrays):
+    shared = [a for a in arrays if a.space == "shared"]
+    ranges = [(a.first, a.end) for a in arrays if a.space == "global"] + [(shared[0].first, shared[-1].end)]
+    grid = (*launch.grid, 1, 1)[:3]
+    with _alone:
+        try:
+            module["trace_begin"](ranges)
+            try:
+                module[launch.expression](grid, launch.block, launch.shared_bytes, 0, *map(_wire, launch.arguments))
+            finally:
+                records = module["trace_end"]()
+        except RuntimeError as error:
+            raise LaunchError(f"{launch.expression}, traced, grid {launch.grid}, block {launch.block}: {error}") from error
+    return np.frombuffer(records, RECORD)
+
+
+def _array_of(address, arrays):
+    """The index of the array that each address is in, or -1."""
+    index = np.searchsorted(np.array([a.first for a in arrays], np.uint64), address, "right") - 1
+    return np.where(address < np.array([a.end for a in arrays], np.uint64)[index], index, -1)
+
+
+def _lines(sites, file):
+    """Of each site, the lines of the kernel that it is inlined from, innermost first."""
+    command = ["addr2line", "-i", "-a", "-e", file, *(hex(site) for site in sites)]
+    blocks = re.split(r"^0x[0-9a-f]+\n", toolchain.output(command), flags=re.MULTILINE)[1:]
+    return [_kernel_lines(block.splitlines()) for block in blocks]
+
+
+def _kernel_lines(frames):
+    """As paths in this package where they are; without the emulation's, where a float4's load would be everybody's."""
+    kept = []
+    for frame in frames:
+        path, _, line = frame.split(" ")[0].rpartition(":")  # " (discriminator 2)" may follow
+        path = os.path.normpath(path)
+        if not path.startswith(f"{build.ROOT}/simt/") and "/include/c++/" not in path:
+            kept.append(f"{path.removeprefix(f'{build.ROOT}/')}:{line}")
+    return tuple(kept) or (frames[0],)
+
+
+def _file_and_line(text):
+    file, _, line = text.rpartition(":")
+    return file, int(line) if line.isdigit() else 0

@@ -1,0 +1,58 @@
+"""The CUDA ladder of FP32 GEMM: every rung at every size around its tiles, and the accesses that its later rungs promise."""
+
+import itertools
+
+import pytest
+import torch
+
+from cuda_reference.launch import LIBRARY
+from tritonkernels import numerics
+from tritonkernels.target import Target
+
+from .harness import prepare, random
+
+RUNGS = LIBRARY.names("gemm")
+EDGES = (1, 7, 8, 9, 127, 128, 129)
+
+
+def wrong(design, m, n, k):
+    a, b, c = random(m, k), random(k, n), random(m, n)
+    out = torch.full((m, n), torch.nan)
+    result = LIBRARY.run(prepare("gemm", a, b, c, alpha=0.5, beta=-1.5, out=out), design)
+    problem = prepare("gemm", a, b, c, alpha=0.5, beta=-1.5).problem
+    return not numerics.judge(problem, result, a, b, c, alpha=0.5, beta=-1.5).ok
+
+
+@pytest.mark.parametrize("design", RUNGS)
+def test_squares_of_every_size(design):
+    assert [size for size in range(1, 261) if wrong(design, size, size, size)] == []
+
+
+@pytest.mark.parametrize("design", RUNGS)
+def test_all_combinations_of_tile_edges(design):
+    assert [sizes for sizes in itertools.product(EDGES, repeat=3) if wrong(design, *sizes)] == []
+
+
+def traced(design):
+    from cuda_reference.trace import trace
+
+    call = prepare("gemm", random(256, 64), random(64, 256), random(256, 256), beta=0.5)
+    chosen = {d.name: d for d in LIBRARY.designs("gemm")}[design]
+    config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
+    traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))
+    assert not any(t.races for t in traces)
+    return [access for t in traces for access in t.accesses]
+
+
+@pytest.mark.parametrize("design", RUNGS[RUNGS.index("conflict_free") :])
+def test_no_bank_conflict_and_128_bit_loads(design):
+    """From conflict_free on."""
+    shared = [access for access in traced(design) if access.space == "shared"]
+    loads = [access for access in shared if access.kind == "read"]
+    assert loads and {access.width for access in loads} == {16}
+    assert [str(access) for access in shared if access.units != access.ideal_units] == []
+
+
+def test_vectorized_still_has_conflicts():
+    """Else the test above would prove nothing."""
+    assert any(access.units > access.ideal_units for access in traced("vectorized") if access.space == "shared")

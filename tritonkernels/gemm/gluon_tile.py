@@ -1,0 +1,209 @@
+"""What the Gluon designs share: one kernel, whose register and shared-memory layouts the designs state.
+
+Triton picks a layout for every tile of a `tl` program; a Gluon program says itself which thread holds which element. The
+kernel takes five layouts, all of them constants, and the designs differ in these alone:
+
+    ACC     (BLOCK_M, BLOCK_N)  accumulators: thread tiles, lanes, warps
+    LOAD_A  (BLOCK_K, BLOCK_M)  who brings which element of A, transposed, from global to shared memory; LOAD_B of B
+    SHARED_A, SHARED_B          where a slice lies in shared memory: row by row of k, swizzled or not
+
+No result depends on them. An access is as wide as a thread's elements are provably neighbours and aligned (stride 1; pointer,
+pitch and length multiples of 16), else 4 bytes, which is also the least that cp.async can copy: any strides are right.
+"""
+
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+from ..launch import TritonLaunch
+from .arguments import gemm_arguments
+from .space import count_tiles
+
+# Renamed between Triton 3.6 and 3.9: the new name first.
+_barrier = getattr(gl, "barrier", None) or gl.thread_barrier
+_copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
+
+
+@gluon.jit
+def _span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
+    """start, start + 1, ..., LENGTH of them; 64-bit where WIDE, so that index times stride cannot overflow."""
+    index = start + gl.arange(0, LENGTH, LAYOUT)
+    if WIDE:
+        index = index.to(gl.int64)
+    return index
+
+
+@gluon.jit
+def _step(stride, BLOCK_K: gl.constexpr, WIDE: gl.constexpr):
+    """How far a slice lies from the next, in elements."""
+    if WIDE:
+        return gl.cast(BLOCK_K, gl.int64) * stride
+    else:
+        return BLOCK_K * stride
+
+
+@gluon.jit
+def _multiply_add(acc, a_shared, b_shared):
+    """acc + a^T b of one slice, (BLOCK_K, BLOCK_M) and (BLOCK_K, BLOCK_N) in shared memory, as outer products in registers."""
+    ACC: gl.constexpr = acc.type.layout
+    a = a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 0))
+    b = b_shared.load(gl.DotOperandLayout(1, ACC, 0))
+    return gl.dot_fma(a, b, acc)
+
+
+@gluon.jit
+def _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE):
+    """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. Without HAS_C, C is not read."""
+    LAYOUT: gl.constexpr = acc.type.layout
+    rows = _span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
+    cols = _span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
+    inside = (rows < M) & (cols < N)
+    acc = alpha * acc
+    if HAS_C:
+        acc += beta * gl.load(c_ptr + rows * stride_cm + cols * stride_cn, mask=inside, other=0)
+    gl.store(out_ptr + rows * stride_om + cols * stride_on, acc, mask=inside)
+
+
+@gluon.jit
+def _gluon_kernel(
+    a_ptr,  # (M, K)
+    b_ptr,  # (K, N)
+    c_ptr,  # (M, N), None without HAS_C
+    out_ptr,  # (M, N)
+    M,
+    N,
+    K,
+    alpha,
+    beta,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    stride_om,
+    stride_on,
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    BLOCK_K: gl.constexpr,
+    STAGES: gl.constexpr,  # slices in shared memory; from 2 on they come by cp.async
+    ACC: gl.constexpr,
+    LOAD_A: gl.constexpr,
+    LOAD_B: gl.constexpr,
+    SHARED_A: gl.constexpr,
+    SHARED_B: gl.constexpr,
+    HAS_C: gl.constexpr,
+    WIDE: gl.constexpr,  # offsets need 64 bits
+):
+    tiles_n = gl.cdiv(N, BLOCK_N)
+    row = gl.program_id(0) // tiles_n * BLOCK_M
+    col = gl.program_id(0) % tiles_n * BLOCK_N
+
+    a_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_A), WIDE)[:, None]
+    a_m = _span(row, BLOCK_M, gl.SliceLayout(0, LOAD_A), WIDE)[None, :]
+    b_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
+    b_n = _span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)[None, :]
+    a_ptrs = a_ptr + a_k * stride_ak + a_m * stride_am
+    b_ptrs = b_ptr + b_k * stride_bk + b_n * stride_bn
+    a_step = _step(stride_ak, BLOCK_K, WIDE)
+    b_step = _step(stride_bk, BLOCK_K, WIDE)
+
+    a_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], SHARED_A)
+    b_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], SHARED_B)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
+
+    if STAGES == 1:
+        for k in range(0, K, BLOCK_K):
+            a = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < M), other=0)
+            b = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < N), other=0)
+            _barrier()  # nobody reads the last slice any more
+            a_shared.index(0).store(a)
+            b_shared.index(0).store(b)
+            _barrier()  # the slice is complete
+            acc = _multiply_add(acc, a_shared.index(0), b_shared.index(0))
+            a_ptrs += a_step
+            b_ptrs += b_step
+    else:
+        for s in gl.static_range(STAGES - 1):
+            _copy_async(a_shared.index(s), a_ptrs, mask=(a_k < K - s * BLOCK_K) & (a_m < M))
+            _copy_async(b_shared.index(s), b_ptrs, mask=(b_k < K - s * BLOCK_K) & (b_n < N))
+            async_copy.commit_group()
+            a_ptrs += a_step
+            b_ptrs += b_step
+        stage = 0  # holds slice k; the one before it is free for the slice STAGES - 1 ahead
+        ahead = STAGES - 1
+        for k in range(0, K, BLOCK_K):
+            async_copy.wait_group(STAGES - 2)  # this thread's part of slice k is there
+            _barrier()  # everybody's is, and nobody reads slice k - BLOCK_K any more
+            left = K - (STAGES - 1) * BLOCK_K - k
+            _copy_async(a_shared.index(ahead), a_ptrs, mask=(a_k < left) & (a_m < M))
+            _copy_async(b_shared.index(ahead), b_ptrs, mask=(b_k < left) & (b_n < N))
+            async_copy.commit_group()
+            a_ptrs += a_step
+            b_ptrs += b_step
+            acc = _multiply_add(acc, a_shared.index(stage), b_shared.index(stage))
+            ahead = stage
+            stage = stage + 1 if stage < STAGES - 1 else 0
+
+    # More than 64 accumulators and as many elements of C do not fit into a thread's registers at once.
+    if 64 * 32 * gl.num_warps() < BLOCK_M * BLOCK_N:
+        left, right = acc.reshape((BLOCK_M, 2, BLOCK_N // 2)).permute((0, 2, 1)).split()
+        _store(left, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
+        col += BLOCK_N // 2
+        _store(right, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
+    else:
+        _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
+
+
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: 8 x 8 accumulators a thread
+TILES = ((128, 128, 16, 8), (64, 128, 16, 4), (64, 64, 16, 2))
+
+PLAIN = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+
+
+def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
+    """A config per tile and number of stages. First comes the biggest tile that still gives every SM one."""
+    found = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in tiles]
+    filling = [x for x in found if count_tiles(problem, x[0]) >= target.sms]
+    best = filling[0] if filling else found[-1]
+    for tile, num_warps in (best, *(x for x in found if x != best)):
+        for stages in num_stages:
+            yield triton.Config(tile, num_warps=num_warps, num_stages=stages)
+
+
+def needs_a_gpu(problem, target):
+    """`refuses` of the Gluon designs."""
+    return None if target.is_gpu else "a Gluon program needs a GPU, and the interpreter cannot run it"
+
+
+def accumulators(config, thread_tile, order):
+    """4 x 8 thread tiles a warp, up to 2 warps across. What they do not cover of the block tile they cover by repetition."""
+    across = min(2, config.kwargs["BLOCK_N"] // 64)
+    return gl.BlockedLayout(thread_tile, [4, 8], [config.num_warps // across, across], order)
+
+
+def loads(config, length, along_k, width, lanes=None):
+    """A (BLOCK_K, length) slice, `width` neighbours a thread along k or across it; `lanes` of a warp in that direction."""
+    if along_k:
+        lanes = lanes or config.kwargs["BLOCK_K"] // width
+        return gl.BlockedLayout([width, 1], [lanes, 32 // lanes], [1, config.num_warps], [0, 1])
+    lanes = min(32, length // width)
+    return gl.BlockedLayout([1, width], [32 // lanes, lanes], [config.num_warps, 1], [1, 0])
+
+
+def k_inside(problem):
+    """Whether k is the dimension of A and of B along which neighbours in memory lie."""
+    return problem.a_layout == "row", problem.b_layout == "col"
+
+
+def reads_quads(tensor):
+    """Whether Triton can prove that 4 neighbours of a matrix are 16 bytes it may read at once, inside or outside together."""
+    neighbours = [size for size, stride in zip(tensor.shape, tensor.stride()) if stride == 1]
+    return all(x % 16 == 0 for x in (tensor.data_ptr(), max(tensor.stride()), *neighbours[-1:])) and bool(neighbours)
+
+
+def gluon_launch(problem, config, layouts, a, b, c, out):
+    """The launch of the kernel with these layouts: a dict of ACC, LOAD_A, LOAD_B, SHARED_A and SHARED_B."""
+    arguments = {**gemm_arguments(problem, a, b, c, out), **layouts, "STAGES": config.num_stages}
+    return TritonLaunch(_gluon_kernel, (count_tiles(problem, config.kwargs),), config, arguments)

@@ -1,0 +1,41 @@
+"""FP32 GEMM, vectorized: `warp_tiled`, with 128 bits per thread on the way from global into shared memory.
+
+    LOAD_B = BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[1, 32], warps_per_cta=[8, 1], order=[1, 0])
+
+A quad of floats costs one instruction where four floats cost four. Global memory gains little as long as each instruction is
+contiguous across the warp; the quad split into four strided loads cost the seed about 10 %. So a quad is asked for only where
+the launcher can prove it (pointer, pitch and length multiples of 16), and single floats side by side elsewhere.
+
+Row-major A has its quads along K, but lies in shared memory along M: there the quad is taken apart into four stores, whose bank
+conflicts are left to `conflict_free`.
+Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
+"""
+
+from ..design import Design
+from . import warp_tiled
+from .gluon_tile import gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
+from .space import block_tile
+
+
+def layouts(problem, config, a, b):
+    a_along_k, b_along_k = k_inside(problem)
+    return {
+        **warp_tiled.layouts(problem, config, a, b),
+        "LOAD_A": loads(config, config.kwargs["BLOCK_M"], a_along_k, width=4 if reads_quads(a) else 1),
+        "LOAD_B": loads(config, config.kwargs["BLOCK_N"], b_along_k, width=4 if reads_quads(b) else 1),
+    }
+
+
+def launches(problem, config, a, b, c, out):
+    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
+
+
+DESIGN = Design(
+    name="vectorized",
+    summary="Gluon: warp_tiled with 128-bit accesses of global memory, where alignment allows",
+    mirrors="gemm seed: vectorised access",
+    refuses=needs_a_gpu,
+    configs=gluon_configs,
+    launches=launches,
+    tile=block_tile,
+)

@@ -1,0 +1,42 @@
+"""FP32 GEMM, warp_tiled: the 32 lanes of a warp own a 4 x 8 grid of 8 x 8 thread tiles, so a warp owns 32 x 64 of C.
+
+In `tiled` Triton decides how a warp's lanes stand in the tile. Here the program says so: of all splits of 32 lanes, 4 x 8 reads
+the fewest words per k, 4 * 8 + 8 * 8 = 96 for 2048 multiply-adds, where 2 x 16 reads 144 and 1 x 32 reads 264: lanes that want
+the same word share one broadcast. It costs nothing, it is two other index formulas.
+
+    ACC = BlockedLayout(size_per_thread=[8, 8], threads_per_warp=[4, 8], warps_per_cta=[4, 2], order=[1, 0])
+
+A thread brings single floats from global into shared memory; from there Triton reads the 8 neighbours of a thread tile as two
+128-bit words by itself, where the CUDA twin still reads floats.
+Mirrors cuda_reference/gemm/warp_tiled.cuh, the seed's warp tile.
+"""
+
+from ..design import Design
+from .gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu
+from .space import block_tile
+
+
+def layouts(problem, config, a, b):
+    a_along_k, b_along_k = k_inside(problem)
+    return {
+        "ACC": accumulators(config, thread_tile=[8, 8], order=[1, 0]),
+        "LOAD_A": loads(config, config.kwargs["BLOCK_M"], a_along_k, width=1),
+        "LOAD_B": loads(config, config.kwargs["BLOCK_N"], b_along_k, width=1),
+        "SHARED_A": PLAIN,
+        "SHARED_B": PLAIN,
+    }
+
+
+def launches(problem, config, a, b, c, out):
+    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
+
+
+DESIGN = Design(
+    name="warp_tiled",
+    summary="Gluon: a warp's lanes own a 4 x 8 grid of thread tiles, stated as a layout",
+    mirrors="gemm seed: warp tile",
+    refuses=needs_a_gpu,
+    configs=gluon_configs,
+    launches=launches,
+    tile=block_tile,
+)
