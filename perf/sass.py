@@ -49,8 +49,8 @@ class Code:
     def hot_loop(self):
         """How often each opcode stands in the hot loop, loops inside it left out.
 
-        It is the innermost of the loops with at least half as much arithmetic of their own as any has: a persistent kernel's loop
-        over tiles may hold more than its loop over K, of which a slice is peeled into it.
+        It is the innermost of the loops with at least half as much arithmetic of their own as any has: a persistent kernel's
+        loop over tiles may hold more than its loop over K, of which a slice is peeled into it.
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}

@@ -2,14 +2,15 @@
 
 An inner product of n products, rounded in any order with unit roundoff u, is off by at most gamma_n * sum |a_i b_i| with
 gamma_n = n u / (1 - n u) (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1). With inputs
-rounded to unit roundoff v first, each product adds 2v + v^2; alpha, beta and the final sum add four roundings; storing the result
-adds w |result|. So, element by element, for result = alpha A B + beta C and S = |alpha| |A||B| + |beta| |C|:
+rounded to unit roundoff v first, each product adds 2v + v^2; alpha, beta and the final sum add four roundings; storing the
+result adds w |result|. So, element by element, for result = alpha A B + beta C and S = |alpha| |A||B| + |beta| |C|:
 
     |computed - exact| <= (gamma_(n + 4) + 2v + v^2) * S + w * |exact| + underflow
 
-The last term is absolute and tiny: what gradual underflow may lose in each operation. A convolution is the same sum over channels
-and filter taps, its bias one more term. Where |A||B| or S reaches the largest finite fp32 number a partial sum may overflow, and
-the result may be anything that is not finite; NaN and infinities of the operands must stand where float64 has them.
+The last term is absolute and tiny: what gradual underflow may lose in each operation. A convolution is the same sum over
+channels and filter taps, its bias one more term. Where |A||B| or S reaches the largest finite fp32 number a partial sum may
+overflow, and the result may be anything that is not finite; NaN and infinities of the operands must stand where float64 has
+them.
 """
 
 import math
