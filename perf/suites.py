@@ -1,7 +1,7 @@
 """What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
 
 `smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
-measurements.
+measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles.
 """
 
 import math
@@ -109,5 +109,11 @@ SUITES = {
         matmul(1024, 128, 256, torch.float16, out_dtype=torch.float32),
         matmul(1024, 128, 256, torch.float16),
         matmul(1024, 128, 256, precision="tf32"),
+    ),
+    "ladder": (
+        gemm(256, 256, 256),
+        *(gemm(size, size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 4097)),
+        gemm(1792, 1792, 4096, gpu_only=True),
+        gemm(256, 256, 16384, gpu_only=True),
     ),
 }
