@@ -1,10 +1,11 @@
 """python -m perf chapter: the generated parts of docs/gemm.md, so that text and code cannot drift apart.
 
 Between its markers stand the diff from each rung to the one it grew out of, and the figures of `perf inspect` and
-of the access trace. --check says whether drawings and diffs are those of the code (the figures need nvcc and a minute).
+of the access trace, and measured records. --check covers drawings, diffs and records (the figures need nvcc and a minute).
 """
 
 import difflib
+import json
 import os
 import re
 from pathlib import Path
@@ -23,12 +24,14 @@ def add_arguments(parser):
 def main(options, parser):
     if options.check:
         stale = [name for name, path, text in _files() if not path.exists() or path.read_text() != text]
-        stale += ["docs/gemm.md"] if filled(CHAPTER.read_text(), {"diff": diff}) != CHAPTER.read_text() else []
+        stale += (
+            ["docs/gemm.md"] if filled(CHAPTER.read_text(), {"diff": diff, "measured": measured}) != CHAPTER.read_text() else []
+        )
         print("\n".join(f"out of date: {name}" for name in stale) or "up to date")
         return 1 if stale else 0
     for _, path, text in _files():
         path.write_text(text)
-    CHAPTER.write_text(filled(CHAPTER.read_text(), {"diff": diff, "inspect": inspected, "trace": traced}))
+    CHAPTER.write_text(filled(CHAPTER.read_text(), {"diff": diff, "inspect": inspected, "trace": traced, "measured": measured}))
     return 0
 
 
@@ -55,6 +58,21 @@ def diff(before, after):
     lines = difflib.unified_diff(*texts, f"{before}.cuh", f"{after}.cuh", lineterm="", n=1)
     body = "\n".join(line.rstrip() for line in lines)
     return f"<details><summary>diff {before}.cuh {after}.cuh</summary>\n\n```diff\n{body}\n```\n\n</details>"
+
+
+def measured(records):
+    """TFLOP/s of each design in each case of a file of records, and how many times torch's that is."""
+    from . import table
+
+    rows = [r for r in json.loads((ROOT / records).read_text()) if r["op"] == "gemm"]
+    cases = list(dict.fromkeys(r["case"] for r in rows))
+    found = {(r["implementation"], r["design"], r["case"]): f"{r['tflops']:.1f} ({r['ratio_to_torch']:.2f})" for r in rows}
+    designs = dict.fromkeys((r["implementation"], r["design"]) for r in rows)
+    headings = ["implementation", "design", *(case.replace("x", " x ") for case in cases)]
+    where = rows[0]["environment"]
+    told = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
+    body = [[*design, *(found.get((*design, case), "-") for case in cases)] for design in designs]
+    return f"{told}: TFLOP/s, and in brackets times torch.\n\n{table.markdown(headings, body)}"
 
 
 def inspected(op, architecture):

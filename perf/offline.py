@@ -96,16 +96,16 @@ def representative_calls(op):
 def survey(op, design, target):
     """The resources of every config of a design, over the representative calls that it does not refuse."""
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
+    seen = set()  # configs that differ in the launch alone compile to the same code
     for call in representative_calls(op):
         if chosen.refuses(call.problem, target) is None:
             for config in chosen.configs(call.problem, target):
                 for launch in chosen.launches(call.problem, config, *call.parts[0]):
-                    yield {
-                        "target": target.name,
-                        "problem": call.problem.describe(),
-                        "config": as_dict(config),
-                        **resources(compile_launch(launch, target)),
-                    }
+                    kernel = compile_launch(launch, target)
+                    if kernel.hash not in seen:
+                        seen.add(kernel.hash)
+                        facts = resources(kernel)
+                        yield {"target": target.name, "problem": call.problem.describe(), "config": as_dict(config), **facts}
 
 
 if __name__ == "__main__":

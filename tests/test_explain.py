@@ -72,7 +72,8 @@ def test_design_follows_the_problem_s_shape():
 
     assert design(256, 256, 65536) == "split_k"  # 4 tiles for 132 SMs
     assert design(1536, 1536, 4096) == "stream_k"  # 144 tiles: a second wave of 12
-    assert design(8192, 8192, 8192) == "rasterized"
+    assert design(8192, 8192, 8192) == "async_copy"
+    assert design(256, 256, 256) == design(1024, 1024, 1024) == "double_buffered"
 
 
 def test_explain_predicts_waves_and_occupancy():

@@ -55,7 +55,8 @@ def narrow_products(ttir):
     def walk(value):
         operation, rest = definitions.get(value, ("argument", ""))
         if operation == "arith.muli":
-            if re.search(r"(: |x)i32\b", rest):
+            by_a_tile_size = re.search(r"%c\d+_i32\b|%cst", rest)  # a constant: an index, which sizes bound
+            if re.search(r"(: |x)i32\b", rest) and not by_a_tile_size:
                 found.add(f"{value} = {operation}{rest}")
         elif operation in CARRIES:
             for operand in re.findall(r"%[\w#]+", rest.split(" : ")[0]):
