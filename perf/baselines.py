@@ -67,7 +67,12 @@ def matmul(a, b, *, precision=None, out_dtype=None, out):
     m, k, n = *a.shape, b.shape[1]
     if m <= 16 or k % 8 or n % 8:
         raise UnsupportedError(f"torch._int_mm wants M > 16 and N, K divisible by 8; got M={m}, N={n}, K={k}")
-    return torch._int_mm(a, b, out=out)  # torch has no public product of int8
+    try:
+        return torch._int_mm(a, b, out=out)  # torch has no public product of int8
+    except RuntimeError as error:
+        if "NOT_SUPPORTED" in str(error):  # cuBLASLt has int8 for some layouts and sizes only, and tells by failing
+            raise UnsupportedError(f"torch._int_mm on these operands: {str(error).splitlines()[0][:120]}") from error
+        raise
 
 
 # operation -> (the name of torch's function, the call, whether it writes `out`)
