@@ -48,7 +48,8 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
 def prefer(problem, target):
     """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, a poor last wave stream-K, full waves
     the biggest tile; where a wave is not full, small tiles do best. On an H200 this names the fastest Triton design for each
-    case of the suite `ladder` but 2048 cubed, where it gives away 2 % (perf/results/h200, which it was fitted to). In the interpreter the cost is per operation, and `tiled` has the fewest.
+    case of the suite `ladder` but 2048 cubed, where it gives away 2 % (perf/results/h200, which it was fitted to). In the
+    interpreter the cost is per operation, and `tiled` has the fewest.
     """
     if not target.is_gpu:
         return "tiled"
