@@ -1,7 +1,8 @@
 """python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be there.
 
-A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts. The
-call is the operation's representative one (4096^3 for gemm), the config the default or the one asked for.
+A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts; of the
+kernel whose hot loop has the most arithmetic, where a design launches several. The call is the operation's representative one
+(4096^3 for gemm), the config the default or the one asked for.
 """
 
 import json
@@ -61,7 +62,7 @@ def inspect(op, target, name=None, config=None):
     from .offline import representative_calls
 
     call = next(representative_calls(op))
-    for implementation, library, compile_first in (
+    for implementation, library, compile_one in (
         ("triton", tritonkernels.launch.LIBRARY, _compile_triton),
         ("cuda", cuda_reference.launch.LIBRARY, _compile_cuda),
     ):
@@ -71,8 +72,8 @@ def inspect(op, target, name=None, config=None):
             row = {"implementation": implementation, "design": design.name, "problem": call.problem.describe()}
             try:
                 _, chosen = library.choose(call.problem, target, design.name, config)
-                launch = next(iter(design.launches(call.problem, chosen, *call.parts[0])))
-                code, facts = compile_first(launch, target)
+                compiled = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
+                code, facts = max(compiled, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
                 yield row | {"config": as_dict(chosen)} | facts | _facts(call.problem, design, chosen, code, facts, target)
             except (ConfigError, UnsupportedError) as error:
                 yield row | {"fault": str(error)}

@@ -57,9 +57,8 @@ def facts(design, operands):
     """Of the config that an untuned call gets."""
     module = importlib.import_module(f"tritonkernels.gemm.{design}")
     call = prepare("gemm", *OPERANDS[operands]())
-    a, b, *_ = call.parts[0]
     config = next(iter(module.DESIGN.configs(call.problem, TARGET)))
-    (launch,) = module.DESIGN.launches(call.problem, config, *call.parts[0])
+    *_, launch = module.DESIGN.launches(call.problem, config, *call.parts[0])
     kernel = compile_launch(launch, TARGET)
     (code,) = sass.read(kernel.asm["cubin"]).values()
     loop = code.hot_loop()
@@ -72,7 +71,7 @@ def facts(design, operands):
         "ffma_share": sass.share(loop, ("FFMA",)),
         "loop": loop,
         "all": collections.Counter(text.split()[0] for _, text in code.instructions),
-        "conflicts": conflicts(module.layouts(call.problem, config, a, b), config),
+        "conflicts": conflicts(launch.arguments, config),
     }
 
 

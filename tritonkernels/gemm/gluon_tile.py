@@ -17,6 +17,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ..launch import TritonLaunch
+from ..problem import needs_wide_offsets
 from .arguments import gemm_arguments
 from .space import count_tiles
 
@@ -53,6 +54,12 @@ def _multiply_add(acc, a_shared, b_shared):
 
 
 @gluon.jit
+def _fragments(a_shared, b_shared, k: gl.constexpr, ACC: gl.constexpr):
+    """What a thread needs of row k of the slices, as (BLOCK_M, 1) and (1, BLOCK_N): its rows of A and columns of B."""
+    return a_shared.slice(k, 1).permute((1, 0)).load(ACC), b_shared.slice(k, 1).load(ACC)
+
+
+@gluon.jit
 def _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE):
     """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. Without HAS_C, C is not read."""
     LAYOUT: gl.constexpr = acc.type.layout
@@ -67,13 +74,15 @@ def _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_c
 
 @gluon.jit
 def _gluon_kernel(
-    a_ptr,  # (M, K)
-    b_ptr,  # (K, N)
+    a_ptr,  # (a_rows, K): M rows, or more, of zeros
+    b_ptr,  # (K, b_cols): N columns, or more, of zeros
     c_ptr,  # (M, N), None without HAS_C
     out_ptr,  # (M, N)
     M,
     N,
     K,
+    a_rows,
+    b_cols,
     alpha,
     beta,
     stride_am,
@@ -115,8 +124,8 @@ def _gluon_kernel(
 
     if STAGES == 1:
         for k in range(0, K, BLOCK_K):
-            a = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < M), other=0)
-            b = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < N), other=0)
+            a = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < a_rows), other=0)
+            b = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < b_cols), other=0)
             _barrier()  # nobody reads the last slice any more
             a_shared.index(0).store(a)
             b_shared.index(0).store(b)
@@ -125,26 +134,37 @@ def _gluon_kernel(
             a_ptrs += a_step
             b_ptrs += b_step
     else:
-        for s in gl.static_range(STAGES - 1):
-            _copy_async(a_shared.index(s), a_ptrs, mask=(a_k < K - s * BLOCK_K) & (a_m < M))
-            _copy_async(b_shared.index(s), b_ptrs, mask=(b_k < K - s * BLOCK_K) & (b_n < N))
+        for s in gl.static_range(STAGES):
+            _copy_async(a_shared.index(s), a_ptrs, mask=(a_k < K - s * BLOCK_K) & (a_m < a_rows))
+            _copy_async(b_shared.index(s), b_ptrs, mask=(b_k < K - s * BLOCK_K) & (b_n < b_cols))
             async_copy.commit_group()
             a_ptrs += a_step
             b_ptrs += b_step
-        stage = 0  # holds slice k; the one before it is free for the slice STAGES - 1 ahead
-        ahead = STAGES - 1
+        # Fragments are read while those before them are multiplied, across slices too: with 2 warps a scheduler, nothing else
+        # hides the wait for shared memory. Rows of a slice are cut out of it, so its layout may not be swizzled.
+        stage = 0  # holds slice k
+        async_copy.wait_group(STAGES - 1)
+        _barrier()
+        a, b = _fragments(a_shared.index(0), b_shared.index(0), 0, ACC)
         for k in range(0, K, BLOCK_K):
-            async_copy.wait_group(STAGES - 2)  # this thread's part of slice k is there
-            _barrier()  # everybody's is, and nobody reads slice k - BLOCK_K any more
-            left = K - (STAGES - 1) * BLOCK_K - k
-            _copy_async(a_shared.index(ahead), a_ptrs, mask=(a_k < left) & (a_m < M))
-            _copy_async(b_shared.index(ahead), b_ptrs, mask=(b_k < left) & (b_n < N))
+            for i in gl.static_range(1, BLOCK_K):
+                next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), i, ACC)
+                acc += a * b
+                a = next_a
+                b = next_b
+            async_copy.wait_group(STAGES - 2)  # this thread's part of the next slice is there
+            _barrier()  # everybody's is, and nobody reads this slice any more: the one STAGES ahead takes its place
+            left = K - STAGES * BLOCK_K - k
+            _copy_async(a_shared.index(stage), a_ptrs, mask=(a_k < left) & (a_m < a_rows))
+            _copy_async(b_shared.index(stage), b_ptrs, mask=(b_k < left) & (b_n < b_cols))
             async_copy.commit_group()
             a_ptrs += a_step
             b_ptrs += b_step
-            acc = _multiply_add(acc, a_shared.index(stage), b_shared.index(stage))
-            ahead = stage
             stage = stage + 1 if stage < STAGES - 1 else 0
+            next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), 0, ACC)
+            acc += a * b
+            a = next_a
+            b = next_b
 
     # More than 64 accumulators and as many elements of C do not fit into a thread's registers at once.
     if 64 * 32 * gl.num_warps() < BLOCK_M * BLOCK_N:
@@ -156,16 +176,16 @@ def _gluon_kernel(
         _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
 
 
-# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: 8 x 8 accumulators a thread
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), the best first: 8 x 8 accumulators a thread
 TILES = ((128, 128, 16, 8), (64, 128, 16, 4), (64, 64, 16, 2))
 
 PLAIN = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
 
 
 def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
-    """A config per tile and number of stages. First comes the biggest tile that still gives every SM one."""
+    """A config per tile and number of stages. First comes the first tile that keeps two warps a scheduler on 9 SMs in 10."""
     found = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in tiles]
-    filling = [x for x in found if count_tiles(problem, x[0]) >= target.sms]
+    filling = [x for x in found if count_tiles(problem, x[0]) * x[1] >= 0.9 * 8 * target.sms]
     best = filling[0] if filling else found[-1]
     for tile, num_warps in (best, *(x for x in found if x != best)):
         for stages in num_stages:
@@ -178,8 +198,8 @@ def needs_a_gpu(problem, target):
 
 
 def accumulators(config, thread_tile, order):
-    """4 x 8 thread tiles a warp, up to 2 warps across. What they do not cover of the block tile they cover by repetition."""
-    across = min(2, config.kwargs["BLOCK_N"] // 64)
+    """4 x 8 thread tiles a warp, 64 columns a warp. What this does not cover of the block tile it covers by repetition."""
+    across = config.kwargs["BLOCK_N"] // 64
     return gl.BlockedLayout(thread_tile, [4, 8], [config.num_warps // across, across], order)
 
 
@@ -206,4 +226,6 @@ def reads_quads(tensor):
 def gluon_launch(problem, config, layouts, a, b, c, out):
     """The launch of the kernel with these layouts: a dict of ACC, LOAD_A, LOAD_B, SHARED_A and SHARED_B."""
     arguments = {**gemm_arguments(problem, a, b, c, out), **layouts, "STAGES": config.num_stages}
+    arguments |= {"a_rows": a.shape[0], "b_cols": b.shape[1]}  # a and b may be packed copies
+    arguments["WIDE"] = problem.wide or needs_wide_offsets(a, b)
     return TritonLaunch(_gluon_kernel, (count_tiles(problem, config.kwargs),), config, arguments)

@@ -1,0 +1,33 @@
+"""packed: the same matrix, zeros below it, in quads."""
+
+import importlib
+
+import pytest
+import torch
+
+from tests.harness import DEVICES
+from tritonkernels import backend
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (1, 1), (16, 64), (63, 65), (64, 64), (65, 130), (129, 3)])
+@pytest.mark.parametrize("layout", ["row", "col", "every other", "broadcast", "reversed roles"])
+def test_a_packed_matrix_is_the_matrix_in_quads(device, shape, layout):
+    backend.name()  # before the kernels are decorated
+    packed = importlib.import_module("tritonkernels.gemm.packed").packed
+    m, n = shape
+    matrix = torch.randn(2 * m + 3, 2 * n + 3, device=device)
+    matrix = {
+        "row": lambda: matrix[:m, :n],
+        "col": lambda: matrix.t().contiguous().t()[:m, :n],
+        "every other": lambda: matrix[:, 1::2][: 2 * m : 2, :n],
+        "broadcast": lambda: matrix[:1, :n].expand(m, n),
+        "reversed roles": lambda: matrix[: m + 1, : n + 1][1:, 1:],
+    }[layout]()
+    launch, copy = packed(matrix)
+    copy.fill_(float("nan"))
+    launch.run()
+    assert torch.equal(copy[:m], matrix)
+    assert copy.shape == ((m + 15) // 16 * 16, n) and not copy[m:].any()
+    if copy.numel():
+        assert copy.stride(0) == 1 and copy.stride(1) % 16 == 0 and copy.data_ptr() % 16 == 0
