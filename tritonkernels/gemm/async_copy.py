@@ -8,8 +8,8 @@ Two blocks of an SM have STAGES - 1 slices of 16 KB each under way: at 3 stages 
 
 A copy moves 16 bytes at once or single floats, 4 times as many, and cannot transpose in quads. So an operand that does not lie
 in quads along M or N (row-major A, column-major B, odd pitches) is packed first, by a kernel of its own; packed.py says what
-that costs. The CUDA twin copies row-major A in single floats into padded rows: Triton pads no rows here, and swizzled ones cannot be
-read one by one.
+that costs. The CUDA twin copies row-major A in single floats into padded rows: Triton pads no rows here, and swizzled ones
+cannot be read one by one.
 Mirrors cuda_reference/gemm/async_copy.cuh.
 """
 
