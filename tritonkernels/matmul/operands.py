@@ -1,0 +1,30 @@
+"""Operands as the tensor cores of a GPU want them, and what no Triton design takes."""
+
+from ..language.packed import packed
+
+SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")
+
+
+def refuses_operands(problem, target):
+    """What tl.dot cannot multiply on the target, whatever the design."""
+    if problem.precision in SPLIT:
+        return f"it does not split fp32 operands: {problem.precision} is not its precision"
+    if not target.is_gpu:
+        return None
+    if problem.precision == "fp8" and target.arch < 89:
+        return f"fp8 begins with sm_89, and {target.name} is sm_{target.arch}"
+    if problem.precision in ("bf16", "tf32", "fp64") and target.arch < 80:
+        return f"{problem.precision} on tensor cores begins with sm_80, and {target.name} is sm_{target.arch}"
+    return None
+
+
+def packed_operands(problem, config, a, b):
+    """(launches, a, b, {"B_IS_TF32": ...}): the operands, those that the config says packed with K contiguous first."""
+    launches, to_tf32 = [], problem.precision == "tf32"
+    if config.kwargs["PACK_A"]:
+        launch, rows = packed(a.mT)
+        launches, a = [launch], rows.mT
+    if config.kwargs["PACK_B"]:
+        launch, b = packed(b, to_tf32)
+        launches += [launch]
+    return launches, a, b, {"B_IS_TF32": to_tf32 and config.kwargs["PACK_B"]}
