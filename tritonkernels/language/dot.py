@@ -59,26 +59,25 @@ def dot_of_bytes(a, b, acc):
 
 @triton.jit
 def dot_of_bits(a, b, acc, XOR: tl.constexpr):
-    """acc + the ones in a xor b, or in a and b, eight elements a byte.
-
-    For xor the bits become +1 and -1, whose products sum up to K - 2 ones; bytes of zeros that pad K then count as K too.
-    """
-    total = tl.zeros(acc.shape, tl.int32)
+    """acc + the ones in a and b, eight elements a byte; for xor, acc - the sum of products of bits as +1 and -1."""
     for j in tl.static_range(8):
         bit_a = ((a >> j) & 1).to(tl.int8, bitcast=True)
         bit_b = ((b >> j) & 1).to(tl.int8, bitcast=True)
         if XOR:
-            bit_a = 1 - 2 * bit_a
+            bit_a = 2 * bit_a - 1
             bit_b = 1 - 2 * bit_b
-        total = tl.dot(bit_a, bit_b, total, out_dtype=tl.int32)
-    return acc + ((8 * a.shape[1] - total) >> 1 if XOR else total)
+        acc = tl.dot(bit_a, bit_b, acc, out_dtype=tl.int32)
+    return acc
 
 
 @triton.jit
-def faithful_dot(a, b, acc, PRECISION: tl.constexpr, B_IS_TF32: tl.constexpr = False):
-    """acc + a b; PRECISION is one of numerics.MODES and fits the operands' type. B_IS_TF32: b has been rounded before."""
+def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = False):
+    """acc + a b, up to `settled`; PRECISION is one of numerics.MODES and fits the operands' type. ARE_TF32: rounded before."""
     if PRECISION == "tf32":
-        return tl.dot(round_to_tf32(a), b if B_IS_TF32 else round_to_tf32(b), acc, input_precision="tf32")
+        if not ARE_TF32:
+            a = round_to_tf32(a)
+            b = round_to_tf32(b)
+        return tl.dot(a, b, acc, input_precision="tf32")
     elif PRECISION == "bf16" and INTERPRETED:  # products of two bf16 are exact in fp32
         return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
     elif PRECISION == "fp8":  # Hopper adds up in few bits: after at most numerics.FP8_SLICE products, in fp32
@@ -92,3 +91,15 @@ def faithful_dot(a, b, acc, PRECISION: tl.constexpr, B_IS_TF32: tl.constexpr = F
         return dot_of_bits(a, b, acc, PRECISION == "b1_xor")
     else:
         return tl.dot(a, b, acc, input_precision="ieee", out_dtype=acc.dtype)
+
+
+@triton.jit
+def settled(acc, walked, PRECISION: tl.constexpr):
+    """The sum that acc stands for after slices of `walked` stored elements along K, zeros that pad it included.
+
+    Of xor it holds -(equal bits) + (different bits), and their sum is all bits; the bits of two padding zeros are equal.
+    """
+    if PRECISION == "b1_xor":
+        return (acc + 8 * walked) >> 1
+    else:
+        return acc

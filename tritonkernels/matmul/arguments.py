@@ -30,7 +30,7 @@ def matmul_arguments(problem, a, b, c, bias, out):
         "ACTIVATION": problem.activation,
         "PRECISION": problem.precision,
         "ACCUMULATE": problem.accumulate,
-        "B_IS_TF32": False,
+        "ARE_TF32": False,
         "WIDE": needs_wide_offsets(a, b, c, bias, out),
     }
 

@@ -19,12 +19,12 @@ def refuses_operands(problem, target):
 
 
 def packed_operands(problem, config, a, b):
-    """(launches, a, b, {"B_IS_TF32": ...}): the operands, those that the config says packed with K contiguous first."""
+    """(launches, a, b, {"ARE_TF32": ...}): the operands, those that the config says packed with K contiguous first."""
     launches, to_tf32 = [], problem.precision == "tf32"
     if config.kwargs["PACK_A"]:
-        launch, rows = packed(a.mT)
-        launches, a = [launch], rows.mT
+        launch, a_t = packed(a.mT, to_tf32)
+        launches, a = [launch], a_t.mT
     if config.kwargs["PACK_B"]:
         launch, b = packed(b, to_tf32)
         launches += [launch]
-    return launches, a, b, {"B_IS_TF32": to_tf32 and config.kwargs["PACK_B"]}
+    return launches, a, b, {"ARE_TF32": to_tf32 and config.kwargs["PACK_A"] and config.kwargs["PACK_B"]}

@@ -13,8 +13,17 @@ TILES = (
 )
 ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 128, 4, 2), (32, 32, 128, 4, 2))
 OF_DOUBLES = ((128, 64, 128, 8, 3), (64, 64, 128, 4, 3), (32, 32, 128, 4, 3))
+OF_BITS = ((64, 64, 32, 4, 3), (32, 32, 32, 4, 4))
 UNPACKED = ((128, 64, 64, 8, 3), (64, 64, 64, 4, 3), (32, 32, 64, 4, 4))  # bytes that become operands in registers
-SPECIAL = {"ieee": ON_CUDA_CORES, "fp64": OF_DOUBLES} | dict.fromkeys(("uint8", "int4", "uint4", "b1_xor", "b1_and"), UNPACKED)
+SPECIAL = {
+    "ieee": ON_CUDA_CORES,
+    "fp64": OF_DOUBLES,
+    "uint8": UNPACKED,
+    "int4": UNPACKED,
+    "uint4": UNPACKED,
+    "b1_xor": OF_BITS,
+    "b1_and": OF_BITS,
+}
 ALONG_K = ("tf32", "fp8", "int8")  # operands that WGMMA reads along K only
 ENOUGH_REUSE = 512  # a packed element is read that often: copying it then costs a few per cent
 
@@ -34,24 +43,31 @@ def fits(tile, problem, target):
     """Whether the staged slices fit in shared memory and the accumulators in registers, beside the operands.
 
     128 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
-    (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice.
+    (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice; an erf or exp
+    per element needs registers too.
     """
     if not target.is_gpu:
         return True
     block_m, block_n, _, num_warps, _ = tile
     hopper = target.arch == 90 and problem.precision != "fp8"
     operands_in_shared = hopper or (target.arch == 100 and problem.precision != "int8")
+    roomy = operands_in_shared and problem.activation not in ("gelu", "silu")
     per_thread = block_m * block_n / (32 * num_warps)
-    return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if operands_in_shared else 64)
+    return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
 
 
 def packing(problem, target):
-    """Which operands are written once more with K contiguous (B in tf32 then), where the instruction wants that and it pays."""
+    """Which operands are written once more with K contiguous, where the instruction wants that and it pays.
+
+    tf32 ones always, and both: WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
+    """
     wanted = target.arch == 90 and problem.precision in ALONG_K
-    rounds = problem.precision == "tf32"  # WGMMA reads B from shared memory, where nobody rounds
+    a_pays, b_pays = problem.n >= ENOUGH_REUSE, problem.m >= ENOUGH_REUSE
+    if problem.precision == "tf32":
+        return dict.fromkeys(("PACK_A", "PACK_B"), wanted and a_pays and b_pays)
     return {
-        "PACK_A": wanted and problem.a_layout != "row" and problem.n >= ENOUGH_REUSE,
-        "PACK_B": wanted and (problem.b_layout != "col" or rounds) and problem.m >= ENOUGH_REUSE,
+        "PACK_A": wanted and a_pays and problem.a_layout != "row",
+        "PACK_B": wanted and b_pays and problem.b_layout != "col",
     }
 
 

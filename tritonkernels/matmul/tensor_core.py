@@ -57,7 +57,7 @@ def _tensor_core_kernel(
     ACTIVATION: tl.constexpr,
     PRECISION: tl.constexpr,
     ACCUMULATE: tl.constexpr,
-    B_IS_TF32: tl.constexpr,
+    ARE_TF32: tl.constexpr,
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
     tiles_m = tl.cdiv(M, BLOCK_M)
@@ -87,7 +87,7 @@ def _tensor_core_kernel(
         BLOCK_K,
         PRECISION,
         ACCUMULATE,
-        B_IS_TF32,
+        ARE_TF32,
         WIDE,
     )
     if HAS_C:

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from ..language.dot import faithful_dot, widened
+from ..language.dot import faithful_dot, settled, widened
 from ..language.epilogue import activated, blend, rounded, scalar
 from ..language.tiles import span
 
@@ -38,7 +38,7 @@ def tile_product(
     BLOCK_K: tl.constexpr,
     PRECISION: tl.constexpr,
     ACCUMULATE: tl.constexpr,
-    B_IS_TF32: tl.constexpr,
+    ARE_TF32: tl.constexpr,
     WIDE: tl.constexpr,
 ):
     """The (BLOCK_M, BLOCK_N) sum over k in [first_k, end_k), in slices of BLOCK_K that Triton stages in shared memory.
@@ -52,7 +52,8 @@ def tile_product(
         b_inside = (ks < end_k)[:, None] & (cols < N)[None, :]
         a = tl.load(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, mask=a_inside, other=0.0)
         b = tl.load(b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn, mask=b_inside, other=0.0)
-        acc = faithful_dot(a, b, acc, PRECISION, B_IS_TF32)
+        acc = faithful_dot(a, b, acc, PRECISION, ARE_TF32)
+    acc = settled(acc, tl.cdiv(end_k - first_k, BLOCK_K) * BLOCK_K, PRECISION)
     return acc.to(tl.float32) if ACCUMULATE == "fp16" else acc
 
 
