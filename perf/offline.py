@@ -30,6 +30,8 @@ def compile_launch(launch, target):
         if isinstance(value, torch.Tensor):
             signature[name] = "*" + _triton_type(value.dtype)
             multiple_of_16 = value.data_ptr() % 16 == 0
+        elif hasattr(value, "block_shape"):  # a TMA descriptor
+            signature[name], multiple_of_16 = f"tensordesc<{_triton_type(value.base.dtype)}{list(value.block_shape)}>", False
         elif isinstance(value, float):
             signature[name], multiple_of_16 = "fp32", False
         elif (

@@ -18,13 +18,19 @@ def refuses_operands(problem, target):
     return None
 
 
+def packed_along_k(problem, t):
+    """(launch, copy): an operand (BATCH, rows, K) with K contiguous, padded with zeros and aligned; tf32 rounded on the way."""
+    launch, copy = packed(t.mT, to_tf32=problem.precision == "tf32")
+    return launch, copy.mT
+
+
 def packed_operands(problem, config, a, b):
     """(launches, a, b, {"ARE_TF32": ...}): the operands, those that the config says packed with K contiguous first."""
-    launches, to_tf32 = [], problem.precision == "tf32"
-    if config.kwargs["PACK_A"]:
-        launch, a_t = packed(a.mT, to_tf32)
-        launches, a = [launch], a_t.mT
-    if config.kwargs["PACK_B"]:
-        launch, b = packed(b, to_tf32)
-        launches += [launch]
-    return launches, a, b, {"ARE_TF32": to_tf32 and config.kwargs["PACK_A"] and config.kwargs["PACK_B"]}
+    packs = config.kwargs["PACK_A"], config.kwargs["PACK_B"]
+    operands, before = [a, b.mT], []
+    for i, t in enumerate(operands):
+        if packs[i]:
+            launch, copy = packed_along_k(problem, t[:1] if t.stride(0) == 0 else t)
+            operands[i] = copy.expand(t.shape[0], -1, -1)
+            before.append(launch)
+    return before, operands[0], operands[1].mT, {"ARE_TF32": problem.precision == "tf32" and all(packs)}

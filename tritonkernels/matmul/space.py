@@ -71,16 +71,15 @@ def packing(problem, target):
     }
 
 
-def tile_configs(problem, target, enough_tiles=1.0, **constants):
-    """A config per tile that fits. First comes the biggest that still gives each SM `enough_tiles` tiles.
+def tile_configs(problem, target, tiles=None, enough_tiles=1.0, **constants):
+    """A config per tile, of those given or all that fit. First comes the biggest that still gives each SM `enough_tiles` tiles.
 
     The interpreter's cost is per tile operation, and by the tile only beyond 64 KB or so: there comes first what covers most.
     """
-    constants |= packing(problem, target)
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
-    tiles = [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
+    tiles = tiles or [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
     filling = [
         t for t in tiles if count_tiles(problem, {"BLOCK_M": t[0], "BLOCK_N": t[1]}, problem.batch) >= enough_tiles * target.sms
     ]

@@ -19,7 +19,7 @@ from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments
 from .operands import packed_operands, refuses_operands
-from .space import block_tile, count_tiles, tile_configs
+from .space import block_tile, count_tiles, packing, tile_configs
 from .tile import store_tile, tile_product
 
 
@@ -116,7 +116,7 @@ def _tensor_core_kernel(
 
 
 def configs(problem, target):
-    return tile_configs(problem, target, GROUP_M=8)
+    return tile_configs(problem, target, GROUP_M=8, **packing(problem, target))
 
 
 def launches(problem, config, a, b, c, bias, out):
