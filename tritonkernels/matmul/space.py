@@ -2,6 +2,8 @@
 
 import triton
 
+from . import ALONG_K, ENOUGH_REUSE
+
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (
     (128, 256, 128, 8, 3),
@@ -24,8 +26,6 @@ SPECIAL = {
     "b1_xor": OF_BITS,
     "b1_and": OF_BITS,
 }
-ALONG_K = ("tf32", "fp8", "int8")  # operands that WGMMA reads along K only
-ENOUGH_REUSE = 512  # a packed element is read that often: copying it then costs a few per cent
 
 
 def count_tiles(problem, tile, batch):
