@@ -227,6 +227,8 @@ def launches(problem, config, a, b, c, bias, out):
         "ROWS": ADD_ROWS,
     }
     yield TritonLaunch(_stream_kernel, (programs,), config, arguments)
+    if slices_per_program % slices_per_tile == 0:  # no cut goes through a tile
+        return
     add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
     yield TritonLaunch(_add_parts_kernel, (tiles * (tile["BLOCK_M"] // ADD_ROWS),), add, arguments)
 
