@@ -113,7 +113,7 @@ def test_saturation(kernels):
 
 
 def multiply_packed(kernels, kind, a, b, c, by_rows=True, flag=False):
-    """On int32 elements a (8, K) and b (K, 8), packed here in Python integers, element i of a word in its bits from i * bits."""
+    """Of elements a (8, K) and b (K, 8), packed here in Python integers: element i of a word in its bits from i * bits on."""
     k = PACKED[kind]
     bits = 128 // k
 
@@ -154,7 +154,9 @@ def test_one_bit(kernels, by_rows):
     assert torch.equal(multiply_packed(kernels, "tile::b1", a, b, c, by_rows), (differ + c).int())
 
 
-@pytest.mark.parametrize("kind, value, word", [("tile::u4", 0x25, 0x55555555), ("tile::s4", 0x25, 0x55555555), ("tile::b1", 3, -1)])
+@pytest.mark.parametrize(
+    "kind, value, word", [("tile::u4", 0x25, 0x55555555), ("tile::s4", 0x25, 0x55555555), ("tile::b1", 3, -1)]
+)
 def test_a_fill_packs(kernels, kind, value, word):
     out = torch.zeros(32, dtype=torch.int32)
     kernels[f"tile::fill_packed<{PACKED[kind]}, {kind}>"]((1, 1, 1), (32, 1, 1), 0, 0, value, out.data_ptr())
