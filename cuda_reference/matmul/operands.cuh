@@ -11,7 +11,7 @@ namespace matmul {
 using nvcuda::wmma::col_major;
 using nvcuda::wmma::row_major;
 
-// PACKED elements of a fragment are one Element in memory, the first in its low bits. Below a byte A lies by rows, B by columns.
+// PACKED elements of a fragment are one Element in memory, the first in its low bits. A packed A lies by rows, a B by columns.
 template <class E, class F, int DEPTH, int P = 1> struct Operand {
     using Element = E;
     using Fragment = F;
