@@ -34,7 +34,8 @@ struct BitsAnd : Operand<unsigned char, nvcuda::wmma::experimental::precision::b
     static constexpr auto OP = nvcuda::wmma::experimental::bmmaBitOpAND;
 };
 
-__device__ __forceinline__ float to_tf32(float x) { return nvcuda::wmma::__float_to_tf32(x); }
+// The addition makes a NaN quiet: one whose payload stands in the 13 bits that the tensor core ignores would be an infinity.
+__device__ __forceinline__ float to_tf32(float x) { return nvcuda::wmma::__float_to_tf32(x + 0.0f); }
 #endif
 
 template <class Operand, int M, int N, class Layout>
