@@ -275,6 +275,10 @@ MUTANTS = [
             "outer_product(sum, fragments.a[(k + 1) % 2], fragments.b[k % 2]);\n            }\n        }\n#pragma",
         ),
         ("buffers not exchanged", "now ^= 1;", ""),
+    ),
+    *_of(
+        "cuda_reference/gemm/double_buffered.cuh",
+        "outside_the_tensors and cuda_reference",
         ("last slice taken whole", "max(K - 1, 0) / BK * BK", "K / BK * BK"),
     ),
     *_of(
