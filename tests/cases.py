@@ -27,6 +27,7 @@ MATMUL_SIZES = [
     (65, 64, 63),
     (129, 127, 65),
     (1, 70, 130),
+    (80, 144, 96),
 ]
 
 # input shape, weight shape, keyword arguments

@@ -304,6 +304,10 @@ MUTANTS = [
             "outer_product(sum, fragments.a[(k + 1) % 2], fragments.b[k % 2]);\n            }\n        }\n#pragma",
         ),
         ("buffers not exchanged", "now ^= 1;", ""),
+    ),
+    *_of(
+        "cuda_reference/gemm/double_buffered.cuh",
+        "outside_the_tensors and cuda_reference",
         ("last slice taken whole", "max(K - 1, 0) / BK * BK", "K / BK * BK"),
     ),
     *_of(
@@ -389,6 +393,32 @@ MUTANTS = [
         ("tail test removed", "row < rows && col < cols ?", "row < rows ?"),
         ("last product dropped", "for (int k = 0; k < K; k += WK)", "for (int k = 0; k < K - 1; k += WK)"),
         ("batch of B forgotten", "    b += batch * stride.bb;\n", ""),
-        ("output partly unwritten", "if (row < M && col < N) convert", "if (row < M && col < N - 1) convert"),
+        ("output partly unwritten", "if (row < M && col < N) epilogue", "if (row < M && col < N - 1) epilogue"),
+    ),
+    *_of(
+        "cuda_reference/matmul/wmma_tiled.cuh",
+        "cuda_reference and matmul and wmma_tiled",
+        ("tail test of elements removed", "row < rows && col < cols ?", "row < rows ?"),
+        ("tail test of vectors removed", "(BY_ROWS ? rows : cols) &&", "(BY_ROWS ? rows + 1 : cols + 1) &&"),
+        (
+            "slice overwritten too early",
+            "        __syncthreads();  // nobody reads it any more, the next may overwrite it\n",
+            "",
+        ),
+        ("last slice dropped", "k_left > 0; k_left -= BK", "k_left > BK; k_left -= BK"),
+        ("second row of fragments stored as the first", "row + f / FN * F + i / F", "row + i / F"),
+    ),
+    *_of(
+        "cuda_reference/matmul/epilogue.cuh",
+        "cuda_reference and matmul",
+        ("alpha forgotten", "= alpha * widen(sum)", "= widen(sum)"),
+        ("C of the first matrix of the batch", "c + batch * stride.cb", "c"),
+        ("bias along a stride of one", "col * bias_n", "col"),
+        ("relu of NaN is zero", "x < 0 ? Number(0) : x", "x > 0 ? x : Number(0)"),
+    ),
+    *_of(
+        "cuda_reference/matmul/operands.cuh",
+        "cuda_reference and matmul",
+        ("tf32 chopped", "= to_tf32(fragment.x[i])", "= fragment.x[i]"),
     ),
 ]
