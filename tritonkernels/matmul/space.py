@@ -56,6 +56,12 @@ def fits(tile, problem, target):
     return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
 
 
+def tiles_with_room(problem, target):
+    """Those that leave registers for the addresses of a workspace: at most 64 accumulators, on 4 warps fewer."""
+    tiles = [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
+    return [t for t in tiles if t[0] * t[1] <= (64 * 64 if t[3] == 4 else 128 * 128)]
+
+
 def packing(problem, target):
     """Which operands are written once more with K contiguous, where the instruction wants that and it pays.
 

@@ -21,7 +21,7 @@ from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
-from .space import count_tiles, packing, tile_configs
+from .space import count_tiles, packing, tile_configs, tiles_with_room
 from .split_k import WORKSPACES
 from .tile import store_tile, tile_product
 
@@ -204,9 +204,9 @@ ADD_ROWS = 16
 
 
 def configs(problem, target):
-    """A program per SM: a big tile fills its registers, and there is no tail for which to choose a smaller one."""
+    """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
     constants = {"GROUP_M": 8, "PROGRAMS": target.sms or 5, **packing(problem, target)}
-    return tile_configs(problem, target, enough_tiles=0.25, **constants)
+    return tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=0.25, **constants)
 
 
 def launches(problem, config, a, b, c, bias, out):
