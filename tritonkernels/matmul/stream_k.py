@@ -205,8 +205,9 @@ ADD_ROWS = 16
 
 def configs(problem, target):
     """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
+    tiles = [tile for tile in tiles_with_room(problem, target) if tile[3] == 8]  # all there are where none has 8 warps
     constants = {"GROUP_M": 8, "PROGRAMS": target.sms or 5, **packing(problem, target)}
-    return tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=0.25, **constants)
+    return tile_configs(problem, target, tiles, enough_tiles=0.25, **constants)
 
 
 def launches(problem, config, a, b, c, bias, out):
