@@ -121,6 +121,8 @@ MODES = {
     "bf16": (torch.bfloat16, {"out_dtype": torch.float32}),
     "tf32": (torch.float32, {"precision": "tf32"}),
     "ieee": (torch.float32, {}),
+    "fp64": (torch.float64, {}),
+    "fp8": (torch.float8_e4m3fn, {}),
 }
 
 
