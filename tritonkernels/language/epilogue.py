@@ -16,6 +16,19 @@ def blend(acc, c_ptrs, alpha, beta, mask, HAS_C: tl.constexpr):
 
 
 @triton.jit
+def activated(x, ACTIVATION: tl.constexpr):
+    """ACTIVATION of x, elementwise: None, "relu", "gelu" (with erf) or "silu". NaN stays NaN."""
+    if ACTIVATION == "relu":
+        return tl.where(x < 0, 0.0, x)
+    elif ACTIVATION == "gelu":
+        return 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
+    elif ACTIVATION == "silu":
+        return x / (1 + tl.exp(-x))
+    else:
+        return x
+
+
+@triton.jit
 def rounded(x, dtype: tl.constexpr):
     """x in dtype, rounded to nearest even. The interpreter would truncate to bf16, so there the bits are rounded by hand."""
     if INTERPRETED and dtype == tl.bfloat16:

@@ -1,13 +1,42 @@
+"""FP32 matrix product on tensor cores: operands split once into planes (split.py), then a plain product over the planes.
+
+With A = A0 + A1 and B = B0 + B1, A B = A0 B0 + (A1 B0 + A0 B1) + A1 B1, each a product of numbers that tensor cores multiply
+exactly; the last is below 2^-22 of the first and left out (tf32x3, fp16x3). Three planes give 6 products (bf16x6) or all 9
+(bf16x9). tl.dot's own tf32x3 and bf16x6 split inside the loop over K, each tile again for every block that reads it, on CUDA
+cores that then are the limit; here the loop only multiplies: peak 989 / 3 = 330 TFLOP/s on an H200, 67 without tensor cores.
+
+Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So A0 B0 is added up over BLOCK_K products only, and
+these sums are added to an FP32 one by FADD, to nearest. BLOCK_K is 64 (128 bytes): 3 (6, 9) instructions of that depth per FADD
+hide it, and the bound is below SGEMM's from K = 200 on. The corrections are 2^-10 (2^-7) of the whole, so the chopping of
+their own accumulator does not count. Adding them up apart is also what keeps infinities right: infinity times a low plane is NaN,
+and where A0 B0 is not finite it alone is the result.
+
+Three accumulators make 192 registers per thread of a tile of 128 x 128, which fits where instructions read operands from shared memory.
+A slice of each plane is loaded once for all its products: 4 tiles for 3 (6 for 6 or 9), where a product of its own takes 2.
+
+After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+performance, 2022, who split inside the kernel and scale all low parts by 2^11 but rows not at all.
+"""
+
 import triton
 import triton.language as tl
 
 from ..design import Design
 from ..language.dot import INTERPRETED, bf16_to_fp32
-from ..language.epilogue import rounded
+from ..language.epilogue import activated, blend, rounded
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
+from ..numerics import SLICE
 from ..problem import needs_wide_offsets
 from .split import SCHEMES, shift_of, shifted, split
+
+# Planes (of A, of B) whose products are added to A0 B0, the smallest first
+CORRECTIONS = {
+    "tf32x3": ((1, 0), (0, 1)),
+    "fp16x3": ((1, 0), (0, 1)),
+    "bf16x6": ((2, 0), (1, 1), (0, 2), (1, 0), (0, 1)),
+    "bf16x9": ((2, 2), (2, 1), (1, 2), (2, 0), (1, 1), (0, 2), (1, 0), (0, 1)),
+}
 
 
 @triton.jit
@@ -16,14 +45,24 @@ def _planes_kernel(
     b_ptr,  # (PLANES, BATCH, N, padded_k), K contiguous
     a_largest_ptr,  # (BATCH, M), None without SHIFTED
     b_largest_ptr,  # (BATCH, N), None without SHIFTED
+    c_ptr,  # (BATCH, M, N), None without HAS_C
+    bias_ptr,  # (N,), None without HAS_BIAS
     out_ptr,  # (BATCH, M, N)
     M,
     N,
     padded_k,
+    alpha,
+    beta,
     stride_ap,
     stride_ab,
     stride_bp,
     stride_bb,
+    stride_la,
+    stride_lb,
+    stride_cb,
+    stride_cm,
+    stride_cn,
+    stride_bias,
     stride_ob,
     stride_om,
     stride_on,
@@ -31,10 +70,13 @@ def _planes_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    PAIRS: tl.constexpr,
+    CORRECTIONS: tl.constexpr,
     STEP: tl.constexpr,
     SHIFTED: tl.constexpr,
-    WIDE: tl.constexpr,
+    HAS_C: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    WIDE: tl.constexpr,  # offsets need 64 bits
 ):
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
@@ -46,33 +88,138 @@ def _planes_kernel(
     ks = tl.arange(0, BLOCK_K)
     if WIDE:
         batch = batch.to(tl.int64)
+    # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
     a_ptrs = a_ptr + batch * stride_ab + tl.minimum(rows, M - 1)[:, None] * padded_k + ks[None, :]
     b_ptrs = b_ptr + batch * stride_bb + tl.minimum(cols, N - 1)[None, :] * padded_k + ks[:, None]
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for _ in range(0, padded_k, BLOCK_K):
         slice_sum = _plane_dot(tl.load(a_ptrs), tl.load(b_ptrs), tl.zeros((BLOCK_M, BLOCK_N), tl.float32))
-        main = tl.fma(slice_sum, 1.0, main)
-        for pair in tl.static_range(len(PAIRS)):
-            a = tl.load(a_ptrs + PAIRS[pair][0] * stride_ap)
-            b = tl.load(b_ptrs + PAIRS[pair][1] * stride_bp)
+        main = tl.fma(slice_sum, 1.0, main)  # main += slice_sum would be folded into the dot's own accumulator
+        for i in tl.static_range(len(CORRECTIONS)):  # a plane loaded twice is loaded once: the compiler sees it
+            a = tl.load(a_ptrs + CORRECTIONS[i][0] * stride_ap)
+            b = tl.load(b_ptrs + CORRECTIONS[i][1] * stride_bp)
             corrections = _plane_dot(a, b, corrections)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
     acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / STEP), main)
     if SHIFTED:
-        a_shift = shift_of(tl.load(a_largest_ptr + batch * M + rows, mask=rows < M, other=0))
-        b_shift = shift_of(tl.load(b_largest_ptr + batch * N + cols, mask=cols < N, other=0))
+        a_shift = shift_of(tl.load(a_largest_ptr + batch * stride_la + rows, mask=rows < M, other=0))
+        b_shift = shift_of(tl.load(b_largest_ptr + batch * stride_lb + cols, mask=cols < N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
     inside = (rows < M)[:, None] & (cols < N)[None, :]
+    c_ptrs = None
+    if HAS_C:
+        c_ptrs = c_ptr + batch * stride_cb + rows[:, None] * stride_cm + cols[None, :] * stride_cn
+    acc = blend(acc, c_ptrs, alpha, beta, inside, HAS_C)
+    if HAS_BIAS:
+        acc += tl.load(bias_ptr + cols * stride_bias, mask=cols < N, other=0)[None, :]
     out_ptrs = out_ptr + batch * stride_ob + rows[:, None] * stride_om + cols[None, :] * stride_on
-    tl.store(out_ptrs, rounded(acc, out_ptr.dtype.element_ty), mask=inside)
+    tl.store(out_ptrs, rounded(activated(acc, ACTIVATION), out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def _plane_dot(a, b, acc):
-    """acc + a b of two planes, exact but for the sums; tf32 planes are rounded already."""
+    """acc + a b of two planes; tf32 planes are rounded already. Products of two bf16 are exact in FP32."""
     if a.dtype == tl.bfloat16 and INTERPRETED:
         return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
     else:
         return tl.dot(a, b, acc, input_precision="tf32")
+
+
+# (BLOCK_M, BLOCK_N, num_warps), biggest tile first
+TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
+K_BYTES = 128  # of a row of a slice: what the widest swizzle of shared memory spans
+
+
+def num_stages(tile, problem, target):
+    """As many as fit in shared memory, up to 4; 0 where the accumulators do not fit in registers, beside the operands.
+
+    192 of them per thread fit only where the instruction reads its operands from shared memory, wgmma (sm_90) and tcgen05
+    (sm_100), and 9 products want so many addresses of these that 96 must do. mma wants the operands of all planes in registers.
+    """
+    if not target.is_gpu:
+        return 4
+    block_m, block_n, num_warps = tile
+    planes, products = SCHEMES[problem.precision].planes, 1 + len(CORRECTIONS[problem.precision])
+    if target.arch == 100 and planes == 3 and block_m > 32:  # tcgen05, for which Triton copies a plane once per product
+        return 0
+    if target.arch in (90, 100):
+        most = 192 if products < 9 else 96
+    else:
+        most = 96 if planes == 2 else 48
+    if 3 * block_m * block_n > most * 32 * num_warps:
+        return 0
+    return min(4, target.shared_per_block // (planes * (block_m + block_n) * K_BYTES))
+
+
+def configs(problem, target):
+    """The biggest tile that still gives every SM a block comes first; the others that fit follow."""
+    if not target.is_gpu:
+        yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": SLICE, "GROUP_M": 1})
+    tiles = [tile for tile in TILES if num_stages(tile, problem, target) >= 2]
+
+    def blocks(tile):
+        return problem.batch * triton.cdiv(problem.m, tile[0]) * triton.cdiv(problem.n, tile[1])
+
+    best = next((tile for tile in tiles if blocks(tile) >= target.sms), tiles[-1])
+    for tile in (best, *(tile for tile in tiles if tile != best)):
+        block_m, block_n, num_warps = tile
+        block_k = K_BYTES // SCHEMES[problem.precision].dtype.itemsize
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
+        yield triton.Config(numbers, num_warps=num_warps, num_stages=num_stages(tile, problem, target))
+
+
+def launches(problem, config, a, b, c, bias, out):
+    split_a, a, a_largest = split(a, problem.precision)
+    split_b, b, b_largest = split(b.mT, problem.precision)
+    yield from (*split_a, *split_b)
+    scheme = SCHEMES[problem.precision]
+    arguments = {
+        "a_ptr": a,
+        "b_ptr": b,
+        "a_largest_ptr": a_largest,
+        "b_largest_ptr": b_largest,
+        "c_ptr": c,
+        "bias_ptr": bias,
+        "out_ptr": out,
+        "M": problem.m,
+        "N": problem.n,
+        "padded_k": a.shape[-1],
+        "alpha": problem.alpha,
+        "beta": problem.beta,
+        **dict(zip(("stride_ap", "stride_ab"), a.stride())),
+        **dict(zip(("stride_bp", "stride_bb"), b.stride())),
+        "stride_la": a_largest.stride(0) if scheme.shifted else 0,
+        "stride_lb": b_largest.stride(0) if scheme.shifted else 0,
+        **dict(zip(("stride_cb", "stride_cm", "stride_cn"), (0, 0, 0) if c is None else c.stride())),
+        "stride_bias": 0 if bias is None else bias.stride(0),
+        **dict(zip(("stride_ob", "stride_om", "stride_on"), out.stride())),
+        "CORRECTIONS": CORRECTIONS[problem.precision],
+        "STEP": scheme.step,
+        "SHIFTED": scheme.shifted,
+        "HAS_C": c is not None,
+        "HAS_BIAS": bias is not None,
+        "ACTIVATION": problem.activation,
+        "WIDE": needs_wide_offsets(a, b, c, bias, out),
+    }
+    tiles = triton.cdiv(problem.m, config.kwargs["BLOCK_M"]) * triton.cdiv(problem.n, config.kwargs["BLOCK_N"])
+    yield TritonLaunch(_planes_kernel, (out.shape[0] * tiles,), config, arguments)
+
+
+def refuses(problem, target):
+    if problem.precision not in SCHEMES:
+        return f"it multiplies float32 as {', '.join(SCHEMES)}, not {problem.precision}"
+    if target.is_gpu and target.arch < 80:
+        return f"fp16, bf16 and tf32 into fp32 by one instruction begin with sm_80, and {target.name} is sm_{target.arch}"
+    return None
+
+
+DESIGN = Design(
+    name="planes",
+    summary="FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
+    mirrors="Ootomo and Yokota 2022",
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+)

@@ -143,7 +143,8 @@ def _split_kernel(
     for number in tl.static_range(PLANES):
         part = rest
         if number == 0:
-            magnitude = tl.minimum(tl.maximum(tl.abs(rest), SMALLEST), LIMIT)
+            smallest = tl.full((), SMALLEST, tl.float32)  # a denormal, which would be taken for FP64
+            magnitude = tl.minimum(tl.maximum(tl.abs(rest), smallest), LIMIT)
             part = tl.where(finite & (x != 0), tl.where(x < 0, -magnitude, magnitude), x)
         plane = _in_plane(part, planes_ptr.dtype.element_ty)
         tl.store(planes_ptrs, plane, mask=inside)
