@@ -129,45 +129,46 @@ def _plane_dot(a, b, acc):
 
 # (BLOCK_M, BLOCK_N, num_warps), biggest tile first
 TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
-K_BYTES = 128  # of a row of a slice: what the widest swizzle of shared memory spans
+# (architecture, precision) -> the tile that spills there, although its accumulators fit
+SPILLS = {(90, "bf16x9"): (128, 128, 8), (100, "tf32x3"): (128, 64, 8)}
 
 
-def num_stages(tile, problem, target):
-    """As many as fit in shared memory, up to 4; 0 where the accumulators do not fit in registers, beside the operands.
+def slices(tile, problem, target):
+    """(bytes of K in a row of a slice, slices in shared memory): up to 4, fewer than 2 where the tile does not fit.
 
-    192 of them per thread fit only where the instruction reads its operands from shared memory, wgmma (sm_90) and tcgen05
-    (sm_100), and 9 products want so many addresses of these that 96 must do. mma wants the operands of all planes in registers.
+    192 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
+    (sm_100). mma wants the operands in registers, those of three planes with half as much K.
     """
-    if not target.is_gpu:
-        return 4
     block_m, block_n, num_warps = tile
-    planes, products = SCHEMES[problem.precision].planes, 1 + len(CORRECTIONS[problem.precision])
-    if target.arch == 100 and planes == 3 and block_m > 32:  # tcgen05, for which Triton copies a plane once per product
-        return 0
-    if target.arch in (90, 100):
-        most = 192 if products < 9 else 96
-    else:
-        most = 96 if planes == 2 else 48
-    if 3 * block_m * block_n > most * 32 * num_warps:
-        return 0
-    return min(4, target.shared_per_block // (planes * (block_m + block_n) * K_BYTES))
+    planes = SCHEMES[problem.precision].planes
+    operands_in_shared = target.arch in (90, 100) or not target.is_gpu
+    k_bytes = 128 if operands_in_shared or planes == 2 else 64  # 128: what the widest swizzle of shared memory spans
+    if not target.is_gpu:
+        return k_bytes, 4
+    per_thread = 3 * block_m * block_n / (32 * num_warps)
+    copied = target.arch == 100 and planes == 3 and block_m > 32  # tcgen05: Triton copies a plane for each of its products
+    if per_thread > (192 if operands_in_shared else 96) or copied or SPILLS.get((target.arch, problem.precision)) == tile:
+        return k_bytes, 0
+    return k_bytes, min(4, target.shared_per_block // (planes * (block_m + block_n) * k_bytes))
 
 
 def configs(problem, target):
     """The biggest tile that still gives every SM a block comes first; the others that fit follow."""
     if not target.is_gpu:
         yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": SLICE, "GROUP_M": 1})
-    tiles = [tile for tile in TILES if num_stages(tile, problem, target) >= 2]
+    fitting = {tile: slices(tile, problem, target) for tile in TILES}
+    fitting = {tile: (k_bytes, stages) for tile, (k_bytes, stages) in fitting.items() if stages >= 2}
 
     def blocks(tile):
         return problem.batch * triton.cdiv(problem.m, tile[0]) * triton.cdiv(problem.n, tile[1])
 
-    best = next((tile for tile in tiles if blocks(tile) >= target.sms), tiles[-1])
-    for tile in (best, *(tile for tile in tiles if tile != best)):
+    best = next((tile for tile in fitting if blocks(tile) >= target.sms), list(fitting)[-1])
+    for tile in (best, *(tile for tile in fitting if tile != best)):
         block_m, block_n, num_warps = tile
-        block_k = K_BYTES // SCHEMES[problem.precision].dtype.itemsize
-        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-        yield triton.Config(numbers, num_warps=num_warps, num_stages=num_stages(tile, problem, target))
+        k_bytes, stages = fitting[tile]
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
+        numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
+        yield triton.Config(numbers, num_warps=num_warps, num_stages=stages)
 
 
 def launches(problem, config, a, b, c, bias, out):
