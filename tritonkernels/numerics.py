@@ -24,21 +24,22 @@ products that it may run over:
   sums to fp32 ones after FP8_SLICE products, so the loss is that of FP8_SLICE / 32 instructions of 33 addends, for any K.
 
 FP32 products on tensor cores split each operand into planes, x = high + low (+ lowest), and drop the smallest products of
-planes. Their error beside that of one long sum:
+planes. Their error beside the roundings above:
 
-- inputs: two planes of 11 bits hold 24 to 2^-23 of the number, three of 8 hold them exactly; where planes run into the end of
-  their type's range, an absolute `input_spacing` is added.
-- dropped products: low * low, at most 2^-11 2^-11 = 2^-22 of the product (fp16x3, tf32x3); in bf16x6 middle * lowest, twice, and
-  lowest * lowest, 2 * 2^-8 2^-17 + 2^-34 < 2^-23; in bf16x9 nothing.
+- inputs: two planes of 11 bits hold x to v = 2^-23, three of 8 hold it exactly; where low planes run into the end of their
+  type's range, below 2^-112 or so, an absolute `input_spacing` is added.
+- dropped products: low * low, at most 2^-11 2^-11 = 2^-22 of the product (fp16x3, tf32x3); in bf16x6 middle * lowest, twice,
+  and lowest * lowest, 2 * 2^-8 2^-17 + 2^-34 < 2^-23; in bf16x9 nothing.
 - the sum of high * high: tensor cores chop, so after SLICE products it is added to an fp32 one, rounded to nearest (H. Ootomo
   and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance,
   2022): gamma_SLICE(2^-23) + gamma_(n / SLICE + 5)(2^-24), at n = 4096 a 20th of gamma_n(2^-24), the bound of SGEMM.
 - the sum of the others, all along: q n products that are w S together, so w gamma_(q n)(2^-23), where w is 2 * 2^-11 for planes
   of 11 bits; for bf16 2 * 2^-8 + 2^-16 + 2 * 2^-17 + ... < 2^-7 + 2^-13.
-- fp16x3 scales each row of A and column of B by the power of two that brings its largest element to [2^14, 2^15). High planes are
-  multiples of 2^-24 and low ones of 2^-35 there, so an element is off by at most 2^-50 of its row's largest (its column's, in
-  B), and a dropped low is at most 2^-38 of it: with lmax(A) the largest of the row, in every column of it, the absolute term is
-  2^-48 (lmax(A) |B| + |A| lmax(B)) for n < 2^28. An element below 2^-27 of its row's largest begins to lose low bits.
+- fp16x3 scales each row of A and column of B by the power of two that brings its largest element to [2^14, 2^15). High planes
+  are multiples of 2^-24 there and low ones of 2^-35, so an element is off by at most 2^-50 of its row's largest (its column's,
+  in B), and a low plane is at most 2^-38 of that beside 2^-11 of its element. With lmax(A) the largest of the row, in each of
+  its columns, this adds 2^-48 (lmax(A) |B| + |A| lmax(B)) for n <= 2^26. An element begins to lose bits of its 24 where it is
+  below 2^-27 of the largest: 1e-30 beside 1e30 counts as 0, which the term allows. The other modes keep both.
 
 An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 for gelu, 1.1 for silu (the largest slopes are 1,
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.

@@ -8,7 +8,6 @@ import faulthandler
 import sys
 import threading
 
-import torch
 
 from tritonkernels import numerics
 

@@ -12,7 +12,7 @@ from ..library import Call
 from ..numerics import ACTIVATIONS
 from ..problem import PACKED, MatmulProblem, layout_of, needs_wide_offsets
 
-DESIGNS = ("tensor_core", "planes")
+DESIGNS = ("tensor_core", "persistent", "planes")
 
 # input dtype -> (precisions, result dtypes), each with the default first
 ACCEPTS = {

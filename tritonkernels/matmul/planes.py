@@ -5,30 +5,32 @@ exactly; the last is below 2^-22 of the first and left out (tf32x3, fp16x3). Thr
 (bf16x9). tl.dot's own tf32x3 and bf16x6 split inside the loop over K, each tile again for every block that reads it, on CUDA
 cores that then are the limit; here the loop only multiplies: peak 989 / 3 = 330 TFLOP/s on an H200, 67 without tensor cores.
 
-Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So A0 B0 is added up over BLOCK_K products only, and
-these sums are added to an FP32 one by FADD, to nearest. BLOCK_K is 64 (128 bytes): 3 (6, 9) instructions of that depth per FADD
-hide it, and the bound is below SGEMM's from K = 200 on. The corrections are 2^-10 (2^-7) of the whole, so the chopping of
-their own accumulator does not count. Adding them up apart is also what keeps infinities right: infinity times a low plane is NaN,
-and where A0 B0 is not finite it alone is the result.
+Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So A0 B0 is added up over BLOCK_K products only,
+and these sums are added to an FP32 one by FADD, to nearest, behind the next 2 (5, 8) products: BLOCK_K is 64 at most, and the
+bound is below SGEMM's from K = 256 on. The corrections are 2^-10 (2^-7) of the whole, so the chopping of their own accumulator
+does not count. Keeping them apart is also what keeps infinities right: infinity times a low plane may be NaN, and where A0 B0
+is not finite it alone is the result.
 
-Three accumulators make 192 registers per thread of a tile of 128 x 128, which fits where instructions read operands from shared memory.
-A slice of each plane is loaded once for all its products: 4 tiles for 3 (6 for 6 or 9), where a product of its own takes 2.
+Three accumulators are 192 registers per thread in a tile of 128 x 128, which fits where instructions read operands from shared
+memory. A slice of each plane is loaded once for all its products: 4 tiles for 3, 6 for 6 or 9, where one product takes 2.
 
 After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-performance, 2022, who split inside the kernel and scale all low parts by 2^11 but rows not at all.
+performance, 2022, who split inside the kernel and scale the low parts, but no rows.
 """
 
 import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.dot import INTERPRETED, bf16_to_fp32
-from ..language.epilogue import activated, blend, rounded
+from ..language.dot import faithful_dot
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
+from .arguments import matmul_arguments
+from .space import block_tile, count_tiles
 from .split import SCHEMES, shift_of, shifted, split
+from .tile import store_tile
 
 # Planes (of A, of B) whose products are added to A0 B0, the smallest first
 CORRECTIONS = {
@@ -70,6 +72,7 @@ def _planes_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    PRECISION: tl.constexpr,  # of the planes: "tf32", "fp16", "bf16"
     CORRECTIONS: tl.constexpr,
     STEP: tl.constexpr,
     SHIFTED: tl.constexpr,
@@ -94,12 +97,13 @@ def _planes_kernel(
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for _ in range(0, padded_k, BLOCK_K):
-        slice_sum = _plane_dot(tl.load(a_ptrs), tl.load(b_ptrs), tl.zeros((BLOCK_M, BLOCK_N), tl.float32))
+        zeros = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        slice_sum = faithful_dot(tl.load(a_ptrs), tl.load(b_ptrs), zeros, PRECISION, ARE_TF32=True)
         main = tl.fma(slice_sum, 1.0, main)  # main += slice_sum would be folded into the dot's own accumulator
         for i in tl.static_range(len(CORRECTIONS)):  # a plane loaded twice is loaded once: the compiler sees it
             a = tl.load(a_ptrs + CORRECTIONS[i][0] * stride_ap)
             b = tl.load(b_ptrs + CORRECTIONS[i][1] * stride_bp)
-            corrections = _plane_dot(a, b, corrections)
+            corrections = faithful_dot(a, b, corrections, PRECISION, ARE_TF32=True)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
     acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / STEP), main)
@@ -107,24 +111,29 @@ def _planes_kernel(
         a_shift = shift_of(tl.load(a_largest_ptr + batch * stride_la + rows, mask=rows < M, other=0))
         b_shift = shift_of(tl.load(b_largest_ptr + batch * stride_lb + cols, mask=cols < N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
-    inside = (rows < M)[:, None] & (cols < N)[None, :]
-    c_ptrs = None
     if HAS_C:
-        c_ptrs = c_ptr + batch * stride_cb + rows[:, None] * stride_cm + cols[None, :] * stride_cn
-    acc = blend(acc, c_ptrs, alpha, beta, inside, HAS_C)
-    if HAS_BIAS:
-        acc += tl.load(bias_ptr + cols * stride_bias, mask=cols < N, other=0)[None, :]
-    out_ptrs = out_ptr + batch * stride_ob + rows[:, None] * stride_om + cols[None, :] * stride_on
-    tl.store(out_ptrs, rounded(activated(acc, ACTIVATION), out_ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _plane_dot(a, b, acc):
-    """acc + a b of two planes; tf32 planes are rounded already. Products of two bf16 are exact in FP32."""
-    if a.dtype == tl.bfloat16 and INTERPRETED:
-        return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
-    else:
-        return tl.dot(a, b, acc, input_precision="tf32")
+        c_ptr += batch * stride_cb
+    out_ptr += batch * stride_ob
+    store_tile(
+        acc,
+        c_ptr,
+        bias_ptr,
+        out_ptr,
+        rows,
+        cols,
+        M,
+        N,
+        alpha,
+        beta,
+        stride_cm,
+        stride_cn,
+        stride_bias,
+        stride_om,
+        stride_on,
+        HAS_C,
+        HAS_BIAS,
+        ACTIVATION,
+    )
 
 
 # (BLOCK_M, BLOCK_N, num_warps), biggest tile first
@@ -159,10 +168,10 @@ def configs(problem, target):
     fitting = {tile: slices(tile, problem, target) for tile in TILES}
     fitting = {tile: (k_bytes, stages) for tile, (k_bytes, stages) in fitting.items() if stages >= 2}
 
-    def blocks(tile):
-        return problem.batch * triton.cdiv(problem.m, tile[0]) * triton.cdiv(problem.n, tile[1])
+    def fills(tile):
+        return count_tiles(problem, {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}, problem.batch) >= target.sms
 
-    best = next((tile for tile in fitting if blocks(tile) >= target.sms), list(fitting)[-1])
+    best = next(filter(fills, fitting), list(fitting)[-1])
     for tile in (best, *(tile for tile in fitting if tile != best)):
         block_m, block_n, num_warps = tile
         k_bytes, stages = fitting[tile]
@@ -172,40 +181,27 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    split_a, a, a_largest = split(a, problem.precision)
-    split_b, b, b_largest = split(b.mT, problem.precision)
+    split_a, a_planes, a_largest = split(a, problem.precision)
+    split_b, b_planes, b_largest = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     scheme = SCHEMES[problem.precision]
-    arguments = {
-        "a_ptr": a,
-        "b_ptr": b,
+    arguments = matmul_arguments(problem, a, b, c, bias, out) | {
+        "a_ptr": a_planes,
+        "b_ptr": b_planes,
         "a_largest_ptr": a_largest,
         "b_largest_ptr": b_largest,
-        "c_ptr": c,
-        "bias_ptr": bias,
-        "out_ptr": out,
-        "M": problem.m,
-        "N": problem.n,
-        "padded_k": a.shape[-1],
-        "alpha": problem.alpha,
-        "beta": problem.beta,
-        **dict(zip(("stride_ap", "stride_ab"), a.stride())),
-        **dict(zip(("stride_bp", "stride_bb"), b.stride())),
+        "padded_k": a_planes.shape[-1],
+        **dict(zip(("stride_ap", "stride_ab"), a_planes.stride())),
+        **dict(zip(("stride_bp", "stride_bb"), b_planes.stride())),
         "stride_la": a_largest.stride(0) if scheme.shifted else 0,
         "stride_lb": b_largest.stride(0) if scheme.shifted else 0,
-        **dict(zip(("stride_cb", "stride_cm", "stride_cn"), (0, 0, 0) if c is None else c.stride())),
-        "stride_bias": 0 if bias is None else bias.stride(0),
-        **dict(zip(("stride_ob", "stride_om", "stride_on"), out.stride())),
+        "PRECISION": problem.precision[:4],
         "CORRECTIONS": CORRECTIONS[problem.precision],
         "STEP": scheme.step,
         "SHIFTED": scheme.shifted,
-        "HAS_C": c is not None,
-        "HAS_BIAS": bias is not None,
-        "ACTIVATION": problem.activation,
-        "WIDE": needs_wide_offsets(a, b, c, bias, out),
+        "WIDE": needs_wide_offsets(a_planes, b_planes, c, bias, out),
     }
-    tiles = triton.cdiv(problem.m, config.kwargs["BLOCK_M"]) * triton.cdiv(problem.n, config.kwargs["BLOCK_N"])
-    yield TritonLaunch(_planes_kernel, (out.shape[0] * tiles,), config, arguments)
+    yield TritonLaunch(_planes_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, arguments)
 
 
 def refuses(problem, target):
@@ -223,4 +219,5 @@ DESIGN = Design(
     refuses=refuses,
     configs=configs,
     launches=launches,
+    tile=block_tile,
 )

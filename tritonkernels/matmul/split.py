@@ -1,19 +1,19 @@
-"""FP32 matrices written once more as planes that tensor cores multiply exactly: x = high + low (+ lowest), each rounded from what is left.
+"""FP32 matrices written once more as planes that tensor cores multiply exactly: x = high + low (+ lowest).
 
-A tensor core multiplies numbers of 8 (bf16) or 11 bits (fp16, tf32) and FP32 has 24, so two planes of 11 bits hold a number to
-2^-23 of itself (the sign of the low plane is a bit more), and three planes of 8 bits hold it exactly. How each mode splits:
+A tensor core multiplies numbers of 8 (bf16) or 11 bits (fp16, tf32) and FP32 has 24. Each plane is what is left of x, rounded to
+nearest, so that two planes of 11 bits and their signs hold x to 2^-23 of it, and three of 8 bits hold it exactly:
 
-    tf32x3          two tf32 planes (kept in FP32), rounded to nearest
-    fp16x3          two fp16 planes of x 2^s, the low one times 2^11: the shift s, one for a row, brings the row's largest finite
-                    element to [2^14, 2^15), so that nothing overflows, and low parts are as large as high ones, so that fp16's
-                    5 bits of exponent reach 2^-50 below the largest element (Ootomo and Yokota, 2022)
+    tf32x3          two tf32 planes, kept in FP32
+    fp16x3          two fp16 planes of x 2^s, the low one times 2^11. The shift s, one for each row, brings the row's largest
+                    finite element to [2^14, 2^15), so that nothing overflows; low parts are then as large as high ones, and
+                    fp16's 5 bits of exponent reach 2^-50 below the largest element (Ootomo and Yokota, 2022)
     bf16x6, bf16x9  three bf16 planes
 
-Infinities and NaN stand in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 (it is raised to
-the plane's smallest number and the low plane makes up for it), so that infinity times it is infinity and not NaN.
+Infinities and NaN stand in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 either (it is
+raised to the plane's smallest number, and the low plane makes up for it), so that infinity times it is infinity and not NaN.
 
-It moves 4 bytes of each element in and 4 to 8 out, K contiguous and padded with zeros: on an H200 (4.3 TB/s), 0.25 ms for both
-operands at 8192^2, where the product that follows takes 5. The shifts of fp16x3 read the matrix a second time.
+It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous and padded with zeros. At 4.3 TB/s (H200) that is
+0.25 ms for both operands at 8192^2, where the product takes about 5 ms. The shifts of fp16x3 read the matrix a second time.
 """
 
 from dataclasses import dataclass
