@@ -8,7 +8,6 @@ import faulthandler
 import sys
 import threading
 
-
 from tritonkernels import numerics
 
 from ..harness import prepare, random, runnable_designs, taken

@@ -164,7 +164,8 @@ def slices(tile, problem, target):
 def configs(problem, target):
     """The biggest tile that still gives every SM a block comes first; the others that fit follow."""
     if not target.is_gpu:
-        yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": SLICE, "GROUP_M": 1})
+        block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
+        yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
     fitting = {tile: slices(tile, problem, target) for tile in TILES}
     fitting = {tile: (k_bytes, stages) for tile, (k_bytes, stages) in fitting.items() if stages >= 2}
 

@@ -1,7 +1,7 @@
 """FP32 matrices written once more as planes that tensor cores multiply exactly: x = high + low (+ lowest).
 
-A tensor core multiplies numbers of 8 (bf16) or 11 bits (fp16, tf32) and FP32 has 24. Each plane is what is left of x, rounded to
-nearest, so that two planes of 11 bits and their signs hold x to 2^-23 of it, and three of 8 bits hold it exactly:
+A tensor core multiplies numbers of 8 (bf16) or 11 bits (fp16, tf32) and FP32 has 24. Each plane is what is left of x,
+rounded to nearest, so that two planes of 11 bits and their signs hold x to 2^-23 of it, and three of 8 bits hold it exactly:
 
     tf32x3          two tf32 planes, kept in FP32
     fp16x3          two fp16 planes of x 2^s, the low one times 2^11. The shift s, one for each row, brings the row's largest
