@@ -91,7 +91,7 @@ def representative_calls(op):
         yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)
         yield prepare(empty(1024, 64, 256, 256), empty(64, 4, 5, 3), padding=(2, 1), stride=2, dilation=3, groups=16)
     else:
-        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int8):
+        for dtype in (torch.float16, torch.float32, torch.int8):
             yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
         for precision in ("tf32", "fp16x3", "tf32x3", "bf16x6", "bf16x9"):
             yield prepare(empty(4096, 4096), empty(4096, 4096), precision=precision)
@@ -108,7 +108,7 @@ def unusual_calls(op):
         return torch.empty(shape, dtype=dtype, device="meta")
 
     prepare = importlib.import_module("tritonkernels.matmul").prepare
-    for dtype in (torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
+    for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
         yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
     for precision in ("uint8", "int4", "b1_xor"):
         bytes_ = empty(4096, 4096, dtype=torch.uint8)

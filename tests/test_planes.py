@@ -1,4 +1,4 @@
-"""FP32 on tensor cores: what the planes hold, how exact the product is beside ieee, tf32 and torch, and the ends of its range."""
+"""FP32 on tensor cores: what planes hold, how exact the product is beside ieee, tf32 and torch, and the ends of its range."""
 
 import importlib
 import json
@@ -42,12 +42,10 @@ def spread(*shape):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", MODES)
-@pytest.mark.parametrize(
-    "draw", [torch.randn, spread, lambda *s: torch.randn(*s).mT.contiguous().mT], ids=["near", "far", "col"]
-)
+@pytest.mark.parametrize("draw", [torch.randn, spread])
 def test_planes_hold_the_matrix(device, precision, draw):
     available_on(LIBRARY, device)
-    x = draw(70, 131).to(device)
+    x = draw(131, 70).to(device).mT
     planes, held = split(x, precision)
     mode = numerics.MODES[precision]
     allowed = mode.inputs * x.double().abs() + mode.input_spacing / 2
@@ -96,19 +94,18 @@ def test_split_modes_are_as_exact_as_ieee(device, kind, k):
         return ((result.double() - exact).abs() / magnitude).max().item()
 
     assert torch.get_float32_matmul_precision() == "highest"
-    found = {mode: error(tritonkernels.matmul(a, b, precision=mode)) for mode in ("ieee", "tf32", *MODES)}
+    found = {mode: error(tritonkernels.matmul(a, b, precision=mode)) for mode in ("ieee", "tf32")}
+    found |= {mode: error(run_checked(LIBRARY, "matmul", "planes", a, b, precision=mode)[0]) for mode in MODES}
     found["torch"] = error(a @ b)
     for mode in MODES:
         assert found[mode] <= 4 * max(found["ieee"], found["torch"], 2.0**-24), found
         assert found[mode] <= found["tf32"] / 20, found
-        assert run_checked(LIBRARY, "matmul", "planes", a, b, precision=mode)[1].ok
 
 
 def test_slices_keep_the_chopping_of_tensor_cores_small():
     """A model of it: exact sums of 16 products, chopped to FP32 with the accumulator. All along K, the loss grows with K."""
     k = 4096
     a, b = (t.half().double() for t in operands("positive", 8, 8, k))
-    b = b.clone()
     exact = a @ b
 
     def chopped(x):
@@ -131,7 +128,7 @@ def test_slices_keep_the_chopping_of_tensor_cores_small():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", MODES)
 def test_large_beside_small(device, precision):
-    """In a row: kept by all but fp16x3, which counts the small one as 0 and says so in its bound. In rows of their own: kept."""
+    """In one row fp16x3 counts the small one as 0 and says so in its bound; the others keep it, as all do in rows of their own."""
     available_on(LIBRARY, device)
     a = torch.tensor([[1e30, 1e-30]], device=device)
     b = torch.tensor([[1e-30], [1e30]], device=device)
@@ -177,7 +174,7 @@ def test_the_ends_of_the_range(device, precision):
     assert result.isfinite().all()
     torch.testing.assert_close(result.double(), a.double() @ b.double(), rtol=1e-6, atol=0)
     a, b = random(20, 40, device=device) * 2.0**-130, random(40, 20, device=device) * 8
-    result, verdict = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
+    result, _ = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
     if precision == "fp16x3":  # a row of denormals is scaled like any other
         assert ((result.double() - a.double() @ b.double()).abs() <= 40 * 2.0**-149).all()
 
@@ -195,7 +192,7 @@ def test_a_shared_operand_is_split_once(precision):
 
 @pytest.mark.parametrize("arch, multiply, copies", [("sm_90", "HGMMA.64x128x16.F32", 16), ("sm_80", "HMMA.16816.F32", 12)])
 def test_the_hot_loop_of_fp16x3(arch, multiply, copies, tmp_path):
-    """Three products of 4 loaded tiles, and one FADD per element that ends a slice: without it sums would be chopped all along."""
+    """Three products of 4 loaded tiles, and an FADD per element that ends a slice: without it sums would be chopped all along."""
     out = tmp_path / "facts.json"
     command = [sys.executable, "-m", "perf", "inspect", "matmul.planes", "--arch", arch, "--json", str(out)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}

@@ -25,12 +25,11 @@ from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
+from . import ALONG_K, TENSOR_CORES_READ
 from .arguments import matmul_arguments
 from .operands import packed_along_k, refuses_operands
-from .space import ALONG_K, block_tile, count_tiles, fits, tile_configs
+from .space import block_tile, count_tiles, fits, tile_configs
 from .tile import finished, no_sum
-
-PRECISIONS = ("fp16", "bf16", "fp8", "int8", "tf32")
 
 
 @triton.jit
@@ -143,13 +142,13 @@ TILES = (
     (128, 128, 128, 4, 3),
     (128, 128, 64, 8, 3),
     (128, 64, 128, 4, 4),
-    (64, 64, 128, 4, 4),
+    (64, 128, 128, 4, 3),
 )
 
 
 def refuses(problem, target):
-    if problem.precision not in PRECISIONS:
-        return f"its operands come as the tensor cores read them: {', '.join(PRECISIONS)}, not {problem.precision}"
+    if problem.precision not in TENSOR_CORES_READ:
+        return f"its operands come as the tensor cores read them: {', '.join(TENSOR_CORES_READ)}, not {problem.precision}"
     if problem.k == 0:
         return "TMA describes no empty operand, and K is 0"
     if target.is_gpu and target.arch < 90:

@@ -2,6 +2,8 @@
 
 import triton
 
+from . import ALONG_K, ENOUGH_REUSE
+
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (
     (128, 256, 128, 8, 3),
@@ -11,7 +13,7 @@ TILES = (
     (32, 64, 128, 4, 4),
     (16, 64, 256, 4, 4),
 )
-ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 128, 4, 2), (32, 32, 128, 4, 2))
+ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 OF_DOUBLES = ((128, 64, 128, 8, 3), (64, 64, 128, 4, 3), (32, 32, 128, 4, 3))
 OF_BITS = ((64, 64, 32, 4, 3), (32, 32, 32, 4, 4))
 UNPACKED = ((128, 64, 64, 8, 3), (64, 64, 64, 4, 3), (32, 32, 64, 4, 4))  # bytes that become operands in registers
@@ -24,8 +26,6 @@ SPECIAL = {
     "b1_xor": OF_BITS,
     "b1_and": OF_BITS,
 }
-ALONG_K = ("tf32", "fp8", "int8")  # operands that WGMMA reads along K only
-ENOUGH_REUSE = 512  # a packed element is read that often: copying it then costs a few per cent
 
 
 def count_tiles(problem, tile, batch):
