@@ -39,7 +39,7 @@ planes. Their error beside the roundings above:
   are multiples of 2^-24 there and low ones of 2^-35, so an element is off by at most 2^-50 of its row's largest (its column's,
   in B), and a low plane is at most 2^-38 of that beside 2^-11 of its element. With lmax(A) the largest of the row, in each of
   its columns, this adds 2^-48 (lmax(A) |B| + |A| lmax(B)) for n <= 2^26. An element begins to lose bits of its 24 where it is
-  below 2^-27 of the largest: 1e-30 beside 1e30 counts as 0, which the term allows. The other modes keep both.
+  below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
 
 An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 for gelu, 1.1 for silu (the largest slopes are 1,
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
