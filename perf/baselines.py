@@ -12,7 +12,6 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.numerics import ACTIVATIONS
 from tritonkernels.problem import PACKED
 
-
 SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # fp32 products that torch has no such way to: it stays at ieee
 
 

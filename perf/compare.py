@@ -19,9 +19,7 @@ def add_arguments(parser):
     parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
     parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, anew after each case")
     parser.add_argument("--csv", type=_file, metavar="FILE", help="write the records there")
-    parser.add_argument(
-        "--plot", type=_picture, metavar="FILE", help="a chart of speed against error, PNG or SVG by its suffix"
-    )
+    parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
     parser.add_argument("--seed", type=int, default=0, help="of the operands and of the order of runs; default: %(default)s")
 
 
