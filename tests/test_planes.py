@@ -82,7 +82,7 @@ def operands(kind, m, n, k):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("k", [64, 1024, 4096])
+@pytest.mark.parametrize("k", [64, 4096])
 @pytest.mark.parametrize("kind", ["normal", "positive", "wide", "cancelling"])
 def test_split_modes_are_as_exact_as_ieee(device, kind, k):
     """The largest error relative to |A||B|: that of ieee and of torch within a factor, that of tf32 many times as large."""

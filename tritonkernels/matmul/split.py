@@ -61,8 +61,10 @@ def power_of_two(n):
 
 @triton.jit
 def shifted(x, n):
-    """x 2^n for n up to 254, |x| < 2^100 where n < -252. In two steps, as 2^n may be no FP32 number: rounded once at most, as the
-    first is exact or leaves what the second turns to 0."""
+    """x 2^n for n up to 254, |x| < 2^100 where n < -252; in two steps, as 2^n may be no FP32 number.
+
+    Rounded once at most: the first step is exact, or leaves what the second turns to 0.
+    """
     n = tl.maximum(n, -252)  # such an x becomes 0 all the same
     half = n >> 1
     return x * power_of_two(half) * power_of_two(n - half)
