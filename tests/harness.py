@@ -28,14 +28,14 @@ SMALL = {  # a problem of each operation
 
 @functools.cache
 def taken(library, op, design):
-    """(dtype, options) of a kind of call that the design takes, given a GPU: the first of cases.PRECISIONS for a matmul."""
+    """(dtype, options) of a kind of call that the design takes, given a GPU: the first of cases.PRECISIONS and those after."""
     chosen = {d.name: d for d in library.designs(op)}[design]
-    kinds = cases.PRECISIONS if op == "matmul" else [(torch.float32, {})]
+    kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
     for dtype, options in kinds:
         call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
         if chosen.refuses(call.problem, Target.named("h200")) is None:
             return dtype, options
-    raise AssertionError(f"{design} takes none of cases.PRECISIONS")
+    raise AssertionError(f"{design} takes none of the precisions in cases.py")
 
 
 @functools.cache
