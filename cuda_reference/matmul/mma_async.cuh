@@ -1,0 +1,179 @@
+// Matrix product on tensor cores, mma_async: mma.sync on fragments from swizzled shared memory, STAGES slices deep in cp.async.
+//
+// Over `wmma`, which reloads operands for every 16 x 16 tile, a warp owns WM x WN of C in registers and a block BM x BN. Per 16 of
+// k a 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte a multiply-add; in a 128 x 256 block
+// copies write 3/128 more. At 128 bytes a clock that allows 1490 multiply-adds a clock and SM, and mma.sync gives some 1280 on
+// Hopper (2048 take wgmma), 1024 on an A100: tiles must be this large, and banks must not conflict (swizzled_tile.cuh).
+//
+// Slices are STAGES - 1 ahead of the multiplication, fragments one k step ahead, and there is one barrier a slice. The last slice,
+// the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
+// Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
+#pragma once
+#include "../common/index.cuh"
+#include "../common/mma_sync.cuh"
+#include "../common/raster.cuh"
+#include "../common/shared.cuh"
+#include "epilogue.cuh"
+#include "swizzled_tile.cuh"
+
+namespace matmul {
+
+// A lane's four numbers of a 16 x 8 tile: rows lane / 4 and 8 on, columns lane % 4 * 2 and the next.
+template <class Sum> struct Accumulator {
+    using Scale = Sum;
+    Sum x[4];
+    __device__ __forceinline__ Scale at(int i) const { return x[i]; }
+};
+template <> struct Accumulator<__half> {
+    using Scale = float;
+    __half2 x[2];
+    __device__ __forceinline__ Scale at(int i) const { return i % 2 ? __high2float(x[i / 2]) : __low2float(x[i / 2]); }
+};
+
+template <class ATile, class BTile, int WM, int WN> struct Fragments {
+    unsigned a[WM / 16][4], b[WN / 16][4];
+
+    template <class T> __device__ __forceinline__ void load(const T* a_tile, const T* b_tile, int a_place, int b_place, int k) {
+#pragma unroll
+        for (int m = 0; m < WM / 16; ++m) ATile::load(a[m], a_tile, a_place, m, k);
+#pragma unroll
+        for (int n = 0; n < WN / 16; ++n) BTile::load(b[n], b_tile, b_place, n, k);
+        if constexpr (std::is_same_v<T, float>) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+#pragma unroll
+                for (int m = 0; m < WM / 16; ++m) a[m][i] = round_to_tf32(a[m][i]);
+#pragma unroll
+                for (int n = 0; n < WN / 16; ++n) b[n][i] = round_to_tf32(b[n][i]);
+            }
+        }
+    }
+
+    template <class T, class Sum> __device__ __forceinline__ void multiply_add(Accumulator<Sum> (&sum)[WM / 16][WN / 8]) const {
+#pragma unroll
+        for (int m = 0; m < WM / 16; ++m)
+#pragma unroll
+            for (int n = 0; n < WN / 8; ++n) mma_sync<T>(sum[m][n].x, a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+    }
+};
+
+// Four lanes hold a row of each of four 8-column tiles, a pair a lane; then each holds one tile's row. Words: lane, tile -> tile, lane.
+__device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
+#pragma unroll
+    for (int bit = 1; bit < 4; bit *= 2) {
+        const bool high = threadIdx.x & bit;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (i & bit) continue;
+            const unsigned received = __shfl_xor_sync(0xffffffffu, high ? words[i] : words[i | bit], bit);
+            words[i] = high ? received : words[i];
+            words[i | bit] = high ? words[i | bit] : received;
+        }
+    }
+}
+
+// Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors; those of 32 bits in pairs, of which 4 fill one.
+template <class Out, class Scale, class Sum, int MS, int NS>
+__device__ __forceinline__ void store_tile(const Accumulator<Sum> (&sum)[MS][NS], const Epilogue<Out, Scale>& epilogue, int first_row,
+                                           int first_col) {
+    constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // that lanes exchange
+    static_assert(NS % TILES == 0, "four lanes exchange the rows of four tiles");
+    const int quad = threadIdx.x % 4;
+#pragma unroll
+    for (int m = 0; m < 2 * MS; ++m) {
+        const int row = first_row + m * 8 + threadIdx.x % 32 / 4;
+#pragma unroll
+        for (int n = 0; n < NS; n += TILES) {
+            alignas(16) Out run[2 * TILES];
+#pragma unroll
+            for (int i = 0; i < 2 * TILES; ++i)
+                run[i] = epilogue(sum[m / 2][n + i / 2].at(m % 2 * 2 + i % 2), row, first_col + (n + i / 2) * 8 + quad * 2 + i % 2);
+            if constexpr (TILES == 4) transpose_quad(reinterpret_cast<unsigned(&)[4]>(run));
+            epilogue.store(run, row, first_col + (TILES == 4 ? (n + quad) * 8 : n * 8 + quad * 2));
+        }
+    }
+}
+
+// Where the tiles are big, registers for one warp a scheduler and 64 x 64: two blocks of four warps an SM, or one of eight.
+template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR, bool A_VECTOR,
+          bool B_K_MAJOR, bool B_VECTOR>
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
+mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
+          Out* __restrict__ out, int M, int N, int K, typename Accumulator<Sum>::Scale alpha,
+          typename Accumulator<Sum>::Scale beta, int activation, Strides stride, int group) {
+    static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
+    static_assert(BM % WM == 0 && BN % WN == 0 && (WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
+    constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
+    static_assert(STEPS % 2 == 0, "k steps use two sets of fragments in turn, across slices too");
+    using ATile = SwizzledTile<T, true, BM, BK, A_K_MAJOR>;
+    using BTile = SwizzledTile<T, false, BN, BK, B_K_MAJOR>;
+    T* const a_tiles = dynamic_shared<T>();  // STAGES of each
+    T* const b_tiles = a_tiles + STAGES * ATile::SIZE;
+
+    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
+    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
+    const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
+    const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
+    TileCopies<ATile, THREADS, A_VECTOR, STEPS - 1> a_copies(a + batch * stride.ab, first_row, M, stride.am, stride.ak);
+    TileCopies<BTile, THREADS, B_VECTOR, STEPS - 1> b_copies(b + batch * stride.bb, first_col, N, stride.bn, stride.bk);
+    const auto start = [&](int stage, int part) {
+        a_copies.start(a_tiles + stage * ATile::SIZE, part);
+        b_copies.start(b_tiles + stage * BTile::SIZE, part);
+    };
+    const auto finish = [&](int stage, int part) {
+        a_copies.finish(a_tiles + stage * ATile::SIZE, part);
+        b_copies.finish(b_tiles + stage * BTile::SIZE, part);
+    };
+    const auto advance = [&] {
+        a_copies.advance();
+        b_copies.advance();
+    };
+
+    const int last = max(K - 1, 0) / BK, slices = last + 1;
+    a_copies.copy_tail(a_tiles, last * BK, K);
+    b_copies.copy_tail(b_tiles, last * BK, K);
+    cp_async_commit();
+#pragma unroll
+    for (int stage = 1; stage < STAGES - 1; ++stage) {
+        if (stage < slices) {
+#pragma unroll
+            for (int part = 0; part < STEPS - 1; ++part) {
+                start(stage, part);
+                finish(stage, part);
+            }
+            advance();
+        }
+        cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
+    }
+    cp_async_wait<STAGES - 2>();
+    __syncthreads();
+
+    const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
+    Fragments<ATile, BTile, WM, WN> fragments[2];
+    Accumulator<Sum> sum[WM / 16][WN / 8] = {};
+    int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
+    fragments[0].load(a_tiles, b_tiles, a_place, b_place, 0);
+    for (int slice = 0; slice < slices; ++slice) {
+        const bool more = slice + STAGES - 1 < slices;
+#pragma unroll
+        for (int k = 0; k < STEPS; ++k) {
+            if (more && k > 0) finish(free, k - 1);
+            if (more && k < STEPS - 1) start(free, k);
+            if (k == STEPS - 1) {
+                if (more) advance();
+                cp_async_commit();
+                cp_async_wait<STAGES - 2>();  // for the next slice; after the last, what is loaded below is never used
+                __syncthreads();
+                free = now;
+                now = now + 1 == STAGES ? 0 : now + 1;
+            }
+            fragments[(k + 1) % 2].load(a_tiles + now * ATile::SIZE, b_tiles + now * BTile::SIZE, a_place, b_place, (k + 1) % STEPS);
+            fragments[k % 2].template multiply_add<T>(sum);
+        }
+    }
+    using Scale = typename Accumulator<Sum>::Scale;
+    const Epilogue<Out, Scale> epilogue(c, bias, out, M, N, alpha, beta, activation, stride, batch);
+    store_tile(sum, epilogue, first_row + row, first_col + col);
+}
+
+}  // namespace matmul
