@@ -79,4 +79,24 @@ PRECISIONS = [
     (torch.float32, {}),
     (torch.float32, {"precision": "tf32"}),
     (torch.int8, {}),
+    (torch.float16, {"accumulate": "fp16"}),
+    (torch.float64, {}),
+    (torch.float8_e4m3fn, {}),
+    (torch.float8_e5m2, {"out_dtype": torch.bfloat16}),
+    (torch.uint8, {}),
+    (torch.uint8, {"precision": "int4"}),
+    (torch.uint8, {"precision": "uint4"}),
+    (torch.uint8, {"precision": "b1_xor"}),
+    (torch.uint8, {"precision": "b1_and"}),
 ]
+
+# matmul's epilogues: (options, does it read C, does it read a bias)
+EPILOGUES = {
+    "alpha": ({"alpha": -1.5}, False, False),
+    "beta": ({"beta": 2.0}, True, False),
+    "bias": ({}, False, True),
+    "relu": ({"activation": "relu"}, False, False),
+    "gelu": ({"activation": "gelu"}, False, True),
+    "silu": ({"activation": "silu", "alpha": 0.5}, False, False),
+    "all": ({"alpha": 0.5, "beta": -3.0, "activation": "silu"}, True, True),
+}

@@ -131,8 +131,9 @@ LAYOUTS = (transposed, step_two, offset_by_one, first_dim_inside)
 
 
 def random(*shape, dtype=torch.float32, device="cpu"):
-    if dtype == torch.int8:
-        return torch.randint(-128, 128, shape, dtype=dtype).to(device)
+    if not dtype.is_floating_point:
+        info = torch.iinfo(dtype)
+        return torch.randint(info.min, info.max + 1, shape, dtype=dtype).to(device)
     return torch.randn(*shape).to(dtype).to(device)
 
 

@@ -6,7 +6,7 @@ import torch
 from tritonkernels.errors import UnsupportedError
 
 from . import cases
-from .harness import DEVICES, LAYOUTS, available_on, designs, poisoned, prepare, random, run_checked, small_integers
+from .harness import DEVICES, LAYOUTS, available_on, designs, poisoned, prepare, random, run_checked, small_integers, transposed
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -158,6 +158,41 @@ def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
     run_unless_refused(library, op, design, layout(a), b, **kwargs)
     run_unless_refused(library, op, design, a, layout(b), **kwargs)
     run_unless_refused(library, op, design, layout(a), b[:1].expand(3, 35, 21), **kwargs)
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("name", cases.EPILOGUES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn], ids=str)
+def test_matmul_epilogues(library, op, design, device, name, dtype):
+    available_on(library, device)
+    options, reads_c, has_bias = cases.EPILOGUES[name]
+    a, b = random(2, 37, 33, dtype=dtype, device=device), random(2, 33, 21, dtype=dtype, device=device)
+    kind = prepare(op, a, b).problem.out_dtype
+    c = random(2, 37, 21, dtype=kind, device=device)
+    bias = random(42, dtype=kind, device=device)[::2] if has_bias else None
+    for addend in (c, transposed(c), c[:1, :, :1], c[0, 0, 0]) if reads_c else (None,):
+        run_unless_refused(library, op, design, a, b, c=addend, bias=bias, **options)
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("dtype, precision", [(torch.int8, "int8"), (torch.uint8, "uint8"), (torch.uint8, "int4")], ids=str)
+def test_matmul_epilogues_of_integers(library, op, design, device, dtype, precision):
+    available_on(library, device)
+    a, b = random(37, 33, dtype=dtype, device=device), random(33, 21, dtype=dtype, device=device)
+    c, bias = (random(*shape, dtype=torch.int32, device=device) // 1000 for shape in ((37, 21), (21,)))
+    options = {"alpha": 3, "beta": -2, "bias": bias, "activation": "relu"}
+    run_unless_refused(library, op, design, a, b, c=c, precision=precision, **options)
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+def test_matmul_never_reads_c_when_beta_is_zero_nor_a_and_b_when_alpha_is(library, op, design, device):
+    available_on(library, device)
+    a, b = random(20, 30, dtype=torch.float16, device=device), random(30, 10, dtype=torch.float16, device=device)
+    nan = torch.full((20, 10), torch.nan, dtype=torch.float16, device=device)
+    result, _ = run_checked(library, op, design, a, b, c=nan, beta=0.0)
+    assert torch.isfinite(result).all()
+    a.fill_(torch.nan)
+    run_unless_refused(library, op, design, a, b, c=random(10, dtype=torch.float16, device=device), alpha=0.0, beta=1.0)
 
 
 def run_unless_refused(library, op, design, *args, **kwargs):

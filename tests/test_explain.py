@@ -66,14 +66,16 @@ def test_explain_predicts_limits_on_a_gpu_that_is_not_there(package):
 
 
 def test_design_follows_the_problem_s_shape():
-    def design(m, n, k):
+    def design(package, m, n, k):
         a, b = torch.empty(m, k, device="meta"), torch.empty(k, n, device="meta")
-        return tritonkernels.explain("gemm", a, b, target="h200")["design"]
+        return package.explain("gemm", a, b, target="h200")["design"]
 
-    assert design(256, 256, 65536) == "split_k"  # 4 tiles for 132 SMs
-    assert design(1536, 1536, 4096) == "stream_k"  # 144 tiles: a second wave of 12
-    assert design(8192, 8192, 8192) == "async_copy"
-    assert design(256, 256, 256) == design(1024, 1024, 1024) == "double_buffered"
+    for package in (tritonkernels, cuda_reference):
+        assert design(package, 256, 256, 65536) == "split_k"  # 4 tiles for 132 SMs
+        assert design(package, 8192, 8192, 8192) == "async_copy"
+        assert design(package, 256, 256, 256) == "double_buffered"
+    assert design(cuda_reference, 1536, 1536, 4096) == "stream_k"  # 144 tiles: a second wave of 12
+    assert design(tritonkernels, 1024, 1024, 1024) == "async_copy"  # in 256 small tiles
 
 
 def test_explain_predicts_waves_and_occupancy():

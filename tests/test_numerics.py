@@ -72,6 +72,56 @@ def test_int8_is_exact():
     assert not judge("matmul", exact, a, b).ok
 
 
+@pytest.mark.parametrize("precision, elements", [("int4", 2), ("uint4", 2), ("b1_xor", 8), ("b1_and", 8)])
+def test_packed_operands_are_what_the_words_say(precision, elements):
+    """Element by element from the definition: the first element in the low bits, int4 in two's complement."""
+    a, b = torch.randint(0, 256, (3, 5), dtype=torch.uint8), torch.randint(0, 256, (5, 4), dtype=torch.uint8)
+
+    def element(byte, j):
+        value = int(byte) >> (8 // elements * j) & (2 ** (8 // elements) - 1)
+        return value - 16 if precision == "int4" and value > 7 else value
+
+    times = {"b1_xor": lambda x, y: x ^ y, "b1_and": lambda x, y: x & y}.get(precision, lambda x, y: x * y)
+    exact = [
+        [sum(times(element(a[i, k], e), element(b[k, j], e)) for k in range(5) for e in range(elements)) for j in range(4)]
+        for i in range(3)
+    ]
+    exact = torch.tensor(exact, dtype=torch.int32)
+    problem = prepare("matmul", a, b, precision=precision).problem
+    assert (problem.k, problem.bytes) == (5 * elements, 15 + 20 + 4 * 12)
+    assert judge("matmul", exact, a, b, precision=precision).ok
+    exact[2, 3] += 1
+    assert not judge("matmul", exact, a, b, precision=precision).ok
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_an_activation_s_slope_bounds_what_it_does_to_an_error(activation):
+    function, slope = numerics.ACTIVATIONS[activation]
+    x = torch.linspace(-20, 20, 400_001, dtype=torch.float64)
+    steepest = (function(x).diff().abs() / x.diff()).max()
+    assert 0.98 * slope < steepest <= slope
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "silu"])
+def test_the_epilogue_is_judged(activation):
+    a, b, c, bias = torch.randn(M, K), torch.randn(K, N), torch.randn(N), torch.randn(N)
+    options = {"alpha": -0.5, "beta": 2.0, "bias": bias, "activation": activation}
+    function = numerics.ACTIVATIONS[activation][0] if activation else lambda x: x
+    right = function(-0.5 * (a @ b) + 2.0 * c + bias)
+    assert judge("matmul", right, a, b, c=c, **options).ok
+    for forgotten in (-0.5 * (a @ b) + 2.0 * c, -0.5 * (a @ b) + bias, a @ b + 2.0 * c + bias):
+        assert not judge("matmul", function(forgotten), a, b, c=c, **options).ok
+
+
+def test_fp16_sums_are_judged_as_such():
+    a, b = torch.randn(M, 2048).half(), torch.randn(2048, N).half()
+    coarse = torch.zeros(M, N, dtype=torch.float16)
+    for k in range(0, 2048, 16):
+        coarse += (a[:, k : k + 16].float() @ b[k : k + 16].float()).half()
+    assert judge("matmul", coarse, a, b, accumulate="fp16").ok
+    assert not judge("matmul", coarse.float(), a, b, out_dtype=torch.float32).ok
+
+
 def test_special_values_must_stand_where_they_belong():
     a, b = torch.randn(4, 5), torch.randn(5, 6)
     a[1, 2], a[2, 0] = torch.nan, torch.inf

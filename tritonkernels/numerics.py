@@ -8,15 +8,33 @@ result adds w |result|. So, element by element, for result = alpha A B + beta C 
     |computed - exact| <= (gamma_(n + 4) + 2v + v^2) * S + w * |exact| + underflow
 
 The last term is absolute and tiny: what gradual underflow may lose in each operation. A convolution is the same sum over
-channels and filter taps, its bias one more term. Where |A||B| or S reaches the largest finite fp32 number a partial sum may
-overflow, and the result may be anything that is not finite; NaN and infinities of the operands must stand where float64 has
-them.
+channels and filter taps, its bias one more term; so is a matmul's. Where |A||B| or S reaches the largest finite number of the
+sums' type a partial sum may overflow, and the result may be anything that is not finite; NaN and infinities of the operands
+must stand where float64 has them.
+
+Some tensor-core sums are coarser than fp32, by a linear term min(n, t) u' beside the above, u' the coarse unit and t the
+products that it may run over:
+
+- fp16 accumulators: products are exact and an instruction adds them up in more than fp16's bits, then rounds its sum to nearest
+  fp16 (M. Fasi et al., Numerical behavior of NVIDIA tensor cores, 2021). At worst every addition is rounded so, u' = 2^-11, and
+  sums rounded to nearest are off by at most n u' however long (Jeannerod and Rump, Improved error bounds for inner products,
+  2013). fp16 ends at 65504, and so do partial sums.
+- fp8 on Hopper: an instruction aligns its 32 products and the accumulator to the largest of them and keeps about 14 bits
+  (DeepSeek-V3 technical report, 2024, section 3.3.2), so it chops less than 2^-13 of S off each addend. Our designs add such
+  sums to fp32 ones after FP8_SLICE products, so the loss is that of FP8_SLICE / 32 instructions of 33 addends, for any K.
+
+An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 for gelu, 1.1 for silu (the largest slopes are 1,
+1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
 """
 
 import math
 from dataclasses import dataclass
 
 import torch
+
+from .problem import PACKED
+
+FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
 
 
 @dataclass(frozen=True)
@@ -26,16 +44,33 @@ class Mode:
     inputs: float  # unit roundoff v of the inputs before the product
     accumulate: float  # unit roundoff u of the products and sums
     input_spacing: float = 0.0  # between the smallest inputs that the mode can tell apart
+    coarse: float = 0.0  # unit u' of sums that are coarser than that
+    coarse_terms: float = math.inf  # the most products t that such a sum runs over
+    sums: torch.dtype = torch.float32  # in which partial sums overflow and underflow
 
 
-# Tensor cores chop where CUDA cores round to nearest, hence 2^-23 for an fp32 accumulator; int8 into int32 is exact.
+# Tensor cores chop where CUDA cores round to nearest, hence 2^-23 for an fp32 accumulator; integers into int32 are exact.
 MODES = {
     "ieee": Mode(0.0, 2.0**-24),
-    "fp64": Mode(0.0, 2.0**-53),
+    "fp64": Mode(0.0, 2.0**-53, sums=torch.float64),
     "tf32": Mode(2.0**-11, 2.0**-23, input_spacing=2.0**-136),
     "fp16": Mode(0.0, 2.0**-23),
+    "fp16 into fp16": Mode(0.0, 2.0**-23, coarse=2.0**-11, sums=torch.float16),
     "bf16": Mode(0.0, 2.0**-23),
+    "fp8": Mode(0.0, 2.0**-23, coarse=2.0**-13, coarse_terms=FP8_SLICE / 32 * 33),
     "int8": Mode(0.0, 0.0),
+    "uint8": Mode(0.0, 0.0),
+    "int4": Mode(0.0, 0.0),
+    "uint4": Mode(0.0, 0.0),
+    "b1_xor": Mode(0.0, 0.0),
+    "b1_and": Mode(0.0, 0.0),
+}
+
+# activation -> (its function, its largest slope)
+ACTIVATIONS = {
+    "relu": (torch.relu, 1.0),
+    "gelu": (torch.nn.functional.gelu, 1.13),
+    "silu": (torch.nn.functional.silu, 1.1),
 }
 
 # (unit roundoff of storing, smallest subnormal) per result dtype
@@ -66,16 +101,27 @@ class Bound:
         return self.relative * magnitude + self.store * exact.abs() + self.underflow
 
 
+def mode_of(problem, precision=None):
+    """The Mode that a problem is computed in; `precision` names another one than its own."""
+    name = precision or problem.precision
+    return MODES["fp16 into fp16" if name == "fp16" and getattr(problem, "accumulate", "") == "fp16" else name]
+
+
 def error_bound(problem, precision=None):
     """The Bound that every design owes on this problem, whatever its order of summation; `precision` names another mode."""
-    mode = MODES[precision or problem.precision]
+    mode = mode_of(problem, precision)
     store, subnormal = STORES[problem.out_dtype]
     if problem.out_dtype == torch.int32:
         return Bound(0.0, 0.0, 0.0)
     roundings = problem.terms + 4
     relative = gamma(roundings, mode.accumulate) + 2 * mode.inputs + mode.inputs**2
+    relative += min(roundings, mode.coarse_terms) * mode.coarse
     scale = max(1.0, abs(getattr(problem, "alpha", 1.0)), abs(getattr(problem, "beta", 0.0)))
-    underflow = roundings * STORES[torch.float32][1] * scale if math.isfinite(scale) else 0.0
+    underflow = roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0
+    if activation := getattr(problem, "activation", None):
+        slope = ACTIVATIONS[activation][1]
+        evaluation = 2.0**-48 if mode.sums == torch.float64 else 2.0**-20
+        relative, underflow = slope * relative + evaluation, slope * underflow
     return Bound(relative, store, underflow + subnormal)
 
 
@@ -98,18 +144,46 @@ def _conv2d(input, weight, bias=None, *args, **kwargs):
     return torch.nn.functional.conv2d(input, weight, bias, *args, **kwargs)
 
 
-_EXACT = {"gemm": _gemm, "gemv": _gemv, "conv2d": _conv2d, "matmul": torch.matmul}
+def _matmul(a, b, *, precision=None, alpha=1.0, beta=0.0, c=None, bias=None, activation=None):
+    product = torch.matmul(a, b)
+    if precision == "b1_xor":  # x xor y = x + y - 2 x y
+        product = torch.matmul(a, torch.ones_like(b)) + torch.matmul(torch.ones_like(a), b) - 2 * product
+    out = alpha * product if alpha else torch.zeros_like(product)
+    out = out + beta * c if beta else out
+    out = out if bias is None else out + bias
+    return ACTIVATIONS[activation][0](out) if activation else out
+
+
+def unpacked(t, precision, dim):
+    """The elements, float64, that the bytes of t hold along `dim` (negative); PACKED says how many a byte."""
+    bits = 8 // PACKED[precision]
+    shifts = torch.arange(0, 8, bits, device=t.device).reshape(-1, *[1] * (-dim - 1))
+    values = (t.long().unsqueeze(dim) >> shifts) % 2**bits
+    if precision == "int4":
+        values = (values ^ 8) - 8  # two's complement
+    return values.flatten(dim - 1, dim).double()
+
+
+_EXACT = {"gemm": _gemm, "gemv": _gemv, "conv2d": _conv2d, "matmul": _matmul}
 
 
 def _evaluate(op, args, kwargs, change):
-    """The call in float64, its tensors and its alpha and beta (rounded to fp32, as kernels get them) changed by `change`."""
+    """The call in float64, its tensors and its alpha and beta (rounded to fp32, as kernels get them) changed by `change`.
+
+    A product of float64 has its alpha and beta in float64 too.
+    """
+    scalars = torch.float64 if args[0].dtype == torch.float64 else torch.float32
+    if kwargs.get("precision") in PACKED:
+        a, b = args
+        args = unpacked(a, kwargs["precision"], -1), unpacked(b, kwargs["precision"], -min(2, b.ndim))
 
     def convert(name, value):
         if isinstance(value, torch.Tensor):
             return change(value.detach().double())
-        return change(torch.tensor(value, dtype=torch.float32).double()).item() if name in ("alpha", "beta") else value
+        return change(torch.tensor(value, dtype=scalars).double()).item() if name in ("alpha", "beta") else value
 
-    kwargs = {k: convert(k, v) for k, v in kwargs.items() if k not in ("precision", "out_dtype", "out", "design", "config")}
+    ignored = ("out_dtype", "accumulate", "out", "design", "config", *(() if op == "matmul" else ("precision",)))
+    kwargs = {k: convert(k, v) for k, v in kwargs.items() if k not in ignored}
     return _EXACT[op](*(convert("", value) for value in args), **kwargs)
 
 
@@ -119,8 +193,8 @@ def reference(op, *args, **kwargs):
 
 
 def magnitude(op, *args, **kwargs):
-    """S of the bound: the same call over absolute values, in float64."""
-    return _evaluate(op, args, kwargs, torch.abs)
+    """S of the bound: the same call over absolute values and without its activation, in float64."""
+    return _evaluate(op, args, {k: v for k, v in kwargs.items() if k != "activation"}, torch.abs)
 
 
 @dataclass(frozen=True)
@@ -141,12 +215,14 @@ def judge(problem, computed, *args, **kwargs):
     if not exact.numel():
         return Verdict(0.0, 0.0, True)
     bound = error_bound(problem).at(exact, scale)
-    if spacing := MODES[problem.precision].input_spacing:
+    if spacing := mode_of(problem).input_spacing:
         bound += spacing / 2 * _sums_of_inputs(op, args, kwargs)
     computed = computed.detach().double()
     error = (computed - exact).abs()
     if problem.out_dtype.is_floating_point:
         infinite = ~torch.isfinite(computed)
+        if getattr(problem, "activation", None):  # which may have made an infinity finite
+            infinite = torch.ones_like(infinite)
         if infinite.any():
             error[infinite & _may_overflow(problem, exact, scale, bound, args, kwargs)] = 0.0
         out_of_range = exact.abs() + bound >= torch.finfo(problem.out_dtype).max
@@ -162,9 +238,9 @@ def judge(problem, computed, *args, **kwargs):
 
 
 def _may_overflow(problem, exact, scale, bound, args, kwargs):
-    """Where a partial sum may pass the largest fp32 number although no operand is infinite or NaN."""
+    """Where a partial sum may pass the largest number of its type although no operand is infinite or NaN."""
     products = magnitude(problem.op, *args, **{k: v for k, v in kwargs.items() if k not in ("alpha", "beta")})
-    largest = torch.finfo(torch.float64 if problem.out_dtype == torch.float64 else torch.float32).max
+    largest = torch.finfo(mode_of(problem).sums).max
     return torch.isfinite(exact) & torch.isfinite(scale) & (torch.maximum(products, scale) + bound >= largest)
 
 
@@ -172,4 +248,5 @@ def _sums_of_inputs(op, args, kwargs):
     """sum |a_i| + |b_i| over each element's products: what an absolute error of the inputs is multiplied with."""
     left, right = args[:2]
     ones = [torch.ones_like(left, dtype=torch.float64), torch.ones_like(right, dtype=torch.float64)]
-    return magnitude(op, left, ones[1], **kwargs) + magnitude(op, ones[0], right, **kwargs)
+    alpha = {"alpha": kwargs.get("alpha", 1.0)}
+    return magnitude(op, left, ones[1], **alpha) + magnitude(op, ones[0], right, **alpha)

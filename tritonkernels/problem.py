@@ -11,6 +11,8 @@ import torch
 
 FLOAT_PRECISION = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "ieee", torch.float64: "fp64"}
 
+PACKED = {"int4": 2, "uint4": 2, "b1_xor": 8, "b1_and": 8}  # precision -> elements a byte, the first in its low bits
+
 
 def dtype_name(dtype):
     """torch.float16 -> "float16"."""
@@ -167,7 +169,10 @@ class Conv2dProblem(Problem):
 
 @dataclass(frozen=True)
 class MatmulProblem(Problem):
-    """out (batch, M, N) = A (batch, M, K) B (batch, K, N), each operand possibly shared by the whole batch."""
+    """out (batch, M, N) = activation(alpha * A (batch, M, K) B (batch, K, N) + beta * C (batch, M, N) + bias (N,)).
+
+    Each operand may be shared by the whole batch. K counts elements, also where a byte packs several (PACKED).
+    """
 
     batch: int
     m: int
@@ -177,18 +182,31 @@ class MatmulProblem(Problem):
     b_shared: bool
     a_layout: str
     b_layout: str
+    accumulate: str  # the type of the sums: "fp32", "fp16", "fp64" or "int32"
+    alpha: float
+    beta: float
+    bias: bool
+    activation: str | None  # "relu", "gelu", "silu"
 
     op = "matmul"
 
     @property
+    def fused(self):
+        """What the result is more than the product, by the arguments' names."""
+        given = {"alpha": self.alpha != 1, "beta": self.beta != 0, "bias": self.bias, "activation": self.activation is not None}
+        return tuple(name for name, is_given in given.items() if is_given)
+
+    @property
     def flops(self):
-        return 2 * self.batch * self.m * self.n * self.k
+        per_element = 2 * self.k + (self.alpha != 1) + 2 * (self.beta != 0) + self.bias  # an activation is not counted
+        return per_element * self.batch * self.m * self.n
 
     @property
     def bytes(self):
         a = (1 if self.a_shared else self.batch) * self.m * self.k
         b = (1 if self.b_shared else self.batch) * self.k * self.n
-        return (a + b) * self.dtype.itemsize + self.batch * self.m * self.n * self.out_dtype.itemsize
+        results = (2 if self.beta else 1) * self.batch * self.m * self.n + self.bias * self.n
+        return (a + b) * self.dtype.itemsize // PACKED.get(self.precision, 1) + results * self.out_dtype.itemsize
 
     @property
     def terms(self):

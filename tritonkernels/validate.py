@@ -54,6 +54,20 @@ def inner(left, left_size, right, right_size):
         raise ShapeError(right, f"inner size {right_size}", f"{left_size}, the inner size of {left}")
 
 
+def size_of_packed(argument, size, per_byte):
+    """The elements that `size` bytes pack; loop counters are 32-bit here too."""
+    if size * per_byte > LARGEST_SIZE:
+        raise ShapeError(
+            argument, f"{size} bytes of {per_byte} elements each", f"up to {LARGEST_SIZE} elements", "Split the call."
+        )
+    return size * per_byte
+
+
+def length(argument, value, wanted, meaning):
+    if value.shape != (wanted,):
+        raise ShapeError(argument, tuple(value.shape), f"({wanted},): {meaning}")
+
+
 def addend(argument, value, beta, shape, like):
     """The C of beta * C, broadcast to the result's shape; None where beta is 0, so that nothing can read it."""
     if value is None:

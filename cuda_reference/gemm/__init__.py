@@ -2,20 +2,34 @@
 
 import torch
 
+from tritonkernels.analysis.waves import waves
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemm import prefer as _prefer
 from tritonkernels.gemm import prepare
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 from . import configs
 from .configs import each, tile_grid, tiles
 
-prefer = _prefer  # the rungs have the same names, and want the same problems
-
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
     """tritonkernels.gemm, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return LIBRARY.run(prepare(a, b, c, alpha=alpha, beta=beta, out=out), design, config)
+
+
+def prefer(problem, target):
+    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, a poor last wave stream-K, full waves
+    the biggest tile; where a wave is not full, small tiles do best. Fitted to perf/results/h200/ladder.json.
+    """
+    if not target.is_gpu:
+        return "tiled"
+    tiles = ceil_div(problem.m, 128) * ceil_div(problem.n, 128)
+    if 4 * tiles <= target.sms and problem.k >= 1024:
+        return "split_k"
+    if tiles < target.sms:
+        return "double_buffered"
+    if waves(tiles, target.sms, 1).efficiency < 0.85:
+        return "stream_k"
+    return "async_copy" if target.arch >= 80 else "rasterized"
 
 
 def _vectors(matrix):

@@ -8,9 +8,37 @@ from tritonkernels.matmul import prepare
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 
 
-def matmul(a, b, *, precision=None, out_dtype=None, out=None, design=None, config=None):
+def matmul(
+    a,
+    b,
+    *,
+    precision=None,
+    out_dtype=None,
+    accumulate=None,
+    alpha=1.0,
+    beta=0.0,
+    c=None,
+    bias=None,
+    activation=None,
+    out=None,
+    design=None,
+    config=None,
+):
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.run(prepare(a, b, precision=precision, out_dtype=out_dtype, out=out), design, config)
+    call = prepare(
+        a,
+        b,
+        precision=precision,
+        out_dtype=out_dtype,
+        accumulate=accumulate,
+        alpha=alpha,
+        beta=beta,
+        c=c,
+        bias=bias,
+        activation=activation,
+        out=out,
+    )
+    return LIBRARY.run(call, design, config)
 
 
 def _wmma():
@@ -23,11 +51,15 @@ def _wmma():
     def refuses(problem, target):
         if problem.precision != "fp16":
             return f"it multiplies float16 only, not {problem.precision}"
+        if problem.accumulate != "fp32":
+            return f"it adds up in fp32, not in {problem.accumulate}"
+        if problem.fused:
+            return f"it fuses nothing with the product, not {', '.join(problem.fused)}"
         if target.is_gpu and target.arch < 70:
             return f"tensor cores begin with sm_70, and {target.name} is sm_{target.arch}"
         return None
 
-    def launches(problem, config, a, b, out):
+    def launches(problem, config, a, b, c, bias, out):
         tiles = ceil_div(problem.m, config["WM"]) * ceil_div(problem.n, config["WN"])
         arguments = (a, b, out, problem.m, problem.n, problem.k, (*a.stride(), *b.stride(), *out.stride()))
         expression = template.format(**config, OUT=out_types[problem.out_dtype])

@@ -73,8 +73,9 @@ class Operand(Terse):
             values = torch.full(shape, torch.nan)
         elif self.values == "integers":
             values = torch.randint(-4, 5, shape, generator=random)
-        elif self.dtype == torch.int8:
-            values = torch.randint(-128, 128, shape, generator=random)
+        elif not self.dtype.is_floating_point:
+            info = torch.iinfo(self.dtype)
+            values = torch.randint(info.min, info.max + 1, shape, generator=random)
         else:
             values = torch.randn(shape, generator=random)
         values = values.to(self.dtype)

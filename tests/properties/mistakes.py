@@ -54,7 +54,7 @@ def rank(draw, call):
 @mistake()
 def dtype(draw, call):
     name = pick(draw, *call.tensors())
-    call.arguments[name] = call.arguments[name].to(pick(draw, torch.float64, torch.int64, torch.complex64, torch.bool))
+    call.arguments[name] = call.arguments[name].to(pick(draw, torch.int64, torch.int16, torch.complex64, torch.bool))  # no op's
     return DtypeError, name
 
 
@@ -126,18 +126,18 @@ def batch(draw, call):
 
 
 # alpha, beta, c
-@mistake("gemm", "gemv")
+@mistake("gemm", "gemv", "matmul")
 def not_a_number(draw, call):
     name = pick(draw, "alpha", "beta")
     call.arguments[name] = pick(draw, "1", 1j, True, None, torch.tensor(1.0), [1.0])
     return DtypeError, name
 
 
-@mistake("gemm", "gemv")
+@mistake("gemm", "gemv", "matmul")
 def no_addend(draw, call):
     name = ADDENDS[call.op]
     call.arguments[name] = None
-    call.arguments["beta"] = pick(draw, 0.5, 1, torch.nan, 1e-30)
+    call.arguments["beta"] = pick(draw, 2, 1) if call.op == "matmul" else pick(draw, 0.5, 1, torch.nan, 1e-30)
     return ArgumentError, name
 
 
@@ -165,13 +165,33 @@ def unknown_config(draw, call):
 
 @mistake("matmul")
 def unknown_precision(draw, call):
-    call.arguments["precision"] = pick(draw, "tf23", "fp64", "", 16, ["ieee"])
+    call.arguments["precision"] = pick(draw, "tf23", "fp4", "", 16, ["ieee"])
     return ArgumentError, "precision"
 
 
 @mistake("matmul")
+def unknown_accumulate(draw, call):
+    call.arguments["accumulate"] = pick(draw, "fp8", "float32", 32, ["fp32"])
+    return ArgumentError, "accumulate"
+
+
+@mistake("matmul")
+def unknown_activation(draw, call):
+    call.arguments["activation"] = pick(draw, "tanh", "ReLU", 1, torch.relu)
+    return ArgumentError, "activation"
+
+
+@mistake("matmul")
+def bias_of_another_size(draw, call):
+    plain = call.result()
+    columns = plain.shape[-1] if call.arguments["b"].ndim > 1 else 1
+    call.arguments["bias"] = torch.zeros(columns + pick(draw, 1, 5), dtype=plain.dtype)
+    return ShapeError, "bias"
+
+
+@mistake("matmul")
 def unknown_out_dtype(draw, call):
-    call.arguments["out_dtype"] = pick(draw, torch.int64, torch.float64, "float32", float)
+    call.arguments["out_dtype"] = pick(draw, torch.int64, torch.complex64, "float32", float)
     return DtypeError, "out_dtype"
 
 

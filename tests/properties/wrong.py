@@ -11,7 +11,7 @@ from tests.properties.examples import NAMES
 from tritonkernels.errors import ArgumentError
 
 MISTAKES = {op: [] for op in NAMES}
-ADDENDS = {"gemm": "c", "gemv": "y"}
+ADDENDS = {"gemm": "c", "gemv": "y", "matmul": "c"}
 
 
 @dataclass

@@ -3,7 +3,6 @@
 import torch
 
 from .. import validate
-from ..analysis.waves import waves
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
@@ -46,20 +45,18 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
 
 
 def prefer(problem, target):
-    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, a poor last wave stream-K, full waves
-    the biggest tile; where a wave is not full, small tiles do best. On an H200 this names the fastest Triton design for each
-    case of the suite `ladder` but 2048 cubed, where it gives away 2 % (perf/results/h200, which it was fitted to). In the
-    interpreter the cost is per operation, and `tiled` has the fewest.
+    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, few tiles alone small ones, the rest
+    the most multiply-adds per shared read. On an H200 this names the fastest Triton design for each case of the suite `ladder`
+    but 256 cubed, where it gives away 4 % (perf/results/h200, which it was fitted to). In the interpreter the cost is per
+    operation, and `tiled` has the fewest.
     """
     if not target.is_gpu:
         return "tiled"
-    tiles = -(-problem.m // 128) * -(-problem.n // 128)
-    if 4 * tiles <= target.sms and problem.k >= 1024:
+    few = 4 * -(-problem.m // 128) * -(-problem.n // 128) <= target.sms
+    if few and problem.k >= 1024:
         return "split_k"
-    if tiles < target.sms:
+    if few:
         return "double_buffered"
-    if waves(tiles, target.sms, 1).efficiency < 0.85:
-        return "stream_k"
     return "async_copy" if target.arch >= 80 else "rasterized"
 
 

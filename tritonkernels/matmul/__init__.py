@@ -6,10 +6,11 @@ import math
 import torch
 
 from .. import validate
-from ..errors import DtypeError
+from ..errors import ArgumentError, DtypeError
 from ..launch import LIBRARY
 from ..library import Call
-from ..problem import MatmulProblem, layout_of, needs_wide_offsets
+from ..numerics import ACTIVATIONS
+from ..problem import PACKED, MatmulProblem, layout_of, needs_wide_offsets
 
 DESIGNS = ("tensor_core",)
 
@@ -17,62 +18,149 @@ DESIGNS = ("tensor_core",)
 ACCEPTS = {
     torch.float16: (("fp16",), (torch.float16, torch.float32)),
     torch.bfloat16: (("bf16",), (torch.bfloat16, torch.float32)),
-    torch.float32: (("ieee", "tf32"), (torch.float32,)),
+    torch.float32: (("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9", "torch"), (torch.float32,)),
+    torch.float64: (("fp64",), (torch.float64,)),
     torch.int8: (("int8",), (torch.int32,)),
+    torch.uint8: (("uint8", "int4", "uint4", "b1_xor", "b1_and"), (torch.int32,)),
+    torch.float8_e4m3fn: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
+    torch.float8_e5m2: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
 }
+# result dtype -> the types of the sums, the default first; float16 operands may ask for "fp16" beside
+SUMS = {torch.int32: ("int32",), torch.float64: ("fp64",)}
+# torch.get_float32_matmul_precision() -> precision. "medium" may use bf16 where that is fast, else it is "high": so here
+TORCH_PRECISION = {"highest": "ieee", "high": "tf32", "medium": "tf32"}
 
 
-def matmul(a, b, *, precision=None, out_dtype=None, out=None, design=None, config=None):
-    """The product of two tensors, with the shapes of torch.matmul: vectors, matrices, and batches that broadcast.
+def matmul(
+    a,
+    b,
+    *,
+    precision=None,
+    out_dtype=None,
+    accumulate=None,
+    alpha=1.0,
+    beta=0.0,
+    c=None,
+    bias=None,
+    activation=None,
+    out=None,
+    design=None,
+    config=None,
+):
+    """activation(alpha * A B + beta * C + bias), with the shapes of torch.matmul: vectors, matrices, batches that broadcast.
 
-    a       (K,), (M, K) or (..., M, K): float16, bfloat16, float32 or int8, any strides
+    a       (K,), (M, K) or (..., M, K): float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, int8 or uint8, any
+            strides
     b       (K,), (K, N) or (..., K, N), of the same dtype
-    precision  float32: "ieee" (default; CUDA cores) or "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor
-            cores). float16: "fp16"; bfloat16: "bf16"; int8: "int8". Products are exact and sums are fp32 (int32 for int8)
-    out_dtype  float16 and bfloat16: the same (default) or float32; float32: float32; int8: int32
+    precision  float32: "ieee" (default; CUDA cores), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores),
+            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", or "torch": what torch.get_float32_matmul_precision() says.
+            uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
+            low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product
+            is the number of ones in a xor b, in a and b. Sizes are in bytes then: a is (..., M, K / 2), b (..., K / 2, N).
+            Each other dtype has one: "fp16", "bf16", "fp64", "fp8", "int8"
+    out_dtype  float16 and bfloat16: the same (default) or float32; fp8: float16 (default), bfloat16 or float32; float32 and
+            float64: the same; integers: int32
+    accumulate  the type of the sums: "fp32", for float64 "fp64", for integers "int32"; for float16 also "fp16"
+    alpha, beta  real numbers, rounded to fp32 (float64: to fp64); integers: whole numbers. alpha == 0: A and B are not read
+    c       what broadcasts to the result, of its dtype; needed if beta != 0, never read if beta == 0
+    bias    (N,), of the result's dtype
+    activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
     out     a tensor of the result's shape and dtype to write into; must not overlap an input. Default: a new tensor
     design  a name from designs("matmul"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
-    Any size may be 0. Error, elementwise: (gamma(K + 4) + 2v + v^2) * |A||B| plus the rounding of the result, u = 2^-24 for
-    ieee and 2^-23 on tensor cores, v = 2^-11 for tf32, else 0; int8 is exact (`numerics.error_bound`). Raises as `gemm` does,
-    before anything is launched.
+    Any size may be 0. Error, elementwise, before the activation: (gamma(K + 4) + 2v + v^2) * S plus the rounding of the result,
+    S = |alpha| |A||B| + |beta| |C| + |bias|, u = 2^-24 for ieee, 2^-53 for fp64 and 2^-23 on tensor cores, v = 2^-11 for tf32,
+    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S; an activation's slope (at most 1.13) and 2^-20 S come on top
+    (`numerics.error_bound`). Integers are exact, modulo 2^32.
+
+    Raises ShapeError, DtypeError, DeviceError, OverlapError, GradientError, ArgumentError, UnknownDesignError, ConfigError,
+    UnsupportedError, all before anything is launched.
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """
-    return LIBRARY.run(prepare(a, b, precision=precision, out_dtype=out_dtype, out=out), design, config)
+    call = prepare(
+        a,
+        b,
+        precision=precision,
+        out_dtype=out_dtype,
+        accumulate=accumulate,
+        alpha=alpha,
+        beta=beta,
+        c=c,
+        bias=bias,
+        activation=activation,
+        out=out,
+    )
+    return LIBRARY.run(call, design, config)
 
 
-def prepare(a, b, *, precision=None, out_dtype=None, out=None):
-    """Validate matmul's arguments into a Call of parts (a (batch, M, K), b (batch, K, N), out (batch, M, N))."""
+def prepare(
+    a,
+    b,
+    *,
+    precision=None,
+    out_dtype=None,
+    accumulate=None,
+    alpha=1.0,
+    beta=0.0,
+    c=None,
+    bias=None,
+    activation=None,
+    out=None,
+):
+    """Validate matmul's arguments into a Call of parts (a, b, c or None, bias or None, out).
+
+    In a part a is (batch, M, K), b (batch, K, N), c and out (batch, M, N), bias (N,); bytes where a precision packs elements.
+    """
     ranks = range(1, 65)
     a = validate.tensor("a", a, dtypes=tuple(ACCEPTS), ranks=ranks)
     b = validate.tensor("b", b, dtypes=tuple(ACCEPTS), ranks=ranks, like=("a", a))
     precisions, out_dtypes = ACCEPTS[a.dtype]
-    precision = precisions[0] if precision is None else precision
-    if precision not in precisions:
-        raise validate.out_of_choices("precision", precision, precisions)
+    precision = _choice("precision", precision, precisions)
+    if precision == "torch":
+        precision = TORCH_PRECISION[torch.get_float32_matmul_precision()]
     out_dtype = out_dtypes[0] if out_dtype is None else out_dtype
     if out_dtype not in out_dtypes:
         raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)))
-    validate.no_gradient("matmul", a=a, b=b)
+    sums = SUMS.get(out_dtype, ("fp32", "fp16") if a.dtype == torch.float16 else ("fp32",))
+    accumulate = _choice("accumulate", accumulate, sums)
+    alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", beta, out_dtype)
+    activations = ("relu",) if out_dtype == torch.int32 else tuple(ACTIVATIONS)
+    if activation is not None and activation not in activations:
+        raise validate.out_of_choices("activation", activation, (None, *activations))
 
     matrix_a = a if a.ndim > 1 else a[None, :]
     matrix_b = b if b.ndim > 1 else b[:, None]
     (m, k), (k_of_b, n) = matrix_a.shape[-2:], matrix_b.shape[-2:]
     validate.inner("a", k, "b", k_of_b)
+    k = validate.size_of_packed("a", k, PACKED.get(precision, 1))
     batch = validate.broadcast_shape("a", matrix_a.shape[:-2], "b", matrix_b.shape[:-2])
     shape = (*batch, *(() if a.ndim == 1 else (m,)), *(() if b.ndim == 1 else (n,)))
-    out = validate.result(out, shape, out_dtype, a.device, a=a, b=b)
+    result_like = a.new_empty(0, dtype=out_dtype)
+    c = validate.addend("c", c, beta, shape, like=("a", result_like))
+    if bias is not None:
+        bias = validate.tensor("bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like))
+        validate.length("bias", bias, n, "N, the columns of the result")
+    validate.no_gradient("matmul", a=a, b=b, c=c, bias=bias)
+    if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
+        matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
+        a, b = a[..., :0], b[..., :0]
+    out = validate.result(out, shape, out_dtype, a.device, a=a, b=b, c=c, bias=bias)
 
-    matrix_out = out if b.ndim > 1 else out.unsqueeze(-1)
-    matrix_out = matrix_out if a.ndim > 1 else matrix_out.unsqueeze(-2)
-    matrix_a, matrix_b = matrix_a.expand(*batch, m, k), matrix_b.expand(*batch, k, n)
+    def as_matrix(t):
+        """c and out with the rows or columns that a vector operand left out."""
+        t = t if b.ndim > 1 else t.unsqueeze(-1)
+        return t if a.ndim > 1 else t.unsqueeze(-2)
+
+    matrix_out = as_matrix(out)
+    matrix_c = None if c is None else as_matrix(c)
+    matrix_a, matrix_b = matrix_a.expand(*batch, *matrix_a.shape[-2:]), matrix_b.expand(*batch, *matrix_b.shape[-2:])
     problem = MatmulProblem(
         dtype=a.dtype,
         out_dtype=out_dtype,
         precision=precision,
-        wide=needs_wide_offsets(matrix_a, matrix_b, matrix_out),
+        wide=needs_wide_offsets(matrix_a, matrix_b, matrix_c, bias, matrix_out),
         batch=math.prod(batch),
         m=m,
         n=n,
@@ -81,8 +169,32 @@ def prepare(a, b, *, precision=None, out_dtype=None, out=None):
         b_shared=b.ndim < 3 or not any(matrix_b.stride()[:-2]),
         a_layout=layout_of(matrix_a),
         b_layout=layout_of(matrix_b),
+        accumulate=accumulate,
+        alpha=alpha,
+        beta=beta,
+        bias=bias is not None,
+        activation=activation,
     )
-    return Call(problem, tuple(_uniform_batches(matrix_a, matrix_b, matrix_out)), out)
+    matrices = [matrix_a, matrix_b, matrix_out] if c is None else [matrix_a, matrix_b, matrix_c, matrix_out]
+    parts = ((x, y, rest[0] if rest else None, bias, z) for x, y, *rest, z in _uniform_batches(*matrices))
+    return Call(problem, tuple(parts), out)
+
+
+def _choice(argument, value, choices):
+    """The value, or the first of the choices for None."""
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        raise validate.out_of_choices(argument, value, choices)
+    return value
+
+
+def _scalar(argument, value, out_dtype):
+    """alpha or beta; a product of integers takes whole numbers that an int32 holds."""
+    number = validate.number(argument, value)
+    if out_dtype == torch.int32 and not (number.is_integer() and -(2**31) <= number < 2**31):
+        raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32")
+    return number
 
 
 def _uniform_batches(*tensors):

@@ -13,7 +13,7 @@ Mirrors cuda_reference/matmul/wmma.cuh, the seed's tensor-core chapter, which co
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
 from ..language.tiles import grouped_tile, span
@@ -123,7 +123,7 @@ def block_tile(config):
     return {**tile, "GROUP_M": config.kwargs["GROUP_M"], "threads": 32 * config.num_warps, "stages": config.num_stages}
 
 
-def launches(problem, config, a, b, out):
+def launches(problem, config, a, b, c, bias, out):
     tiles = triton.cdiv(problem.m, config.kwargs["BLOCK_M"]) * triton.cdiv(problem.n, config.kwargs["BLOCK_N"])
     arguments = {
         "a_ptr": a,
@@ -141,11 +141,21 @@ def launches(problem, config, a, b, out):
     yield TritonLaunch(_tensor_core_kernel, (a.shape[0] * tiles,), config, arguments)
 
 
+def refuses(problem, target):
+    if problem.precision not in ("fp16", "bf16", "tf32", "ieee", "int8"):
+        return f"it has no {problem.precision}"
+    if problem.accumulate == "fp16":
+        return "it adds up in fp32, not in fp16"
+    if problem.fused:
+        return f"it fuses nothing with the product, not {', '.join(problem.fused)}"
+    return None
+
+
 DESIGN = Design(
     name="tensor_core",
     summary="tl.dot on tiles in grouped order; fp16, bf16, tf32, int8 on tensor cores, ieee on CUDA cores",
     mirrors="wmma",
-    refuses=takes_everything,
+    refuses=refuses,
     configs=configs,
     launches=launches,
     tile=block_tile,
