@@ -74,12 +74,16 @@ template <class Sum, class Out> struct Epilogue {
           on(stride.on),
           bias_n(stride.bias) {}
 
-    __device__ __forceinline__ void store(Sum sum, int row, int col) const {
-        Scalar<Sum> result = alpha * widen(sum);
-        if (c != nullptr) result += beta * widen(c[row * cm + col * cn]);
-        if (bias != nullptr) result += widen(bias[col * bias_n]);
-        convert(activate(result, activation), out[row * om + col * on]);
+    __device__ __forceinline__ Out result(Sum sum, int row, int col) const {
+        Scalar<Sum> total = alpha * widen(sum);
+        if (c != nullptr) total += beta * widen(c[row * cm + col * cn]);
+        if (bias != nullptr) total += widen(bias[col * bias_n]);
+        Out rounded;
+        convert(activate(total, activation), rounded);
+        return rounded;
     }
+
+    __device__ __forceinline__ void store(Sum sum, int row, int col) const { out[row * om + col * on] = result(sum, row, col); }
 };
 
 }  // namespace matmul

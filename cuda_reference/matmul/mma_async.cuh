@@ -19,15 +19,13 @@
 namespace matmul {
 
 // A lane's four numbers of a 16 x 8 tile: rows lane / 4 and 8 on, columns lane % 4 * 2 and the next.
-template <class Sum> struct Accumulator {
-    using Scale = Sum;
+template <class Sum> struct LaneSums {
     Sum x[4];
-    __device__ __forceinline__ Scale at(int i) const { return x[i]; }
+    __device__ __forceinline__ Sum at(int i) const { return x[i]; }
 };
-template <> struct Accumulator<__half> {
-    using Scale = float;
+template <> struct LaneSums<__half> {
     __half2 x[2];
-    __device__ __forceinline__ Scale at(int i) const { return i % 2 ? __high2float(x[i / 2]) : __low2float(x[i / 2]); }
+    __device__ __forceinline__ __half at(int i) const { return i % 2 ? __high2half(x[i / 2]) : __low2half(x[i / 2]); }
 };
 
 template <class ATile, class BTile, int WM, int WN> struct Fragments {
@@ -49,7 +47,7 @@ template <class ATile, class BTile, int WM, int WN> struct Fragments {
         }
     }
 
-    template <class T, class Sum> __device__ __forceinline__ void multiply_add(Accumulator<Sum> (&sum)[WM / 16][WN / 8]) const {
+    template <class T, class Sum> __device__ __forceinline__ void multiply_add(LaneSums<Sum> (&sum)[WM / 16][WN / 8]) const {
 #pragma unroll
         for (int m = 0; m < WM / 16; ++m)
 #pragma unroll
@@ -72,11 +70,28 @@ __device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
     }
 }
 
-// Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors; those of 32 bits in pairs, of which 4 fill one.
-template <class Out, class Scale, class Sum, int MS, int NS>
-__device__ __forceinline__ void store_tile(const Accumulator<Sum> (&sum)[MS][NS], const Epilogue<Out, Scale>& epilogue, int first_row,
-                                           int first_col) {
-    constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // that lanes exchange
+// COUNT neighbours in a row of out, where they are in its M x N: by one store of 64 or 128 bits if it is contiguous and aligned.
+template <class Out, int COUNT>
+__device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int row, int col, int M, int N, int64_t row_stride,
+                                          int64_t col_stride) {
+    using Word = std::conditional_t<sizeof run == 16, uint4, uint2>;
+    static_assert(sizeof run == sizeof(Word), "a run is a word");
+    if (row >= M) return;
+    Out* const to = out + row * row_stride + col * col_stride;
+    if (col_stride == 1 && col + COUNT <= N && reinterpret_cast<uintptr_t>(to) % sizeof(Word) == 0) {
+        *reinterpret_cast<Word*>(to) = *reinterpret_cast<const Word*>(run);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            if (col + i < N) to[i * col_stride] = run[i];
+    }
+}
+
+// Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors of a row; those of 32 bits in pairs, and 4 fill one.
+template <class Sum, class Out, int MS, int NS>
+__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue, int first_row,
+                                           int first_col, int M, int N) {
+    constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // whose rows four lanes exchange
     static_assert(NS % TILES == 0, "four lanes exchange the rows of four tiles");
     const int quad = threadIdx.x % 4;
 #pragma unroll
@@ -84,23 +99,25 @@ __device__ __forceinline__ void store_tile(const Accumulator<Sum> (&sum)[MS][NS]
         const int row = first_row + m * 8 + threadIdx.x % 32 / 4;
 #pragma unroll
         for (int n = 0; n < NS; n += TILES) {
-            alignas(16) Out run[2 * TILES];
+            __align__(16) Out run[2 * TILES] = {};
 #pragma unroll
-            for (int i = 0; i < 2 * TILES; ++i)
-                run[i] = epilogue(sum[m / 2][n + i / 2].at(m % 2 * 2 + i % 2), row, first_col + (n + i / 2) * 8 + quad * 2 + i % 2);
+            for (int i = 0; i < 2 * TILES; ++i) {
+                const int col = first_col + (n + i / 2) * 8 + quad * 2 + i % 2;
+                if (row < M && col < N) run[i] = epilogue.result(sum[m / 2][n + i / 2].at(m % 2 * 2 + i % 2), row, col);
+            }
             if constexpr (TILES == 4) transpose_quad(reinterpret_cast<unsigned(&)[4]>(run));
-            epilogue.store(run, row, first_col + (TILES == 4 ? (n + quad) * 8 : n * 8 + quad * 2));
+            const int col = first_col + (TILES == 4 ? (n + quad) * 8 : n * 8 + quad * 2);
+            store_run(run, epilogue.out, row, col, M, N, epilogue.om, epilogue.on);
         }
     }
 }
 
 // Where the tiles are big, registers for one warp a scheduler and 64 x 64: two blocks of four warps an SM, or one of eight.
 template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR, bool A_VECTOR,
-          bool B_K_MAJOR, bool B_VECTOR>
+          bool B_K_MAJOR, bool B_VECTOR, Activation ACTIVATION>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
-          Out* __restrict__ out, int M, int N, int K, typename Accumulator<Sum>::Scale alpha,
-          typename Accumulator<Sum>::Scale beta, int activation, Strides stride, int group) {
+          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, Strides stride, int group) {
     static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     static_assert(BM % WM == 0 && BN % WN == 0 && (WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
@@ -150,7 +167,7 @@ mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
 
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
     Fragments<ATile, BTile, WM, WN> fragments[2];
-    Accumulator<Sum> sum[WM / 16][WN / 8] = {};
+    LaneSums<Sum> sum[WM / 16][WN / 8] = {};
     int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
     fragments[0].load(a_tiles, b_tiles, a_place, b_place, 0);
     for (int slice = 0; slice < slices; ++slice) {
@@ -171,9 +188,8 @@ mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
             fragments[k % 2].template multiply_add<T>(sum);
         }
     }
-    using Scale = typename Accumulator<Sum>::Scale;
-    const Epilogue<Out, Scale> epilogue(c, bias, out, M, N, alpha, beta, activation, stride, batch);
-    store_tile(sum, epilogue, first_row + row, first_col + col);
+    const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, ACTIVATION, stride, batch);
+    store_tile(sum, epilogue, first_row + row, first_col + col, M, N);
 }
 
 }  // namespace matmul
