@@ -87,37 +87,59 @@ __device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int
     }
 }
 
+// A step of the epilogue for all of a lane's sums at a time, so that a branch of it stands once in the code, not once a sum.
+template <class Number, int MS, int NS, class Do> __device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& change) {
+#pragma unroll
+    for (int m = 0; m < MS; ++m)
+#pragma unroll
+        for (int n = 0; n < NS; ++n)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) change(numbers[m][n][i], m * 16 + i / 2 * 8, n * 8 + i % 2);
+}
+
 // Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors of a row; those of 32 bits in pairs, and 4 fill one.
 template <class Sum, class Out, int MS, int NS>
 __device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue, int first_row,
                                            int first_col, int M, int N) {
+    const int quad = threadIdx.x % 4, lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + quad * 2;
+    Scalar<Sum> results[MS][NS][4];
+    for_all(results, [&](Scalar<Sum>& result, int row, int col) {
+        const int m = row / 16, n = col / 8, i = row % 16 / 8 * 2 + col % 2;
+        result = epilogue.scaled(sum[m][n].at(i));
+    });
+    if (epilogue.c != nullptr || epilogue.bias != nullptr)
+        for_all(results, [&](Scalar<Sum>& result, int row, int col) {
+            const int at_row = lane_row + row, at_col = lane_col + col;
+            if (at_row < M && at_col < N) result = epilogue.with_addends(result, at_row, at_col);
+        });
+    const auto activate_all = [&](Activation activation) {
+        for_all(results, [&](Scalar<Sum>& result, int, int) { result = activate(result, activation); });
+    };
+    if (epilogue.activation == RELU) activate_all(RELU);
+    if (epilogue.activation == GELU) activate_all(GELU);
+    if (epilogue.activation == SILU) activate_all(SILU);
+
     constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // whose rows four lanes exchange
     static_assert(NS % TILES == 0, "four lanes exchange the rows of four tiles");
-    const int quad = threadIdx.x % 4;
 #pragma unroll
-    for (int m = 0; m < 2 * MS; ++m) {
-        const int row = first_row + m * 8 + threadIdx.x % 32 / 4;
+    for (int m = 0; m < 2 * MS; ++m)
 #pragma unroll
         for (int n = 0; n < NS; n += TILES) {
-            __align__(16) Out run[2 * TILES] = {};
+            __align__(16) Out run[2 * TILES];
 #pragma unroll
-            for (int i = 0; i < 2 * TILES; ++i) {
-                const int col = first_col + (n + i / 2) * 8 + quad * 2 + i % 2;
-                if (row < M && col < N) run[i] = epilogue.result(sum[m / 2][n + i / 2].at(m % 2 * 2 + i % 2), row, col);
-            }
+            for (int i = 0; i < 2 * TILES; ++i) convert(results[m / 2][n + i / 2][m % 2 * 2 + i % 2], run[i]);
             if constexpr (TILES == 4) transpose_quad(reinterpret_cast<unsigned(&)[4]>(run));
-            const int col = first_col + (TILES == 4 ? (n + quad) * 8 : n * 8 + quad * 2);
-            store_run(run, epilogue.out, row, col, M, N, epilogue.om, epilogue.on);
+            const int col = TILES == 4 ? first_col + (n + quad) * 8 : lane_col + n * 8;
+            store_run(run, epilogue.out, lane_row + m * 8, col, M, N, epilogue.om, epilogue.on);
         }
-    }
 }
 
 // Where the tiles are big, registers for one warp a scheduler and 64 x 64: two blocks of four warps an SM, or one of eight.
-template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR, bool A_VECTOR,
-          bool B_K_MAJOR, bool B_VECTOR, Activation ACTIVATION>
+template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
+          bool B_K_MAJOR>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
-          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, Strides stride, int group) {
+          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride, int group) {
     static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     static_assert(BM % WM == 0 && BN % WN == 0 && (WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
@@ -131,15 +153,11 @@ mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
-    TileCopies<ATile, THREADS, A_VECTOR, STEPS - 1> a_copies(a + batch * stride.ab, first_row, M, stride.am, stride.ak);
-    TileCopies<BTile, THREADS, B_VECTOR, STEPS - 1> b_copies(b + batch * stride.bb, first_col, N, stride.bn, stride.bk);
-    const auto start = [&](int stage, int part) {
-        a_copies.start(a_tiles + stage * ATile::SIZE, part);
-        b_copies.start(b_tiles + stage * BTile::SIZE, part);
-    };
-    const auto finish = [&](int stage, int part) {
-        a_copies.finish(a_tiles + stage * ATile::SIZE, part);
-        b_copies.finish(b_tiles + stage * BTile::SIZE, part);
+    TileCopies<ATile, THREADS, STEPS - 1> a_copies(a + batch * stride.ab, first_row, M, stride.am, stride.ak);
+    TileCopies<BTile, THREADS, STEPS - 1> b_copies(b + batch * stride.bb, first_col, N, stride.bn, stride.bk);
+    const auto copy = [&](int stage, int part) {
+        a_copies.copy(a_tiles + stage * ATile::SIZE, part);
+        b_copies.copy(b_tiles + stage * BTile::SIZE, part);
     };
     const auto advance = [&] {
         a_copies.advance();
@@ -154,10 +172,7 @@ mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
     for (int stage = 1; stage < STAGES - 1; ++stage) {
         if (stage < slices) {
 #pragma unroll
-            for (int part = 0; part < STEPS - 1; ++part) {
-                start(stage, part);
-                finish(stage, part);
-            }
+            for (int part = 0; part < STEPS - 1; ++part) copy(stage, part);
             advance();
         }
         cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
@@ -174,21 +189,21 @@ mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
         const bool more = slice + STAGES - 1 < slices;
 #pragma unroll
         for (int k = 0; k < STEPS; ++k) {
-            if (more && k > 0) finish(free, k - 1);
-            if (more && k < STEPS - 1) start(free, k);
+            if (more && k < STEPS - 1) copy(free, k);
             if (k == STEPS - 1) {
-                if (more) advance();
+                advance();
                 cp_async_commit();
                 cp_async_wait<STAGES - 2>();  // for the next slice; after the last, what is loaded below is never used
                 __syncthreads();
                 free = now;
                 now = now + 1 == STAGES ? 0 : now + 1;
             }
-            fragments[(k + 1) % 2].load(a_tiles + now * ATile::SIZE, b_tiles + now * BTile::SIZE, a_place, b_place, (k + 1) % STEPS);
+            const T *const a_tile = a_tiles + now * ATile::SIZE, *const b_tile = b_tiles + now * BTile::SIZE;
+            fragments[(k + 1) % 2].load(a_tile, b_tile, a_place, b_place, (k + 1) % STEPS);
             fragments[k % 2].template multiply_add<T>(sum);
         }
     }
-    const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, ACTIVATION, stride, batch);
+    const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
     store_tile(sum, epilogue, first_row + row, first_col + col, M, N);
 }
 

@@ -1,6 +1,6 @@
 """mma_async: its kernel's instantiations, their config space, and which of them a problem gets."""
 
-import itertools
+import torch
 
 from tritonkernels.design import Design
 
@@ -8,9 +8,8 @@ from ..launch import CudaLaunch, Source, ceil_div
 from .wmma import SUMS, TYPES, arguments
 
 ELEMENTS = {"fp16": "__half", "bf16": "__nv_bfloat16", "tf32": "float", "int8": "signed char", "uint8": "unsigned char"}
-ACTIVATIONS = {None: "NONE", "relu": "RELU", "gelu": "GELU", "silu": "SILU"}
 
-# Bytes of k in a slice instead of BK: the kernel sees operands as bytes
+# SLICE is BK in bytes: to copies and ldmatrix all elements are bytes, and shared memory is what limits it
 _NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES", "GROUP")
 _SPACE = [
     dict(zip(_NAMES, sizes))
@@ -24,6 +23,7 @@ _SPACE = [
         (64, 64, 64, 32, 32, 4, 8),
     )
 ]
+_ALIGN = tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32))
 OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 1280 and 20 a clock on an H200
 
 
@@ -52,33 +52,57 @@ def _refuses(problem, target):
     return None
 
 
-def operand(matrix, span_dim):
-    """(K_MAJOR, VECTOR) of (batch, M, K) or (batch, K, N), whose dimension `span_dim` is M or N: how its slices are copied."""
-    k_dim = 3 - span_dim
-    span, span_stride, k_stride = matrix.shape[span_dim], matrix.stride(span_dim), matrix.stride(k_dim)
+def k_major(matrix, span_dim):
+    """Whether rows of 16-byte chunks lie along K (True) or along M or N (False) in a (batch, M, K) or (batch, K, N), whose
+    dimension `span_dim` is M or N; None where neither does: then it is copied, aligned, before the product."""
     chunk = 16 // matrix.element_size()
-    k_major = k_stride <= span_stride or matrix.element_size() != 2
-    inner, pitch = (k_stride, span_stride) if k_major else (span_stride, k_stride)
-    aligned = matrix.data_ptr() % 16 == 0 and pitch % chunk == 0 and matrix.stride(0) % chunk == 0
-    return k_major, inner == 1 and aligned and (k_major or pitch >= span)
+    span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
+    if not matrix.numel():
+        return True  # nothing of it is read
+    if matrix.data_ptr() % 16 or matrix.stride(0) % chunk:
+        return None
+    if k_stride == 1 and span_stride % chunk == 0:
+        return True
+    transposable = matrix.element_size() == 2  # by ldmatrix
+    apart = k_stride >= matrix.shape[span_dim]
+    return False if transposable and apart and span_stride == 1 and k_stride % chunk == 0 else None
+
+
+def _aligned(matrix, span_dim):
+    """(the matrix, or room for it with rows along K of whole chunks; the launches that copy it there)."""
+    strides = (0 if matrix.shape[dim] == 1 and dim in (0, span_dim) else matrix.stride(dim) for dim in range(3))
+    matrix = matrix.as_strided(matrix.shape, tuple(strides))  # one row has no next: any stride of it will do
+    if k_major(matrix, span_dim) is not None:
+        return matrix, ()
+    batch = matrix.shape[0] if matrix.stride(0) else 1
+    span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
+    chunk = 16 // matrix.element_size()
+    room = torch.empty(batch, span, ceil_div(k, chunk) * chunk, dtype=matrix.dtype, device=matrix.device)
+    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t>"
+    strides = matrix.stride(0), matrix.stride(span_dim), matrix.stride(3 - span_dim)
+    blocks = ceil_div(span, 64) * ceil_div(k, 64) * batch
+    launch = CudaLaunch(Source("matmul/align.cuh", _ALIGN), kernel, (blocks,), (256, 1, 1), (matrix, room, span, k, strides))
+    rows = room[:, :, :k].expand(matrix.shape[0], span, k)
+    return rows if span_dim == 1 else rows.transpose(1, 2), (launch,)
 
 
 def _launches(problem, config, a, b, c, bias, out):
+    a, copies_of_a = _aligned(a, 1)
+    b, copies_of_b = _aligned(b, 2)
+    yield from (*copies_of_a, *copies_of_b)
     depth = config["SLICE"] // a.element_size()
-    numbers = (config["BM"], config["BN"], depth, *(config[name] for name in ("WM", "WN", "STAGES")))
-    flags = (str(flag).lower() for flag in itertools.chain(operand(a, 1), operand(b, 2)))
     types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
-    activation = f"matmul::{ACTIVATIONS[problem.activation]}"
-    kernel = f"matmul::mma_async<{', '.join(map(str, (*types, *numbers, *flags, activation)))}>"
+    numbers = (config["BM"], config["BN"], depth, *(config[name] for name in ("WM", "WN", "STAGES")))
+    layouts = (str(k_major(*operand)).lower() for operand in ((a, 1), (b, 2)))
+    kernel = f"matmul::mma_async<{', '.join(map(str, (*types, *numbers, *layouts)))}>"
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
     threads = config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32
-    *operands, _, strides = arguments(problem, a, b, c, bias, out)
     yield CudaLaunch(
         Source("matmul/mma_async.cuh", (kernel,)),
         kernel,
         (a.shape[0] * tiles,),
         (threads, 1, 1),
-        (*operands, strides, config["GROUP"]),
+        (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
         shared_bytes(config),
     )
 

@@ -40,85 +40,49 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
     }
 };
 
-// The chunks of each slice that one thread copies, in PARTS. VECTOR: a chunk is one cp.async, which wants contiguous rows, aligned
-// to 16 bytes and apart, as a row's last chunk may read what stands between it and the next. Else it is gathered, whatever the
-// step of its elements, in registers: start(part) loads them, finish(part) puts them down. What is past the edge of the matrix, but
-// for K's, is not copied: no sum that is stored needs it.
-template <class Tile, int THREADS, bool VECTOR, int PARTS> struct TileCopies {
+// The chunks of each slice that one thread copies, in PARTS, each by one cp.async. Rows must be contiguous, aligned to 16 bytes and
+// apart: a row's last chunk may reach into what stands between it and the next. What is past the edge of the matrix, but for K's,
+// is not copied, or anything: no sum that is stored needs it.
+template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;
-    static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows apart
-    static constexpr int A_PART = (COUNT + PARTS - 1) / PARTS;
-    static_assert(COUNT * THREADS == Tile::ROWS * Tile::CHUNKS, "every thread copies the same number of chunks");
-    static_assert(STEP * Tile::CHUNKS == THREADS, "a thread stays in its column of chunks");
+    static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows from chunk to chunk
+    static_assert(COUNT * STEP == Tile::ROWS && STEP * Tile::CHUNKS == THREADS, "a thread stays in its column of chunks");
 
-    const T* from;            // the first chunk in the next slice
-    int64_t pitch, step;      // to the next row of the slice, to the next element of a row
-    int inside;               // K_MAJOR: rows of the matrix from the first chunk's on; else elements
-    uint4 held[A_PART];
+    const T* from;  // the first chunk in the next slice
+    int64_t pitch;  // of rows
+    int inside;     // K_MAJOR: rows of the matrix from the first chunk's on; else elements
 
     __device__ __forceinline__ static int row() { return threadIdx.x / Tile::CHUNKS; }
-    __device__ __forceinline__ static int element() { return threadIdx.x % Tile::CHUNKS * Tile::CHUNK; }
-    __device__ __forceinline__ static T* place(T* tile, int i) { return tile + Tile::at(row() + i * STEP, threadIdx.x % Tile::CHUNKS); }
+    __device__ __forceinline__ static int chunk() { return threadIdx.x % Tile::CHUNKS; }
+    __device__ __forceinline__ static T* place(T* tile, int i) { return tile + Tile::at(row() + i * STEP, chunk()); }
 
     __device__ __forceinline__ TileCopies(const T* matrix, int first, int span, int64_t span_stride, int64_t k_stride) {
         pitch = Tile::K_MAJOR ? span_stride : k_stride;
-        step = VECTOR ? 1 : Tile::K_MAJOR ? k_stride : span_stride;
-        inside = span - first - (Tile::K_MAJOR ? row() : element());
-        from = matrix + first * span_stride + row() * pitch + element() * step;
-    }
-
-    // Elements of chunk i that belong to the matrix, were K endless; may be more than there are.
-    __device__ __forceinline__ int count(int i) const {
-        return Tile::K_MAJOR ? (i * STEP < inside ? Tile::CHUNK : 0) : inside;
-    }
-
-    __device__ __forceinline__ const T* chunk(int i) const { return from + i * STEP * pitch; }
-
-    // `count` elements, then zeros.
-    __device__ __forceinline__ uint4 gather(const T* chunk, int count) const {
-        using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
-        constexpr int IN_WORD = 4 / sizeof(T);
-        unsigned words[4] = {};
-#pragma unroll
-        for (int j = 0; j < Tile::CHUNK; ++j)
-            if (j < count)
-                words[j / IN_WORD] |= unsigned(*reinterpret_cast<const Bits*>(chunk + j * step)) << j % IN_WORD * 8 * sizeof(T);
-        return make_uint4(words[0], words[1], words[2], words[3]);
+        inside = span - first - (Tile::K_MAJOR ? row() : chunk() * Tile::CHUNK);
+        from = matrix + first * span_stride + row() * pitch + chunk() * Tile::CHUNK;
     }
 
     // The slice that begins at first_k, zeros from K on: they add nothing to a sum.
     __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K) const {
-        const int64_t skipped = first_k * (Tile::K_MAJOR ? step : pitch);
+        const T* const slice = from + first_k * (Tile::K_MAJOR ? 1 : pitch);
+        const int left = K - first_k - (Tile::K_MAJOR ? chunk() * Tile::CHUNK : row());
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            const int left = K - first_k - (Tile::K_MAJOR ? element() : row() + i * STEP);
-            const int valid = max(min(count(i), Tile::K_MAJOR ? left : left > 0 ? Tile::CHUNK : 0), 0);
-            if constexpr (VECTOR)
-                cp_async<16>(place(tile, i), chunk(i) + skipped, min(valid, Tile::CHUNK) * int(sizeof(T)));
-            else
-                *reinterpret_cast<uint4*>(place(tile, i)) = gather(chunk(i) + skipped, valid);
+            const bool some = Tile::K_MAJOR ? i * STEP < inside : i * STEP < left;
+            const int valid = some ? max(min(Tile::K_MAJOR ? left : inside, Tile::CHUNK), 0) : 0;
+            cp_async<16>(place(tile, i), slice + i * STEP * pitch, valid * int(sizeof(T)));
         }
     }
 
-    // A part of the next slice, all of it inside K.
-    __device__ __forceinline__ void start(T* tile, int part) {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            if (i / A_PART != part) continue;
-            if constexpr (!VECTOR)
-                held[i % A_PART] = gather(chunk(i), count(i));
-            else if (count(i) > 0)
-                cp_async<16>(place(tile, i), chunk(i));
-        }
-    }
-
-    __device__ __forceinline__ void finish(T* tile, int part) const {
+    // A part of the next slice, all of it inside K, and so before the last row of a matrix whose rows are those of k.
+    __device__ __forceinline__ void copy(T* tile, int part) const {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
-            if (!VECTOR && i / A_PART == part) *reinterpret_cast<uint4*>(place(tile, i)) = held[i % A_PART];
+            if (i * PARTS / COUNT == part && (Tile::K_MAJOR ? i * STEP : 0) < inside)
+                cp_async<16>(place(tile, i), from + i * STEP * pitch);
     }
 
-    __device__ __forceinline__ void advance() { from += Tile::DEPTH * (Tile::K_MAJOR ? step : pitch); }
+    __device__ __forceinline__ void advance() { from += Tile::DEPTH * (Tile::K_MAJOR ? 1 : pitch); }
 };
 
 }  // namespace matmul
