@@ -1,5 +1,7 @@
 // Each lane's registers after ldmatrix, and one mma.sync on words as they come.
 #pragma once
+#include <cstdint>
+
 #include "../../../cuda_reference/common/ldmatrix.cuh"
 #include "../../../cuda_reference/common/mma_sync.cuh"
 
