@@ -1,11 +1,11 @@
 // mma.sync: a warp adds the product of a 16 x 32-byte A and an 8-column B to a 16 x 8 D, all in registers: sm_80 and later.
 //
-// 32 bytes along k are 16 elements of 16 bits, 8 tf32 or 32 bytes. With g = lane / 4, t = lane % 4, a word being 4 bytes along k:
+// 32 bytes along k are 16 elements of 16 bits, 8 tf32 or 32 bytes. With g = lane / 4, t = lane % 4, words are 4 bytes of it:
 //   A, word i    row g + 8 (i % 2), bytes 16 (i / 2) + 4 t to + 3: matrix i of an ldmatrix of A's quarters, 8 rows of 16 bytes
 //   B, word i    column g, bytes 16 i + 4 t to + 3
 //   D, number i  row g + 8 (i / 2), column 2 t + i % 2
-// All lanes must come. Products are exact, sums are those of D's type, in which int wraps; the low 13 bits of a tf32 operand are
-// ignored: round_to_tf32 first. T says what A and B hold, float standing for tf32.
+// All lanes must come. Products are exact, sums are those of D's type, in which int wraps; the low 13 bits of a tf32 operand
+// are ignored: round_to_tf32 first. T says what A and B hold, float standing for tf32.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

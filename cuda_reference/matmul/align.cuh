@@ -16,13 +16,14 @@ template <class Bits>
 __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits* __restrict__ to, int span, int K,
                                              OperandStrides stride) {
     constexpr int TILE = 64, CHUNK = 16 / sizeof(Bits);
+    const int pitch = ceil_div(K, CHUNK) * CHUNK;
     __shared__ Bits tile[TILE][TILE + 4 / sizeof(Bits)];
     const int tiles_span = ceil_div(span, TILE), tiles_k = ceil_div(K, TILE);
     const int batch = blockIdx.x / (tiles_span * tiles_k), in_batch = blockIdx.x % (tiles_span * tiles_k);
     const int first = in_batch / tiles_k * TILE, first_k = in_batch % tiles_k * TILE;
     const bool along_k = stride.k <= stride.span;
     from += batch * stride.batch;
-    to += (int64_t(batch) * span) * (ceil_div(K, CHUNK) * CHUNK);
+    to += int64_t(batch) * span * pitch;
 
 #pragma unroll
     for (int i = threadIdx.x; i < TILE * TILE; i += 256) {
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits
 #pragma unroll
     for (int i = threadIdx.x; i < TILE * TILE; i += 256) {
         const int s = i / TILE, k = i % TILE;
-        if (first + s < span && first_k + k < K) to[int64_t(first + s) * (ceil_div(K, CHUNK) * CHUNK) + first_k + k] = tile[s][k];
+        if (first + s < span && first_k + k < K) to[int64_t(first + s) * pitch + first_k + k] = tile[s][k];
     }
 }
 

@@ -1,12 +1,13 @@
 // Matrix product on tensor cores, mma_async: mma.sync on fragments from swizzled shared memory, STAGES slices deep in cp.async.
 //
-// Over `wmma`, which reloads operands for every 16 x 16 tile, a warp owns WM x WN of C in registers and a block BM x BN. Per 16 of
-// k a 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte a multiply-add; in a 128 x 256 block
-// copies write 3/128 more. At 128 bytes a clock that allows 1490 multiply-adds a clock and SM, and mma.sync gives some 1280 on
-// Hopper (2048 take wgmma), 1024 on an A100: tiles must be this large, and banks must not conflict (swizzled_tile.cuh).
+// Over `wmma`, which reloads operands for every 16 x 16 tile, a warp owns WM x WN of C in registers and a block BM x BN. Per 16
+// of k a 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte a multiply-add; in a 128 x 256
+// block copies write 3/128 more. At 128 bytes a clock that allows 1490 multiply-adds a clock and SM, and mma.sync is reported
+// to give 62 % of wgmma on Hopper, some 1280 of 2048, and 1024 on an A100: tiles must be this large, and banks must not
+// conflict (swizzled_tile.cuh).
 //
-// Slices are STAGES - 1 ahead of the multiplication, fragments one k step ahead, and there is one barrier a slice. The last slice,
-// the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
+// Slices are STAGES - 1 ahead of the multiplication, fragments one k step ahead, and there is one barrier a slice. The last
+// slice, the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
 #pragma once
 #include "../common/index.cuh"
@@ -55,7 +56,7 @@ template <class ATile, class BTile, int WM, int WN> struct Fragments {
     }
 };
 
-// Four lanes hold a row of each of four 8-column tiles, a pair a lane; then each holds one tile's row. Words: lane, tile -> tile, lane.
+// Four lanes hold a row of each of four 8-column tiles, a pair a lane and tile; after it each lane holds the row of one tile.
 __device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
 #pragma unroll
     for (int bit = 1; bit < 4; bit *= 2) {
@@ -70,7 +71,8 @@ __device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
     }
 }
 
-// COUNT neighbours in a row of out, where they are in its M x N: by one store of 64 or 128 bits if it is contiguous and aligned.
+// COUNT neighbours in a row of out, where they are in its M x N: by one store of 64 or 128 bits if it is contiguous and
+// aligned.
 template <class Out, int COUNT>
 __device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int row, int col, int M, int N, int64_t row_stride,
                                           int64_t col_stride) {
@@ -88,7 +90,8 @@ __device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int
 }
 
 // A step of the epilogue for all of a lane's sums at a time, so that a branch of it stands once in the code, not once a sum.
-template <class Number, int MS, int NS, class Do> __device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& change) {
+template <class Number, int MS, int NS, class Do>
+__device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& change) {
 #pragma unroll
     for (int m = 0; m < MS; ++m)
 #pragma unroll
@@ -99,8 +102,8 @@ template <class Number, int MS, int NS, class Do> __device__ __forceinline__ voi
 
 // Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors of a row; those of 32 bits in pairs, and 4 fill one.
 template <class Sum, class Out, int MS, int NS>
-__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue, int first_row,
-                                           int first_col, int M, int N) {
+__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
+                                           int first_row, int first_col, int M, int N) {
     const int quad = threadIdx.x % 4, lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + quad * 2;
     Scalar<Sum> results[MS][NS][4];
     for_all(results, [&](Scalar<Sum>& result, int row, int col) {
@@ -134,14 +137,15 @@ __device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], c
         }
 }
 
-// Where the tiles are big, registers for one warp a scheduler and 64 x 64: two blocks of four warps an SM, or one of eight.
 template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
           bool B_K_MAJOR>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
-          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride, int group) {
+          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
+          int group) {
     static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
-    static_assert(BM % WM == 0 && BN % WN == 0 && (WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
+    static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
+    static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
     static_assert(STEPS % 2 == 0, "k steps use two sets of fragments in turn, across slices too");
     using ATile = SwizzledTile<T, true, BM, BK, A_K_MAJOR>;

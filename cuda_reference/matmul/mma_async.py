@@ -70,8 +70,9 @@ def k_major(matrix, span_dim):
 
 def _aligned(matrix, span_dim):
     """(the matrix, or room for it with rows along K of whole chunks; the launches that copy it there)."""
-    strides = (0 if matrix.shape[dim] == 1 and dim in (0, span_dim) else matrix.stride(dim) for dim in range(3))
-    matrix = matrix.as_strided(matrix.shape, tuple(strides))  # one row has no next: any stride of it will do
+    # Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned
+    idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
+    matrix = matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
     if k_major(matrix, span_dim) is not None:
         return matrix, ()
     batch = matrix.shape[0] if matrix.stride(0) else 1

@@ -1,8 +1,8 @@
 // An operand's slices in shared memory: how they come there past the registers (cp.async) and leave as fragments (ldmatrix).
 //
-// A slice lies as its operand does. K_MAJOR: a row per row of A (or column of B), BK deep; else: a row per k, SPAN long. ldmatrix
-// reads 16 bytes, a chunk, of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both want all 32 banks. So chunk
-// c stands in the place of chunk c XOR row, of the 8 that make 128 bytes: no padding, and no conflict either way.
+// A slice lies as its operand does. K_MAJOR: a row per row of A (or column of B), BK deep; else: a row per k, SPAN long.
+// ldmatrix reads 16 bytes, a chunk, of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both want all 32
+// banks. So chunk c stands where chunk c XOR row would, of the 8 that make 128 bytes: no padding, no conflict either way.
 #pragma once
 #include "../common/cp_async.cuh"
 #include "../common/ldmatrix.cuh"
@@ -25,27 +25,29 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
         return row * PITCH + (chunk ^ row / (8 / NEAR) % NEAR) * CHUNK;
     }
 
-    // Where this lane reads its row of a fragment: 16 rows of A or columns of B from `first` on, 32 bytes deep. Of its four matrices,
-    // A's words take the 8-row halves first, B's the 16-byte halves: an mma wants B's words of 8 columns in neighbouring registers.
+    // Where this lane reads its row of a fragment: 16 rows of A or columns of B from `first` on, 32 bytes deep. Of its four
+    // matrices, A's words take the 8-row halves first, B's the 16-byte halves: an mma wants B's words of 8 columns in
+    // neighbouring registers.
     __device__ __forceinline__ static int fragment(int first) {
         const int lane = threadIdx.x % 32;
-        const int row = OF_A == K_MAJOR ? lane % 16 : lane % 8 + lane / 16 * 8, chunk = OF_A == K_MAJOR ? lane / 16 : lane / 8 % 2;
+        const int row = OF_A == K_MAJOR ? lane % 16 : lane % 8 + lane / 16 * 8;
+        const int chunk = OF_A == K_MAJOR ? lane / 16 : lane / 8 % 2;
         return K_MAJOR ? at(first + row, chunk) : at(row, first / CHUNK + chunk);
     }
 
-    // The fragment i * 16 rows or columns and k * 32 bytes on. XOR adds here: `fragment` left those bits of the chunk's number 0.
+    // The fragment i * 16 rows or columns and k * 32 bytes on. XOR adds here: `fragment` left those bits of the chunk 0.
     __device__ __forceinline__ static void load(unsigned (&words)[4], const T* tile, int fragment, int i, int k) {
         const int along = K_MAJOR ? k : i, down = K_MAJOR ? i : k;
         ldmatrix<!K_MAJOR>(words, tile + (fragment ^ along * 2 * CHUNK) + down * 16 * PITCH);
     }
 };
 
-// The chunks of each slice that one thread copies, in PARTS, each by one cp.async. Rows must be contiguous, aligned to 16 bytes and
-// apart: a row's last chunk may reach into what stands between it and the next. What is past the edge of the matrix, but for K's,
-// is not copied, or anything: no sum that is stored needs it.
+// The chunks of each slice that one thread copies, in PARTS, each by one cp.async. Rows must be contiguous, aligned to 16 bytes
+// and apart: a row's last chunk may reach into what stands between it and the next. Past the edges of M
+// and N nothing need be copied: no sum that is stored needs it.
 template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;
-    static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows from chunk to chunk
+    static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows apart
     static_assert(COUNT * STEP == Tile::ROWS && STEP * Tile::CHUNKS == THREADS, "a thread stays in its column of chunks");
 
     const T* from;  // the first chunk in the next slice

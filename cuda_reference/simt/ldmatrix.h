@@ -18,7 +18,8 @@ template <int COUNT, bool TRANSPOSED> void deal_matrices(Thread* warp, int, unsi
         for (int lane = 0; lane < warpSize; ++lane) {
             const int i = lane / 4, j = lane % 4 * 2;
             const auto element = [&](int row, int col) -> unsigned { return of(8 * matrix + row).row[col]; };
-            of(lane).result[matrix] = TRANSPOSED ? element(j, i) | element(j + 1, i) << 16 : element(i, j) | element(i, j + 1) << 16;
+            of(lane).result[matrix] =
+                TRANSPOSED ? element(j, i) | element(j + 1, i) << 16 : element(i, j) | element(i, j + 1) << 16;
         }
 }
 

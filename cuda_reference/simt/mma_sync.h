@@ -1,4 +1,4 @@
-// mma.sync (common/mma_sync.cuh): the last lane to come collects both operands from all lanes' words and multiplies for the warp.
+// mma.sync (common/mma_sync.cuh): the last lane to come collects all lanes' operands and multiplies for the warp.
 #pragma once
 #include <cstring>
 

@@ -1,4 +1,4 @@
-"""ldmatrix and mma.sync of the CPU emulation: every lane's registers as the PTX ISA's sections on them say, element by element."""
+"""ldmatrix and mma.sync of the CPU emulation: every lane's registers as the PTX ISA says, element by element."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_ldmatrix(kernels, count, transposed):
     kernels[load_name(count, transposed)](*WARP, rows.data_ptr(), place.data_ptr(), words.data_ptr())
     for lane in range(32):
         for matrix in range(count):
-            for half in range(2):  # "Each thread in a warp loads fragments of a row": row lane / 4, columns 2 (lane % 4) and 1 on
+            for half in range(2):  # row lane / 4, columns 2 (lane % 4) and the next
                 row, col = lane // 4, lane % 4 * 2 + half
                 row, col = (col, row) if transposed else (row, col)
                 assert words[lane, matrix, half] == place[8 * matrix + row] + col
