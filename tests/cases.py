@@ -12,6 +12,7 @@ GEMM_SIZES = [
     (129, 127, 17),
     (1, 300, 2),
     (257, 2, 65),
+    (9, 4, 72),
 ]
 EMPTY_GEMMS = [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)]
 GEMV_SIZES = [(1, 1), (3, 2), (9, 31), (8, 32), (7, 33), (5, 127), (4, 128), (6, 129), (3, 1025), (300, 16), (1030, 3)]
@@ -26,6 +27,7 @@ MATMUL_SIZES = [
     (65, 64, 63),
     (129, 127, 65),
     (1, 70, 130),
+    (80, 144, 96),
 ]
 
 # input shape, weight shape, keyword arguments
@@ -70,6 +72,7 @@ MATMUL_SHAPES = {
     "no batch": ((0, 5, 7), (0, 7, 4)),
     "empty vectors": ((0,), (0,)),
 }
+FEWER_MATMUL_SIZES = [(15, 17, 33), (129, 127, 65), (1, 70, 130)]
 
 PRECISIONS = [
     (torch.float16, {}),
@@ -79,6 +82,8 @@ PRECISIONS = [
     (torch.float32, {}),
     (torch.float32, {"precision": "tf32"}),
     (torch.int8, {}),
+]
+MORE_PRECISIONS = [  # at fewer sizes: an interpreted call takes 0.1 s
     (torch.float16, {"accumulate": "fp16"}),
     (torch.float64, {}),
     (torch.float8_e4m3fn, {}),

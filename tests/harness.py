@@ -74,10 +74,16 @@ def sentinel(dtype):
 
 
 def poisoned(shape, dtype, device):
-    """A strided out tensor inside a larger poisoned buffer, and that buffer: what is not out must stay poisoned."""
-    padded = [size + 3 for size in shape]
-    buffer = torch.full(padded, sentinel(dtype), dtype=dtype, device=device)
-    return buffer[tuple(slice(1, 1 + size) for size in shape)], buffer
+    """(out, buffer, where): out is buffer[where] of a larger poisoned buffer, strided; what is not out must stay poisoned.
+
+    Its rows are aligned for vectors where the sizes add up to an even number, and just not aligned elsewhere.
+    """
+    margins = [(1, 2)] * len(shape)
+    if shape and sum(shape) % 2 == 0:
+        margins[-1] = (16, 32 - shape[-1] % 16)
+    buffer = torch.full([b + size + a for size, (b, a) in zip(shape, margins)], sentinel(dtype), dtype=dtype, device=device)
+    where = tuple(slice(before, before + size) for size, (before, _) in zip(shape, margins))
+    return buffer[where], buffer, where
 
 
 def bits(t):
@@ -89,7 +95,7 @@ def run_checked(library, op, design, *args, config=None, **kwargs):
     """Call the design with a poisoned out; check result, guard zone and inputs; return (result, verdict)."""
     call = prepare(op, *args, **kwargs)
     shape, dtype, device = call.result.shape, call.result.dtype, call.result.device
-    out, buffer = poisoned(shape, dtype, device)
+    out, buffer, where = poisoned(shape, dtype, device)
     before = [bits(v).clone() for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
     result = library.run(prepare(op, *args, out=out, **kwargs), design, config)
     assert result is out
@@ -98,7 +104,7 @@ def run_checked(library, op, design, *args, config=None, **kwargs):
     verdict = numerics.judge(call.problem, result, *args, **kwargs)
     assert verdict.ok, f"{op} {design} {call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
     outside = torch.ones(buffer.shape, dtype=torch.bool)
-    outside[tuple(slice(1, 1 + size) for size in shape)] = False
+    outside[where] = False
     untouched = torch.full_like(buffer, sentinel(dtype))
     assert torch.equal(bits(buffer.cpu()[outside]), bits(untouched.cpu()[outside])), "something outside out was written"
     return result, verdict
@@ -122,12 +128,19 @@ def offset_by_one(t):
     return wide[..., 1 : 1 + t.shape[-1]]
 
 
+def padded(t):
+    """Aligned rows with something between them: vectors may be read, but not past the end of a row."""
+    wide = torch.full((*t.shape[:-1], (t.shape[-1] // 16 + 1) * 16), sentinel(t.dtype), dtype=t.dtype, device=t.device)
+    wide[..., : t.shape[-1]] = t
+    return wide[..., : t.shape[-1]]
+
+
 def first_dim_inside(t):
     """The first dimension innermost, as in CHWN."""
     return t.movedim(0, -1).contiguous().movedim(-1, 0)
 
 
-LAYOUTS = (transposed, step_two, offset_by_one, first_dim_inside)
+LAYOUTS = (transposed, step_two, offset_by_one, padded, first_dim_inside)
 
 
 def random(*shape, dtype=torch.float32, device="cpu"):

@@ -39,4 +39,4 @@ def matmul(
     return LIBRARY.run(call, design, config)
 
 
-DESIGNS = (wmma.a_warp_per_tile(), mma_async.DESIGN)
+DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN)

@@ -11,7 +11,7 @@ namespace matmul {
 using nvcuda::wmma::col_major;
 using nvcuda::wmma::row_major;
 
-// PACKED elements of a fragment are one Element in memory, the first in its low bits. Below a byte A lies by rows, B by columns.
+// PACKED elements of a fragment are one Element in memory, the first in its low bits. A packed A lies by rows, a B by columns.
 template <class E, class F, int DEPTH, int P = 1> struct Operand {
     using Element = E;
     using Fragment = F;
@@ -34,7 +34,8 @@ struct BitsAnd : Operand<unsigned char, nvcuda::wmma::experimental::precision::b
     static constexpr auto OP = nvcuda::wmma::experimental::bmmaBitOpAND;
 };
 
-__device__ __forceinline__ float to_tf32(float x) { return nvcuda::wmma::__float_to_tf32(x); }
+// The addition makes a NaN quiet: one whose payload stands in the 13 bits that the tensor core ignores would be an infinity.
+__device__ __forceinline__ float to_tf32(float x) { return nvcuda::wmma::__float_to_tf32(x + 0.0f); }
 #endif
 
 template <class Operand, int M, int N, class Layout>

@@ -107,10 +107,9 @@ def a_warp_per_tile():
     }
 
     def launches(problem, config, a, b, c, bias, out):
-        tiles = ceil_div(problem.m, config["WM"]) * ceil_div(problem.n, config["WN"])
         kernel = expression(problem.precision, config, instance(problem))
-        wired = arguments(problem, a, b, c, bias, out)
-        yield CudaLaunch(sources[problem.precision], kernel, (a.shape[0] * tiles,), (32, 1, 1), wired)
+        grid = (a.shape[0] * _tiles(problem, config["WM"], config["WN"]),)
+        yield CudaLaunch(sources[problem.precision], kernel, grid, (32, 1, 1), arguments(problem, a, b, c, bias, out))
 
     return Design(
         name="wmma",
@@ -120,3 +119,72 @@ def a_warp_per_tile():
         configs=lambda problem, target: spaces(problem.precision),
         launches=launches,
     )
+
+
+# (BM, BN, BK, warps down, warps across), the largest first: warps hold 32 x 64 sums of C, or 32 x 32; slices are 64 bytes deep,
+# and as shallow or small as fp64 needs to stay in 128 registers.
+TILES = {
+    **dict.fromkeys(("fp16", "bf16"), ((128, 128, 32, 4, 2), (64, 64, 32, 2, 2))),
+    "tf32": ((128, 128, 16, 4, 2), (64, 64, 16, 2, 2)),
+    "fp64": ((64, 64, 8, 2, 2), (32, 32, 16, 2, 2)),
+    **dict.fromkeys(("int8", "uint8"), ((128, 128, 64, 4, 2), (64, 64, 64, 2, 2))),
+}
+
+
+def a_block_per_tile():
+    spaces = {p: [dict(zip(("BM", "BN", "BK", "WARPS_M", "WARPS_N"), tile)) for tile in tiles] for p, tiles in TILES.items()}
+
+    def expression(precision, config, instance, vector):
+        sums, result, a, b = instance
+        tile = "{BM}, {BN}, {BK}, {WARPS_M}, {WARPS_N}".format(**config)
+        flag = "true" if vector else "false"
+        return f"matmul::wmma_tiled<matmul::{OPERANDS[precision].name}, {sums}, {tile}, {a}, {b}, {result}, {flag}>"
+
+    def without_vectors(instance):
+        """The slices' layout does not matter to reads of single elements: one of them will do."""
+        return (*instance[:2], "matmul::row_major", "matmul::row_major")
+
+    def source(precision):
+        every = list(itertools.product(spaces[precision], OPERANDS[precision].instances))
+        vectors = [expression(precision, config, one, True) for config, one in every]
+        elements = [expression(precision, config, without_vectors(one), False) for config, one in every]
+        return Source("matmul/wmma_tiled.cuh", (*vectors, *dict.fromkeys(elements)))
+
+    sources = {precision: source(precision) for precision in TILES}
+
+    def configs(problem, target):
+        """The largest tile that gives every SM a block first; the smallest, if none does."""
+        space = spaces[problem.precision]
+        enough = [c for c in space if problem.batch * _tiles(problem, c["BM"], c["BN"]) >= target.sms]
+        return enough + [c for c in reversed(space) if c not in enough]
+
+    def launches(problem, config, a, b, c, bias, out):
+        vector, one = _vectors(a, problem.a_layout) and _vectors(b, problem.b_layout), instance(problem)
+        kernel = expression(problem.precision, config, one if vector else without_vectors(one), vector)
+        grid = (a.shape[0] * _tiles(problem, config["BM"], config["BN"]),)
+        threads = 32 * config["WARPS_M"] * config["WARPS_N"]
+        wired = arguments(problem, a, b, c, bias, out)
+        yield CudaLaunch(sources[problem.precision], kernel, grid, (threads, 1, 1), wired)
+
+    return Design(
+        name="wmma_tiled",
+        summary="warps share slices in skewed shared memory, several fragments each, the next slice under way",
+        mirrors="tensor-core seed: WMMA",
+        refuses=lambda problem, target: refusal(TILES, problem, target),
+        configs=configs,
+        launches=launches,
+        tile=lambda config: config | {"threads": 32 * config["WARPS_M"] * config["WARPS_N"]},
+    )
+
+
+def _tiles(problem, rows, cols):
+    return ceil_div(problem.m, rows) * ceil_div(problem.n, cols)
+
+
+def _vectors(matrices, layout):
+    """Whether lines of neighbours begin at multiples of 16 bytes and are whole vectors of 16 bytes long."""
+    line, across = (1, 2) if layout == "col" else (2, 1)
+    in_elements = 16 // matrices.element_size()
+    wholes = matrices.shape[line], matrices.stride(across), matrices.stride(0)
+    aligned = matrices.data_ptr() % 16 == 0 and not any(size % in_elements for size in wholes)
+    return aligned and matrices.stride(line) == 1

@@ -112,6 +112,26 @@ def test_saturation(kernels):
     assert (d == -(2**31) + 12).all(), "without saturation it wraps"
 
 
+@pytest.mark.parametrize("saturate", [True, False])
+def test_saturated_half_sums(saturate):
+    """mma_sync does not saturate them, so the design's kernel does: Inf -> the largest half, NaN -> 0, after every step."""
+    expression = (
+        f"matmul::wmma<matmul::Half, half, 16, 16, matmul::row_major, matmul::row_major, half, {str(saturate).lower()}>"
+    )
+    kernel = load("matmul/wmma.cuh", [expression], "simt")[expression]
+    a, b = torch.zeros(16, 32).half(), torch.ones(32, 16).half()
+    a[0, 0], a[1, 0], a[2, 0], a[3, :16], a[3, 16:] = torch.inf, -torch.inf, torch.nan, 5000, -1000
+    out = torch.empty(16, 16).half()
+    strides = (0, 32, 1, 0, 16, 1, 0, 0, 0, 0, 16, 1, 0)
+    pointers = a.data_ptr(), b.data_ptr(), 0, 0, out.data_ptr()
+    kernel((1, 1, 1), (32, 1, 1), 0, 0, *pointers, 16, 16, 32, 1.0, 0.0, 0, strides)
+    expected = torch.zeros(16, 16).half()
+    rows = (65504, -65504, 0, 65504 - 16000) if saturate else (torch.inf, -torch.inf, torch.nan, torch.inf)
+    for i, value in enumerate(rows):
+        expected[i] = value
+    assert torch.equal(out.nan_to_num(nan=7.0), expected.nan_to_num(nan=7.0))
+
+
 def multiply_packed(kernels, kind, a, b, c, by_rows=True, flag=False):
     """Of elements a (8, K) and b (K, 8), packed here in Python integers: element i of a word in its bits from i * bits on."""
     k = PACKED[kind]
