@@ -2,8 +2,8 @@
 #pragma once
 #include <cuda_runtime.h>
 
-// The sum of `value` over groups of LANES neighbouring lanes, in the first of each: 16, 8, 4, 2, 1, so each step halves the lanes
-// that still count. Every lane of the warp must call it.
+// The sum of `value` over groups of LANES neighbouring lanes, in the first of each: 16, 8, 4, 2, 1, so each step halves the
+// lanes that still count. Every lane of the warp must call it.
 template <int LANES = 32> __device__ __forceinline__ float warp_sum(float value) {
     static_assert(LANES >= 1 && LANES <= 32 && (LANES & (LANES - 1)) == 0, "shuffles work in powers of two");
 #pragma unroll

@@ -1,7 +1,8 @@
 // GEMV, a block per row: `vectorized` with all warps of a block on one row.
 //
-// With fewer rows than the GPU has warps, a warp per row keeps too little in flight; WARPS of them keep WARPS times that. The price is
-// a reduction across warps, through shared memory and a barrier, once a row. Mirrors tritonkernels/gemv/block_per_row.py.
+// With fewer rows than the GPU has warps, a warp per row keeps too little in flight; WARPS of them keep WARPS times that. The
+// price is a reduction across warps, through shared memory and a barrier, once a row. Mirrors
+// tritonkernels/gemv/block_per_row.py.
 #pragma once
 #include "vector_row.cuh"
 

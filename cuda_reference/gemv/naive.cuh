@@ -1,8 +1,8 @@
 // GEMV, naive: a thread per row.
 //
-// Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element each; the
-// caches must keep the rest until their turn comes. Columns that are contiguous it reads well. It is what the others are measured by.
-// Mirrors tritonkernels/gemv/naive.py.
+// Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element
+// each; the caches must keep the rest until their turn comes. Columns that are contiguous it reads well. It is what the
+// others are measured by. Mirrors tritonkernels/gemv/naive.py.
 #pragma once
 #include "common.cuh"
 

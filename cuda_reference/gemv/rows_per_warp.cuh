@@ -1,7 +1,8 @@
 // GEMV, several rows per warp: LANES lanes walk a row by 128-bit loads, 32 / LANES rows side by side in a warp.
 //
-// A row of few vectors leaves lanes of a warp of its own idle, and they still pay five shuffles. Here every lane has a vector, and
-// log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, and the seed's design for N <= 16.
+// A row of few vectors leaves lanes of a warp of its own idle, and they still pay five shuffles. Here every lane has a
+// vector, and log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, and the seed's design for N <=
+// 16.
 #pragma once
 #include "vector_row.cuh"
 

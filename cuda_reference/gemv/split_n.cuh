@@ -1,7 +1,7 @@
 // GEMV, N split over blocks: `block_per_row` with several blocks a row, for fewer rows than SMs.
 //
-// The last block of a row to arrive adds the partial sums up in the order of N, so the bits do not depend on which it was. It costs
-// an atomic a block and one round trip through L2 at the end. Mirrors tritonkernels/gemv/split_n.py.
+// The last block of a row to arrive adds the partial sums up in the order of N, so the bits do not depend on which it was. It
+// costs an atomic a block and one round trip through L2 at the end. Mirrors tritonkernels/gemv/split_n.py.
 #pragma once
 #include "splits.cuh"
 #include "vector_row.cuh"

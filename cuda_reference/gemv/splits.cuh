@@ -2,8 +2,8 @@
 #pragma once
 #include <cuda_runtime.h>
 
-// Whether this block is the last of `splits` on the counter, told to all of its threads; the others' stores before are then seen
-// after. The counter is zero before the first arrives and after the last.
+// Whether this block is the last of `splits` on the counter, told to all of its threads; the others' stores before are then
+// seen after. The counter is zero before the first arrives and after the last.
 __device__ __forceinline__ bool last_to_arrive(int* counter, int splits) {
     __shared__ bool last;
     __threadfence();  // this thread's partial sums, before the arrival

@@ -1,15 +1,16 @@
 // GEMV, transposed: A with contiguous columns, as a.t() of a row-major matrix has them.
 //
-// Neighbouring lanes own neighbouring rows, WIDTH each, and walk the columns with one x for all: coalesced 128-bit loads, and no sum
-// crosses lanes. N is split over the warps of a block and, where there are few tiles of rows, over blocks: the last to arrive adds
-// the partial sums up in the order of N, as in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
+// Neighbouring lanes own neighbouring rows, WIDTH each, and walk the columns with one x for all: coalesced 128-bit loads, and
+// no sum crosses lanes. N is split over the warps of a block and, where there are few tiles of rows, over blocks: the last to
+// arrive adds the partial sums up in the order of N, as in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
 #pragma once
 #include "splits.cuh"
 #include "vector_row.cuh"
 
 namespace gemv {
 
-// WIDTH neighbouring rows of one column, of which the first `count` exist: one 128-bit load where WIDTH is a vector and they all do.
+// WIDTH neighbouring rows of one column, of which the first `count` exist: one 128-bit load where WIDTH is a vector and they
+// all do.
 template <int WIDTH, class A>
 __device__ __forceinline__ void load_rows(A (&to)[WIDTH], const A* column, int64_t stride_m, int count) {
     if (WIDTH == FULL<A> && count >= WIDTH) {  // the launcher knows that the addresses allow it

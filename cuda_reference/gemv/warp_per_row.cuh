@@ -1,7 +1,8 @@
 // GEMV, a warp per row: the lanes walk one row of A together, then reduce their partial sums by shuffles.
 //
 // Neighbouring lanes read neighbouring elements: 4 sectors a request of fp32 where a thread per row would touch 32. Blocks are
-// (32, ROWS); four loads are in flight a lane. Mirrors tritonkernels/gemv/warp_per_row.py, and the seed's design for N = 32, for any N.
+// (32, ROWS); four loads are in flight a lane. Mirrors tritonkernels/gemv/warp_per_row.py, and the seed's design for N = 32,
+// for any N.
 #pragma once
 #include "common.cuh"
 

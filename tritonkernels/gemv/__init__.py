@@ -85,11 +85,11 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None):
         x_shared=not any(vectors.stride()[:-1]),
         scaled=scale is not None,
     )
-    columns = (t.unsqueeze(-1) for t in (vectors, *(() if y is None else (y,)), out))
+    columns = [t.unsqueeze(-1) for t in (vectors, *(() if y is None else (y,)), out)]
     parts = []
-    for a, *columns in uniform_batches(matrices, *columns):
-        x, *y, out_part = (t.squeeze(-1) for t in columns)
-        parts.append((a, x, y[0] if y else None, scale, out_part))
+    for matrix, vector, *addend, result in uniform_batches(matrices, *columns):
+        addend = addend[0].squeeze(-1) if addend else None
+        parts.append((matrix, vector.squeeze(-1), addend, scale, result.squeeze(-1)))
     return Call(problem, tuple(parts), out)
 
 

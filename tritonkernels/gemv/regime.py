@@ -1,13 +1,13 @@
 """Which design for which M and N: a time for each from bytes, lanes, loads in flight and waves; the shortest is preferred.
 
-A product takes as long as the longest of three things: its bytes at the bandwidth of the level that holds them, one launch, and the chain
-of latencies that its threads wait for, one after the other,
+A product takes as long as the longest of three things: its bytes at the bandwidth of the level that holds them, one launch,
+and the chain of latencies that its threads wait for, one after the other,
 
     chain = max(1, waves) * (steps / unroll * latency + reduction),    waves = threads / (SMs * threads per SM),
 
-where a row of N elements is ceil(N / width) loads, steps = ceil(loads / threads of a row). It holds what makes a design lose: idle lanes
-(threads that have no load still take their part of a wave), too little in flight (few threads, hence many steps), the reduction.
-Little's law is the same thing said the other way: bytes / chain is what the loads in flight sustain.
+where a row of N elements is ceil(N / width) loads, steps = ceil(loads / threads of a row). It holds what makes a design lose:
+idle lanes (threads that have no load still take their part of a wave), too little in flight (few threads, hence many steps),
+the reduction. Little's law is the same thing said the other way: bytes / chain is what the loads in flight sustain.
 
 Pure functions of (problem, target), for both packages. The latencies are an H200's, in round numbers; nothing here is fitted.
 """
@@ -59,7 +59,8 @@ def _of_rows(problem, threads, width, unroll, reduction):
     """`threads` walk a row together, loading `width` bytes each."""
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
     steps = math.ceil(loads / threads)
-    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or problem.n * problem.a_dtype.itemsize < 16
+    row_bytes = problem.n * problem.a_dtype.itemsize  # up to 16, neighbouring threads' rows share their sectors
+    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= 16)
     waste = 1.0 if contiguous else SECTOR / problem.a_dtype.itemsize
     unroll = min(unroll, steps)
     return Shape(problem.rows * threads, steps, unroll, width, reduction, loads / (steps * threads), waste)
@@ -136,9 +137,14 @@ def expected(design, problem, target):
 
 
 def prefer(problem, target):
-    """The design with the shortest time; of equals (launches cost the same) the one that waits least."""
+    """The design with the shortest time; of equals (launches cost the same) the one that waits least.
+
+    Contiguous columns have a design of their own, at any size.
+    """
+    if problem.a_layout == "col" and problem.m > 1:
+        return "transposed"
     if not target.is_gpu or not problem.rows:
-        return "transposed" if problem.a_layout == "col" else "vectorized"
+        return "vectorized"
 
     def cost(name):
         told = expected(name, problem, target)

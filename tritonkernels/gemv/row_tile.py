@@ -2,8 +2,8 @@
 
 To Triton `naive`, `warp_per_row`, `vectorized`, `rows_per_warp` and `block_per_row` are one kernel under different tiles: the
 compiler lays lanes along the columns first, so LANES = 1, 32 and 32 * warps give a row to a thread, a warp and a block.
-Partial sums stay in registers over the whole walk, V a thread, and are reduced once, at the end: by shuffles inside a warp, through
-shared memory only where several warps share a row. UNROLL steps' loads are independent, so that many are in flight.
+Partial sums stay in registers over the whole walk, V a thread, and are reduced once, at the end: by shuffles inside a warp,
+through shared memory only where several warps share a row. UNROLL steps' loads are independent, so that many are in flight.
 
 Every thread loads x for its own columns, hence the broadcast: a one-dimensional load would be shared between warps through
 shared memory, with a barrier in every step (`staged_x`). Rows of a batch are just more rows.
@@ -52,8 +52,8 @@ def ends(partial, a_rows, x_rows, valid, head, body, size, stride_an, stride_x, 
 
 
 @triton.jit
-def store_rows(sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta, stride_yb, stride_y, stride_s, stride_ob, stride_o,
-               HAS_Y: tl.constexpr, HAS_SCALE: tl.constexpr):  # fmt: skip
+def store_rows(sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta, stride_yb, stride_y, stride_s, stride_ob,
+               stride_o, HAS_Y: tl.constexpr, HAS_SCALE: tl.constexpr):  # fmt: skip
     """out = alpha * scale * sums + beta * y, rounded once; y is not even loaded where beta is 0, whatever it holds."""
     if HAS_SCALE:
         sums *= tl.load(scale_ptr + m * stride_s, mask=valid, other=0)

@@ -9,6 +9,7 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 
 from ..design import Design, takes_everything
 from .operands import full_vector
+from .regime import sub_warp
 from .row_tile import launches, tile
 
 LANES = (16, 8, 4, 2, 1)
@@ -19,10 +20,8 @@ def configs(problem, target):
     if not target.is_gpu:
         yield tile(256, 16)
     vectors = -(-problem.n // full_vector(problem.a_dtype))
-    best = min((lanes for lanes in LANES if lanes >= vectors), default=16)
-    for lanes in sorted(LANES, key=lambda lanes: abs(lanes - best)):
-        for rows in (2, 1):
-            yield tile(4 * 32 // lanes * rows, lanes, 1 if lanes >= vectors else 2)
+    for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
+        yield tile(2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)
 
 
 DESIGN = Design(

@@ -68,11 +68,12 @@ def _split_n_kernel(
     x_rows = x_ptr + (batch * stride_xb)[:, None] * XV
     first = split * vectors_per_split * V
     last = tl.minimum(split * vectors_per_split + vectors_per_split, vectors) * V
-    partial = row_sums(a_rows, x_rows, valid[:, None], first, last, stride_an, stride_x, 1, BLOCK_N, UNROLL, WIDE)
+    in_tile = valid[:, None]
+    partial = row_sums(a_rows, x_rows, in_tile, first, last, stride_an, stride_x, 1, BLOCK_N, UNROLL, WIDE)
     if split == 0:  # it takes both ends
-        in_tile = valid[:, None]
-        partial = ends(partial, a_rows, x_rows, in_tile, head, vectors * V, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, WIDE)
-    tl.store(workspace_ptr + split * rows + index, tl.sum(partial, axis=1), mask=valid)
+        body = vectors * V
+        partial = ends(partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, WIDE)
+    tl.store(workspace_ptr + split.to(tl.int64) * rows + index, tl.sum(partial, axis=1), mask=valid)
     if last_to_arrive(counters_ptr + tl.program_id(0), splits):
         sums = sum_of_splits(workspace_ptr + index, valid, splits, rows)
         store_rows(

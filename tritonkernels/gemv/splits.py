@@ -1,4 +1,4 @@
-"""Blocks that share rows: each leaves its partial sums in a workspace, and the last to arrive adds them up in order, in one launch."""
+"""Blocks that share rows: each leaves its partial sums in a workspace, and the last to arrive adds them up, in one launch."""
 
 import triton
 import triton.language as tl
@@ -19,6 +19,7 @@ def last_to_arrive(counter_ptr, splits):
 def sum_of_splits(workspace_ptr, mask, splits, stride):
     """The partial sums of splits 0, 1, ..., `stride` apart, added up in that order."""
     total = tl.load(workspace_ptr, mask=mask, other=0, cache_modifier=".cg")
-    for split in range(1, splits):
-        total += tl.load(workspace_ptr + split * stride, mask=mask, other=0, cache_modifier=".cg")
+    for _ in range(1, splits):
+        workspace_ptr += stride
+        total += tl.load(workspace_ptr, mask=mask, other=0, cache_modifier=".cg")
     return total

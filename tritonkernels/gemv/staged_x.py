@@ -1,8 +1,8 @@
 """GEMV, x staged: `warp_per_row` with x brought through shared memory, once a block instead of once a warp.
 
-The seed tried it and found no gain: the barrier costs what the fewer loads save. Theory agrees: a warp reads as many bytes of x as of A,
-but from L1, which has six times what DRAM can bring an SM (128 bytes a cycle against 21 on an H200), so x never waits; with a
-barrier in each step the loads of A wait for each other instead. It is here to be measured.
+The seed tried it and found no gain: the barrier costs what the fewer loads save. Theory agrees: a warp reads as many bytes of
+x as of A, but from L1, which has six times what DRAM can bring an SM (128 bytes a cycle against 21 on an H200), so x never
+waits; with a barrier in each step the loads of A wait for each other instead. It is here to be measured.
 
 A tile of rows belongs to one matrix of the batch. Mirrors cuda_reference/gemv/staged_x.cuh.
 """

@@ -1,8 +1,8 @@
 """GEMV, transposed: A with contiguous columns, as a.t() of a row-major matrix has them; x^T A without transposing.
 
-Now neighbouring lanes own neighbouring rows of the result, V each by 128-bit loads, and walk the columns of A with one x for all: every
-load is coalesced and no sum crosses lanes. N is split over the warps of a block, and, while there are fewer tiles than SMs want,
-over blocks: the last to arrive adds the partial sums up in the order of N (as in `split_n`).
+Now neighbouring lanes own neighbouring rows of the result, V each by 128-bit loads, and walk the columns of A with one x for
+all: every load is coalesced and no sum crosses lanes. N is split over the warps of a block, and, while there are fewer tiles
+than SMs want, over blocks: the last to arrive adds the partial sums up in the order of N (as in `split_n`).
 
 Mirrors cuda_reference/gemv/transposed.cuh.
 """

@@ -1,8 +1,8 @@
 """Where blocks that share a row leave their partial sums, and the counters by which the last of them knows that it is.
 
 The last block to arrive adds the partial sums up in the order of N, whichever block it is, so the bits are always the same; and
-it leaves its counter at zero, as it found it. So counters are made once per stream, and calls on one stream, which run one after
-the other, share them.
+it leaves its counter at zero, as it found it. So counters are made once per stream, and calls on one stream, which run one
+after the other, share them.
 """
 
 import threading
