@@ -6,6 +6,7 @@ from stand_ins import right
 from perf import baselines, compare, contenders, records
 from perf.__main__ import main
 from perf.comparison import GpuLost
+from tritonkernels.launch import LIBRARY
 from tritonkernels.library import OPS
 
 GEMV = ("compare", "--op", "gemv")
@@ -148,7 +149,7 @@ def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, c
     [
         (["compare", "--op", "gem"], "gemm"),
         (["compare", "--suite", "seed"], "seeds"),
-        (["compare", "--op", "gemv", "--design", "naive"], "warp_per_row"),
+        (["compare", "--op", "gemv", "--design", "tiled"], "warp_per_row"),
         (["compare", "--seed", "one"], "invalid int"),
         (["compare", "--json", "/no/such/folder/r.json"], "cannot write"),
         (["contrast"], "compare"),
