@@ -88,7 +88,9 @@ def _shared_arrays(dynamic, file):
     offsets = {name: (int(offset, 16), int(size, 0)) for offset, size, name in symbols}
     base = dynamic - offsets["dynamic_shared_memory"][0]
     for name, (offset, size) in offsets.items():
-        function, _, variable = name.removeprefix("guard variable for ").rpartition(")::")
+        if name.startswith("guard variable for "):  # of an array whose type has constructors: the compiler's, not the kernel's
+            continue
+        function, _, variable = name.rpartition(")::")
         if name == "dynamic_shared_memory" or (function and not function.startswith(("simt::", "pybind11::", "std::"))):
             yield _Array("shared", variable, base + offset, base + offset + size)
 

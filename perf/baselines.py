@@ -9,6 +9,8 @@ import contextlib
 import torch
 
 from tritonkernels.errors import UnsupportedError
+from tritonkernels.numerics import ACTIVATIONS
+from tritonkernels.problem import PACKED
 
 
 @contextlib.contextmanager
@@ -62,13 +64,35 @@ def conv2d(input, weight, bias=None, *, out, **options):
     return torch.conv2d(input, weight, bias, **options)
 
 
-def matmul(a, b, *, precision=None, out_dtype=None, out):
+def matmul(
+    a, b, *, precision=None, out_dtype=None, accumulate=None, alpha=1.0, beta=0.0, c=None, bias=None, activation=None, out
+):
+    """The product by cuBLAS, then what follows it one by one, in fp32: rounding each to 16 bits would break the bound."""
+    if alpha == 1 and not beta and bias is None and activation is None:
+        return _product(a, b, precision, out)
+    wide = out if out.dtype.itemsize >= 4 else torch.empty_like(out, dtype=torch.float32)
+    product = _product(a, b, precision, wide).mul_(alpha)
+    if beta:
+        product.add_(c, alpha=beta)
+    if bias is not None:
+        product += bias
+    return out.copy_(ACTIVATIONS[activation][0](product) if activation else product)
+
+
+def _product(a, b, precision, out):
+    if precision in PACKED:
+        raise UnsupportedError(f"torch multiplies no packed elements: {precision}")
     if out.dtype == a.dtype:
         return torch.matmul(a, b, out=out)
     if a.device.type == "cpu":  # no mixed products there; products of upcast operands are exact all the same
-        return torch.matmul(a.to(out.dtype), b.to(out.dtype), out=out)
+        wide = torch.float32 if a.dtype.itemsize == 1 and out.dtype.is_floating_point else out.dtype
+        return out.copy_(torch.matmul(a.to(wide), b.to(wide)))
     if a.ndim != 2 or b.ndim != 2:
         raise UnsupportedError(f"torch multiplies {a.dtype} into {out.dtype} for matrices only, not for batches")
+    if a.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        return _fp8_product(a, b, out)
+    if a.dtype == torch.uint8:
+        raise UnsupportedError("torch multiplies no uint8 on a GPU")
     if a.dtype != torch.int8:
         return torch.mm(a, b, out_dtype=out.dtype, out=out)
     m, k, n = *a.shape, b.shape[1]
@@ -80,6 +104,14 @@ def matmul(a, b, *, precision=None, out_dtype=None, out):
         if "NOT_SUPPORTED" in str(error):  # cuBLASLt has int8 for some layouts and sizes only, and tells by failing
             raise UnsupportedError(f"torch._int_mm on these operands: {str(error).splitlines()[0][:120]}") from error
         raise
+
+
+def _fp8_product(a, b, out):
+    """torch._scaled_mm, torch's only product of fp8, with scales of 1; it wants rows of A and columns of B contiguous."""
+    if a.shape[1] % 16 or b.shape[1] % 16 or a.stride(1) != 1 or b.stride(0) != 1 or a.dtype == torch.float8_e5m2:
+        raise UnsupportedError("torch._scaled_mm wants e4m3 operands contiguous along K, and N and K divisible by 16")
+    one = torch.ones((), device=a.device)
+    return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out)
 
 
 # operation -> (the name of torch's function, the call, whether it writes `out`)

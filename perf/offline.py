@@ -6,6 +6,7 @@ Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 """
 
 import importlib
+import itertools
 import json
 import sys
 
@@ -29,6 +30,8 @@ def compile_launch(launch, target):
         if isinstance(value, torch.Tensor):
             signature[name] = "*" + _triton_type(value.dtype)
             multiple_of_16 = value.data_ptr() % 16 == 0
+        elif hasattr(value, "block_shape"):  # a TMA descriptor
+            signature[name], multiple_of_16 = f"tensordesc<{_triton_type(value.base.dtype)}{list(value.block_shape)}>", False
         elif isinstance(value, float):
             signature[name], multiple_of_16 = "fp32", False
         elif (
@@ -52,8 +55,9 @@ def compile_launch(launch, target):
 
 
 def _triton_type(dtype):
-    names = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
-    return names.get(dtype) or str(dtype).removeprefix("torch.").replace("int", "i")
+    from triton._utils import canonicalize_dtype
+
+    return canonicalize_dtype(str(dtype).removeprefix("torch."))
 
 
 def resources(kernel):
@@ -90,19 +94,42 @@ def representative_calls(op):
         yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)
         yield prepare(empty(1024, 64, 256, 256), empty(64, 4, 5, 3), padding=(2, 1), stride=2, dilation=3, groups=16)
     else:
-        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int8):
+        for dtype in (torch.float16, torch.float32, torch.int8):
             yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
         yield prepare(empty(4096, 4096), empty(4096, 4096), precision="tf32")
         yield prepare(empty(wide, 2 * wide, dtype=torch.float16).t(), empty(wide, 333, dtype=torch.float16))
 
 
+def unusual_calls(op):
+    """Calls of matmul's other types and of its epilogue: their kernels differ from the above in the loop's body or its end."""
+    if op != "matmul":
+        return
+
+    def empty(*shape, dtype=torch.float16):
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    prepare = importlib.import_module("tritonkernels.matmul").prepare
+    for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
+        yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
+    for precision in ("uint8", "int4", "b1_xor"):
+        bytes_ = empty(4096, 4096, dtype=torch.uint8)
+        yield prepare(bytes_, bytes_, precision=precision)
+    yield prepare(empty(4096, 4096), empty(4096, 4096), accumulate="fp16")
+    c, bias = empty(4096, 4096), empty(4096)
+    yield prepare(empty(4096, 4096), empty(4096, 4096), alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu")
+
+
 def survey(op, design, target):
-    """The resources of every config of a design, over the representative calls that it does not refuse."""
+    """The resources of every config of a design, over the representative calls that it does not refuse.
+
+    Of an unusual call the first config alone, which has the biggest tile there.
+    """
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
     seen = set()  # configs that differ in the launch alone compile to the same code
-    for call in representative_calls(op):
+    calls = [(call, None) for call in representative_calls(op)] + [(call, 1) for call in unusual_calls(op)]
+    for call, most in calls:
         if chosen.refuses(call.problem, target) is None:
-            for config in chosen.configs(call.problem, target):
+            for config in itertools.islice(chosen.configs(call.problem, target), most):
                 for launch in chosen.launches(call.problem, config, *call.parts[0]):
                     kernel = compile_launch(launch, target)
                     if kernel.hash not in seen:

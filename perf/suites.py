@@ -1,9 +1,10 @@
 """What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
 
 `smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
-measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles;
-`gemv` walks along the axis of N, from rows of two vectors to one row, then transposed, in
-fp16 at the sizes of a decoder, in a batch.
+measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles.
+Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
+`unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
+`gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch.
 """
 
 import math
@@ -23,8 +24,9 @@ class Operand:
 
     def draw(self, generator):
         """Random values on the CPU, the same for a seed on every machine; the mean is not 0, so that a lost sign shows."""
-        if self.dtype == torch.int8:
-            values = torch.randint(-127, 128, self.shape, generator=generator, dtype=self.dtype)
+        if not self.dtype.is_floating_point:
+            least, most = {torch.int8: (-127, 127), torch.uint8: (0, 255), torch.int32: (-1000, 1000)}[self.dtype]
+            values = torch.randint(least, most + 1, self.shape, generator=generator, dtype=self.dtype)
         else:
             values = torch.randn(self.shape, generator=generator).add_(0.25).to(self.dtype)
         if self.layout == "col":
@@ -43,12 +45,14 @@ class Case:
     operands: tuple[Operand, ...]
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     gpu_only: bool = False  # would take minutes without one
+    named: dict[str, Operand] = field(default_factory=dict, hash=False)  # operands that are keyword arguments
 
     def arguments(self, seed, device):
         """(args, kwargs) of the user function."""
         generator = torch.Generator().manual_seed(seed)
         args = [_to(operand.draw(generator), device) for operand in self.operands]
-        return args, dict(self.options)
+        named = {name: _to(operand.draw(generator), device) for name, operand in self.named.items()}
+        return args, self.options | named
 
 
 def _to(tensor, device):
@@ -76,14 +80,24 @@ def conv2d(image, weight, layout="row", bias=False, **options):
     return Case("conv2d", f"{'x'.join(map(str, image))} by {'x'.join(map(str, weight))}", operands, options)
 
 
-def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), **options):
+def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=False, named=None, **options):
+    """k as the operands store it: in bytes where the precision packs several elements a byte."""
     operands = (Operand((*batch, m, k), dtype, a), Operand((*batch, k, n), dtype, b))
     kinds = " to ".join(dtype_name(kind) for kind in (dtype, options.get("out_dtype")) if kind)
-    return Case("matmul", f"{'x'.join(map(str, (*batch, m, n, k)))} {kinds}", operands, options)
+    asked = [options[name] for name in ("precision", "accumulate", "activation") if name in options and dtype != torch.float32]
+    name = " ".join(("x".join(map(str, (*batch, m, n, k))), kinds, *asked))
+    return Case("matmul", name, operands, options, gpu_only, named or {})
 
 
-# Llama-3-8B, one token: q and o, k and v, gate and up, down, the head
-LLAMA = ((4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336), (128256, 4096))
+HALVES = (torch.float16, torch.bfloat16)
+PROJECTIONS = (
+    (4096, 4096),
+    (1024, 4096),
+    (14336, 4096),
+    (128256, 4096),
+    (4096, 14336),
+)  # (N, K): q o, k v, gate up, head, down
+
 
 SUITES = {
     "smoke": (
@@ -105,6 +119,22 @@ SUITES = {
         matmul(65, 40, 48, torch.int8),
         matmul(65, 47, 33, precision="ieee"),
         matmul(65, 47, 131, precision="tf32"),
+        matmul(65, 47, 33, torch.float64),
+        matmul(65, 47, 33, torch.float8_e4m3fn),
+        matmul(64, 32, 48, torch.float8_e5m2, b="col", out_dtype=torch.bfloat16),
+        matmul(65, 47, 33, torch.uint8),
+        *(matmul(33, 18, 35, torch.uint8, precision=packed) for packed in ("int4", "uint4", "b1_xor", "b1_and")),
+        matmul(65, 47, 33, torch.float16, accumulate="fp16"),
+        matmul(
+            65,
+            47,
+            40,
+            torch.float16,
+            alpha=1.5,
+            beta=0.5,
+            activation="gelu",
+            named={"c": Operand((65, 47), torch.float16), "bias": Operand((47,), torch.float16)},
+        ),
     ),
     "seeds": (
         gemm(1024, 1024, 1024, alpha=1.5, beta=0.5),
@@ -130,8 +160,30 @@ SUITES = {
         gemv(64, 65536, gpu_only=True),
         *(gemv(m, n, a="col", gpu_only=m * n > 2**21) for m, n in ((16384, 16), (16384, 128), (16384, 1024), (4096, 4096))),
         *(gemv(m, n, a="col", gpu_only=True) for m, n in ((16384, 16384), (10**6, 4), (64, 65536))),
-        *(gemv(m, n, dtype=torch.float16, gpu_only=True) for m, n in LLAMA),
+        *(gemv(m, n, dtype=torch.float16, gpu_only=True) for m, n in PROJECTIONS),
         gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
         gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
+    ),
+    "square": (
+        *(matmul(128, 128, 128, dtype) for dtype in HALVES),
+        *(matmul(n, n, n, dtype, gpu_only=True) for n in (256, 512, 1024, 2048, 4096, 8192) for dtype in HALVES),
+    ),
+    "skinny": (
+        matmul(1, 64, 1024, torch.float16),
+        matmul(64, 1, 1024, torch.float16),
+        *(matmul(m, 4096, k, torch.float16, gpu_only=True) for m in (1, 8, 16, 64) for k in (1024, 4096, 16384)),
+        *(matmul(4096, n, k, torch.float16, gpu_only=True) for n in (1, 8, 16, 64) for k in (1024, 4096, 16384)),
+        matmul(256, 256, 65536, torch.float16, gpu_only=True),
+    ),
+    "llm": (
+        matmul(16, 96, 128, torch.bfloat16, b="col"),
+        *(matmul(m, n, k, torch.bfloat16, b="col", gpu_only=True) for n, k in PROJECTIONS for m in (1, 16, 256, 4096)),
+    ),
+    "unaligned": (
+        matmul(64, 64, 63, torch.float16),
+        matmul(64, 63, 64, torch.float16),
+        *(matmul(4096, 4096, k, torch.float16, gpu_only=True) for k in (4095, 4097, 1000, 333)),
+        *(matmul(4096, n, 4096, torch.float16, gpu_only=True) for n in (4095, 4097, 1000, 333)),
+        *(matmul(n, n, n, torch.float16, gpu_only=True) for n in (4095, 4097)),
     ),
 }

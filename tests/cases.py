@@ -27,6 +27,7 @@ MATMUL_SIZES = [
     (65, 64, 63),
     (129, 127, 65),
     (1, 70, 130),
+    (80, 144, 96),
 ]
 
 # input shape, weight shape, keyword arguments
@@ -71,6 +72,7 @@ MATMUL_SHAPES = {
     "no batch": ((0, 5, 7), (0, 7, 4)),
     "empty vectors": ((0,), (0,)),
 }
+FEWER_MATMUL_SIZES = [(15, 17, 33), (129, 127, 65), (1, 70, 130)]
 
 PRECISIONS = [
     (torch.float16, {}),
@@ -80,6 +82,8 @@ PRECISIONS = [
     (torch.float32, {}),
     (torch.float32, {"precision": "tf32"}),
     (torch.int8, {}),
+]
+MORE_PRECISIONS = [  # at fewer sizes: an interpreted call takes 0.1 s
     (torch.float16, {"accumulate": "fp16"}),
     (torch.float64, {}),
     (torch.float8_e4m3fn, {}),

@@ -131,8 +131,12 @@ def test_conv2d_answers_in_the_memory_format_of_its_input(library, op, design, d
 
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
-@pytest.mark.parametrize("sizes", cases.MATMUL_SIZES, ids=size_id)
-@pytest.mark.parametrize("dtype, kwargs", cases.PRECISIONS, ids=str)
+@pytest.mark.parametrize(
+    "dtype, kwargs, sizes",
+    [(*precision, sizes) for precision in cases.PRECISIONS for sizes in cases.MATMUL_SIZES]
+    + [(*precision, sizes) for precision in cases.MORE_PRECISIONS for sizes in cases.FEWER_MATMUL_SIZES],
+    ids=lambda x: size_id(x) if isinstance(x, tuple) else str(x),
+)
 def test_matmul_sizes(library, op, design, device, sizes, dtype, kwargs):
     available_on(library, device)
     m, n, k = sizes
@@ -145,13 +149,17 @@ def test_matmul_sizes(library, op, design, device, sizes, dtype, kwargs):
 def test_matmul_shapes(library, op, design, device, name):
     available_on(library, device)
     a, b = (random(*shape, dtype=torch.float16, device=device) for shape in cases.MATMUL_SHAPES[name])
-    result, _ = run_checked(library, op, design, a, b, out_dtype=torch.float32)
-    assert result.shape == torch.matmul(a.float(), b.float()).shape
+    run_unless_refused(library, op, design, a, b, out_dtype=torch.float32)
+    assert prepare(op, a, b).result.shape == torch.matmul(a.float(), b.float()).shape
 
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("dtype, kwargs", cases.PRECISIONS, ids=str)
+@pytest.mark.parametrize(
+    "dtype, kwargs, layout",
+    [(*precision, layout) for precision in cases.PRECISIONS for layout in LAYOUTS]
+    + [(*precision, layout) for precision in cases.MORE_PRECISIONS for layout in LAYOUTS[:2]],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
 def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
     available_on(library, device)
     a, b = random(3, 19, 35, dtype=dtype, device=device), random(3, 35, 21, dtype=dtype, device=device)
@@ -162,7 +170,7 @@ def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 @pytest.mark.parametrize("name", cases.EPILOGUES)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.float8_e4m3fn], ids=str)
 def test_matmul_epilogues(library, op, design, device, name, dtype):
     available_on(library, device)
     options, reads_c, has_bias = cases.EPILOGUES[name]
@@ -170,7 +178,7 @@ def test_matmul_epilogues(library, op, design, device, name, dtype):
     kind = prepare(op, a, b).problem.out_dtype
     c = random(2, 37, 21, dtype=kind, device=device)
     bias = random(42, dtype=kind, device=device)[::2] if has_bias else None
-    for addend in (c, transposed(c), c[:1, :, :1], c[0, 0, 0]) if reads_c else (None,):
+    for addend in (transposed(c), c[:1, :, :1], c[0, 0, 0]) if reads_c else (None,):
         run_unless_refused(library, op, design, a, b, c=addend, bias=bias, **options)
 
 
@@ -212,7 +220,7 @@ def test_every_config_computes_the_same_problem(library, op, design, device):
     """The GPU's configs too, on a size that no tile divides."""
     available_on(library, device)
     args, kwargs = {
-        "gemm": ((random(70, 37), random(37, 131), random(70, 131)), {"beta": 0.5}),
+        "gemm": ((random(70, 37), random(37, 580), random(70, 580)), {"beta": 0.5}),  # 5 tiles: some block ends one, begins one
         "gemv": ((random(37, 1100), random(1100), random(37)), {"beta": 0.5}),
         "conv2d": ((random(1, 4, 5, 37), random(34, 2, 2, 3), random(34)), {"groups": 2, "padding": 1}),
         "matmul": ((random(70, 37, dtype=torch.float16), random(37, 131, dtype=torch.float16)), {}),

@@ -14,7 +14,7 @@ from tritonkernels import backend
 @pytest.mark.parametrize("layout", ["row", "col", "every other", "broadcast", "reversed roles"])
 def test_a_packed_matrix_is_the_matrix_in_quads(device, shape, layout):
     backend.name()  # before the kernels are decorated
-    packed = importlib.import_module("tritonkernels.gemm.packed").packed
+    packed = importlib.import_module("tritonkernels.language.packed").packed
     m, n = shape
     matrix = torch.randn(2 * m + 3, 2 * n + 3, device=device)
     matrix = {

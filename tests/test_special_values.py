@@ -153,15 +153,25 @@ def test_denormal_operands(library, op, design, device, mode, scale):
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 def test_tf32_rounds_the_largest_numbers_to_infinity(library, op, design, device):
-    """From (2 - 2^-11) 2^127 on; what lies below stays finite. In ieee all are finite here."""
+    """From (2 - 2^-11) 2^127 on; what lies below stays finite."""
     available_on(library, device)
     accepts(library, op, design, device, precision="tf32")
-    limit = (2 - 2.0**-11) * 2.0**127
-    a = torch.tensor([[limit], [math.nextafter(limit, 0) * (1 - 2.0**-20)], [-limit]], device=device)
-    b = torch.full((1, 2), 2.0**-100, device=device)
+    a, b = around_the_largest_tf32(device)
     result = library.run(prepare(op, a, b, precision="tf32"), design)
     assert (result[0] == math.inf).all() and torch.isfinite(result[1]).all() and (result[2] == -math.inf).all()
-    assert torch.isfinite(library.run(prepare(op, a, b), design)).all()
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+def test_ieee_keeps_the_largest_numbers(library, op, design, device):
+    available_on(library, device)
+    accepts(library, op, design, device)
+    assert torch.isfinite(library.run(prepare(op, *around_the_largest_tf32(device)), design)).all()
+
+
+def around_the_largest_tf32(device):
+    limit = (2 - 2.0**-11) * 2.0**127
+    a = torch.tensor([[limit], [math.nextafter(limit, 0) * (1 - 2.0**-20)], [-limit]], device=device)
+    return a, torch.full((1, 2), 2.0**-100, device=device)
 
 
 @pytest.mark.parametrize("library, op, design", designs())

@@ -28,6 +28,12 @@ def layout_of(tensor):
     return "col" if row_stride == 1 or rows <= 1 else "strided"
 
 
+def is_aligned(tensor):
+    """Whether every line of a tensor begins at a multiple of 16 bytes, as bulk copies want it."""
+    strides = (stride for stride, size in zip(tensor.stride(), tensor.shape) if stride != 1 and size > 1)
+    return tensor.data_ptr() % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
+
+
 LARGEST_TILE = 1024  # no tile of ours is longer: an index runs at most this far past the end (and is masked there)
 
 
@@ -201,6 +207,7 @@ class MatmulProblem(Problem):
     b_shared: bool
     a_layout: str
     b_layout: str
+    aligned: bool  # bases and pitches of A and B are multiples of 16 bytes
     accumulate: str  # the type of the sums: "fp32", "fp16", "fp64" or "int32"
     alpha: float
     beta: float

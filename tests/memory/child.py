@@ -3,6 +3,7 @@
 python -m tests.memory.child PACKAGE op/design ...
 """
 
+import itertools
 import sys
 
 import torch
@@ -18,8 +19,8 @@ def calls(op):
     if op == "gemm":
         for m, n, k in cases.GEMM_SIZES:
             yield (random(m, k), random(k, n), random(m, n)), {"beta": 0.5}
-        for layout in LAYOUTS:
-            yield (layout(random(37, 21)), layout(random(21, 43)), layout(random(37, 43))), {"beta": 0.5}
+        for layout, k in itertools.product(LAYOUTS, (21, 32)):
+            yield (layout(random(37, k)), layout(random(k, 43)), layout(random(37, 43))), {"beta": 0.5}
     elif op == "gemv":
         for m, n in cases.GEMV_SIZES:
             yield (random(m, n), random(n), random(m)), {"beta": 0.5}

@@ -32,7 +32,9 @@ def test_every_case_is_a_valid_call(case):
 def test_smoke_reaches_every_precision_and_layout():
     problems = [prepare(case).problem for case in SUITES["smoke"]]
     assert {p.op for p in problems} == {"gemm", "gemv", "conv2d", "matmul"}
-    assert {p.precision for p in problems} == {"ieee", "fp16", "bf16", "int8", "tf32"}
+    packed = {"int4", "uint4", "b1_xor", "b1_and"}
+    assert {p.precision for p in problems} == {"ieee", "fp16", "bf16", "int8", "tf32", "fp64", "fp8", "uint8"} | packed
+    assert any(p.op == "matmul" and p.fused == ("alpha", "beta", "bias", "activation") for p in problems)
     assert {p.a_layout for p in problems if p.op == "gemm"} == {"row", "col"}
     assert any(p.op == "conv2d" and p.channels_last for p in problems)
     assert max(p.flops for p in problems) < 3e6  # the emulation and the interpreter must finish in seconds
@@ -64,6 +66,26 @@ def test_gemv_walks_the_axis_of_n():
 def on_meta(case):
     tensors = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in case.operands]
     return [t.mT.contiguous().mT if o.layout == "col" else t for t, o in zip(tensors, case.operands)]
+
+
+def sizes(suite):
+    """(M, N, K) of the cases that a GPU runs."""
+    return [(*c.operands[0].shape[:1], c.operands[1].shape[1], c.operands[0].shape[1]) for c in SUITES[suite] if c.gpu_only]
+
+
+def test_tensor_core_suites_have_the_sizes_that_they_are_for():
+    assert {n for n, *_ in sizes("square")} == {256, 512, 1024, 2048, 4096, 8192}
+    assert all(min(m, n) <= 64 or (m, n, k) == (256, 256, 65536) for m, n, k in sizes("skinny"))
+    assert {m for m, *_ in sizes("llm")} == {1, 16, 256, 4096}
+    assert {(k, n) for _, n, k in sizes("llm")} == {(4096, n) for n in (4096, 1024, 14336, 128256)} | {(14336, 4096)}
+    assert all(case.operands[1].layout == "col" for case in SUITES["llm"]), "W^T of a torch.nn.Linear"
+    assert {size for triple in sizes("unaligned") for size in triple} == {4096, 4095, 4097, 1000, 333}
+
+
+@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "unaligned"])
+def test_a_cpu_has_a_few_small_cases_of_each(suite):
+    problems = [prepare(case).problem for case in SUITES[suite] if not case.gpu_only]
+    assert problems and max(p.flops for p in problems) < 5e6
 
 
 def test_the_seed_decides_the_values():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from hypothesis import strategies as st
 
-from tests.cases import PRECISIONS
+from tests.cases import MORE_PRECISIONS, PRECISIONS
 from tests.properties.examples import Example, Layout, Operand
 
 EDGES = (1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 37, 63, 64, 65, 127, 128, 129, 257, 260, 511, 513, 1024, 1025)
@@ -101,7 +101,7 @@ def gemv(draw):
 @st.composite
 def matmul(draw):
     """Ranks 1 to 4 and batches that broadcast, in every dtype and precision."""
-    dtype, options = draw(st.sampled_from(PRECISIONS))
+    dtype, options = draw(st.sampled_from(PRECISIONS + MORE_PRECISIONS))
     batch = draw(st.lists(st.sampled_from((1, 2, 3, 0)), max_size=2))
     images = max(1, torch.Size(batch).numel())
     m = draw(size())

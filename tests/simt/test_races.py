@@ -1,6 +1,7 @@
 """No CUDA design has two threads touch the same bytes, one of them writing, without a barrier between; counted by access."""
 
 import pytest
+import torch
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.trace import trace
@@ -8,16 +9,20 @@ from tests.harness import designs, prepare, random
 from tests.test_gemm_ladder import RUNGS
 from tritonkernels.target import Target
 
-SHAPES = {"gemm": ((70, 20), (20, 70)), "gemv": ((9, 70), (70,)), "conv2d": ((1, 3, 9, 17), (5, 3, 3, 2))}
+SHAPES = {
+    "matmul": ((20, 40), (40, 24)),
+    "gemm": ((70, 20), (20, 70)),
+    "gemv": ((9, 70), (70,)),
+    "conv2d": ((1, 3, 9, 17), (5, 3, 3, 2)),
+}
 ELSEWHERE = RUNGS[RUNGS.index("conflict_free") :]  # tests/test_gemm_ladder.py traces these
-TRACED = [
-    p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] not in ELSEWHERE
-]  # WMMA's accesses are not its own
+TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("library, op, design", TRACED)
 def test_no_races(library, op, design):
-    call = prepare(op, *(random(*shape) for shape in SHAPES[op]))
+    dtype = torch.float16 if op == "matmul" else torch.float32
+    call = prepare(op, *(random(*shape, dtype=dtype) for shape in SHAPES[op]))
     chosen = {d.name: d for d in library.designs(op)}[design]
     config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
     traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))

@@ -14,9 +14,9 @@ Mirrors cuda_reference/gemm/async_copy.cuh.
 """
 
 from ..design import Design
+from ..language.packed import packed
 from . import z_order
 from .gluon_tile import PLAIN, gluon_configs, gluon_launch, loads, needs_a_gpu, reads_quads
-from .packed import packed
 from .space import block_tile
 
 TILES = ((128, 128, 16, 4), (128, 256, 16, 8), (64, 128, 16, 2), (64, 64, 16, 2))

@@ -1,7 +1,9 @@
 """tl.dot with the numerics that its precision promises, on a GPU and in the interpreter alike.
 
-Left to itself, tl.dot truncates fp32 operands to tf32 (cuBLAS rounds), Triton's interpreter does not round them at all, and it
-takes bf16 for the integers that it stores them in (its own conversion to fp32 loses denormals).
+Left to itself, tl.dot truncates fp32 operands to tf32 (cuBLAS rounds), Triton's interpreter does not round them at all, it
+takes bf16 for the integers that it stores them in (its own conversion to fp32 loses denormals), uint8 is refused everywhere,
+and 4- and 1-bit elements do not exist. The sums of products do not care for the order of k, so packed elements are never put in
+order: the first elements of all bytes are multiplied, then the second ones.
 """
 
 import triton
@@ -26,11 +28,78 @@ def bf16_to_fp32(x):
 
 
 @triton.jit
-def faithful_dot(a, b, acc, PRECISION: tl.constexpr):
-    """acc + a b; PRECISION is one of numerics.MODES and fits the operands' type."""
+def widened(x, dtype: tl.constexpr):
+    """x in a wider type, which holds it exactly."""
+    if INTERPRETED and x.dtype == tl.bfloat16:
+        return bf16_to_fp32(x).to(dtype)
+    else:
+        return x.to(dtype)
+
+
+@triton.jit
+def nibbles(x, HIGH: tl.constexpr, SIGNED: tl.constexpr):
+    """The high or low 4 bits of every byte as int8."""
+    if SIGNED:
+        high = x if HIGH else x << 4
+        return high.to(tl.int8, bitcast=True) >> 4  # the shift carries the sign down
+    else:
+        low = x >> 4 if HIGH else x & 15
+        return low.to(tl.int8, bitcast=True)
+
+
+@triton.jit
+def dot_of_bytes(a, b, acc):
+    """acc + a b of uint8, from int8: with s = a - 128 and t = b - 128, a b = s t + 128 (s + b), summed over k."""
+    shifted_a = (a ^ 128).to(tl.int8, bitcast=True)
+    shifted_b = (b ^ 128).to(tl.int8, bitcast=True)
+    acc = tl.dot(shifted_a, shifted_b, acc, out_dtype=tl.int32)
+    sums = tl.sum(shifted_a.to(tl.int32), axis=1)[:, None] + tl.sum(b.to(tl.int32), axis=0)[None, :]
+    return acc + 128 * sums
+
+
+@triton.jit
+def dot_of_bits(a, b, acc, XOR: tl.constexpr):
+    """acc + the ones in a and b, eight elements a byte; for xor, acc - the sum of products of bits as +1 and -1."""
+    for j in tl.static_range(8):
+        bit_a = ((a >> j) & 1).to(tl.int8, bitcast=True)
+        bit_b = ((b >> j) & 1).to(tl.int8, bitcast=True)
+        if XOR:
+            bit_a = 2 * bit_a - 1
+            bit_b = 1 - 2 * bit_b
+        acc = tl.dot(bit_a, bit_b, acc, out_dtype=tl.int32)
+    return acc
+
+
+@triton.jit
+def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = False):
+    """acc + a b, up to `settled`; PRECISION is one of numerics.MODES and fits the operands' type. ARE_TF32: rounded before."""
     if PRECISION == "tf32":
-        return tl.dot(round_to_tf32(a), round_to_tf32(b), acc, input_precision="tf32")
+        if not ARE_TF32:
+            a = round_to_tf32(a)
+            b = round_to_tf32(b)
+        return tl.dot(a, b, acc, input_precision="tf32")
     elif PRECISION == "bf16" and INTERPRETED:  # products of two bf16 are exact in fp32
         return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
+    elif PRECISION == "fp8":  # Hopper adds up in few bits: after at most numerics.FP8_SLICE products, in fp32
+        return tl.dot(a, b, acc, max_num_imprecise_acc=min(128, a.shape[1]))
+    elif PRECISION == "uint8":
+        return dot_of_bytes(a, b, acc)
+    elif PRECISION == "int4" or PRECISION == "uint4":
+        acc = tl.dot(nibbles(a, False, PRECISION == "int4"), nibbles(b, False, PRECISION == "int4"), acc, out_dtype=tl.int32)
+        return tl.dot(nibbles(a, True, PRECISION == "int4"), nibbles(b, True, PRECISION == "int4"), acc, out_dtype=tl.int32)
+    elif PRECISION == "b1_xor" or PRECISION == "b1_and":
+        return dot_of_bits(a, b, acc, PRECISION == "b1_xor")
     else:
         return tl.dot(a, b, acc, input_precision="ieee", out_dtype=acc.dtype)
+
+
+@triton.jit
+def settled(acc, walked, PRECISION: tl.constexpr):
+    """The sum that acc stands for after slices of `walked` stored elements along K, zeros that pad it included.
+
+    Of xor it holds -(equal bits) + (different bits), and their sum is all bits; the bits of two padding zeros are equal.
+    """
+    if PRECISION == "b1_xor":
+        return (acc + 8 * walked) >> 1
+    else:
+        return acc

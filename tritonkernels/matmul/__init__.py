@@ -5,14 +5,15 @@ import math
 import torch
 
 from .. import validate
+from ..analysis.waves import waves
 from ..batches import uniform_batches
 from ..errors import ArgumentError, DtypeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..numerics import ACTIVATIONS
-from ..problem import PACKED, MatmulProblem, layout_of, needs_wide_offsets
+from ..problem import PACKED, MatmulProblem, is_aligned, layout_of, needs_wide_offsets
 
-DESIGNS = ("tensor_core",)
+DESIGNS = ("tensor_core", "persistent", "split_k", "stream_k")
 
 # input dtype -> (precisions, result dtypes), each with the default first
 ACCEPTS = {
@@ -25,6 +26,9 @@ ACCEPTS = {
     torch.float8_e4m3fn: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
     torch.float8_e5m2: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
 }
+TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in memory; of others registers hold another form
+ALONG_K = ("fp8", "int8", "tf32")  # and of these Hopper reads what is contiguous along K
+ENOUGH_REUSE = 512  # a packed element is read that often: copying it then costs a few per cent
 # result dtype -> the types of the sums, the default first; float16 operands may ask for "fp16" beside
 SUMS = {torch.int32: ("int32",), torch.float64: ("fp64",)}
 # torch.get_float32_matmul_precision() -> precision. "medium" may use bf16 where that is fast, else it is "high": so here
@@ -169,6 +173,7 @@ def prepare(
         b_shared=b.ndim < 3 or not any(matrix_b.stride()[:-2]),
         a_layout=layout_of(matrix_a),
         b_layout=layout_of(matrix_b),
+        aligned=is_aligned(matrix_a) and is_aligned(matrix_b),
         accumulate=accumulate,
         alpha=alpha,
         beta=beta,
@@ -178,6 +183,26 @@ def prepare(
     matrices = [matrix_a, matrix_b, matrix_out] if c is None else [matrix_a, matrix_b, matrix_c, matrix_out]
     parts = ((x, y, rest[0] if rest else None, bias, z) for x, y, *rest, z in uniform_batches(*matrices))
     return Call(problem, tuple(parts), out)
+
+
+def prefer(problem, target):
+    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K; from sm_90 on `persistent` is for
+    what TMA reads, or what is re-used enough to be packed for it; a poor last wave wants stream-K; in all else a program per
+    tile does. In the interpreter the cost is per operation, and `tensor_core` has the fewest. Not fitted to measurements yet.
+    """
+    if not target.is_gpu:
+        return "tensor_core"
+    tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 128)
+    if 4 * tiles <= target.sms and problem.k >= 1024:
+        return "split_k"
+    if tiles >= target.sms and waves(tiles, target.sms, 1).efficiency < 0.7:
+        return "stream_k"
+    if target.arch >= 90 and problem.k and problem.precision in TENSOR_CORES_READ and min(problem.m, problem.n) >= 128:
+        along_k = (problem.a_layout, problem.b_layout) == ("row", "col")
+        as_it_lies = problem.aligned and problem.precision != "tf32" and (along_k or problem.precision not in ALONG_K)
+        if as_it_lies or min(problem.m, problem.n) >= ENOUGH_REUSE:
+            return "persistent"
+    return "tensor_core"
 
 
 def _choice(argument, value, choices):

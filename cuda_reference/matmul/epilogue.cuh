@@ -1,0 +1,85 @@
+// What every matrix product does with a finished sum: out = activation(alpha * sum + beta * C + bias).
+//
+// In fp32 of fp16 and fp32 sums, in fp64 of fp64 ones, modulo 2^32 of int32 ones; rounded once, into out's type.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
+#include "../common/index.cuh"
+
+namespace matmul {
+
+// In elements (or bytes that pack them); ab, bb, cb and ob step from one matrix of the batch to the next, 0 shares it.
+struct Strides {
+    int64_t ab, am, ak, bb, bk, bn, cb, cm, cn, ob, om, on, bias;
+};
+
+enum Activation { NONE, RELU, GELU, SILU };  // as the launcher numbers them
+
+// What alpha, beta and the addends of a Sum are multiplied and added in.
+template <class Sum>
+using Scalar = std::conditional_t<std::is_same<Sum, __half>::value, float,
+                                  std::conditional_t<std::is_same<Sum, int>::value, unsigned, Sum>>;
+
+__device__ __forceinline__ void convert(float value, float& out) { out = value; }
+__device__ __forceinline__ void convert(float value, __half& out) { out = __float2half(value); }
+__device__ __forceinline__ void convert(float value, __nv_bfloat16& out) { out = __float2bfloat16(value); }
+__device__ __forceinline__ void convert(double value, double& out) { out = value; }
+__device__ __forceinline__ void convert(unsigned value, int& out) { out = int(value); }
+
+__device__ __forceinline__ float widen(float value) { return value; }
+__device__ __forceinline__ float widen(__half value) { return __half2float(value); }
+__device__ __forceinline__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ __forceinline__ double widen(double value) { return value; }
+__device__ __forceinline__ unsigned widen(int value) { return unsigned(value); }
+
+__device__ __forceinline__ float erf_of(float x) { return erff(x); }
+__device__ __forceinline__ double erf_of(double x) { return erf(x); }
+__device__ __forceinline__ float exp_of(float x) { return expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+
+template <class Number> __device__ __forceinline__ Number activate(Number x, Activation activation) {
+    constexpr Number ROOT_OF_HALF = Number(0.70710678118654752440);
+    if (activation == RELU) return x < 0 ? Number(0) : x;  // NaN stays
+    if (activation == GELU) return Number(0.5) * x * (1 + erf_of(x * ROOT_OF_HALF));
+    if (activation == SILU) return x / (1 + exp_of(-x));
+    return x;
+}
+__device__ __forceinline__ unsigned activate(unsigned x, Activation activation) {
+    return activation == RELU && int(x) < 0 ? 0 : x;
+}
+
+// The epilogue of one matrix of the batch.
+template <class Sum, class Out> struct Epilogue {
+    const Out* c;     // null where beta is 0, so that whatever C holds (NaN too) is never read
+    const Out* bias;  // or null
+    Out* out;
+    Scalar<Sum> alpha, beta;
+    Activation activation;
+    int64_t cm, cn, om, on, bias_n;
+
+    __device__ __forceinline__ Epilogue(const Out* c, const Out* bias, Out* out, Scalar<Sum> alpha, Scalar<Sum> beta,
+                                        int activation, const Strides& stride, int batch)
+        : c(c == nullptr ? c : c + batch * stride.cb),
+          bias(bias),
+          out(out + batch * stride.ob),
+          alpha(alpha),
+          beta(beta),
+          activation(Activation(activation)),
+          cm(stride.cm),
+          cn(stride.cn),
+          om(stride.om),
+          on(stride.on),
+          bias_n(stride.bias) {}
+
+    __device__ __forceinline__ void store(Sum sum, int row, int col) const {
+        Scalar<Sum> result = alpha * widen(sum);
+        if (c != nullptr) result += beta * widen(c[row * cm + col * cn]);
+        if (bias != nullptr) result += widen(bias[col * bias_n]);
+        convert(activate(result, activation), out[row * om + col * on]);
+    }
+};
+
+}  // namespace matmul

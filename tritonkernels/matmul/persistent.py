@@ -1,0 +1,223 @@
+"""Matrix product, persistent: one program per SM walks the tiles, TMA copies the operands, the result leaves in halves.
+
+Over `tensor_core` three things change. A program per SM walks tile after tile in one flattened loop, so the loads of the next
+tile are under way while the last slices of this one multiply and while its result is written: no prologue per tile. One thread
+asks TMA for a slice of 16 to 32 KB where 256 threads computed an address for each of their 16 bytes: that frees registers and
+issue slots, and K, M and N need no masks, for TMA fills what lies outside with zeros. And the result goes through shared memory
+in two halves of BLOCK_N / 2 columns, so that staging it takes half as much of what the stages of K want: 32 KB beside 144 KB at
+128 x 256 in fp16.
+
+TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads tf32, fp8 and int8 along K only. An operand
+that lies otherwise is packed once (language/packed.py), which costs less than reading it unaligned again and again; so K = 4097
+runs like 4096. tf32 operands always are, and rounded on the way: nobody rounds what WGMMA reads from shared memory.
+
+A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
+
+Mirrors cuda_reference/matmul/wgmma_tma.cuh.
+"""
+
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from ..design import Design
+from ..language.dot import faithful_dot
+from ..language.epilogue import rounded
+from ..language.tiles import grouped_tile, span
+from ..launch import TritonLaunch
+from . import ALONG_K, TENSOR_CORES_READ
+from .arguments import matmul_arguments
+from .operands import packed_along_k, refuses_operands
+from .space import block_tile, count_tiles, fits, tile_configs
+from .tile import finished, no_sum
+
+
+@triton.jit
+def _load_tile(desc, batch, row, k, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, IS_ALONG_K: tl.constexpr):
+    """(ROWS, BLOCK_K) of an operand that lies in memory as (BATCH, rows, K), or else as (BATCH, K, rows)."""
+    if IS_ALONG_K:
+        return desc.load([batch, row, k]).reshape(ROWS, BLOCK_K)
+    else:
+        return desc.load([batch, k, row]).reshape(BLOCK_K, ROWS).T
+
+
+@triton.jit
+def _tile_of(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    batch = program // (tiles_m * tiles_n)
+    tile_m, tile_n = grouped_tile(program % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
+    return batch, tile_m, tile_n
+
+
+@triton.jit
+def _persistent_kernel(
+    a_desc,  # (BATCH or 1, M, K), or (..., K, M) without A_ALONG_K
+    b_desc,  # (BATCH or 1, N, K), or (..., K, N) without B_ALONG_K
+    out_desc,  # (BATCH, M, N), None where TMA cannot write it
+    c_ptr,  # (BATCH, M, N), None without HAS_C
+    bias_ptr,  # (N,), None without HAS_BIAS
+    out_ptr,  # (BATCH, M, N)
+    batches,
+    M,
+    N,
+    K,
+    alpha,
+    beta,
+    stride_cb,
+    stride_cm,
+    stride_cn,
+    stride_bias,
+    stride_ob,
+    stride_om,
+    stride_on,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+    A_ALONG_K: tl.constexpr,
+    B_ALONG_K: tl.constexpr,
+    A_SHARED: tl.constexpr,  # by the whole batch
+    B_SHARED: tl.constexpr,
+    HAS_C: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    PRECISION: tl.constexpr,
+    ACCUMULATE: tl.constexpr,
+    ARE_TF32: tl.constexpr,
+    WIDE: tl.constexpr,
+):
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    HALF: tl.constexpr = BLOCK_N // 2
+    written = tl.program_id(0)  # the loop's index again, for its end: the pipeliner runs the loads' index ahead
+    for tile in tl.range(tl.program_id(0), batches * tiles_m * tiles_n, tl.num_programs(0), flatten=True):
+        batch, tile_m, tile_n = _tile_of(tile, tiles_m, tiles_n, GROUP_M)
+        a_batch = 0 if A_SHARED else batch
+        b_batch = 0 if B_SHARED else batch
+        acc = no_sum(BLOCK_M, BLOCK_N, ACCUMULATE)
+        for k in range(0, K, BLOCK_K):
+            a = _load_tile(a_desc, a_batch, tile_m * BLOCK_M, k, BLOCK_M, BLOCK_K, A_ALONG_K)
+            b = _load_tile(b_desc, b_batch, tile_n * BLOCK_N, k, BLOCK_N, BLOCK_K, B_ALONG_K)
+            acc = faithful_dot(a, b.T, acc, PRECISION, ARE_TF32)
+        if ACCUMULATE == "fp16":
+            acc = acc.to(tl.float32)
+
+        batch, tile_m, tile_n = _tile_of(written, tiles_m, tiles_n, GROUP_M)
+        written += tl.num_programs(0)
+        rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
+        far = batch.to(tl.int64) if WIDE else batch
+        halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
+        for half in tl.static_range(2):
+            first = tile_n * BLOCK_N + half * HALF
+            cols = span(first, HALF, WIDE)
+            result = finished(
+                halves[half],
+                c_ptr + far * stride_cb if HAS_C else None,
+                bias_ptr,
+                rows,
+                cols,
+                M,
+                N,
+                alpha,
+                beta,
+                stride_cm,
+                stride_cn,
+                stride_bias,
+                HAS_C,
+                HAS_BIAS,
+                ACTIVATION,
+            )
+            result = rounded(result, out_ptr.dtype.element_ty)
+            if out_desc is not None:
+                out_desc.store([batch, tile_m * BLOCK_M, first], result.reshape(1, BLOCK_M, HALF))
+            else:
+                inside = (rows < M)[:, None] & (cols < N)[None, :]
+                out_ptrs = out_ptr + far * stride_ob + rows[:, None] * stride_om + cols[None, :] * stride_on
+                tl.store(out_ptrs, result, mask=inside)
+
+
+# (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
+TILES = (
+    (128, 256, 128, 8, 3),
+    (128, 128, 128, 8, 4),
+    (128, 128, 128, 4, 3),
+    (128, 128, 64, 8, 3),
+    (128, 64, 128, 4, 4),
+    (64, 128, 128, 4, 3),
+)
+
+
+def refuses(problem, target):
+    if problem.precision not in TENSOR_CORES_READ:
+        return f"its operands come as the tensor cores read them: {', '.join(TENSOR_CORES_READ)}, not {problem.precision}"
+    if problem.k == 0:
+        return "TMA describes no empty operand, and K is 0"
+    if target.is_gpu and target.arch < 90:
+        return f"TMA begins with sm_90, and {target.name} is sm_{target.arch}"
+    return refuses_operands(problem, target)
+
+
+def configs(problem, target):
+    """The staged half of the result takes shared memory beside the slices."""
+
+    def has_room(tile):
+        block_m, block_n, k_bytes, _, num_stages = tile
+        shared = (block_m + block_n) * k_bytes * num_stages + block_m * block_n // 2 * problem.out_dtype.itemsize
+        return shared <= target.shared_per_block and fits(tile, problem, target)
+
+    tiles = [tile for tile in TILES if not target.is_gpu or has_room(tile)]
+    return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
+
+
+def as_tma_reads(t):
+    """Whether TMA can read (BATCH, rows, columns): unit stride along columns; base, pitch and batches in units of 16 bytes."""
+    batch, row, col = (stride * t.element_size() for stride in t.stride())
+    apart = row >= t.shape[2] * col and batch >= 0
+    return col == t.element_size() and apart and not (t.data_ptr() % 16 or row % 16 or batch % 16)
+
+
+def operand(problem, t):
+    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it."""
+    t = t[:1] if t.stride(0) == 0 else t
+    if problem.precision != "tf32":
+        if as_tma_reads(t):
+            return [], t, True
+        if problem.precision not in ALONG_K and as_tma_reads(t.mT):
+            return [], t.mT, False
+    launch, t = packed_along_k(problem, t)
+    return [launch], t, True
+
+
+def describe(t, rows, columns):
+    return TensorDescriptor(t, t.shape, t.stride(), [1, rows, columns])
+
+
+def launches(problem, config, a, b, c, bias, out):
+    tile = config.kwargs
+    block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
+    pack_a, a, a_along_k = operand(problem, a)
+    pack_b, b, b_along_k = operand(problem, b.mT)
+    yield from pack_a + pack_b
+    tiles = count_tiles(problem, tile, out.shape[0])
+    arguments = matmul_arguments(problem, a, b, c, bias, out) | {
+        "batches": out.shape[0],
+        "a_desc": describe(a, *((block_m, block_k) if a_along_k else (block_k, block_m))),
+        "b_desc": describe(b, *((block_n, block_k) if b_along_k else (block_k, block_n))),
+        "out_desc": describe(out, block_m, block_n // 2) if as_tma_reads(out) else None,
+        "A_ALONG_K": a_along_k,
+        "B_ALONG_K": b_along_k,
+        "A_SHARED": a.shape[0] == 1,
+        "B_SHARED": b.shape[0] == 1,
+        "ARE_TF32": problem.precision == "tf32",
+    }
+    yield TritonLaunch(_persistent_kernel, (min(tile["PROGRAMS"], tiles),), config, arguments)
+
+
+DESIGN = Design(
+    name="persistent",
+    summary="a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result leaves in halves",
+    mirrors="wgmma_tma",
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+    tile=block_tile,
+)

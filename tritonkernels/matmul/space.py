@@ -1,0 +1,95 @@
+"""The config space of the designs: tiles that fit, the best guess first; pure functions of problem and target."""
+
+import triton
+
+from . import ALONG_K, ENOUGH_REUSE
+
+# (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
+TILES = (
+    (128, 256, 128, 8, 3),
+    (128, 128, 128, 8, 3),
+    (128, 64, 128, 4, 3),
+    (64, 64, 128, 8, 3),
+    (32, 64, 128, 4, 4),
+    (16, 64, 256, 4, 4),
+)
+ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
+OF_DOUBLES = ((128, 64, 128, 8, 3), (64, 64, 128, 4, 3), (32, 32, 128, 4, 3))
+OF_BITS = ((64, 64, 32, 4, 3), (32, 32, 32, 4, 4))
+UNPACKED = ((128, 64, 64, 8, 3), (64, 64, 64, 4, 3), (32, 32, 64, 4, 4))  # bytes that become operands in registers
+SPECIAL = {
+    "ieee": ON_CUDA_CORES,
+    "fp64": OF_DOUBLES,
+    "uint8": UNPACKED,
+    "int4": UNPACKED,
+    "uint4": UNPACKED,
+    "b1_xor": OF_BITS,
+    "b1_and": OF_BITS,
+}
+
+
+def count_tiles(problem, tile, batch):
+    """How many tiles of BLOCK_M x BLOCK_N cover the result; a part of a problem may have fewer matrices than the whole."""
+    return batch * triton.cdiv(problem.m, tile["BLOCK_M"]) * triton.cdiv(problem.n, tile["BLOCK_N"])
+
+
+def shared_bytes(tile):
+    """What the staged slices of A and B take: BLOCK_K is given in bytes, so the dtype does not matter."""
+    block_m, block_n, k_bytes, _, num_stages = tile
+    return (block_m + block_n) * k_bytes * num_stages
+
+
+def fits(tile, problem, target):
+    """Whether the staged slices fit in shared memory and the accumulators in registers, beside the operands.
+
+    128 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
+    (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice; an erf or exp
+    per element needs registers too.
+    """
+    if not target.is_gpu:
+        return True
+    block_m, block_n, _, num_warps, _ = tile
+    hopper = target.arch == 90 and problem.precision != "fp8"
+    operands_in_shared = hopper or (target.arch == 100 and problem.precision != "int8")
+    roomy = operands_in_shared and problem.activation not in ("gelu", "silu")
+    per_thread = block_m * block_n / (32 * num_warps)
+    return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
+
+
+def packing(problem, target):
+    """Which operands are written once more with K contiguous, where the instruction wants that and it pays.
+
+    tf32 ones always, and both: WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
+    """
+    wanted = target.arch == 90 and problem.precision in ALONG_K
+    a_pays, b_pays = problem.n >= ENOUGH_REUSE, problem.m >= ENOUGH_REUSE
+    if problem.precision == "tf32":
+        return dict.fromkeys(("PACK_A", "PACK_B"), wanted and a_pays and b_pays)
+    return {
+        "PACK_A": wanted and a_pays and problem.a_layout != "row",
+        "PACK_B": wanted and b_pays and problem.b_layout != "col",
+    }
+
+
+def tile_configs(problem, target, tiles=None, enough_tiles=1.0, **constants):
+    """A config per tile, of those given or all that fit. First comes the biggest that still gives each SM `enough_tiles` tiles.
+
+    The interpreter's cost is per tile operation, and by the tile only beyond 64 KB or so: there comes first what covers most.
+    """
+    if not target.is_gpu:
+        block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
+        yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
+    tiles = tiles or [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
+    filling = [
+        t for t in tiles if count_tiles(problem, {"BLOCK_M": t[0], "BLOCK_N": t[1]}, problem.batch) >= enough_tiles * target.sms
+    ]
+    best = filling[0] if filling else tiles[-1]
+    for block_m, block_n, k_bytes, num_warps, num_stages in (best, *(tile for tile in tiles if tile != best)):
+        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // problem.dtype.itemsize}
+        yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=num_stages)
+
+
+def block_tile(config):
+    """The block tile of a config in the analysis' terms."""
+    tile = {name: config.kwargs[f"BLOCK_{name[1]}"] for name in ("BM", "BN", "BK")}
+    return {**tile, "GROUP_M": config.kwargs["GROUP_M"], "threads": 32 * config.num_warps, "stages": config.num_stages}
