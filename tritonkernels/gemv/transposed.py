@@ -94,7 +94,7 @@ def configs(problem, target):
     """Eight warps over the columns, two of which each has in flight; splits as fill the GPU come first."""
     lanes, width = 32, full_vector(problem.a_dtype)
     best = splits_of_columns(problem, target)
-    for splits in dict.fromkeys((best, 1, 4, 16)):
+    for splits in dict.fromkeys((best, 1, 4, 16) if target.is_gpu else (best, 1)):
         for warps in (8, 4):
             block_n = (2 if width > 4 else 4) * warps if target.is_gpu else 128
             yield triton.Config({"LANES": lanes, "BLOCK_N": block_n, "SPLITS": splits}, num_warps=warps, num_stages=1)
