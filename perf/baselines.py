@@ -56,8 +56,15 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out):
     return torch.addmm(out if c is None else c, a, b, alpha=alpha, beta=beta, out=out)  # beta = 0 never reads its addend
 
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, out):
-    return torch.addmv(out if y is None else y, a, x, alpha=alpha, beta=beta, out=out)
+def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out):
+    if scale is not None:
+        raise UnsupportedError("torch multiplies no int8 weights with a floating-point vector")
+    if a.ndim == 2 and x.ndim == 1:
+        return torch.addmv(out if y is None else y, a, x, alpha=alpha, beta=beta, out=out)
+    if a.ndim != 3 or x.ndim != 2:
+        raise UnsupportedError(f"torch.baddbmm wants a batch of matrices and one of vectors; got rank {a.ndim} and {x.ndim}")
+    column = out if y is None else y.expand(out.shape)
+    return torch.baddbmm(column[..., None], a, x[..., None], alpha=alpha, beta=beta, out=out[..., None])[..., 0]
 
 
 def conv2d(input, weight, bias=None, *, out, **options):

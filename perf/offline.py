@@ -86,6 +86,9 @@ def representative_calls(op):
         for n in (16, 128, 16384):
             yield prepare(empty(16384, n), empty(n), empty(16384), beta=0.5)
         yield prepare(empty(2 * wide, wide + 1), empty(wide + 1))
+        half, scale = torch.float16, empty(4096)
+        yield prepare(empty(8, 4096, 4096, dtype=half).mT, empty(8, 4096, dtype=half))
+        yield prepare(empty(4096, 4096, dtype=torch.int8), empty(4096, dtype=torch.bfloat16), scale=scale)
     elif op == "conv2d":
         yield prepare(empty(1, 6, 768, 512), empty(6, 6, 6, 6))
         yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)

@@ -165,8 +165,9 @@ def _gemm(a, b, c=None, *, alpha=1.0, beta=0.0):
     return product + beta * c if beta else product
 
 
-def _gemv(a, x, y=None, *, alpha=1.0, beta=0.0):
-    product = alpha * torch.mv(a, x) if alpha else a.new_zeros(a.shape[0])
+def _gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None):
+    product = torch.matmul(a if scale is None else a * scale[:, None], x.unsqueeze(-1)).squeeze(-1)
+    product = alpha * product if alpha else torch.zeros_like(product)
     return product + beta * y if beta else product
 
 

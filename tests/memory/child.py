@@ -26,6 +26,7 @@ def calls(library, op, design):
             yield (random(m, n), random(n), random(m)), {"beta": 0.5}
         for layout in LAYOUTS:
             yield (layout(random(37, 141)), random(282)[1::2], random(74)[::2]), {"beta": 0.5}
+            yield (layout(random(2, 9, 141, dtype=torch.int8)), random(2, 141)), {"scale": random(9)}
     elif op == "conv2d":
         for input_shape, weight_shape, kwargs in cases.CONVOLUTIONS.values():
             if weight_shape[0]:
@@ -48,9 +49,7 @@ def main(package, designs):
         for operands, kwargs in calls(library, op, design):
             for side in ("start", "end"):
                 args = [guarded(t, side, read_only=True) for t in operands]
-                out = guarded(
-                    torch.empty(prepare(op, *operands, **kwargs).result.shape, dtype=args[0].dtype), side, read_only=False
-                )
+                out = guarded(torch.empty_like(prepare(op, *operands, **kwargs).result), side, read_only=False)
                 print("RUN", entry, side, [tuple(t.shape) for t in args], [t.stride() for t in args], kwargs, flush=True)
                 call = prepare(op, *args, out=out, **kwargs)
                 verdict = numerics.judge(call.problem, library.run(call, design), *operands, **kwargs)
