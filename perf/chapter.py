@@ -1,7 +1,8 @@
-"""python -m perf chapter: the generated parts of docs/gemm.md, so that text and code cannot drift apart.
+"""python -m perf chapter: the generated parts of docs/gemm.md and docs/gemv.md, so that text and code cannot drift apart.
 
 Between its markers stand the diff from each rung to the one it grew out of, and the figures of `perf inspect` and
-of the access trace, and measured records. --check covers drawings, diffs and records (the figures need nvcc and a minute).
+of the access trace, measured records, and the map of gemv's designs. --check covers all but the figures (they need nvcc
+and a minute).
 """
 
 import difflib
@@ -11,9 +12,11 @@ import re
 from pathlib import Path
 
 from .drawings import DRAWINGS
+from .gemv_map import regimes
 
 ROOT = Path(__file__).parents[1]
 CHAPTER = ROOT / "docs" / "gemm.md"
+CHAPTERS = (CHAPTER, CHAPTER.with_name("gemv.md"))
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 
 
@@ -24,14 +27,15 @@ def add_arguments(parser):
 def main(options, parser):
     if options.check:
         stale = [name for name, path, text in _files() if not path.exists() or path.read_text() != text]
-        stale += (
-            ["docs/gemm.md"] if filled(CHAPTER.read_text(), {"diff": diff, "measured": measured}) != CHAPTER.read_text() else []
-        )
+        quick = {"diff": diff, "measured": measured, "regimes": regimes}
+        stale += [str(c.relative_to(ROOT)) for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text()]
         print("\n".join(f"out of date: {name}" for name in stale) or "up to date")
         return 1 if stale else 0
     for _, path, text in _files():
         path.write_text(text)
-    CHAPTER.write_text(filled(CHAPTER.read_text(), {"diff": diff, "inspect": inspected, "trace": traced, "measured": measured}))
+    fillers = {"diff": diff, "inspect": inspected, "trace": traced, "measured": measured, "regimes": regimes}
+    for chapter in CHAPTERS:
+        chapter.write_text(filled(chapter.read_text(), fillers))
     return 0
 
 

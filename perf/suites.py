@@ -1,13 +1,15 @@
 """What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
 
 `smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
-measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles.
+measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles;
+`precision` multiplies fp32 squares in every mode.
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
 `unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
+`gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -65,11 +67,13 @@ def gemm(m, n, k, a="row", b="row", c="row", gpu_only=False, **options):
     return Case("gemm", f"{m}x{n}x{k}", operands, options, gpu_only)
 
 
-def gemv(m, n, a="row", **options):
-    operands = (Operand((m, n), layout=a), Operand((n,)))
+def gemv(m, n, a="row", dtype=torch.float32, batch=(), gpu_only=False, **options):
+    operands = (Operand((*batch, m, n), dtype, a), Operand((*batch, n), dtype))
     if "beta" in options:
-        operands += (Operand((m,)),)
-    return Case("gemv", f"{m}x{n}", operands, options)
+        operands += (Operand((m,), dtype),)
+    sizes = "x".join(map(str, (*batch, m, n))) + " transposed" * (a == "col")
+    name = sizes if dtype == torch.float32 else f"{sizes} {dtype_name(dtype)}"
+    return Case("gemv", name, operands, options, gpu_only)
 
 
 def conv2d(image, weight, layout="row", bias=False, **options):
@@ -94,6 +98,13 @@ PROJECTIONS = (
     (128256, 4096),
     (4096, 14336),
 )  # (N, K): q o, k v, gate up, head, down
+
+
+MODES = ("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9")  # of fp32
+
+
+def in_mode(mode, case):
+    return replace(case, name=f"{case.name} {mode}")
 
 
 SUITES = {
@@ -149,6 +160,21 @@ SUITES = {
         *(gemm(size, size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 4097)),
         gemm(1792, 1792, 4096, gpu_only=True),
         gemm(256, 256, 16384, gpu_only=True),
+    ),
+    "precision": (
+        *(in_mode(mode, matmul(128, 128, 128, precision=mode)) for mode in MODES),
+        *(in_mode(mode, matmul(n, n, n, precision=mode, gpu_only=True)) for n in (1024, 2048, 4096, 8192) for mode in MODES),
+    ),
+    "gemv": (
+        *(gemv(16384, n, gpu_only=n > 128) for n in (8, 16, 32, 64, 128, 256, 512, 1000, 1024, 4096)),
+        *(gemv(size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 16384)),
+        gemv(1, 10**6),
+        gemv(64, 65536, gpu_only=True),
+        *(gemv(m, n, a="col", gpu_only=m * n > 2**21) for m, n in ((16384, 16), (16384, 128), (16384, 1024), (4096, 4096))),
+        *(gemv(m, n, a="col", gpu_only=True) for m, n in ((16384, 16384), (10**6, 4), (64, 65536))),
+        *(gemv(m, n, dtype=torch.float16, gpu_only=True) for m, n in PROJECTIONS),
+        gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
+        gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
     ),
     "square": (
         *(matmul(128, 128, 128, dtype) for dtype in HALVES),

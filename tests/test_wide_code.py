@@ -19,23 +19,23 @@ import json, sys, torch
 from perf.offline import compile_launch
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
-from tests.harness import prepare
+from tests.harness import prepare, taken
 
 def far(*shape, dtype):
     return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, [2**30 + 8 * i for i in range(len(shape))])
 
 op, name = sys.argv[1:]
-dtype = torch.float16 if op == "matmul" else torch.float32
-shapes = {"gemm": ((70, 70), (70, 70), (70, 70)), "gemv": ((70, 70), (70,), (70,)),
+dtype, precision = taken(LIBRARY, op, name)
+shapes = {"gemm": ((70, 70), (70, 70), (70, 70)), "gemv": ((3, 70, 70), (3, 70), (70,)),
           "conv2d": ((4, 8, 30, 30), (8, 4, 5, 3), (8,)), "matmul": ((3, 70, 70), (3, 70, 70))}
-options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": {}}
+options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": precision}
 args = [far(*shape, dtype=dtype) for shape in shapes[op]]
 call = prepare(op, *args, **options.get(op, {"beta": 0.5}))
 assert call.problem.wide
 design = {d.name: d for d in LIBRARY.designs(op)}[name]
 target = Target.named("h200")
 config = next(iter(design.configs(call.problem, target)))
-out = far(*call.result.shape, dtype=dtype)
+out = far(*call.parts[0][-1].shape, dtype=dtype)
 launches = design.launches(call.problem, config, *call.parts[0][:-1], out)
 stages = [compile_launch(launch, target).asm for launch in launches]
 print(json.dumps([asm.get("ttir") or asm["ttgir"] for asm in stages]))  # Gluon has no ttir

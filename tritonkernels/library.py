@@ -5,6 +5,7 @@ A Library is a package that holds, per operation, a subpackage with an ordered t
 """
 
 import contextlib
+import dataclasses
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,6 +90,14 @@ class Library:
         wanted = prefer(problem, target) if prefer else None
         return next((d for d in willing if d.name == wanted), willing[-1])
 
+    def _predicted(self, problem, target, chosen, config):
+        """What the analysis says of a blocked product, or the operation's own rule of its design; None without either."""
+        if chosen.tile and target.is_gpu:
+            return predict(problem, chosen.tile(config), target)
+        expected = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "expected", None)
+        told = expected(chosen.name, problem, target) if expected else None
+        return dataclasses.asdict(told) if told else None
+
     def run(self, call, design=None, config=None):
         """Do the call and return its result."""
         self.serves(call.result)
@@ -113,7 +122,7 @@ class Library:
         chosen, config = self.choose(problem, target, design, config)
         parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
         launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]
-        predicted = {"predicted": predict(problem, chosen.tile(config), target)} if chosen.tile and target.is_gpu else {}
+        predicted = self._predicted(problem, target, chosen, config)
         return Report(
             library=self.package,
             op=op,
@@ -129,5 +138,5 @@ class Library:
             bytes=problem.bytes,
             intensity=problem.intensity,
             limits=roofline.limits(problem, target),
-            **predicted,
+            **({"predicted": predicted} if predicted else {}),
         )

@@ -114,23 +114,42 @@ class GemmProblem(Problem):
 
 @dataclass(frozen=True)
 class GemvProblem(Problem):
-    """out (M,) = alpha * A (M, N) x (N,) + beta * y (M,)."""
+    """out (batch, M) = alpha * scale (M,) * A (batch, M, N) x (batch, N) + beta * y (batch, M); `dtype` is x's.
 
+    A and x may each be shared by the whole batch.
+    """
+
+    batch: int
     m: int
     n: int
     alpha: float
     beta: float
+    a_dtype: torch.dtype
     a_layout: str
+    a_shared: bool
+    x_shared: bool
+    scaled: bool  # by row, A being int8
 
     op = "gemv"
 
     @property
+    def rows(self):
+        """Inner products, those of the whole batch."""
+        return self.batch * self.m
+
+    @property
     def flops(self):
-        return 2 * self.m * self.n + (3 if self.beta else 1) * self.m
+        return (2 * self.n + (3 if self.beta else 1) + self.scaled) * self.rows
+
+    @property
+    def matrix_bytes(self):
+        """A's share of the bytes, all of it but for a sliver."""
+        return (1 if self.a_shared else self.batch) * self.m * self.n * self.a_dtype.itemsize
 
     @property
     def bytes(self):
-        return (self.m * self.n + self.n + (2 if self.beta else 1) * self.m) * self.dtype.itemsize
+        vectors = (1 if self.x_shared else self.batch) * self.n + (2 if self.beta else 1) * self.rows
+        return self.matrix_bytes + vectors * self.dtype.itemsize + 4 * self.m * self.scaled
 
     @property
     def terms(self):

@@ -26,11 +26,15 @@ def tensor(argument, value, *, dtypes, ranks, like=None):
         raise ShapeError(argument, f"shape {tuple(value.shape)}", f"sizes up to {LARGEST_SIZE}", "Split the call.")
     if like is not None:
         name, other = like
-        if value.device != other.device:
-            raise DeviceError(argument, value.device, f"{other.device}, the device of {name}", f"Call .to({name}.device).")
+        beside(argument, value, name, other)
         if value.dtype != other.dtype:
             raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}")
     return value.resolve_neg()  # a lazily negated view (of a conjugate's imaginary part) would be read with the wrong sign
+
+
+def beside(argument, value, name, other):
+    if value.device != other.device:
+        raise DeviceError(argument, value.device, f"{other.device}, the device of {name}", f"Call .to({name}.device).")
 
 
 def no_gradient(op, **tensors):

@@ -2,9 +2,22 @@
 #pragma once
 #include <cuda_runtime.h>
 
-// The sum of `value` over all 32 lanes, in lane 0: 16, 8, 4, 2, 1, so each step halves the lanes that still count. Every lane of
-// the warp must call it.
-__device__ __forceinline__ float warp_sum(float value) {
-    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset);
+// The sum of `value` over groups of LANES neighbouring lanes, in the first of each: 16, 8, 4, 2, 1, so each step halves the
+// lanes that still count. Every lane of the warp must call it.
+template <int LANES = 32> __device__ __forceinline__ float warp_sum(float value) {
+    static_assert(LANES >= 1 && LANES <= 32 && (LANES & (LANES - 1)) == 0, "shuffles work in powers of two");
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset, LANES);
+    return value;
+}
+
+// The sum over a block of WARPS warps, in its first thread: by shuffles in each warp, then over the warps in their order.
+template <int WARPS> __device__ __forceinline__ float block_sum(float value) {
+    __shared__ float of_warp[WARPS];
+    value = warp_sum(value);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();  // all warps have put theirs
+    if (threadIdx.x == 0)
+        for (int warp = 1; warp < WARPS; ++warp) value += of_warp[warp];
     return value;
 }

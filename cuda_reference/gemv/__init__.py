@@ -1,35 +1,184 @@
-"""GEMV in CUDA C++."""
+"""GEMV in CUDA C++. A design is a .cuh file, its kernel's template arguments after the types, its configs and its launch."""
+
+import torch
 
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemv import prepare
+from tritonkernels.gemv import VECTORS, prepare
+from tritonkernels.gemv.operands import cut, full_vector
+from tritonkernels.gemv.regime import expected as expected
+from tritonkernels.gemv.regime import prefer as prefer
+from tritonkernels.gemv.regime import splits_of_columns, splits_of_row, sub_warp
+from tritonkernels.gemv.workspace import counters, partial_sums
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 
+TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.int8: "int8_t"}
+PAIRS = tuple((kind, kind) for kind in VECTORS) + tuple((torch.int8, kind) for kind in VECTORS)  # of A and of x
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
+
+def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None, config=None):
     """tritonkernels.gemv, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.run(prepare(a, x, y, alpha=alpha, beta=beta, out=out), design, config)
+    return LIBRARY.run(prepare(a, x, y, alpha=alpha, beta=beta, scale=scale, out=out), design, config)
 
 
-def _warp_per_row():
-    space = [{"ROWS": 4}, {"ROWS": 8}]  # the seed's blocks are (32, 4)
-    template = "gemv::warp_per_row<{ROWS}>"
-    source = Source("gemv/warp_per_row.cuh", tuple(template.format(**config) for config in space))
+def _strides(a, x, y, scale, out):
+    return (
+        *a.stride(),
+        *x.stride(),
+        *((0, 0) if y is None else y.stride()),
+        0 if scale is None else scale.stride(0),
+        *out.stride(),
+    )
 
-    def launches(problem, config, a, x, y, out):
-        rows = config["ROWS"]
-        strides = (*a.stride(), x.stride(0), 0 if y is None else y.stride(0), out.stride(0))
-        arguments = (a, x, y, out, problem.m, problem.n, problem.alpha, problem.beta, strides)
-        yield CudaLaunch(source, template.format(**config), (ceil_div(problem.m, rows),), (32, rows, 1), arguments)
+
+# How a design is launched: (problem, config, tensors) -> (template arguments beside the config's, grid, threads, arguments).
+def _by_rows(rows_per_block):
+    """Every `rows_per_block(config)` of the batch's rows a block."""
+
+    def launch(problem, config, a, x, y, scale, out):
+        rows, m, n = a.shape[0] * a.shape[1], a.shape[1], a.shape[2]
+        arguments = (a, x, y, scale, out, rows, m, n, problem.alpha, problem.beta, _strides(a, x, y, scale, out))
+        return {}, (ceil_div(rows, rows_per_block(config)),), _threads(config), arguments
+
+    return launch
+
+
+def _threads(config):
+    return config.get("THREADS") or 32 * (config.get("WARPS") or config["ROWS"])
+
+
+def _by_tiles(problem, config, a, x, y, scale, out):
+    batch, m, n = a.shape
+    arguments = (a, x, y, scale, out, m, n, problem.alpha, problem.beta, _strides(a, x, y, scale, out))
+    return {}, (batch * ceil_div(m, config["ROWS"]),), _threads(config), arguments
+
+
+def _by_splits(problem, config, a, x, y, scale, out):
+    (batch, m, n), splits = a.shape, config["SPLITS"]
+    rows, vector = batch * m, full_vector(a.dtype)
+    columns = ceil_div(ceil_div(n, splits), vector) * vector  # whole vectors, so that all splits have one head
+    shared = partial_sums(splits, rows, out), counters(rows, out)
+    sizes = rows, m, n, columns, problem.alpha, problem.beta
+    arguments = (a, x, y, scale, out, *shared, *sizes, _strides(a, x, y, scale, out))
+    return {}, (rows, splits), _threads(config), arguments
+
+
+def _by_columns(problem, config, a, x, y, scale, out):
+    (batch, m, n), splits = a.shape, config["SPLITS"]
+    width = cut(a.mT, may_have_head=False).width
+    tiles = batch * ceil_div(m, 32 * width)
+    shared = (partial_sums(splits, tiles * 32 * width, out), counters(tiles, out)) if splits > 1 else (None, None)
+    sizes = m, n, ceil_div(n, splits), problem.alpha, problem.beta
+    arguments = (a, x, y, scale, out, *shared, *sizes, _strides(a, x, y, scale, out))
+    return {"WIDTH": width}, (tiles, splits), _threads(config), arguments
+
+
+def _design(name, template, space, summary, mirrors, launch, order=lambda space, problem, target: space, widths=lambda a: (0,)):
+    """A Design from its row in the table. `template` is the arguments of gemv::name after the two types; `order` puts the
+    configs for a problem, whose numbers that are no template argument may be any, in order."""
+    template = f"gemv::{name}<{{A}}, {{X}}, {template}>"
+
+    def instances(a, x):
+        return (template.format(A=TYPES[a], X=TYPES[x], WIDTH=width, **config) for config in space for width in widths(a))
+
+    sources = {pair: Source(f"gemv/{name}.cuh", tuple(dict.fromkeys(instances(*pair)))) for pair in PAIRS}
+
+    def launches(problem, config, *tensors):
+        more, grid, threads, arguments = launch(problem, config, *tensors)
+        kernel = template.format(A=TYPES[problem.a_dtype], X=TYPES[problem.dtype], **more, **config)
+        yield CudaLaunch(sources[problem.a_dtype, problem.dtype], kernel, grid, (threads, 1, 1), arguments)
 
     return Design(
-        name="warp_per_row",
-        summary="the lanes of a warp walk a row together, reduced by shuffles",
-        mirrors="gemv seed: N = 32",
+        name=name,
+        summary=summary,
+        mirrors=mirrors,
         refuses=takes_everything,
-        configs=lambda problem, target: space,
+        configs=lambda problem, target: order(space, problem, target),
         launches=launches,
     )
 
 
-DESIGNS = (_warp_per_row(),)
+def _with_splits(choose, others):
+    """Each config with as many splits as `choose` says, then with others."""
+
+    def order(space, problem, target):
+        best = choose(problem, target)
+        return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, *others)) for config in space]
+
+    return order
+
+
+def _nearest_lanes(space, problem, target):
+    return sorted(space, key=lambda config: abs(config["LANES"] - sub_warp(problem)))
+
+
+DESIGNS = (
+    _design(
+        "naive",
+        "{THREADS}",
+        [{"THREADS": 128}, {"THREADS": 32}],
+        "a thread per row",
+        "gemv seed: the starting point",
+        _by_rows(lambda config: config["THREADS"]),
+    ),
+    _design(
+        "staged_x",
+        "{ROWS}, {STAGE}",
+        [{"ROWS": 4, "STAGE": 1024}, {"ROWS": 8, "STAGE": 128}],
+        "warp_per_row with x through shared memory, to show that it gains nothing",
+        "gemv seed: x through shared memory",
+        _by_tiles,
+    ),
+    _design(
+        "warp_per_row",
+        "{ROWS}",
+        [{"ROWS": 4}, {"ROWS": 8}],  # the seed's blocks are (32, 4)
+        "the lanes of a warp walk a row together, reduced by shuffles",
+        "gemv seed: N = 32",
+        _by_rows(lambda config: config["ROWS"]),
+    ),
+    _design(
+        "vectorized",
+        "{ROWS}, {UNROLL}",
+        [{"ROWS": 4, "UNROLL": 4}, {"ROWS": 8, "UNROLL": 2}],
+        "warp_per_row with 128-bit loads",
+        "gemv seed: N >= 128",
+        _by_rows(lambda config: config["ROWS"]),
+    ),
+    _design(
+        "rows_per_warp",
+        "{LANES}, {THREADS}, {UNROLL}",
+        [{"LANES": lanes, "THREADS": 128, "UNROLL": 2} for lanes in (1, 2, 4, 8, 16)],
+        "2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp",
+        "gemv seed: N <= 16",
+        _by_rows(lambda config: config["THREADS"] // config["LANES"]),
+        _nearest_lanes,
+    ),
+    _design(
+        "block_per_row",
+        "{WARPS}, {UNROLL}",
+        [{"WARPS": 8, "UNROLL": 2}, {"WARPS": 4, "UNROLL": 4}],
+        "a block walks a row together, for long rows",
+        "gemv seed: N >= 128, for fewer rows than warps",
+        _by_rows(lambda config: 1),
+    ),
+    _design(
+        "split_n",
+        "{WARPS}, {UNROLL}",
+        [{"WARPS": 8, "UNROLL": 2}],
+        "block_per_row with several blocks a row, partial sums added in order by the last",
+        "gemv seed: N >= 128, for fewer rows than SMs",
+        _by_splits,
+        _with_splits(splits_of_row, (2, 16, 64)),
+    ),
+    _design(
+        "transposed",
+        "{WIDTH}, {WARPS}, {UNROLL}",
+        [{"WARPS": 8, "UNROLL": 4}],
+        "lanes side by side over rows for contiguous columns, N over warps and blocks",
+        "gemv seed: none; x^T A",
+        _by_columns,
+        _with_splits(splits_of_columns, (1, 4, 16)),
+        widths=lambda a: (full_vector(a), 1),
+    ),
+)

@@ -1,35 +1,23 @@
 // GEMV, a warp per row: the lanes walk one row of A together, then reduce their partial sums by shuffles.
 //
-// Neighbouring lanes read neighbouring elements: 4 sectors a request where a thread per row would touch 32. Blocks are (32, ROWS).
-// Mirrors tritonkernels/gemv/warp_per_row.py, and the seed's design for N = 32, for any N.
+// Neighbouring lanes read neighbouring elements: 4 sectors a request of fp32 where a thread per row would touch 32. Blocks are
+// (32, ROWS); four loads are in flight a lane. Mirrors tritonkernels/gemv/warp_per_row.py, and the seed's design for N = 32,
+// for any N.
 #pragma once
-#include "../common/index.cuh"
-#include "../common/reduce.cuh"
+#include "common.cuh"
 
 namespace gemv {
 
-// In elements; 0 repeats one element.
-struct Strides {
-    int64_t am, an, x, y, o;
-};
-
-template <int ROWS>
+template <class A, class X, int ROWS>
 __global__ void __launch_bounds__(32 * ROWS)
-warp_per_row(const float* __restrict__ a, const float* __restrict__ x, const float* __restrict__ y, float* __restrict__ out,
-             int M, int N, float alpha, float beta, Strides stride) {
-    const int row = blockIdx.x * ROWS + threadIdx.y;
-    const int lane = threadIdx.x;
-    if (row >= M) return;  // the same for the whole warp, so the shuffles below stay convergent
-
-    const float* a_row = a + row * stride.am;
-    float partial = 0.0f;
-    for (int n = lane; n < N; n += 32) partial += a_row[n * stride.an] * x[n * stride.x];
+warp_per_row(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
+             X* __restrict__ out, int rows, int M, int N, float alpha, float beta, Strides stride) {
+    const int index = blockIdx.x * ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
+    const Row row(index, M);
+    const float partial = scalar_sum(row.of(a, stride), stride.an, x + row.batch * stride.xb, stride.x, N, lane, 32);
     const float sum = warp_sum(partial);
-    if (lane == 0) {
-        float result = alpha * sum;
-        if (y != nullptr) result += beta * y[row * stride.y];  // null where beta is 0: y is never read
-        out[row * stride.o] = result;
-    }
+    if (lane == 0) store(sum, row, y, scale, out, alpha, beta, stride);
 }
 
 }  // namespace gemv

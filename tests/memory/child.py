@@ -9,12 +9,12 @@ import sys
 import torch
 
 from tests import cases
-from tests.harness import LAYOUTS, LIBRARIES, prepare, random
+from tests.harness import LAYOUTS, LIBRARIES, prepare, random, taken
 from tests.memory.guarded import guarded
 from tritonkernels import numerics
 
 
-def calls(op):
+def calls(library, op, design):
     """(operands, keyword arguments) around tile edges; a beta, so that C and y are read too."""
     if op == "gemm":
         for m, n, k in cases.GEMM_SIZES:
@@ -26,6 +26,7 @@ def calls(op):
             yield (random(m, n), random(n), random(m)), {"beta": 0.5}
         for layout in LAYOUTS:
             yield (layout(random(37, 141)), random(282)[1::2], random(74)[::2]), {"beta": 0.5}
+            yield (layout(random(2, 9, 141, dtype=torch.int8)), random(2, 141)), {"scale": random(9)}
     elif op == "conv2d":
         for input_shape, weight_shape, kwargs in cases.CONVOLUTIONS.values():
             if weight_shape[0]:
@@ -33,10 +34,11 @@ def calls(op):
         for layout in LAYOUTS:
             yield (layout(random(2, 3, 13, 17)), layout(random(5, 3, 3, 2)), random(10)[::2]), {"padding": 1}
     else:
+        dtype, options = taken(library, op, design)
         for m, n, k in cases.MATMUL_SIZES:
-            yield (random(m, k, dtype=torch.float16), random(k, n, dtype=torch.float16)), {}
+            yield (random(m, k, dtype=dtype), random(k, n, dtype=dtype)), options
         for layout in LAYOUTS:
-            yield (layout(random(3, 19, 35, dtype=torch.float16)), layout(random(3, 35, 21, dtype=torch.float16))), {}
+            yield (layout(random(3, 19, 35, dtype=dtype)), layout(random(3, 35, 21, dtype=dtype))), options
 
 
 def main(package, designs):
@@ -44,12 +46,10 @@ def main(package, designs):
     for entry in designs:
         op, _, design = entry.partition("/")
         torch.manual_seed(0)
-        for operands, kwargs in calls(op):
+        for operands, kwargs in calls(library, op, design):
             for side in ("start", "end"):
                 args = [guarded(t, side, read_only=True) for t in operands]
-                out = guarded(
-                    torch.empty(prepare(op, *operands, **kwargs).result.shape, dtype=args[0].dtype), side, read_only=False
-                )
+                out = guarded(torch.empty_like(prepare(op, *operands, **kwargs).result), side, read_only=False)
                 print("RUN", entry, side, [tuple(t.shape) for t in args], [t.stride() for t in args], kwargs, flush=True)
                 call = prepare(op, *args, out=out, **kwargs)
                 verdict = numerics.judge(call.problem, library.run(call, design), *operands, **kwargs)

@@ -21,8 +21,8 @@ def gemv_does(monkeypatch, triton_only):
     """gemv_does(act): gemv's one design is "stand_in", which calls act(problem, a, x, y, out)."""
 
     def install(act, refuses=takes_everything):
-        def launches(problem, config, *tensors):
-            yield Act((1,), act, (problem, *tensors))
+        def launches(problem, config, a, x, y, scale, out):
+            yield Act((1,), act, (problem, a[0], x[0], None if y is None else y[0], out[0]))
 
         design = Design("stand_in", "for a test", "nothing", refuses, lambda problem, target: [{}], launches)
         monkeypatch.setattr(importlib.import_module("tritonkernels.gemv"), "DESIGNS", (design,))

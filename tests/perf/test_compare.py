@@ -6,6 +6,7 @@ from stand_ins import right
 from perf import baselines, compare, contenders, records
 from perf.__main__ import main
 from perf.comparison import GpuLost
+from tritonkernels.launch import LIBRARY
 from tritonkernels.library import OPS
 
 GEMV = ("compare", "--op", "gemv")
@@ -15,10 +16,11 @@ GEMV = ("compare", "--op", "gemv")
 def test_smoke_passes(capsys, tmp_path):
     assert main([*GEMV, "--json", str(tmp_path / "r.json"), "--csv", str(tmp_path / "r.csv"), "--seed", "4"]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[-1] == "6 rows, 6 ok, 0 failed, 0 refused, 0 GPU-only cases not run"
+    assert out.splitlines()[-1] == "27 rows, 27 ok, 0 failed, 0 refused, 0 GPU-only cases not run"
     rows = records.read_json(tmp_path / "r.json")
-    assert [(r.implementation, r.design, r.backend) for r in rows[:2]] == [
-        ("triton", "warp_per_row", "interpreter"),
+    designs = LIBRARY.names("gemv")
+    assert [(r.implementation, r.design, r.backend) for r in rows[: len(designs) + 1]] == [
+        *(("triton", name, "interpreter") for name in designs),
         ("torch", "addmv", "torch-cpu"),
     ]
     for r in rows:
@@ -28,7 +30,7 @@ def test_smoke_passes(capsys, tmp_path):
         assert r.problem["m"] > 0
         assert r.environment["torch"]
     assert rows[0].config["BLOCK_M"] > 0
-    assert (tmp_path / "r.csv").read_text().count("\n") == 7
+    assert (tmp_path / "r.csv").read_text().count("\n") == 28
 
 
 @pytest.mark.usefixtures("triton_only")
@@ -41,12 +43,12 @@ def test_every_operation_has_both_packages_and_torch(monkeypatch):
 
 @pytest.mark.usefixtures("triton_only")
 def test_a_design_can_be_singled_out(capsys):
-    assert main(["compare", "--op", "gemm", "gemv", "--design", "naive"]) == 0
+    assert main(["compare", "--op", "conv2d", "gemv", "--design", "naive"]) == 0
     out = capsys.readouterr().out
     assert "naive" in out
-    assert "tiled" not in out
+    assert "direct" not in out
     assert "warp_per_row" not in out
-    assert "addmm" in out
+    assert "addmv" in out
 
 
 @pytest.mark.usefixtures("triton_only")
@@ -147,7 +149,7 @@ def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, c
     [
         (["compare", "--op", "gem"], "gemm"),
         (["compare", "--suite", "seed"], "seeds"),
-        (["compare", "--op", "gemv", "--design", "naive"], "warp_per_row"),
+        (["compare", "--op", "gemv", "--design", "tiled"], "warp_per_row"),
         (["compare", "--seed", "one"], "invalid int"),
         (["compare", "--json", "/no/such/folder/r.json"], "cannot write"),
         (["contrast"], "compare"),

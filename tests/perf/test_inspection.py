@@ -64,10 +64,10 @@ def test_a_design_side_by_side(tmp_path):
 
 
 def test_a_config_can_be_named(tmp_path):
-    run, rows = inspect("gemv.warp_per_row", tmp_path, "--config", "BLOCK_N=32", "BLOCK_M=8")
+    run, rows = inspect("gemv.warp_per_row", tmp_path, "--config", "LANES=32", "BLOCK_M=8")
     triton, cuda = rows
-    assert triton["config"]["BLOCK_N"] == 32 and triton["threads"] == 8 * 32
-    assert "BLOCK_N" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
+    assert triton["config"]["LANES"] == 32 and triton["threads"] == 8 * 32
+    assert "LANES" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
 
 
 @pytest.mark.parametrize("what", ["gem", "gemm.fast"])

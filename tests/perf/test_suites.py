@@ -53,6 +53,21 @@ def test_seeds_have_the_sizes_of_the_seeds():
     assert [(c.op, c.name) for c in SUITES["seeds"] if c.gpu_only] == [("gemm", "4096x4096x4096")]
 
 
+def test_gemv_walks_the_axis_of_n():
+    problems = [importlib.import_module("tritonkernels.gemv").prepare(*on_meta(case)).problem for case in SUITES["gemv"]]
+    rows = [p for p in problems if p.m == 16384 and p.a_layout == "row"]
+    assert [p.n for p in rows] == [8, 16, 32, 64, 128, 256, 512, 1000, 1024, 4096, 16384]
+    assert {p.a_layout for p in problems} == {"row", "col"} and {p.dtype for p in problems} == {torch.float32, torch.float16}
+    assert {(1, 10**6), (64, 65536), (128256, 4096)} <= {(p.m, p.n) for p in problems}
+    assert any(p.batch > 1 for p in problems)
+    assert max(c.operands[0].shape[-2] * c.operands[0].shape[-1] for c in SUITES["gemv"] if not c.gpu_only) <= 2**21
+
+
+def on_meta(case):
+    tensors = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in case.operands]
+    return [t.mT.contiguous().mT if o.layout == "col" else t for t, o in zip(tensors, case.operands)]
+
+
 def sizes(suite):
     """(M, N, K) of the cases that a GPU runs."""
     return [(*c.operands[0].shape[:1], c.operands[1].shape[1], c.operands[0].shape[1]) for c in SUITES[suite] if c.gpu_only]

@@ -47,7 +47,8 @@ def not_a_tensor(draw, call):
 def rank(draw, call):
     name = pick(draw, *call.tensors())
     t = call.arguments[name]
-    call.arguments[name] = torch.tensor(1).to(t.dtype) if call.op == "matmul" else t[None, None, None]
+    batched = call.op == "matmul" or (call.op == "gemv" and name != "y")
+    call.arguments[name] = torch.tensor(1).to(t.dtype) if batched else t[None, None, None]
     return ShapeError, name
 
 
@@ -112,7 +113,7 @@ def too_long(draw, call):
 def inner_size(draw, call):
     name = NAMES[call.op][1]
     t = call.arguments[name]
-    inner = 0 if t.ndim == 1 else -2
+    inner = -1 if t.ndim == 1 or call.op == "gemv" else -2
     call.arguments[name] = t.new_zeros([size + (dim == inner % t.ndim) for dim, size in enumerate(t.shape)])
     return ShapeError, name
 
@@ -146,7 +147,7 @@ def addend_of_another_size(draw, call):
     """Even where beta is 0, and nothing would be read."""
     name, shape = ADDENDS[call.op], list(call.result().shape)
     shape[pick(draw, *range(len(shape)))] += 2
-    call.arguments[name] = torch.zeros(shape)
+    call.arguments[name] = torch.zeros(shape, dtype=call.result().dtype)
     return ShapeError, name
 
 

@@ -54,14 +54,14 @@ def maybe(strategy):
 
 
 @st.composite
-def blended(draw, shape):
+def blended(draw, shape, dtype=torch.float32):
     """(addend or None, options): beta * C with a C that broadcasts to shape, or that nobody may read."""
     beta = draw(st.sampled_from(SCALARS))
     whole = tuple(itertools.product(*((1, size) for size in shape)))
     shapes = [s[first:] for s in whole for first in range(len(shape) + 1)]
-    addend = draw(operand(draw(st.sampled_from(sorted(set(shapes), key=len)))))
+    addend = draw(operand(draw(st.sampled_from(sorted(set(shapes), key=len))), dtype))
     if beta == 0:
-        unread = Operand(addend.shape, layout=addend.layout, values="nan")
+        unread = Operand(addend.shape, dtype, layout=addend.layout, values="nan")
         addend = draw(st.sampled_from((None, unread)))
     return addend, {"alpha": draw(st.sampled_from(SCALARS)), "beta": beta}
 
@@ -86,11 +86,16 @@ def gemm(draw):
 
 @st.composite
 def gemv(draw):
-    m = draw(size())
-    n = draw(size(4 * AREA // max(m, 1)))
-    y, options = draw(blended((m,)))
-    operands = factors(options["alpha"], draw(operand((m, n))), draw(operand((n,))))
-    return Example("gemv", (*operands, y), options, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
+    """A matrix and a vector, or batches of either."""
+    dtype = draw(st.sampled_from((torch.float32, torch.float32, torch.float16)))
+    batch = draw(st.sampled_from(((), (), (3,), (1,), (0,), (2, 2))))
+    m = draw(size(260 // max(1, math.prod(batch))))
+    n = draw(size(4 * AREA // max(m, 1) // max(1, math.prod(batch))))
+    a_batch, x_batch = draw(st.sampled_from(((batch, batch), (batch, ()), ((), batch), (batch[1:], batch))))
+    y, options = draw(blended((*torch.broadcast_shapes(a_batch, x_batch), m), dtype))
+    operands = factors(options["alpha"], draw(operand((*a_batch, m, n), dtype)), draw(operand((*x_batch, n), dtype)))
+    rank = len(torch.broadcast_shapes(a_batch, x_batch)) + 1
+    return Example("gemv", (*operands, y), options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 
 @st.composite

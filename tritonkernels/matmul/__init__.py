@@ -1,19 +1,19 @@
 """Matrix product on tensor cores, with the precision stated by the caller."""
 
-import itertools
 import math
 
 import torch
 
 from .. import validate
 from ..analysis.waves import waves
+from ..batches import uniform_batches
 from ..errors import ArgumentError, DtypeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..numerics import ACTIVATIONS
 from ..problem import PACKED, MatmulProblem, is_aligned, layout_of, needs_wide_offsets
 
-DESIGNS = ("tensor_core", "persistent", "split_k", "stream_k")
+DESIGNS = ("tensor_core", "persistent", "split_k", "stream_k", "planes")
 
 # input dtype -> (precisions, result dtypes), each with the default first
 ACCEPTS = {
@@ -57,7 +57,9 @@ def matmul(
             strides
     b       (K,), (K, N) or (..., K, N), of the same dtype
     precision  float32: "ieee" (default; CUDA cores), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores),
-            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", or "torch": what torch.get_float32_matmul_precision() says.
+            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", on tensor cores at the accuracy of ieee (fp16x3 where the
+            elements of a row of A, of a column of B, lie within a factor of 2^27), or "torch": what
+            torch.get_float32_matmul_precision() says.
             uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
             low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product
             is the number of ones in a xor b, in a and b. Sizes are in bytes then: a is (..., M, K / 2), b (..., K / 2, N).
@@ -181,7 +183,7 @@ def prepare(
         activation=activation,
     )
     matrices = [matrix_a, matrix_b, matrix_out] if c is None else [matrix_a, matrix_b, matrix_c, matrix_out]
-    parts = ((x, y, rest[0] if rest else None, bias, z) for x, y, *rest, z in _uniform_batches(*matrices))
+    parts = ((x, y, rest[0] if rest else None, bias, z) for x, y, *rest, z in uniform_batches(*matrices))
     return Call(problem, tuple(parts), out)
 
 
@@ -220,33 +222,3 @@ def _scalar(argument, value, out_dtype):
     if out_dtype == torch.int32 and not (number.is_integer() and -(2**31) <= number < 2**31):
         raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32")
     return number
-
-
-def _uniform_batches(*tensors):
-    """Split tensors of one batch shape into parts of rank 3, each with a single batch stride (usually one part).
-
-    Neighbouring batch dimensions merge where, in every tensor, the outer stride is the inner one times the inner size. What
-    cannot merge, as (2, 1) broadcast against (1, 3), is walked on the host: a view each, never a copy.
-    """
-    shape = tensors[0].shape[:-2]
-    if 0 in shape:
-        return
-    if not shape:
-        yield tuple(t[None] for t in tensors)
-        return
-    outer = len(shape) - 1  # batch dimensions from here inwards merge into one
-    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):
-        outer -= 1
-    for index in itertools.product(*map(range, shape[:outer])):
-        yield tuple(_merge(t[index]) for t in tensors)
-
-
-def _merges(t, dim):
-    return t.shape[dim] == 1 or t.shape[dim + 1] == 1 or t.stride(dim) == t.stride(dim + 1) * t.shape[dim + 1]
-
-
-def _merge(t):
-    """Batch dimensions of one common stride as a single one."""
-    sizes, strides = t.shape[:-2], t.stride()[:-2]
-    stride = min((s for size, s in zip(sizes, strides) if size > 1), default=0)
-    return t.as_strided((math.prod(sizes), *t.shape[-2:]), (stride, *t.stride()[-2:]), t.storage_offset())

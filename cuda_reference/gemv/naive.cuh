@@ -1,0 +1,25 @@
+// GEMV, naive: a thread per row.
+//
+// Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element
+// each; the caches must keep the rest until their turn comes. Columns that are contiguous it reads well. It is what the
+// others are measured by. Mirrors tritonkernels/gemv/naive.py.
+#pragma once
+#include "common.cuh"
+
+namespace gemv {
+
+template <class A, class X, int THREADS>
+__global__ void __launch_bounds__(THREADS)
+naive(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
+      X* __restrict__ out, int rows, int M, int N, float alpha, float beta, Strides stride) {
+    const int index = blockIdx.x * THREADS + threadIdx.x;
+    if (index >= rows) return;
+    const Row row(index, M);
+    const A* a_row = row.of(a, stride);
+    x += row.batch * stride.xb;
+    float sum = 0.0f;
+    for (int n = 0; n < N; ++n) sum += float(a_row[n * stride.an]) * float(x[n * stride.x]);
+    store(sum, row, y, scale, out, alpha, beta, stride);
+}
+
+}  // namespace gemv

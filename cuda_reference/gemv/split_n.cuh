@@ -1,0 +1,29 @@
+// GEMV, N split over blocks: `block_per_row` with several blocks a row, for fewer rows than SMs.
+//
+// The last block of a row to arrive adds the partial sums up in the order of N, so the bits do not depend on which it was. It
+// costs an atomic a block and one round trip through L2 at the end. Mirrors tritonkernels/gemv/split_n.py.
+#pragma once
+#include "splits.cuh"
+#include "vector_row.cuh"
+
+namespace gemv {
+
+// Grid (rows, splits); workspace is (splits, rows), counters (rows,). All splits but the last take `columns`.
+template <class A, class X, int WARPS, int UNROLL>
+__global__ void __launch_bounds__(32 * WARPS)
+split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
+        X* __restrict__ out, float* workspace, int* counters, int rows, int M, int N, int columns, float alpha, float beta,
+        Strides stride) {
+    const int index = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
+    const Row row(index, M);
+    const int64_t first = min(int64_t(split) * columns, int64_t(N));
+    const float partial = row_sum<UNROLL>(row.of(a, stride) + first * stride.an, stride.an,
+                                          x + row.batch * stride.xb + first * stride.x, stride.x,
+                                          min(columns, int(N - first)), threadIdx.x, 32 * WARPS);
+    const float sum = block_sum<WARPS>(partial);
+    if (threadIdx.x == 0) workspace[int64_t(split) * rows + index] = sum;
+    if (last_to_arrive(counters + index, splits) && threadIdx.x == 0)
+        store(sum_of_splits(workspace + index, splits, rows), row, y, scale, out, alpha, beta, stride);
+}
+
+}  // namespace gemv

@@ -1,0 +1,228 @@
+"""GEMV beyond what every operation's tests ask: types, batches, edges of vectors, promised loads, the choice."""
+
+import itertools
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY as CUDA
+from tritonkernels import explain
+from tritonkernels.gemv.regime import SHAPES, expected, prefer
+from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.target import Target
+
+from .harness import (
+    DEVICES,
+    LAYOUTS,
+    available_on,
+    designs,
+    offset_by_one,
+    padded,
+    prepare,
+    random,
+    run_checked,
+    small_integers,
+    transposed,
+)
+
+HALF, INT8 = (torch.float16, torch.float16), (torch.int8, torch.bfloat16)
+OTHERS = ((torch.bfloat16, torch.bfloat16), (torch.int8, torch.float32), (torch.int8, torch.float16))
+H200 = Target.named("h200")
+on_devices = pytest.mark.parametrize("device", DEVICES)
+every_design = pytest.mark.parametrize("library, op, design", designs("gemv"))
+
+
+def operands(kinds, m, n, a_batch=(), x_batch=(), device="cpu"):
+    """(a, x, y) and the options that their types ask for."""
+    a, x = random(*a_batch, m, n, dtype=kinds[0], device=device), random(*x_batch, n, dtype=kinds[1], device=device)
+    options = {"scale": random(m, device=device)} if kinds[0] == torch.int8 else {}
+    return (a, x, random(m, dtype=kinds[1], device=device)), {"alpha": -1.5, "beta": 0.5, **options}
+
+
+def check(library, op, design, device, kinds):
+    available_on(library, device)
+    for m, n in ((1, 1), (33, 64), (9, 129), (37, 70)):
+        (a, x, y), options = operands(kinds, m, n, device=device)
+        for layout in (lambda t: t, *LAYOUTS):
+            run_checked(library, op, design, layout(a), x, y, **options)
+
+
+@every_design
+@pytest.mark.parametrize("kinds", (HALF, INT8), ids=("half", "int8"))
+@on_devices
+def test_types(library, op, design, device, kinds):
+    check(library, op, design, device, kinds)
+
+
+@pytest.mark.parametrize("library", (CUDA, TRITON), ids=lambda library: library.package)
+@pytest.mark.parametrize("kinds", OTHERS, ids=str)
+@on_devices
+def test_other_types(library, device, kinds):
+    check(library, "gemv", "vectorized", device, kinds)
+
+
+@every_design
+@pytest.mark.parametrize(
+    "a_batch, x_batch",
+    [((3,), (3,)), ((), (3,)), ((3,), ()), ((2, 1), (1, 3)), ((0,), (0,)), ((2, 3), (3,))],
+    ids=str,
+)
+@on_devices
+def test_batches(library, op, design, device, a_batch, x_batch):
+    available_on(library, device)
+    (a, x, y), options = operands((torch.float32,) * 2, 9, 37, a_batch, x_batch, device=device)
+    for a_layout, x_layout in itertools.product((lambda t: t, transposed, padded), (lambda t: t, offset_by_one)):
+        result, _ = run_checked(library, op, design, a_layout(a), x_layout(x) if x.ndim > 1 else x, y, **options)
+        assert result.shape == torch.matmul(a, x.unsqueeze(-1)).squeeze(-1).shape
+
+
+@every_design
+@on_devices
+def test_every_start_and_length_of_a_row(library, op, design, device):
+    """Rows that start and end anywhere between two 16-byte boundaries, and x likewise."""
+    available_on(library, device)
+    flat, x, y = random(5000, device=device), random(300, device=device), random(3, device=device)
+    for start, n in itertools.product(range(5), (1, 2, 3, 4, 5, 7, 8, 127, 128, 131)):
+        for pitch in (n + -n % 4, n + 1):
+            a = flat[start : start + 3 * pitch].view(3, pitch)[:, :n]
+            run_checked(library, op, design, a, x[start % 3 : start % 3 + n], y, beta=2.0)
+
+
+@every_design
+@on_devices
+def test_small_integers_are_exact_in_int8(library, op, design, device):
+    available_on(library, device)
+    a = small_integers(19, 133, dtype=torch.int8, device=device)
+    x, scale = small_integers(133, dtype=torch.bfloat16, device=device), torch.full((19,), 0.25, device=device)
+    result = library.run(prepare(op, a, x, scale=scale), design)
+    assert torch.equal(result, (a.double() @ x.double() / 4).to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("library, op, design", [p for p in designs("gemv") if p.values[2] in ("split_n", "transposed")])
+def test_counters_are_zero_again(library, op, design):
+    available_on(library, "cpu")
+    call = prepare(op, random(40, 700), random(700))
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    (launch,) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, Target.named("simt")))), *call.parts[0])
+    given = launch.arguments.values() if isinstance(launch.arguments, dict) else launch.arguments
+    (counters,) = (t for t in given if isinstance(t, torch.Tensor) and t.dtype == torch.int32)
+    for _ in range(2):
+        launch.run()
+        assert not counters.any()
+
+
+def test_a_transposed_view_is_not_copied():
+    matrix = random(64, 32)
+    call = prepare("gemv", matrix.t(), random(64))
+    assert call.parts[0][0].data_ptr() == matrix.data_ptr() and call.problem.a_layout == "col"
+    assert prefer(call.problem, H200) == "transposed"
+
+
+# The loads that designs promise: by the trace of the emulation, and in the machine code.
+@pytest.mark.parametrize("design", ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed"))
+@pytest.mark.parametrize("m, n", [(32, 512), (64, 64)])
+def test_every_load_of_a_is_128_bits_and_whole_sectors(design, m, n):
+    from cuda_reference.trace import trace
+
+    a = random(n, m).t() if design == "transposed" else random(m, n)
+    call = prepare("gemv", a, random(n))
+    chosen = {d.name: d for d in CUDA.designs("gemv")}[design]
+    config = next(iter(chosen.configs(call.problem, H200)))
+    loads = [x for t in trace(*chosen.launches(call.problem, config, *call.parts[0])) for x in t.accesses]
+    loads = [x for x in loads if x.array == "argument 0" and x.kind == "read"]
+    assert loads and {x.width for x in loads} == {16}
+    assert sum(x.units for x in loads) == a.numel() * 4 // 32, "each sector once: 4 of each piece of 128 bytes"
+
+
+def machine_code(design, kinds, tmp_path):
+    """The Codes of a design's kernels for these types on sm_90, by nvcc, and what ptxas says of them."""
+    from perf import sass
+
+    (a, x, _), options = operands(kinds, 64, 64)
+    call = prepare("gemv", a, x, **{k: v for k, v in options.items() if k == "scale"})
+    chosen = {d.name: d for d in CUDA.designs("gemv")}[design]
+    config = next(iter(chosen.configs(call.problem, H200)))
+    source = next(iter(chosen.launches(call.problem, config, *call.parts[0]))).source
+    uses = "\n".join(f"auto kernel_{i} = &{expression};" for i, expression in enumerate(source.expressions))
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    unit.write_text(f'#include "{source.header}"\n{uses}\n')
+    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90", "-Werror", "all-warnings"]
+    root = Path(cuda_reference.__file__).parent
+    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return sass.read(cubin.read_bytes()).values()
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("kinds", ((torch.float32,) * 2, HALF, INT8), ids=("float", "half", "int8"))
+@pytest.mark.parametrize("design", ("vectorized", "rows_per_warp"))
+def test_machine_code(design, kinds, tmp_path):
+    for code in machine_code(design, kinds, tmp_path):
+        assert code.stack_bytes == 0 and code.shared_bytes == 0
+        assert sum("LDG.E.128" in text for _, text in code.instructions) >= 2
+
+
+# The choice, and the times behind it.
+def problem(m, n, dtype=torch.float32, batch=(), col=False):
+    a = torch.empty(*batch, *((n, m) if col else (m, n)), dtype=dtype, device="meta")
+    return prepare("gemv", a.mT if col else a, torch.empty(*batch, n, dtype=dtype, device="meta")).problem
+
+
+ROWS, WIDE = ("rows_per_warp",), ("split_n",)
+CHOICES = {
+    **{(16384, n): ROWS for n in (8, 16, 32, 64)},
+    **{(16384, n): ("rows_per_warp", "vectorized") for n in (128, 256, 512)},
+    **{(16384, n): ("vectorized",) for n in (1000, 1024, 4096)},
+    (1, 10**6): WIDE,
+    (64, 65536): WIDE,
+    (10**7, 1): ("naive", "rows_per_warp"),
+    (8192, 8192): ("vectorized", "block_per_row"),
+}
+LLAMA = ((4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336), (128256, 4096))  # q and o, k and v, gate and up, down, head
+
+
+@pytest.mark.parametrize("sizes, wanted", CHOICES.items(), ids=str)
+def test_the_choice_follows_the_regime(sizes, wanted):
+    assert prefer(problem(*sizes), H200) in wanted
+
+
+@pytest.mark.parametrize("m, n", [*CHOICES, *LLAMA], ids=str)
+def test_contiguous_columns_want_the_transposed_design(m, n):
+    if min(m, n) > 1:
+        assert prefer(problem(m, n, col=True), H200) == "transposed"
+
+
+@pytest.mark.parametrize("m, n", LLAMA, ids=str)
+def test_decoding_is_bound_by_bytes_or_the_launch(m, n):
+    asked = problem(m, n, torch.float16)
+    told = expected(prefer(asked, H200), asked, H200)
+    assert told.seconds == max(told.bytes_s, 2e-6) and told.lanes_busy > 0.9
+    assert prefer(asked, H200) in ("vectorized", "block_per_row")
+
+
+def test_times_by_hand():
+    """16384 x 4096 in fp32 on an H200: 268 MB of DRAM at 4.8 TB/s take 56 us."""
+    told = expected("vectorized", problem(16384, 4096), H200)
+    assert told.level == "DRAM" and told.seconds == pytest.approx(56e-6, rel=0.01)
+    assert told.bandwidth == pytest.approx(4.8e12, rel=0.01)
+    idle = expected("vectorized", problem(16384, 16), H200)
+    assert idle.lanes_busy == 4 / 32 and idle.level == "L2" and idle.seconds == 2e-6
+    assert expected("naive", problem(16384, 4096), H200).seconds > 8 * told.seconds  # a sector for every element
+
+
+def test_every_design_has_a_time_and_every_problem_a_design():
+    assert set(SHAPES) == set(CUDA.names("gemv")) == set(TRITON.names("gemv"))
+    for target in map(Target.named, ("h200", "a100", "rtx_2080", "simt")):
+        for m, n in itertools.product((0, 1, 7, 10**3, 10**7), repeat=2):
+            if m * n <= 2**31:
+                assert prefer(problem(m, n), target) in SHAPES
+
+
+def test_explain_tells_the_expected_time():
+    told = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
+    assert told["design"] == "vectorized" and told["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
+    assert "bytes_in_flight" in str(told)

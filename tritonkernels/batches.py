@@ -1,0 +1,34 @@
+"""Batches of matrices as kernels take them: one stride from matrix to matrix."""
+
+import itertools
+import math
+
+
+def uniform_batches(*tensors):
+    """Split tensors of one batch shape into parts of rank 3, each with a single batch stride (usually one part).
+
+    Neighbouring batch dimensions merge where, in every tensor, the outer stride is the inner one times the inner size. What
+    cannot merge, as (2, 1) broadcast against (1, 3), is walked on the host: a view each, never a copy.
+    """
+    shape = tensors[0].shape[:-2]
+    if 0 in shape:
+        return
+    if not shape:
+        yield tuple(t[None] for t in tensors)
+        return
+    outer = len(shape) - 1  # batch dimensions from here inwards merge into one
+    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):
+        outer -= 1
+    for index in itertools.product(*map(range, shape[:outer])):
+        yield tuple(_merge(t[index]) for t in tensors)
+
+
+def _merges(t, dim):
+    return t.shape[dim] == 1 or t.shape[dim + 1] == 1 or t.stride(dim) == t.stride(dim + 1) * t.shape[dim + 1]
+
+
+def _merge(t):
+    """Batch dimensions of one common stride as a single one."""
+    sizes, strides = t.shape[:-2], t.stride()[:-2]
+    stride = min((s for size, s in zip(sizes, strides) if size > 1), default=0)
+    return t.as_strided((math.prod(sizes), *t.shape[-2:]), (stride, *t.stride()[-2:]), t.storage_offset())

@@ -1,0 +1,29 @@
+"""GEMV, a block per row: `vectorized` with all warps of a block on one row.
+
+With fewer rows than the GPU has warps, a warp per row leaves SMs with little in flight: M rows of 4 vectors a lane keep 2 KB M
+in flight, where 3.4 MB are wanted. A block of W warps keeps W times that. The price is a reduction across warps, through W
+words of shared memory and a barrier, once a row.
+
+Mirrors cuda_reference/gemv/block_per_row.cuh.
+"""
+
+from ..design import Design, takes_everything
+from .row_tile import launches, tile
+
+
+def configs(problem, target):
+    if not target.is_gpu:
+        yield tile(16, 256)
+    for warps in (8, 4):
+        for unroll in (2, 4, 1):
+            yield tile(1, 32 * warps, unroll, warps)
+
+
+DESIGN = Design(
+    name="block_per_row",
+    summary="a block walks a row together, for long rows",
+    mirrors="gemv seed: N >= 128, for fewer rows than warps",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,30 @@
+"""GEMV, naive: a thread per row, one column after the other.
+
+Neighbouring lanes read neighbouring rows, so where rows are contiguous a request touches 32 sectors, of which it uses 4 bytes
+each, and the caches must keep the other 28 until their turn comes. One load in flight per thread. It is what the others are
+measured by, and reads a matrix with contiguous columns well, but for its single load in flight.
+
+Mirrors cuda_reference/gemv/naive.cuh.
+"""
+
+import functools
+
+from ..design import Design, takes_everything
+from .row_tile import launches, tile
+
+
+def configs(problem, target):
+    if not target.is_gpu:
+        yield tile(1024, 8)  # the interpreter pays by the operation
+    for threads in (128, 32):
+        yield tile(threads, 1, num_warps=threads // 32)
+
+
+DESIGN = Design(
+    name="naive",
+    summary="a thread per row",
+    mirrors="gemv seed: the starting point",
+    refuses=takes_everything,
+    configs=configs,
+    launches=functools.partial(launches, vector=False),
+)

@@ -1,0 +1,153 @@
+"""Which design for which M and N: a time for each from bytes, lanes, loads in flight and waves; the shortest is preferred.
+
+A product takes as long as the longest of three things: its bytes at the bandwidth of the level that holds them, one launch,
+and the chain of latencies that its threads wait for, one after the other,
+
+    chain = max(1, waves) * (steps / unroll * latency + reduction),    waves = threads / (SMs * threads per SM),
+
+where a row of N elements is ceil(N / width) loads, steps = ceil(loads / threads of a row). It holds what makes a design lose:
+idle lanes (threads that have no load still take their part of a wave), too little in flight (few threads, hence many steps),
+the reduction. Little's law is the same thing said the other way: bytes / chain is what the loads in flight sustain.
+
+Pure functions of (problem, target), for both packages. The latencies are an H200's, in round numbers; nothing here is fitted.
+"""
+
+import math
+from dataclasses import dataclass
+
+from ..analysis.sectors import SECTOR
+from .operands import full_vector
+
+LAUNCH = 2e-6  # seconds: an empty kernel in a graph
+LATENCY = {"L2": 300e-9, "DRAM": 700e-9}
+SHUFFLE = 15e-9  # a step of a warp's reduction
+BARRIER = 100e-9  # a reduction across warps, through shared memory
+LAST_BLOCK = 1e-6  # partial sums to L2, an atomic, partial sums back
+WARPS = 8  # of a block, where a block shares a row or a column
+BLOCK = 32 * WARPS
+UNKNOWN = 1e12  # bytes per second, of a GPU that the table does not know: it cancels in a comparison of designs
+
+
+@dataclass(frozen=True)
+class Expected:
+    """`seconds` of one call with its bytes in `level`, and what they come from."""
+
+    seconds: float
+    bandwidth: float  # compulsory bytes / seconds
+    level: str
+    bytes_s: float
+    chain_s: float
+    lanes_busy: float  # of the lanes of a row, on average over its steps
+    bytes_in_flight: float  # on the whole GPU
+    waves: float
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a design splits the work: threads in all, steps of each, loads in flight of each, seconds at the end."""
+
+    threads: float
+    steps: int
+    unroll: int
+    width: int  # bytes of a load
+    reduction: float
+    busy: float
+    waste: float = 1.0  # bytes that the caches move for each that is used
+
+
+def _of_rows(problem, threads, width, unroll, reduction):
+    """`threads` walk a row together, loading `width` bytes each."""
+    loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
+    steps = math.ceil(loads / threads)
+    row_bytes = problem.n * problem.a_dtype.itemsize  # up to 16, neighbouring threads' rows share their sectors
+    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= 16)
+    waste = 1.0 if contiguous else SECTOR / problem.a_dtype.itemsize
+    unroll = min(unroll, steps)
+    return Shape(problem.rows * threads, steps, unroll, width, reduction, loads / (steps * threads), waste)
+
+
+def _shuffles(lanes):
+    return SHUFFLE * math.log2(lanes)
+
+
+def sub_warp(problem):
+    """Lanes of a row in rows_per_warp: the fewest that take it in one step, 16 if none do."""
+    vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
+    return min((lanes for lanes in (1, 2, 4, 8, 16) if lanes >= vectors), default=16)
+
+
+def _power_of_two(wanted):
+    return 2 ** math.ceil(math.log2(max(1, wanted)))
+
+
+def splits_of_row(problem, target):
+    """Blocks a row in split_n: two an SM in all, as long as each has a step of all its lanes. At least 2."""
+    if not target.is_gpu:
+        return 2
+    most = problem.n / (BLOCK * full_vector(problem.a_dtype))
+    return max(2, min(_power_of_two(2 * target.sms / max(1, problem.rows)), _power_of_two(most), 1024))
+
+
+def splits_of_columns(problem, target):
+    """Blocks a tile of rows in transposed: two an SM in all, as long as each warp has four columns."""
+    if not target.is_gpu:
+        return 2
+    tiles = problem.batch * math.ceil(problem.m / (32 * full_vector(problem.a_dtype)))
+    return min(_power_of_two(2 * target.sms / max(1, tiles)), _power_of_two(problem.n / (4 * WARPS)), 1024)
+
+
+def _transposed(problem, target):
+    width = full_vector(problem.a_dtype)
+    splits = splits_of_columns(problem, target)
+    threads = problem.batch * math.ceil(problem.m / (32 * width)) * BLOCK * splits
+    steps = max(1, math.ceil(problem.n / (WARPS * splits)))
+    busy = problem.m / (math.ceil(problem.m / (32 * width)) * 32 * width)
+    waste = 1.0 if problem.a_layout == "col" else SECTOR / problem.a_dtype.itemsize
+    return Shape(threads, steps, min(4, steps), 16, BARRIER + (LAST_BLOCK if splits > 1 else 0), busy, waste)
+
+
+# The order is that of the ladder: of equals the first is preferred. staged_x is never faster than warp_per_row.
+SHAPES = {
+    "naive": lambda p, t: _of_rows(p, 1, p.a_dtype.itemsize, 1, 0.0),
+    "warp_per_row": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 4, _shuffles(32)),
+    "staged_x": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 1, _shuffles(32) + BARRIER),
+    "vectorized": lambda p, t: _of_rows(p, 32, 16, 4, _shuffles(32)),
+    "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, 2, _shuffles(sub_warp(p))),
+    "block_per_row": lambda p, t: _of_rows(p, BLOCK, 16, 2, _shuffles(32) + BARRIER),
+    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, 2, _shuffles(32) + BARRIER + LAST_BLOCK),
+    "transposed": _transposed,
+}
+
+
+def expected(design, problem, target):
+    """The Expected of a design, by name; None where there is no GPU or nothing to do."""
+    if not target.is_gpu or not problem.rows:
+        return None
+    shape = SHAPES[design](problem, target)
+    level = "L2" if 2 * problem.bytes <= target.l2_bytes else "DRAM"  # half of it: L2 has two sides
+    dram = target.dram_bandwidth or UNKNOWN
+    rate = (target.l2_bandwidth or 2 * dram) if level == "L2" else dram
+    slots = target.sms * target.threads_per_sm
+    waves = shape.threads / slots
+    in_flight = min(shape.threads, slots) * shape.busy * shape.unroll * shape.width
+    bytes_s = problem.bytes * shape.waste / rate
+    chain_s = max(1.0, waves) * (math.ceil(shape.steps / shape.unroll) * LATENCY[level] + shape.reduction)
+    seconds = max(bytes_s, chain_s, LAUNCH)
+    return Expected(seconds, problem.bytes / seconds, level, bytes_s, chain_s, shape.busy, in_flight, waves)
+
+
+def prefer(problem, target):
+    """The design with the shortest time; of equals (launches cost the same) the one that waits least.
+
+    Contiguous columns have a design of their own, at any size.
+    """
+    if problem.a_layout == "col" and problem.m > 1:
+        return "transposed"
+    if not target.is_gpu or not problem.rows:
+        return "vectorized"
+
+    def cost(name):
+        told = expected(name, problem, target)
+        return told.seconds, told.chain_s + told.bytes_s
+
+    return min(SHAPES, key=cost)

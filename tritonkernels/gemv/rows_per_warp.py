@@ -1,0 +1,34 @@
+"""GEMV, several rows per warp: 32 / R lanes walk a row by 128-bit loads, and the reduction stays inside them.
+
+A row of N elements has N / V vectors. With fewer than 32 of them a warp per row leaves lanes idle and still pays five shuffles;
+R = 32 V / N rows a warp keep every lane busy, and log2(32 / R) shuffles are enough. The rows of a warp are R pieces of
+memory, each whole sectors where rows are.
+
+Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
+"""
+
+from ..design import Design, takes_everything
+from .operands import full_vector
+from .regime import sub_warp
+from .row_tile import launches, tile
+
+LANES = (16, 8, 4, 2, 1)
+
+
+def configs(problem, target):
+    """The fewest lanes that take a row in one step come first, at most 16; two rows a lane keep two loads in flight."""
+    if not target.is_gpu:
+        yield tile(256, 16)
+    vectors = -(-problem.n // full_vector(problem.a_dtype))
+    for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
+        yield tile(2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)
+
+
+DESIGN = Design(
+    name="rows_per_warp",
+    summary="2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp",
+    mirrors="gemv seed: N <= 16",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

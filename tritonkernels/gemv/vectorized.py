@@ -1,0 +1,31 @@
+"""GEMV, vectorized: `warp_per_row` with 128-bit loads of A, and of x where its address allows.
+
+A load instruction brings 512 bytes a warp instead of 128 (fp32; of fp16 and int8, 64 and 32), so a quarter of the instructions
+keeps the same bytes in flight and a row of 512 bytes is one of them. Where the address or pitch of A's rows does not allow
+it, this is `warp_per_row`; what lies before the first 16-byte boundary and after the last is read apart.
+
+Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
+"""
+
+from ..design import Design, takes_everything
+from .operands import full_vector
+from .row_tile import launches, tile
+
+
+def configs(problem, target):
+    """Several loads in flight a lane: steps along a long row, else several rows a warp."""
+    if not target.is_gpu:
+        yield tile(256, 32)
+    steps = -(-problem.n // (32 * full_vector(problem.a_dtype)))
+    for unroll, rows in ((4, 1), (2, 2), (1, 4), (2, 1)) if steps > 2 else ((1, 4), (2, 1), (2, 2), (4, 1)):
+        yield tile(4 * rows, 32, unroll)
+
+
+DESIGN = Design(
+    name="vectorized",
+    summary="warp_per_row with 128-bit loads",
+    mirrors="gemv seed: N >= 128",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

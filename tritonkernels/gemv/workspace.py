@@ -1,0 +1,47 @@
+"""Where blocks that share a row leave their partial sums, and the counters by which the last of them knows that it is.
+
+The last block to arrive adds the partial sums up in the order of N, whichever block it is, so the bits are always the same; and
+it leaves its counter at zero, as it found it. So counters are made once per stream, and calls on one stream, which run one
+after the other, share them.
+"""
+
+import threading
+
+import torch
+
+AT_ONCE = 2**16  # counters that are made, and zeroed, together
+
+_lock = threading.Lock()
+_free = {}  # device -> counters that belong to nobody yet
+_of_stream = {}  # (device, stream) -> the counters of its calls
+
+
+def partial_sums(splits, sums, out):
+    """(splits, sums) of float32, not initialised."""
+    return torch.empty(splits, sums, dtype=torch.float32, device=out.device)
+
+
+def counters(count, out):
+    """`count` int32 zeros that no call running beside this one has."""
+    if not out.is_cuda:  # calls run in the caller's thread: any number at once
+        return torch.zeros(count, dtype=torch.int32, device=out.device)
+    stream = torch.cuda.current_stream(out.device)
+    key = (out.device, stream.cuda_stream)
+    with _lock:
+        if torch.cuda.is_current_stream_capturing():  # a graph may be replayed on any stream, so it needs its own
+            return _take(count, out.device)
+        if key not in _of_stream or len(_of_stream[key]) < count:
+            _of_stream[key] = _take(count, out.device)
+        return _of_stream[key][:count]
+
+
+def _take(count, device):
+    """Counters for good; zeros from a kernel of its own only where none are left (in a graph: at every replay)."""
+    left = _free.get(device)
+    if left is None or len(left) < count:
+        left = torch.zeros(max(count, AT_ONCE), dtype=torch.int32, device=device)
+        if torch.cuda.is_current_stream_capturing():
+            return left[:count]
+        torch.cuda.synchronize(device)  # other streams will use them
+    _free[device] = left[count:]
+    return left[:count]
