@@ -123,6 +123,8 @@ MODES = {
     "bf16": (torch.bfloat16, {"out_dtype": torch.float32}),
     "tf32": (torch.float32, {"precision": "tf32"}),
     "ieee": (torch.float32, {}),
+    "fp64": (torch.float64, {}),
+    "fp8": (torch.float8_e4m3fn, {}),
     **{mode: (torch.float32, {"precision": mode}) for mode in ("fp16x3", "tf32x3", "bf16x6", "bf16x9")},
 }
 
