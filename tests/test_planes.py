@@ -201,7 +201,7 @@ def test_the_hot_loop_of_fp16x3(arch, multiply, copies, tmp_path):
     assert row["problem"]["precision"] == "fp16x3" and row["stack_bytes"] == 0
     mix, tile = row["hot_loop"], row["config"]
     threads, elements = 32 * tile["num_warps"], tile["BLOCK_M"] * tile["BLOCK_N"]
-    m, n = (128, 128) if arch == "sm_90" else (64, 8 * threads // 32)  # of the result, by one instruction in every warp
+    m, n = (128, 128) if arch == "sm_90" else (16, 8 * threads // 32)  # of the result, by one instruction in every warp
     assert mix[multiply] == 3 * (elements // (m * n)) * tile["BLOCK_K"] // 16
     assert mix["FADD"] == elements // threads
     assert sum(count for name, count in mix.items() if name.startswith("LDGSTS")) == copies
