@@ -137,6 +137,7 @@ def _widths(mix, opcodes):
         parts = opcode.split(".")
         if parts[0].startswith(opcodes) and parts[0] != "LDGDEPBAR":
             bits = next((int(part) for part in parts[1:] if part in ("64", "128")), 32)
+            bits = 32 * int(parts[-1]) if parts[0] == "LDSM" and parts[-1].isdigit() else bits  # that many matrices
             widths[bits] = widths.get(bits, 0) + count
     return dict(sorted(widths.items()))
 
