@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonkernels.library import OPS
 
-from . import contenders, records, table
+from . import contenders, plot, records, table
 from .comparison import Comparison, GpuLost
 from .suites import SUITES
 
@@ -19,6 +19,7 @@ def add_arguments(parser):
     parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
     parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, anew after each case")
     parser.add_argument("--csv", type=_file, metavar="FILE", help="write the records there")
+    parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
     parser.add_argument("--seed", type=int, default=0, help="of the operands and of the order of runs; default: %(default)s")
 
 
@@ -27,6 +28,14 @@ def _file(name):
     if path.is_dir() or not path.absolute().parent.is_dir():  # said now, not after minutes of work
         raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
     return path
+
+
+def _picture(name):
+    if Path(name).suffix not in plot.SUFFIXES:
+        raise argparse.ArgumentTypeError(f"cannot draw {name}: its suffix must be one of {', '.join(plot.SUFFIXES)}")
+    if not plot.available():
+        raise argparse.ArgumentTypeError("a chart needs matplotlib: pip install 'tritonkernels[plot]'")
+    return _file(name)
 
 
 def main(options, parser):
@@ -52,6 +61,8 @@ def main(options, parser):
                     records.write_json(options.json, comparison.records)
     if options.csv:
         records.write_csv(options.csv, comparison.records)
+    if options.plot:
+        plot.speed_against_error(comparison.records, options.plot)
     _report(comparison, device, left_out=len(cases) - len(here))
     if lost:
         print(lost)

@@ -117,7 +117,7 @@ class Comparison:
         torch_ones = [e.record for e in entries if e.record.implementation == "torch" and e.record.ok]
         for record in (e.record for e in entries if e.record.ok):
             for torch_one in torch_ones:
-                if record.precision == torch_one.precision:
+                if baselines.yardstick(record.precision) == torch_one.precision:
                     record.ratio_to_torch = torch_one.median_ms / record.median_ms
 
     def _failed(self, entries, error):

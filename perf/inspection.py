@@ -1,8 +1,8 @@
 """python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be there.
 
 A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts; of the
-kernel whose hot loop has the most arithmetic, where a design launches several. The call is the operation's representative one
-(4096^3 for gemm), the config the default or the one asked for.
+kernel whose hot loop has the most arithmetic, where a design launches several. The call is the operation's first representative
+one that the design takes (4096^3 for gemm), the config the default or the one asked for.
 """
 
 import json
@@ -47,6 +47,8 @@ def main(options, parser):
     print(f"{op} on {target.name} (sm_{target.arch}), compiled, not run: {rows[0]['problem']}")
     table.print_table(headings, body)
     for row in rows:
+        if row["problem"] != rows[0]["problem"]:
+            print(f"{row['implementation']} {row['design']} on {row['problem']}")
         if "fault" in row:
             print(f"{row['implementation']} {row['design']}: {row['fault']}")
     if options.json:
@@ -61,7 +63,7 @@ def inspect(op, target, name=None, config=None):
 
     from .offline import representative_calls
 
-    call = next(representative_calls(op))
+    calls = list(representative_calls(op))
     for implementation, library, compile_one in (
         ("triton", tritonkernels.launch.LIBRARY, _compile_triton),
         ("cuda", cuda_reference.launch.LIBRARY, _compile_cuda),
@@ -69,6 +71,7 @@ def inspect(op, target, name=None, config=None):
         for design in library.designs(op):
             if name not in (None, design.name):
                 continue
+            call = next((c for c in calls if design.refuses(c.problem, target) is None), calls[0])
             row = {"implementation": implementation, "design": design.name, "problem": call.problem.describe()}
             try:
                 _, chosen = library.choose(call.problem, target, design.name, config)

@@ -96,8 +96,10 @@ def representative_calls(op):
     else:
         for dtype in (torch.float16, torch.float32, torch.int8):
             yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
-        yield prepare(empty(4096, 4096), empty(4096, 4096), precision="tf32")
+        for precision in ("tf32", "fp16x3", "tf32x3", "bf16x6", "bf16x9"):
+            yield prepare(empty(4096, 4096), empty(4096, 4096), precision=precision)
         yield prepare(empty(wide, 2 * wide, dtype=torch.float16).t(), empty(wide, 333, dtype=torch.float16))
+        yield prepare(empty(wide, 2 * wide).t(), empty(wide, 333), precision="fp16x3")
 
 
 def unusual_calls(op):
@@ -117,6 +119,8 @@ def unusual_calls(op):
     yield prepare(empty(4096, 4096), empty(4096, 4096), accumulate="fp16")
     c, bias = empty(4096, 4096), empty(4096)
     yield prepare(empty(4096, 4096), empty(4096, 4096), alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu")
+    a, b, c, bias = (empty(*shape, dtype=torch.float32) for shape in ((4096, 4096), (4096, 4096), (4096, 4096), (4096,)))
+    yield prepare(a, b, alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu", precision="fp16x3")
 
 
 def survey(op, design, target):

@@ -20,12 +20,14 @@ MATH = (
     "IGMMA",
     "QGMMA",
     "DMMA",
+    "BMMA",
     "DFMA",
     "HFMA2",
     "UTCHMMA",
     "UTCIMMA",
     "UTCQMMA",
 )
+TENSOR = ("HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "DMMA", "BMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
 LOCAL = ("LDL", "STL")  # traffic of spilled registers
 
 
@@ -50,15 +52,16 @@ class Code:
         """How often each opcode stands in the hot loop, loops inside it left out.
 
         It is the innermost of the loops with at least half as much arithmetic of their own as any has: a persistent kernel's
-        loop over tiles may hold more than its loop over K, of which a slice is peeled into it.
+        loop over tiles may hold more than its loop over K, of which a slice is peeled into it. A tensor-core instruction counts
+        as 16: else an epilogue's activation outweighs a short loop over K.
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
         mixes = {x: self._mix(x, inside[x]) for x in loops}
-        most = max((count(mix, MATH) for mix in mixes.values()), default=0)
-        hot = [x for x in loops if 2 * count(mixes[x], MATH) >= most]
+        most = max(map(_arithmetic, mixes.values()), default=0)
+        hot = [x for x in loops if 2 * _arithmetic(mixes[x]) >= most]
         depth = {x: sum(x in inner for inner in inside.values()) for x in loops}
-        best = max(hot, key=lambda x: (depth[x], count(mixes[x], MATH), mixes[x].total()), default=None)
+        best = max(hot, key=lambda x: (depth[x], _arithmetic(mixes[x]), mixes[x].total()), default=None)
         return mixes.get(best, collections.Counter())
 
     def _mix(self, loop, inner):
@@ -67,6 +70,10 @@ class Code:
             for address, text in self.instructions
             if loop[0] <= address <= loop[1] and not any(first <= address <= last for first, last in inner)
         )
+
+
+def _arithmetic(mix):
+    return count(mix, MATH) + 15 * count(mix, TENSOR)
 
 
 def count(mix, opcodes):

@@ -1,14 +1,15 @@
 """What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
 
 `smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
-measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles.
+measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles;
+`precision` multiplies fp32 squares in every mode.
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
 `unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
 `gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -99,6 +100,13 @@ PROJECTIONS = (
 )  # (N, K): q o, k v, gate up, head, down
 
 
+MODES = ("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9")  # of fp32
+
+
+def in_mode(mode, case):
+    return replace(case, name=f"{case.name} {mode}")
+
+
 SUITES = {
     "smoke": (
         gemm(65, 47, 33, alpha=1.5, beta=0.5),
@@ -152,6 +160,10 @@ SUITES = {
         *(gemm(size, size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 4097)),
         gemm(1792, 1792, 4096, gpu_only=True),
         gemm(256, 256, 16384, gpu_only=True),
+    ),
+    "precision": (
+        *(in_mode(mode, matmul(128, 128, 128, precision=mode)) for mode in MODES),
+        *(in_mode(mode, matmul(n, n, n, precision=mode, gpu_only=True)) for n in (1024, 2048, 4096, 8192) for mode in MODES),
     ),
     "gemv": (
         *(gemv(16384, n, gpu_only=n > 128) for n in (8, 16, 32, 64, 128, 256, 512, 1000, 1024, 4096)),

@@ -93,6 +93,7 @@ MORE_PRECISIONS = [  # at fewer sizes: an interpreted call takes 0.1 s
     (torch.uint8, {"precision": "uint4"}),
     (torch.uint8, {"precision": "b1_xor"}),
     (torch.uint8, {"precision": "b1_and"}),
+    *((torch.float32, {"precision": mode}) for mode in ("fp16x3", "tf32x3", "bf16x6", "bf16x9")),
 ]
 
 # matmul's epilogues: (options, does it read C, does it read a bias)

@@ -10,12 +10,15 @@ import cuda_reference.launch
 import tritonkernels.launch
 from tritonkernels import backend, numerics
 from tritonkernels.library import OPS
+from tritonkernels.target import Target
+
+from . import cases
 
 LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
-SMALL = {  # a problem of each operation, and of a type that every design of it takes
+SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
     "gemv": ((16, 16), (16,)),
     "conv2d": ((1, 1, 8, 8), (1, 1, 3, 3)),
@@ -24,14 +27,28 @@ SMALL = {  # a problem of each operation, and of a type that every design of it 
 
 
 @functools.cache
+def taken(library, op, design):
+    """(dtype, options) of a kind of call that the design takes, given a GPU: the first of cases.PRECISIONS and those after."""
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
+    for dtype, options in kinds:
+        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+        if chosen.refuses(call.problem, Target.named("h200")) is None:
+            return dtype, options
+    raise AssertionError(f"{design} takes none of the precisions in cases.py")
+
+
+@functools.cache
 def cannot_run_here(op):
     """{design: why} of the Triton designs that the interpreter cannot run, whatever the problem; empty on a GPU."""
     if backend.device_type() != "cpu":
         return {}
     library = tritonkernels.launch.LIBRARY
-    dtype = torch.float16 if op == "matmul" else torch.float32
-    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]))
-    refusals = {d.name: d.refuses(call.problem, library.target(call.result.device)) for d in library.designs(op)}
+    refusals = {}
+    for design in library.designs(op):
+        dtype, options = taken(library, op, design.name)
+        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+        refusals[design.name] = design.refuses(call.problem, library.target(call.result.device))
     return {name: why for name, why in refusals.items() if why is not None}
 
 

@@ -6,7 +6,19 @@ import torch
 from tritonkernels.errors import UnsupportedError
 
 from . import cases
-from .harness import DEVICES, LAYOUTS, available_on, designs, poisoned, prepare, random, run_checked, small_integers, transposed
+from .harness import (
+    DEVICES,
+    LAYOUTS,
+    available_on,
+    designs,
+    poisoned,
+    prepare,
+    random,
+    run_checked,
+    small_integers,
+    taken,
+    transposed,
+)
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -148,9 +160,10 @@ def test_matmul_sizes(library, op, design, device, sizes, dtype, kwargs):
 @pytest.mark.parametrize("name", cases.MATMUL_SHAPES)
 def test_matmul_shapes(library, op, design, device, name):
     available_on(library, device)
-    a, b = (random(*shape, dtype=torch.float16, device=device) for shape in cases.MATMUL_SHAPES[name])
-    run_unless_refused(library, op, design, a, b, out_dtype=torch.float32)
-    assert prepare(op, a, b).result.shape == torch.matmul(a.float(), b.float()).shape
+    dtype, options = taken(library, op, design)
+    a, b = (random(*shape, dtype=dtype, device=device) for shape in cases.MATMUL_SHAPES[name])
+    run_unless_refused(library, op, design, a, b, **options)
+    assert prepare(op, a, b, **options).result.shape == torch.matmul(a.float(), b.float()).shape
 
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
@@ -195,12 +208,14 @@ def test_matmul_epilogues_of_integers(library, op, design, device, dtype, precis
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 def test_matmul_never_reads_c_when_beta_is_zero_nor_a_and_b_when_alpha_is(library, op, design, device):
     available_on(library, device)
-    a, b = random(20, 30, dtype=torch.float16, device=device), random(30, 10, dtype=torch.float16, device=device)
-    nan = torch.full((20, 10), torch.nan, dtype=torch.float16, device=device)
-    result, _ = run_checked(library, op, design, a, b, c=nan, beta=0.0)
+    dtype, options = taken(library, op, design)
+    a, b = random(20, 30, dtype=dtype, device=device), random(30, 10, dtype=dtype, device=device)
+    nan = torch.full((20, 10), torch.nan, dtype=dtype, device=device)
+    result, _ = run_checked(library, op, design, a, b, c=nan, beta=0.0, **options)
     assert torch.isfinite(result).all()
     a.fill_(torch.nan)
-    run_unless_refused(library, op, design, a, b, c=random(10, dtype=torch.float16, device=device), alpha=0.0, beta=1.0)
+    c = random(10, dtype=dtype, device=device)
+    run_unless_refused(library, op, design, a, b, c=c, alpha=0.0, beta=1.0, **options)
 
 
 def run_unless_refused(library, op, design, *args, **kwargs):
@@ -219,11 +234,12 @@ def run_unless_refused(library, op, design, *args, **kwargs):
 def test_every_config_computes_the_same_problem(library, op, design, device):
     """The GPU's configs too, on a size that no tile divides."""
     available_on(library, device)
+    dtype, options = taken(library, op, design)
     args, kwargs = {
         "gemm": ((random(70, 37), random(37, 580), random(70, 580)), {"beta": 0.5}),  # 5 tiles: some block ends one, begins one
         "gemv": ((random(37, 1100), random(1100), random(37)), {"beta": 0.5}),
         "conv2d": ((random(1, 4, 5, 37), random(34, 2, 2, 3), random(34)), {"groups": 2, "padding": 1}),
-        "matmul": ((random(70, 37, dtype=torch.float16), random(37, 131, dtype=torch.float16)), {}),
+        "matmul": ((random(70, 37, dtype=dtype), random(37, 131, dtype=dtype)), options),
     }[op]
     args = [t.to(device) for t in args]
     call = prepare(op, *args, **kwargs)
@@ -235,7 +251,7 @@ def test_every_config_computes_the_same_problem(library, op, design, device):
 @pytest.mark.parametrize("library, op, design", designs())
 def test_small_integers_are_exact(library, op, design, device):
     available_on(library, device)
-    dtype = torch.float16 if op == "matmul" else torch.float32
+    dtype, options = taken(library, op, design)
     shapes = {
         "gemm": ((67, 70), (70, 35)),
         "gemv": ((67, 130), (130,)),
@@ -243,9 +259,9 @@ def test_small_integers_are_exact(library, op, design, device):
         "matmul": ((67, 70), (70, 35)),
     }[op]
     operands = [small_integers(*shape, dtype=dtype, device=device) for shape in shapes]
-    call = prepare(op, *operands)
+    call = prepare(op, *operands, **options)
     out, *_ = poisoned(call.result.shape, dtype, device)
-    library.run(prepare(op, *operands, out=out), design)
+    library.run(prepare(op, *operands, out=out, **options), design)
     from tritonkernels.numerics import reference
 
     assert torch.equal(out.double(), reference(op, *operands))

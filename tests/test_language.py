@@ -17,7 +17,7 @@ def kernels():
     import triton
     import triton.language as tl
 
-    from tritonkernels.language.dot import round_to_tf32
+    from tritonkernels.language.dot import fp8_to_fp32, round_to_tf32
     from tritonkernels.language.epilogue import rounded
 
     @triton.jit
@@ -30,8 +30,13 @@ def kernels():
         i = tl.arange(0, N)
         tl.store(out_ptr + i, rounded(tl.load(x_ptr + i), out_ptr.dtype.element_ty))
 
-    to_tf32.fn.__globals__.update(tl=tl, round_to_tf32=round_to_tf32, rounded=rounded)
-    return to_tf32, to_result
+    @triton.jit
+    def from_fp8(x_ptr, out_ptr, N: tl.constexpr):
+        i = tl.arange(0, N)
+        tl.store(out_ptr + i, fp8_to_fp32(tl.load(x_ptr + i)))
+
+    to_tf32.fn.__globals__.update(tl=tl, round_to_tf32=round_to_tf32, rounded=rounded, fp8_to_fp32=fp8_to_fp32)
+    return to_tf32, to_result, from_fp8
 
 
 def patterns():
@@ -83,3 +88,12 @@ def test_results_are_rounded_to_nearest_even(kernels, dtype):
     numbers = ~torch.isnan(x)
     assert torch.equal(out[numbers], expected[numbers])
     assert torch.isnan(out[~numbers]).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_every_fp8_is_the_fp32_that_torch_says(kernels, dtype):
+    x = torch.arange(256, dtype=torch.uint8).view(dtype)
+    out = torch.empty(256)
+    kernels[2][(1,)](x, out, N=256)
+    expected = x.float()
+    assert torch.equal(out.isnan(), expected.isnan()) and torch.equal(out.nan_to_num(), expected.nan_to_num())

@@ -8,7 +8,7 @@ import torch
 from tritonkernels import backend
 from tritonkernels.problem import needs_wide_offsets
 
-from .harness import designs, prepare, random
+from .harness import designs, prepare, random, taken
 
 ELEMENTS = 2**31 + 2**29
 pytestmark = pytest.mark.skipif(backend.device_type() != "cpu", reason="reserves address space on the CPU only")
@@ -31,7 +31,7 @@ def spread(flat, t, start):
 
 @pytest.mark.parametrize("library, op, design", designs())
 def test_offsets_beyond_32_bits(library, op, design, far):
-    dtype = torch.float16 if op == "matmul" else torch.float32
+    dtype, options = taken(library, op, design)
     shapes = {
         "gemm": ((5, 7), (7, 6)),
         "gemv": ((5, 8), (8,)),  # aligned near and far: its order of summation follows the alignment
@@ -39,10 +39,10 @@ def test_offsets_beyond_32_bits(library, op, design, far):
         "matmul": ((5, 7), (7, 6)),
     }
     first, second = (random(*shape, dtype=dtype) for shape in shapes[op])
-    near = library.run(prepare(op, first, second), design)
+    near = library.run(prepare(op, first, second, **options), design)
     far_first = spread(far, first, 0)
     out = spread(far, torch.full(near.shape, torch.nan, dtype=dtype), 1000)
-    call = prepare(op, far_first, second, out=out)
+    call = prepare(op, far_first, second, out=out, **options)
     assert call.problem.wide and not prepare(op, first, second).problem.wide
     assert torch.equal(library.run(call, design), near), "the same design on the same values gives the same bits"
 

@@ -8,7 +8,7 @@ import torch
 
 from tritonkernels.numerics import reference
 
-from .harness import DEVICES, available_on, bits, designs, prepare, random, run_checked
+from .harness import DEVICES, available_on, bits, designs, prepare, random, run_checked, taken
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -42,11 +42,12 @@ def accepts(library, op, design, device, **kwargs):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_special_value_stays_in_its_row(library, op, design, device, value):
     available_on(library, device)
-    first, second = operands(op, device, torch.float16 if op == "matmul" else torch.float32)
-    clean, _ = run_checked(library, op, design, first, second)
+    dtype, options = taken(library, op, design)
+    first, second = operands(op, device, dtype)
+    clean, _ = run_checked(library, op, design, first, second, **options)
     clean = clean.clone()
     first[(0, *(size // 2 for size in first.shape[1:]))] = value
-    result, _ = run_checked(library, op, design, first, second)
+    result, _ = run_checked(library, op, design, first, second, **options)
     touched, rest = first_row(op, result)
     assert not torch.isfinite(touched).all()
     assert torch.equal(bits(rest), bits(first_row(op, clean)[1]))
@@ -55,10 +56,11 @@ def test_a_special_value_stays_in_its_row(library, op, design, device, value):
 @pytest.mark.parametrize("library, op, design", designs())
 def test_infinity_times_zero_is_nan(library, op, design, device):
     available_on(library, device)
-    first, second = operands(op, device, torch.float16 if op == "matmul" else torch.float32)
+    dtype, options = taken(library, op, design)
+    first, second = operands(op, device, dtype)
     second.zero_()
     first[(0, *(0 for _ in first.shape[1:]))] = math.inf
-    result, _ = run_checked(library, op, design, first, second)
+    result, _ = run_checked(library, op, design, first, second, **options)
     assert torch.isnan(result).any() and torch.isfinite(first_row(op, result)[1]).all()
 
 
@@ -86,11 +88,11 @@ def test_large_beside_small(library, op, design, device):
 @pytest.mark.parametrize("library, op, design", designs())
 def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, device):
     available_on(library, device)
-    dtype = torch.float16 if op == "matmul" else torch.float32
+    dtype, options = taken(library, op, design)
     first, second = operands(op, device, dtype)
     first, second = first.abs() + 1, -(second.abs() + 1)
-    scale = 200.0 if op == "matmul" else 1e20
-    result, _ = run_checked(library, op, design, first * scale, second * scale)
+    scale = 200.0 if dtype == torch.float16 else 1e20
+    result, _ = run_checked(library, op, design, first * scale, second * scale, **options)
     assert (result == -math.inf).all()
 
 
@@ -121,6 +123,9 @@ MODES = {
     "bf16": (torch.bfloat16, {"out_dtype": torch.float32}),
     "tf32": (torch.float32, {"precision": "tf32"}),
     "ieee": (torch.float32, {}),
+    "fp64": (torch.float64, {}),
+    "fp8": (torch.float8_e4m3fn, {}),
+    **{mode: (torch.float32, {"precision": mode}) for mode in ("fp16x3", "tf32x3", "bf16x6", "bf16x9")},
 }
 
 
@@ -140,11 +145,12 @@ def test_every_nan_stays_a_nan(library, op, design, device, mode, pattern):
 
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
-@pytest.mark.parametrize("mode, scale", [("fp16", 2.0**-22), ("bf16", 2.0**-130), ("tf32", 2.0**-130), ("ieee", 2.0**-130)])
-def test_denormal_operands(library, op, design, device, mode, scale):
+@pytest.mark.parametrize("mode", MODES)
+def test_denormal_operands(library, op, design, device, mode):
     """fp16 denormals keep all their bits; tf32 ones are rounded to multiples of 2^-136, which the bound accounts for."""
     available_on(library, device)
     dtype, kwargs = MODES[mode]
+    scale = 2.0**-22 if dtype == torch.float16 else 2.0**-130
     accepts(library, op, design, device, dtype=dtype, **kwargs)
     a, b = operands(op, device, torch.float32)
     result, _ = run_checked(library, op, design, (a * scale).to(dtype), (b * 8).to(dtype), **kwargs)
@@ -178,6 +184,7 @@ def around_the_largest_tf32(device):
 def test_zeros_give_zero(library, op, design, device):
     """0 in, 0 out; the sign of a zero is not promised (a sum that starts at +0 loses it, in torch as well)."""
     available_on(library, device)
-    first, second = operands(op, device, torch.float16 if op == "matmul" else torch.float32)
-    result, _ = run_checked(library, op, design, first * -0.0, second)
+    dtype, options = taken(library, op, design)
+    first, second = operands(op, device, dtype)
+    result, _ = run_checked(library, op, design, first * -0.0, second, **options)
     assert (result == 0).all()

@@ -19,16 +19,16 @@ import json, sys, torch
 from perf.offline import compile_launch
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
-from tests.harness import prepare
+from tests.harness import prepare, taken
 
 def far(*shape, dtype):
     return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, [2**30 + 8 * i for i in range(len(shape))])
 
 op, name = sys.argv[1:]
-dtype = torch.float16 if op == "matmul" else torch.float32
+dtype, precision = taken(LIBRARY, op, name)
 shapes = {"gemm": ((70, 70), (70, 70), (70, 70)), "gemv": ((3, 70, 70), (3, 70), (70,)),
           "conv2d": ((4, 8, 30, 30), (8, 4, 5, 3), (8,)), "matmul": ((3, 70, 70), (3, 70, 70))}
-options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": {}}
+options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": precision}
 args = [far(*shape, dtype=dtype) for shape in shapes[op]]
 call = prepare(op, *args, **options.get(op, {"beta": 0.5}))
 assert call.problem.wide

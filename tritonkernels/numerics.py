@@ -23,6 +23,24 @@ products that it may run over:
   (DeepSeek-V3 technical report, 2024, section 3.3.2), so it chops less than 2^-13 of S off each addend. Our designs add such
   sums to fp32 ones after FP8_SLICE products, so the loss is that of FP8_SLICE / 32 instructions of 33 addends, for any K.
 
+FP32 products on tensor cores split each operand into planes, x = high + low (+ lowest), and drop the smallest products of
+planes. Their error beside the roundings above:
+
+- inputs: two planes of 11 bits hold x to v = 2^-23, three of 8 hold it exactly; where low planes run into the end of their
+  type's range, below 2^-112 or so, an absolute `input_spacing` is added.
+- dropped products: low * low, at most 2^-11 2^-11 = 2^-22 of the product (fp16x3, tf32x3); in bf16x6 middle * lowest, twice,
+  and lowest * lowest, 2 * 2^-8 2^-17 + 2^-34 < 2^-23; in bf16x9 nothing.
+- the sum of high * high: tensor cores chop, so after SLICE products it is added to an fp32 one, rounded to nearest (H. Ootomo
+  and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance,
+  2022): gamma_SLICE(2^-23) + gamma_(n / SLICE + 5)(2^-24), at n = 4096 a 20th of gamma_n(2^-24), the bound of SGEMM.
+- the sum of the others, all along: q n products that are w S together, so w gamma_(q n)(2^-23), where w is 2 * 2^-11 for planes
+  of 11 bits; for bf16 2 * 2^-8 + 2^-16 + 2 * 2^-17 + ... < 2^-7 + 2^-13.
+- fp16x3 scales each row of A and column of B by the power of two that brings its largest element to [2^14, 2^15). High planes
+  are multiples of 2^-24 there and low ones of 2^-35, so an element is off by at most 2^-50 of its row's largest (its column's,
+  in B), and a low plane is at most 2^-38 of that beside 2^-11 of its element. With lmax(A) the largest of the row, in each of
+  its columns, this adds 2^-48 (lmax(A) |B| + |A| lmax(B)) for n <= 2^26. An element begins to lose bits of its 24 where it is
+  below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
+
 An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 for gelu, 1.1 for silu (the largest slopes are 1,
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
 """
@@ -35,6 +53,7 @@ import torch
 from .problem import PACKED
 
 FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
+SLICE = 64  # the same of products of planes
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,10 @@ class Mode:
     coarse: float = 0.0  # unit u' of sums that are coarser than that
     coarse_terms: float = math.inf  # the most products t that such a sum runs over
     sums: torch.dtype = torch.float32  # in which partial sums overflow and underflow
+    products: int = 1  # of planes for one product; all but the first are corrections
+    corrections: float = 0.0  # what these are at most, as a share w of the product
+    dropped: float = 0.0  # products of planes that are left out, as a share of the product
+    spread: float = 0.0  # absolute error of an input, as a share of the largest of its row (column)
 
 
 # Tensor cores chop where CUDA cores round to nearest, hence 2^-23 for an fp32 accumulator; integers into int32 are exact.
@@ -54,6 +77,10 @@ MODES = {
     "ieee": Mode(0.0, 2.0**-24),
     "fp64": Mode(0.0, 2.0**-53, sums=torch.float64),
     "tf32": Mode(2.0**-11, 2.0**-23, input_spacing=2.0**-136),
+    "tf32x3": Mode(2.0**-23, 2.0**-23, 2.0**-135, products=3, corrections=2.0**-10, dropped=2.0**-22),
+    "fp16x3": Mode(2.0**-23, 2.0**-23, products=3, corrections=2.0**-10, dropped=2.0**-22, spread=2.0**-48),
+    "bf16x6": Mode(0.0, 2.0**-23, 2.0**-132, products=6, corrections=2.0**-7 + 2.0**-13, dropped=2.0**-23),
+    "bf16x9": Mode(0.0, 2.0**-23, 2.0**-132, products=9, corrections=2.0**-7 + 2.0**-13),
     "fp16": Mode(0.0, 2.0**-23),
     "fp16 into fp16": Mode(0.0, 2.0**-23, coarse=2.0**-11, sums=torch.float16),
     "bf16": Mode(0.0, 2.0**-23),
@@ -114,15 +141,23 @@ def error_bound(problem, precision=None):
     if problem.out_dtype == torch.int32:
         return Bound(0.0, 0.0, 0.0)
     roundings = problem.terms + 4
-    relative = gamma(roundings, mode.accumulate) + 2 * mode.inputs + mode.inputs**2
+    relative = _summation(problem.terms, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
     relative += min(roundings, mode.coarse_terms) * mode.coarse
     scale = max(1.0, abs(getattr(problem, "alpha", 1.0)), abs(getattr(problem, "beta", 0.0)))
-    underflow = roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0
+    underflow = mode.products * roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0
     if activation := getattr(problem, "activation", None):
         slope = ACTIVATIONS[activation][1]
         evaluation = 2.0**-48 if mode.sums == torch.float64 else 2.0**-20
         relative, underflow = slope * relative + evaluation, slope * underflow
     return Bound(relative, store, underflow + subnormal)
+
+
+def _summation(n, mode):
+    """What adding up n products, and the four roundings after it, adds to the error, relative to S."""
+    if mode.products == 1:
+        return gamma(n + 4, mode.accumulate)
+    inside, outside = gamma(min(n, SLICE), mode.accumulate), gamma(math.ceil(n / SLICE) + 5, 2.0**-24)
+    return inside + outside + inside * outside + mode.corrections * gamma((mode.products - 1) * n, mode.accumulate)
 
 
 def _gemm(a, b, c=None, *, alpha=1.0, beta=0.0):
@@ -216,8 +251,11 @@ def judge(problem, computed, *args, **kwargs):
     if not exact.numel():
         return Verdict(0.0, 0.0, True)
     bound = error_bound(problem).at(exact, scale)
-    if spacing := mode_of(problem).input_spacing:
-        bound += spacing / 2 * _sums_of_inputs(op, args, kwargs)
+    mode = mode_of(problem)
+    if mode.input_spacing:
+        bound += mode.input_spacing / 2 * _sums_of_inputs(op, args, kwargs)
+    if mode.spread and problem.terms:
+        bound += mode.spread * _sums_of_inputs(op, args, kwargs, _largest(*args))
     computed = computed.detach().double()
     error = (computed - exact).abs()
     if problem.out_dtype.is_floating_point:
@@ -242,12 +280,19 @@ def _may_overflow(problem, exact, scale, bound, args, kwargs):
     """Where a partial sum may pass the largest number of its type although no operand is infinite or NaN."""
     products = magnitude(problem.op, *args, **{k: v for k, v in kwargs.items() if k not in ("alpha", "beta")})
     largest = torch.finfo(mode_of(problem).sums).max
-    return torch.isfinite(exact) & torch.isfinite(scale) & (torch.maximum(products, scale) + bound >= largest)
+    sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # planes alone may be that much larger
+    return torch.isfinite(exact) & torch.isfinite(scale) & (sums >= largest)
 
 
-def _sums_of_inputs(op, args, kwargs):
-    """sum |a_i| + |b_i| over each element's products: what an absolute error of the inputs is multiplied with."""
+def _sums_of_inputs(op, args, kwargs, units=None):
+    """sum |a_i| e(b_i) + e(a_i) |b_i| over each element's products: what an input's error in `units` e (default: 1) adds."""
     left, right = args[:2]
-    ones = [torch.ones_like(left, dtype=torch.float64), torch.ones_like(right, dtype=torch.float64)]
+    units = units or [torch.ones_like(left, dtype=torch.float64), torch.ones_like(right, dtype=torch.float64)]
     alpha = {"alpha": kwargs.get("alpha", 1.0)}
-    return magnitude(op, left, ones[1], **alpha) + magnitude(op, ones[0], right, **alpha)
+    return magnitude(op, left, units[1], **alpha) + magnitude(op, units[0], right, **alpha)
+
+
+def _largest(a, b):
+    """The largest |element| of each row of A and of each column of B, in all the places of that row or column."""
+    dim_of_k = -min(2, b.ndim)
+    return a.abs().amax(-1, keepdim=True).expand_as(a), b.abs().amax(dim_of_k, keepdim=True).expand_as(b)

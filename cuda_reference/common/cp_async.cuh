@@ -11,7 +11,7 @@
 #ifdef __CUDACC__
 
 // BYTES (4, or 16 of an aligned address) from `from`, of which only the first `valid` are read; zeros after them.
-template <int BYTES> __device__ __forceinline__ void cp_async(float* to_shared, const float* from, int valid) {
+template <int BYTES> __device__ __forceinline__ void cp_async(void* to_shared, const void* from, int valid) {
     static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
 #if __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(to_shared));
@@ -24,7 +24,7 @@ template <int BYTES> __device__ __forceinline__ void cp_async(float* to_shared, 
 #endif
 }
 
-template <int BYTES> __device__ __forceinline__ void cp_async(float* to_shared, const float* from) {
+template <int BYTES> __device__ __forceinline__ void cp_async(void* to_shared, const void* from) {
     static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
 #if __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(to_shared));
@@ -57,8 +57,8 @@ template <int PENDING> __device__ __forceinline__ void cp_async_wait() {
 namespace simt {
 
 struct AsyncCopy {
-    float* to;
-    const float* from;
+    void* to;
+    const void* from;
     int bytes, valid;
 };
 
@@ -76,7 +76,7 @@ struct AsyncCopies {
 }  // namespace simt
 
 // Inlined, so that a trace knows the caller's line; the copy itself, by memcpy, is not traced again.
-template <int BYTES> __forceinline__ void cp_async(float* to_shared, const float* from, int valid = BYTES) {
+template <int BYTES> __forceinline__ void cp_async(void* to_shared, const void* from, int valid = BYTES) {
     static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
     if (reinterpret_cast<uintptr_t>(to_shared) % BYTES != 0 || reinterpret_cast<uintptr_t>(from) % BYTES != 0)
         simt::fail("cp.async with a misaligned address");
@@ -95,7 +95,7 @@ template <int PENDING> void cp_async_wait() {
     for (; groups.size() > PENDING; groups.pop_front())
         for (const simt::AsyncCopy& copy : groups.front()) {
             std::memcpy(copy.to, copy.from, copy.valid);
-            std::memset(reinterpret_cast<char*>(copy.to) + copy.valid, 0, copy.bytes - copy.valid);
+            std::memset(static_cast<char*>(copy.to) + copy.valid, 0, copy.bytes - copy.valid);
         }
 }
 

@@ -9,19 +9,10 @@
 //   between          a rectangle; w = 92 blocks of 128 x 128 hit 49.5 % in one row of tiles, 89 % in 8 rows
 // Costs a few integer divisions a block.
 #pragma once
+#include "../common/raster.cuh"
 #include "double_buffered.cuh"  // DoubleBuffer
 
 namespace gemm {
-
-struct TileIndex {
-    int m, n;
-};
-
-__device__ __forceinline__ TileIndex rasterize(int block, int tiles_m, int tiles_n, int group) {
-    const int band = block / (group * tiles_n), in_band = block % (group * tiles_n);
-    const int rows = min(group, tiles_m - band * group);  // the last band may be lower
-    return {band * group + in_band % rows, in_band / rows};
-}
 
 template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))

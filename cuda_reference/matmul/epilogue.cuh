@@ -74,11 +74,16 @@ template <class Sum, class Out> struct Epilogue {
           on(stride.on),
           bias_n(stride.bias) {}
 
-    __device__ __forceinline__ void store(Sum sum, int row, int col) const {
-        Scalar<Sum> result = alpha * widen(sum);
+    __device__ __forceinline__ Scalar<Sum> scaled(Sum sum) const { return alpha * widen(sum); }
+
+    __device__ __forceinline__ Scalar<Sum> with_addends(Scalar<Sum> result, int row, int col) const {
         if (c != nullptr) result += beta * widen(c[row * cm + col * cn]);
         if (bias != nullptr) result += widen(bias[col * bias_n]);
-        convert(activate(result, activation), out[row * om + col * on]);
+        return result;
+    }
+
+    __device__ __forceinline__ void store(Sum sum, int row, int col) const {
+        convert(activate(with_addends(scaled(sum), row, col), activation), out[row * om + col * on]);
     }
 };
 

@@ -79,8 +79,13 @@ wmma_tiled(const typename Operand::Element* __restrict__ a, const typename Opera
     constexpr int THREADS = 32 * WARPS_M * WARPS_N;
     constexpr int F = Operand::K == 4 ? 8 : 16;  // fragments are F x F: 8 x 8 x 4 of double, else 16 x 16 x 16 or 8
     constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N, FM = WM / F, FN = WN / F;
-    // Unrolled, a step's fragments are loaded while the last one's are multiplied; only 16-bit types have the registers for it.
+    // Unrolled, a step's fragments are loaded while the last one's are multiplied; only 16-bit types have the registers for it,
+    // and not on sm_75.
+#if __CUDA_ARCH__ == 750
+    constexpr int UNROLL = 1;
+#else
     constexpr int UNROLL = sizeof(Element) == 2 ? BK / Operand::K : 1;
+#endif
     static_assert(BM % (WARPS_M * F) == 0 && BN % (WARPS_N * F) == 0 && BK % Operand::K == 0, "fragments cover the slices");
     using ATile = SkewedTile<Element, BM, BK, LayoutA, std::is_same<LayoutA, row_major>::value, THREADS>;
     using BTile = SkewedTile<Element, BK, BN, LayoutB, std::is_same<LayoutB, col_major>::value, THREADS>;

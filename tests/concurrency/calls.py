@@ -32,6 +32,7 @@ def calls(op):
         "matmul": [
             ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),
             ((offset_by_one(random(33, 50, **half)), random(50, 40, **half)), {"out_dtype": torch.float32}),
+            ((transposed(random(19, 70)), random(70, 21)), {"precision": "fp16x3"}),
         ],
     }[op]
 

@@ -8,25 +8,22 @@ import faulthandler
 import sys
 import threading
 
-import torch
-
 from tritonkernels import numerics
 
-from ..harness import prepare, random, runnable_designs
+from ..harness import prepare, random, runnable_designs, taken
 
 THREADS = 16  # or one per design, if there are more
 ROUNDS = 2
 SECONDS = 200
 
 
-def operands(op, i):
+def operands(op, i, dtype):
     """Of thread i: no two threads have a shape in common."""
-    half = {"dtype": torch.float16}
     return {
         "gemm": lambda: (random(20 + 3 * i, 17 + i), random(17 + i, 40 + i)),
         "gemv": lambda: (random(20 + i, 100 + 7 * i), random(100 + 7 * i)),
         "conv2d": lambda: (random(1, 2 + i % 3, 6 + i, 9), random(3 + i, 2 + i % 3, 2, 3)),
-        "matmul": lambda: (random(20 + 3 * i, 17 + i, **half), random(17 + i, 40 + i, **half)),
+        "matmul": lambda: (random(20 + 3 * i, 17 + i, dtype=dtype), random(17 + i, 40 + i, dtype=dtype)),
     }[op]()
 
 
@@ -37,10 +34,12 @@ def main(names):
     barrier = threading.Barrier(count)
     wrong = []
 
-    def work(library, op, design, args):
+    def work(library, op, design, number):
         try:
             barrier.wait()
-            call = prepare(op, *args)
+            dtype, options = taken(library, op, design)
+            args = operands(op, number, dtype)
+            call = prepare(op, *args, **options)
             results.append((call.problem, library.run(call, design), args))
         except BaseException as error:
             wrong.append(f"{library.package} {op} {design}: {error!r}")
@@ -50,7 +49,7 @@ def main(names):
         threads = []
         for i in range(count):
             library, op, design = chosen[i % len(chosen)]
-            threads.append(threading.Thread(target=work, args=(library, op, design, operands(op, count * round + i))))
+            threads.append(threading.Thread(target=work, args=(library, op, design, count * round + i)))
         for thread in threads:
             thread.start()
         for thread in threads:

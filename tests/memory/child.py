@@ -9,12 +9,12 @@ import sys
 import torch
 
 from tests import cases
-from tests.harness import LAYOUTS, LIBRARIES, prepare, random
+from tests.harness import LAYOUTS, LIBRARIES, prepare, random, taken
 from tests.memory.guarded import guarded
 from tritonkernels import numerics
 
 
-def calls(op):
+def calls(library, op, design):
     """(operands, keyword arguments) around tile edges; a beta, so that C and y are read too."""
     if op == "gemm":
         for m, n, k in cases.GEMM_SIZES:
@@ -34,10 +34,11 @@ def calls(op):
         for layout in LAYOUTS:
             yield (layout(random(2, 3, 13, 17)), layout(random(5, 3, 3, 2)), random(10)[::2]), {"padding": 1}
     else:
+        dtype, options = taken(library, op, design)
         for m, n, k in cases.MATMUL_SIZES:
-            yield (random(m, k, dtype=torch.float16), random(k, n, dtype=torch.float16)), {}
+            yield (random(m, k, dtype=dtype), random(k, n, dtype=dtype)), options
         for layout in LAYOUTS:
-            yield (layout(random(3, 19, 35, dtype=torch.float16)), layout(random(3, 35, 21, dtype=torch.float16))), {}
+            yield (layout(random(3, 19, 35, dtype=dtype)), layout(random(3, 35, 21, dtype=dtype))), options
 
 
 def main(package, designs):
@@ -45,7 +46,7 @@ def main(package, designs):
     for entry in designs:
         op, _, design = entry.partition("/")
         torch.manual_seed(0)
-        for operands, kwargs in calls(op):
+        for operands, kwargs in calls(library, op, design):
             for side in ("start", "end"):
                 args = [guarded(t, side, read_only=True) for t in operands]
                 out = guarded(torch.empty_like(prepare(op, *operands, **kwargs).result), side, read_only=False)

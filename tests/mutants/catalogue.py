@@ -207,6 +207,19 @@ MUTANTS = [
         ("batch of C forgotten", "c_ptr += batch * stride_cb", "c_ptr += batch * 0"),
     ),
     *_of(
+        "tritonkernels/matmul/planes.py",
+        "planes",
+        ("corrections forgotten", "main + corrections * (1 / STEP)", "main"),
+        ("infinities spoilt by low planes", "tl.abs(main) < float", "tl.abs(main) != -float"),
+    ),
+    *_of(
+        "tritonkernels/matmul/split.py",
+        "planes",
+        ("low planes not rounded to what is left", "(rest - _in_fp32(plane)) * STEP", "rest * STEP"),
+        ("far shifts not cut off", "tl.maximum(n, -252)", "n + 0"),
+        ("small numbers flushed", "tl.maximum(tl.abs(rest), smallest)", "tl.abs(rest)"),
+    ),
+    *_of(
         "tritonkernels/matmul/persistent.py",
         "persistent and matmul",
         ("one half twice", "halves[half]", "halves[0]"),

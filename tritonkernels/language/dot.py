@@ -1,9 +1,9 @@
 """tl.dot with the numerics that its precision promises, on a GPU and in the interpreter alike.
 
-Left to itself, tl.dot truncates fp32 operands to tf32 (cuBLAS rounds), Triton's interpreter does not round them at all, it
-takes bf16 for the integers that it stores them in (its own conversion to fp32 loses denormals), uint8 is refused everywhere,
-and 4- and 1-bit elements do not exist. The sums of products do not care for the order of k, so packed elements are never put in
-order: the first elements of all bytes are multiplied, then the second ones.
+Left to itself, tl.dot truncates fp32 operands to tf32 (cuBLAS rounds), Triton's interpreter does not round them at all, takes
+bf16 for the integers that it stores them in (its own conversion to fp32 loses denormals) and the NaN of fp8 for a number, uint8
+is refused everywhere, and 4- and 1-bit elements do not exist. The sums of products do not care for the order of k, so packed
+elements are never put in order: the first elements of all bytes are multiplied, then the second ones.
 """
 
 import triton
@@ -25,6 +25,20 @@ def round_to_tf32(x):
 def bf16_to_fp32(x):
     """bf16 is the upper half of an fp32."""
     return (x.to(tl.uint16, bitcast=True).to(tl.uint32) << 16).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def fp8_to_fp32(x):
+    """e5m2 is the upper half of an fp16. e4m3 has a bias of 7 and no infinity; all ones but the sign are NaN."""
+    bits = x.to(tl.uint8, bitcast=True)
+    if x.dtype == tl.float8e5:
+        return (bits.to(tl.uint16) << 8).to(tl.float16, bitcast=True).to(tl.float32)
+    else:
+        small = bits & 0x7F
+        normal = ((small.to(tl.uint32) << 20) + (120 << 23)).to(tl.float32, bitcast=True)
+        size = tl.where(small < 8, small.to(tl.float32) * 0.001953125, normal)  # below 8 denormals, in steps of 2^-9
+        size = tl.where(small == 0x7F, float("nan"), size)
+        return tl.where(bits > 0x7F, -size, size)
 
 
 @triton.jit
@@ -80,6 +94,8 @@ def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = Fa
         return tl.dot(a, b, acc, input_precision="tf32")
     elif PRECISION == "bf16" and INTERPRETED:  # products of two bf16 are exact in fp32
         return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
+    elif PRECISION == "fp8" and INTERPRETED:
+        return tl.dot(fp8_to_fp32(a), fp8_to_fp32(b), acc, input_precision="ieee")
     elif PRECISION == "fp8":  # Hopper adds up in few bits: after at most numerics.FP8_SLICE products, in fp32
         return tl.dot(a, b, acc, max_num_imprecise_acc=min(128, a.shape[1]))
     elif PRECISION == "uint8":

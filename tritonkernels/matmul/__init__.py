@@ -13,7 +13,7 @@ from ..library import Call
 from ..numerics import ACTIVATIONS
 from ..problem import PACKED, MatmulProblem, is_aligned, layout_of, needs_wide_offsets
 
-DESIGNS = ("tensor_core", "persistent", "split_k", "stream_k")
+DESIGNS = ("tensor_core", "persistent", "split_k", "stream_k", "planes")
 
 # input dtype -> (precisions, result dtypes), each with the default first
 ACCEPTS = {
@@ -57,7 +57,9 @@ def matmul(
             strides
     b       (K,), (K, N) or (..., K, N), of the same dtype
     precision  float32: "ieee" (default; CUDA cores), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores),
-            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", or "torch": what torch.get_float32_matmul_precision() says.
+            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", on tensor cores at the accuracy of ieee (fp16x3 where the
+            elements of a row of A, of a column of B, lie within a factor of 2^27), or "torch": what
+            torch.get_float32_matmul_precision() says.
             uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
             low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product
             is the number of ones in a xor b, in a and b. Sizes are in bytes then: a is (..., M, K / 2), b (..., K / 2, N).

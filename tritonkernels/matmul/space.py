@@ -9,7 +9,7 @@ TILES = (
     (128, 256, 128, 8, 3),
     (128, 128, 128, 8, 3),
     (128, 64, 128, 4, 3),
-    (64, 64, 128, 8, 3),
+    (64, 64, 128, 4, 3),
     (32, 64, 128, 4, 4),
     (16, 64, 256, 4, 4),
 )
@@ -54,6 +54,12 @@ def fits(tile, problem, target):
     roomy = operands_in_shared and problem.activation not in ("gelu", "silu")
     per_thread = block_m * block_n / (32 * num_warps)
     return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
+
+
+def tiles_with_room(problem, target):
+    """Those that leave registers for the addresses of a workspace: at most 64 accumulators, on 4 warps fewer."""
+    tiles = [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
+    return [t for t in tiles if t[0] * t[1] <= (64 * 64 if t[3] == 4 else 128 * 128)]
 
 
 def packing(problem, target):

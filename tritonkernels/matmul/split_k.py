@@ -19,7 +19,7 @@ from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
-from .space import count_tiles, packing, tile_configs
+from .space import count_tiles, packing, tile_configs, tiles_with_room
 from .tile import store_tile, tile_product
 
 WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
@@ -161,7 +161,7 @@ def configs(problem, target):
     first = triton.next_power_of_2(max(1, min(wanted, problem.k // LEAST, 64)))
     for split_k in dict.fromkeys((first, 4)):
         constants = {"GROUP_M": 8, "SPLIT_K": split_k, **packing(problem, target)}
-        yield from tile_configs(problem, target, enough_tiles=1 / split_k, **constants)
+        yield from tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=1 / split_k, **constants)
 
 
 def launches(problem, config, a, b, c, bias, out):

@@ -21,7 +21,7 @@ from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
-from .space import count_tiles, packing, tile_configs
+from .space import count_tiles, packing, tile_configs, tiles_with_room
 from .split_k import WORKSPACES
 from .tile import store_tile, tile_product
 
@@ -204,9 +204,10 @@ ADD_ROWS = 16
 
 
 def configs(problem, target):
-    """A program per SM: a big tile fills its registers, and there is no tail for which to choose a smaller one."""
+    """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
+    tiles = [tile for tile in tiles_with_room(problem, target) if tile[3] == 8]  # all there are where none has 8 warps
     constants = {"GROUP_M": 8, "PROGRAMS": target.sms or 5, **packing(problem, target)}
-    return tile_configs(problem, target, enough_tiles=0.25, **constants)
+    return tile_configs(problem, target, tiles, enough_tiles=0.25, **constants)
 
 
 def launches(problem, config, a, b, c, bias, out):
@@ -227,6 +228,8 @@ def launches(problem, config, a, b, c, bias, out):
         "ROWS": ADD_ROWS,
     }
     yield TritonLaunch(_stream_kernel, (programs,), config, arguments)
+    if slices_per_program % slices_per_tile == 0:  # no cut goes through a tile
+        return
     add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
     yield TritonLaunch(_add_parts_kernel, (tiles * (tile["BLOCK_M"] // ADD_ROWS),), add, arguments)
 

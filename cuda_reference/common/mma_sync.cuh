@@ -1,0 +1,72 @@
+// mma.sync: a warp adds the product of a 16 x 32-byte A and an 8-column B to a 16 x 8 D, all in registers: sm_80 and later.
+//
+// 32 bytes along k are 16 elements of 16 bits, 8 tf32 or 32 bytes. With g = lane / 4, t = lane % 4, words are 4 bytes of it:
+//   A, word i    row g + 8 (i % 2), bytes 16 (i / 2) + 4 t to + 3: matrix i of an ldmatrix of A's quarters, 8 rows of 16 bytes
+//   B, word i    column g, bytes 16 i + 4 t to + 3
+//   D, number i  row g + 8 (i / 2), column 2 t + i % 2
+// All lanes must come. Products are exact, sums are those of D's type, in which int wraps; the low 13 bits of a tf32 operand
+// are ignored: round_to_tf32 first. T says what A and B hold, float standing for tf32.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#ifdef __CUDACC__
+
+#if __CUDA_ARCH__ >= 800
+#define MMA_SYNC(TYPES, REGISTER)                                                                                          \
+    asm volatile("mma.sync.aligned." TYPES " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"            \
+                 : "+" REGISTER(sum[0]), "+" REGISTER(sum[1]), "+" REGISTER(sum[2]), "+" REGISTER(sum[3])                 \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#else
+#define MMA_SYNC(TYPES, REGISTER) __trap()
+#endif
+
+template <class T>
+__device__ __forceinline__ void mma_sync(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>);
+    if constexpr (std::is_same_v<T, __half>)
+        MMA_SYNC("m16n8k16.row.col.f32.f16.f16.f32", "f");
+    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        MMA_SYNC("m16n8k16.row.col.f32.bf16.bf16.f32", "f");
+    else
+        MMA_SYNC("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
+}
+
+template <class T>
+__device__ __forceinline__ void mma_sync(int (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    static_assert(std::is_same_v<T, signed char> || std::is_same_v<T, unsigned char>);
+    if constexpr (std::is_same_v<T, signed char>)
+        MMA_SYNC("m16n8k32.row.col.s32.s8.s8.s32", "r");
+    else
+        MMA_SYNC("m16n8k32.row.col.s32.u8.u8.s32", "r");
+}
+
+// Numbers 2 i and 2 i + 1 of D in sum[i].
+template <class T>
+__device__ __forceinline__ void mma_sync(__half2 (&sum)[2], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
+#if __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+                 : "+r"(reinterpret_cast<unsigned&>(sum[0])), "+r"(reinterpret_cast<unsigned&>(sum[1]))
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    __trap();
+#endif
+}
+
+// To nearest, ties away from zero; NaN and infinity stay.
+__device__ __forceinline__ unsigned round_to_tf32(unsigned value) {
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value)));
+#endif
+    return value;
+}
+
+#undef MMA_SYNC
+
+#else
+#include "../simt/mma_sync.h"
+#endif

@@ -1,0 +1,90 @@
+// An operand's slices in shared memory: how they come there past the registers (cp.async) and leave as fragments (ldmatrix).
+//
+// A slice lies as its operand does. K_MAJOR: a row per row of A (or column of B), BK deep; else: a row per k, SPAN long.
+// ldmatrix reads 16 bytes, a chunk, of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both want all 32
+// banks. So chunk c stands where chunk c XOR row would, of the 8 that make 128 bytes: no padding, no conflict either way.
+#pragma once
+#include "../common/cp_async.cuh"
+#include "../common/ldmatrix.cuh"
+
+namespace matmul {
+
+template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTile {
+    using Element = T;
+    static constexpr bool K_MAJOR = K_MAJOR_;
+    static_assert(K_MAJOR || sizeof(T) == 2, "ldmatrix transposes elements of 16 bits only");
+    static constexpr int CHUNK = 16 / sizeof(T);                           // elements
+    static constexpr int ROWS = K_MAJOR ? SPAN : BK;
+    static constexpr int CHUNKS = (K_MAJOR ? BK : SPAN) / CHUNK;           // a row
+    static constexpr int PITCH = CHUNKS * CHUNK, SIZE = ROWS * PITCH;      // elements
+    static constexpr int NEAR = CHUNKS < 8 ? CHUNKS : 8;                   // chunks of a row in 128 bytes
+    static constexpr int DEPTH = BK;
+    static_assert((CHUNKS & (CHUNKS - 1)) == 0 && CHUNKS > 1, "XOR permutes powers of two");
+
+    __device__ __forceinline__ static int at(int row, int chunk) {
+        return row * PITCH + (chunk ^ row / (8 / NEAR) % NEAR) * CHUNK;
+    }
+
+    // Where this lane reads its row of a fragment: 16 rows of A or columns of B from `first` on, 32 bytes deep. Of its four
+    // matrices, A's words take the 8-row halves first, B's the 16-byte halves: an mma wants B's words of 8 columns in
+    // neighbouring registers.
+    __device__ __forceinline__ static int fragment(int first) {
+        const int lane = threadIdx.x % 32;
+        const int row = OF_A == K_MAJOR ? lane % 16 : lane % 8 + lane / 16 * 8;
+        const int chunk = OF_A == K_MAJOR ? lane / 16 : lane / 8 % 2;
+        return K_MAJOR ? at(first + row, chunk) : at(row, first / CHUNK + chunk);
+    }
+
+    // The fragment i * 16 rows or columns and k * 32 bytes on. XOR adds here: `fragment` left those bits of the chunk 0.
+    __device__ __forceinline__ static void load(unsigned (&words)[4], const T* tile, int fragment, int i, int k) {
+        const int along = K_MAJOR ? k : i, down = K_MAJOR ? i : k;
+        ldmatrix<!K_MAJOR>(words, tile + (fragment ^ along * 2 * CHUNK) + down * 16 * PITCH);
+    }
+};
+
+// The chunks of each slice that one thread copies, in PARTS, each by one cp.async. Rows must be contiguous, aligned to 16 bytes
+// and apart: a row's last chunk may reach into what stands between it and the next. Past the edges of M
+// and N nothing need be copied: no sum that is stored needs it.
+template <class Tile, int THREADS, int PARTS> struct TileCopies {
+    using T = typename Tile::Element;
+    static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows apart
+    static_assert(COUNT * STEP == Tile::ROWS && STEP * Tile::CHUNKS == THREADS, "a thread stays in its column of chunks");
+
+    const T* from;  // the first chunk in the next slice
+    int64_t pitch;  // of rows
+    int inside;     // K_MAJOR: rows of the matrix from the first chunk's on; else elements
+
+    __device__ __forceinline__ static int row() { return threadIdx.x / Tile::CHUNKS; }
+    __device__ __forceinline__ static int chunk() { return threadIdx.x % Tile::CHUNKS; }
+    __device__ __forceinline__ static T* place(T* tile, int i) { return tile + Tile::at(row() + i * STEP, chunk()); }
+
+    __device__ __forceinline__ TileCopies(const T* matrix, int first, int span, int64_t span_stride, int64_t k_stride) {
+        pitch = Tile::K_MAJOR ? span_stride : k_stride;
+        inside = span - first - (Tile::K_MAJOR ? row() : chunk() * Tile::CHUNK);
+        from = matrix + first * span_stride + row() * pitch + chunk() * Tile::CHUNK;
+    }
+
+    // The slice that begins at first_k, zeros from K on: they add nothing to a sum.
+    __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K) const {
+        const T* const slice = from + first_k * (Tile::K_MAJOR ? 1 : pitch);
+        const int left = K - first_k - (Tile::K_MAJOR ? chunk() * Tile::CHUNK : row());
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            const bool some = Tile::K_MAJOR ? i * STEP < inside : i * STEP < left;
+            const int valid = some ? max(min(Tile::K_MAJOR ? left : inside, Tile::CHUNK), 0) : 0;
+            cp_async<16>(place(tile, i), slice + i * STEP * pitch, valid * int(sizeof(T)));
+        }
+    }
+
+    // A part of the next slice, all of it inside K, and so before the last row of a matrix whose rows are those of k.
+    __device__ __forceinline__ void copy(T* tile, int part) const {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            if (i * PARTS / COUNT == part && (Tile::K_MAJOR ? i * STEP : 0) < inside)
+                cp_async<16>(place(tile, i), from + i * STEP * pitch);
+    }
+
+    __device__ __forceinline__ void advance() { from += Tile::DEPTH * (Tile::K_MAJOR ? 1 : pitch); }
+};
+
+}  // namespace matmul

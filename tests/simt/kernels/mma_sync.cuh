@@ -1,0 +1,43 @@
+// Each lane's registers after ldmatrix, and one mma.sync on words as they come.
+#pragma once
+#include <cstdint>
+
+#include "../../../cuda_reference/common/ldmatrix.cuh"
+#include "../../../cuda_reference/common/mma_sync.cuh"
+
+namespace instruction {
+
+// Row r of matrix i is at rows + 8 (place[8 i + r]); lanes past the last matrix point nowhere.
+template <int COUNT, bool TRANSPOSED> __global__ void load(const uint16_t* rows, const int* place, unsigned* words) {
+    __shared__ __align__(16) uint16_t shared[64 * 8];
+    for (int i = threadIdx.x; i < 64 * 8; i += 32) shared[i] = rows[i];
+    __syncwarp();
+    unsigned loaded[COUNT];
+    ldmatrix<TRANSPOSED>(loaded, threadIdx.x < 8 * COUNT ? shared + place[threadIdx.x] : nullptr);
+    for (int i = 0; i < COUNT; ++i) words[threadIdx.x * COUNT + i] = loaded[i];
+}
+
+// One lane of 32 stays away.
+__global__ void lonely(bool loads) {
+    __shared__ __align__(16) uint16_t row[8];
+    unsigned a[4] = {}, loaded[1];
+    float sum[4] = {};
+    if (threadIdx.x == 31) return;
+    if (loads)
+        ldmatrix<false>(loaded, row);
+    else
+        mma_sync<__half>(sum, a, 0, 0);
+}
+
+template <class T, class Sum, int NUMBERS> __global__ void multiply(const unsigned* a, const unsigned* b, Sum* sums) {
+    Sum sum[NUMBERS];
+    unsigned words[4];
+    for (int i = 0; i < 4; ++i) words[i] = a[threadIdx.x * 4 + i];
+    for (int i = 0; i < NUMBERS; ++i) sum[i] = sums[threadIdx.x * NUMBERS + i];
+    mma_sync<T>(sum, words, b[threadIdx.x * 2], b[threadIdx.x * 2 + 1]);
+    for (int i = 0; i < NUMBERS; ++i) sums[threadIdx.x * NUMBERS + i] = sum[i];
+}
+
+__global__ void round(unsigned* words) { words[threadIdx.x] = round_to_tf32(words[threadIdx.x]); }
+
+}  // namespace instruction

@@ -1,0 +1,209 @@
+"""FP32 on tensor cores: what planes hold, how exact the product is beside ieee, tf32 and torch, and the ends of its range."""
+
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import tritonkernels
+from tritonkernels import backend, numerics
+from tritonkernels.launch import LIBRARY
+
+from .harness import DEVICES, available_on, prepare, random, run_checked
+
+MODES = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")
+ROOT = Path(__file__).parents[1]
+
+
+def split(matrix, precision):
+    """(planes, what they hold in float64) of an FP32 matrix."""
+    backend.name()  # before the kernels are decorated
+    module = importlib.import_module("tritonkernels.matmul.split")
+    launches, planes, largest = module.split(matrix[None], precision)
+    for launch in launches:
+        launch.run()
+    step = module.SCHEMES[precision].step
+    held = sum(plane[0].double() / step**i for i, plane in enumerate(planes))
+    if largest is not None:
+        held = torch.ldexp(held, (largest[0] >> 23).clamp(min=1)[:, None] - 141)
+    return planes[:, 0], held[:, : matrix.shape[1]]
+
+
+def spread(*shape):
+    """Random numbers of every exponent that FP32 has, denormals among them."""
+    return torch.ldexp(torch.randn(*shape), torch.randint(-149, 127, shape))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", MODES)
+@pytest.mark.parametrize("draw", [torch.randn, spread])
+def test_planes_hold_the_matrix(device, precision, draw):
+    available_on(LIBRARY, device)
+    x = draw(131, 70).to(device).mT
+    planes, held = split(x, precision)
+    mode = numerics.MODES[precision]
+    allowed = mode.inputs * x.double().abs() + mode.input_spacing / 2
+    if mode.spread:
+        allowed += 2.0**-50 * x.double().abs().amax(1, keepdim=True)
+    assert ((x.double() - held).abs() <= allowed).all()
+    assert planes.shape[2] == 192 and not planes[:, :, 131:].any(), "K is padded with zeros"
+    assert ((planes[0, :, :131] != 0) == (x != 0)).all(), "else infinity times a small number would be NaN"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", MODES)
+def test_planes_of_special_values(device, precision):
+    available_on(LIBRARY, device)
+    x = torch.randn(5, 40, device=device)
+    values = (math.inf, -math.inf, math.nan, 0.0, torch.finfo(torch.float32).max)
+    x[:, 3] = torch.tensor(values, device=device)
+    planes, _ = split(x, precision)
+    assert torch.equal(planes[0, :, 3].isinf(), torch.tensor([True, True, False, False, False], device=device))
+    assert planes[0, 2, 3].isnan() and not planes[1:, :4, 3].any()
+    assert planes[1:].isfinite().all() and planes[:, 4].isfinite().all()
+
+
+def operands(kind, m, n, k):
+    a, b = torch.randn(m, k), torch.randn(k, n)
+    if kind == "positive":
+        return a.abs(), b.abs()
+    if kind == "wide":
+        return a * 10.0 ** torch.empty(m, k).uniform_(-6, 6), b * 10.0 ** torch.empty(k, n).uniform_(-6, 6)
+    if kind == "cancelling":  # to 2^-12 of the sum of absolute products
+        half = k // 2
+        a[:, half:], b[half:] = -a[:, :half], b[:half] * (1 + 2.0**-12 * torch.randn(half, n))
+    return a, b
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("k", [64, 4096])
+@pytest.mark.parametrize("kind", ["normal", "positive", "wide", "cancelling"])
+def test_split_modes_are_as_exact_as_ieee(device, kind, k):
+    """The largest error relative to |A||B|: that of ieee and of torch within a factor, that of tf32 many times as large."""
+    available_on(LIBRARY, device)
+    a, b = (t.to(device) for t in operands(kind, 16, 16, k))
+    exact, magnitude = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+
+    def error(result):
+        return ((result.double() - exact).abs() / magnitude).max().item()
+
+    assert torch.get_float32_matmul_precision() == "highest"
+    found = {mode: error(tritonkernels.matmul(a, b, precision=mode)) for mode in ("ieee", "tf32")}
+    found |= {mode: error(run_checked(LIBRARY, "matmul", "planes", a, b, precision=mode)[0]) for mode in MODES}
+    found["torch"] = error(a @ b)
+    for mode in MODES:
+        assert found[mode] <= 4 * max(found["ieee"], found["torch"], 2.0**-24), found
+        assert found[mode] <= found["tf32"] / 20, found
+
+
+def test_slices_keep_the_chopping_of_tensor_cores_small():
+    """A model of it: exact sums of 16 products, chopped to FP32 with the accumulator. All along K, the loss grows with K."""
+    k = 4096
+    a, b = (t.half().double() for t in operands("positive", 8, 8, k))
+    exact = a @ b
+
+    def chopped(x):
+        nearest = x.float()
+        return torch.where(nearest.double().abs() > x.abs(), nearest.nextafter(torch.zeros(())), nearest).double()
+
+    along = torch.zeros_like(exact)
+    sliced = torch.zeros_like(exact)
+    for start in range(0, k, numerics.SLICE):
+        inside = torch.zeros_like(exact)
+        for i in range(start, start + numerics.SLICE, 16):
+            products = a[:, i : i + 16] @ b[i : i + 16]
+            along, inside = chopped(along + products), chopped(inside + products)
+        sliced = (sliced + inside).float().double()
+    errors = [((x - exact).abs() / exact).max().item() for x in (sliced, along)]
+    assert 8 * errors[0] < errors[1], errors
+    assert errors[0] < numerics.gamma(numerics.SLICE, 2.0**-23) + numerics.gamma(k / numerics.SLICE, 2.0**-24) < errors[1] * 4
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", MODES)
+def test_large_beside_small(device, precision):
+    """In rows of their own every mode keeps both; in one row all but fp16x3, whose bound grows with the row's largest."""
+    available_on(LIBRARY, device)
+    a = torch.tensor([[1e30, 1e-30]], device=device)
+    b = torch.tensor([[1e-30], [1e30]], device=device)
+    result, _ = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
+    assert precision == "fp16x3" or result.item() == pytest.approx(2.0, rel=1e-6)
+    rows, cols = (torch.logspace(-37, 37, 30, device=device) for _ in "ab")
+    a, b = random(30, 50, device=device) * rows[:, None], random(50, 30, device=device) * cols.flip(0)
+    exact, magnitude = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    result, _ = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
+    kept = (magnitude < 1e38) & (magnitude > 1e-30) & (b.abs().amax(0) > 1e-33) & (a.abs().amax(1) > 1e-33)[:, None]
+    assert kept.sum() > 100
+    assert ((result.double() - exact).abs() <= 2.0**-20 * magnitude)[kept].all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", MODES)
+def test_infinities_and_nan_stand_where_float64_has_them(device, precision):
+    available_on(LIBRARY, device)
+    tiny = 2.0**-149
+    a, b = random(9, 70, device=device), random(70, 11, device=device)
+    a[0, 3], a[1, 69], a[2, 5], a[3, 5] = math.inf, -math.inf, math.nan, math.inf
+    a[3, 6] = -math.inf
+    b[3, :4] = torch.tensor([tiny, -tiny, 0.0, 1e-30], device=device)
+    b[8, 9], b[9, 10] = math.inf, math.nan
+    a[4, 8], a[5, 8], a[6, 8] = 0.0, tiny, -1e-38
+    a[5, 9] = a[6, 0] = 1e30
+    result, _ = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
+    expected = a.double() @ b.double()
+    special = ~expected.isfinite()
+    assert special.sum() > 50 and torch.equal(special, ~result.isfinite())
+    assert torch.equal(expected[special].nan_to_num(nan=0.0).sign(), result[special].nan_to_num(nan=0.0).double().sign())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", MODES)
+def test_the_ends_of_the_range(device, precision):
+    """The largest numbers, which bf16 and tf32 would round to infinity, and denormals."""
+    available_on(LIBRARY, device)
+    largest = torch.finfo(torch.float32).max
+    a = torch.tensor([[largest, -largest], [largest, 0.0], [3.4e38, 1.0]], device=device)
+    b = torch.tensor([[0.25, 2.0**-20], [0.125, 0.0]], device=device)
+    result, _ = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
+    assert result.isfinite().all()
+    torch.testing.assert_close(result.double(), a.double() @ b.double(), rtol=1e-6, atol=0)
+    a, b = random(20, 40, device=device) * 2.0**-130, random(40, 20, device=device) * 8
+    result, _ = run_checked(LIBRARY, "matmul", "planes", a, b, precision=precision)
+    if precision == "fp16x3":  # a row of denormals is scaled like any other
+        assert ((result.double() - a.double() @ b.double()).abs() <= 40 * 2.0**-149).all()
+
+
+@pytest.mark.parametrize("precision", MODES)
+def test_a_shared_operand_is_split_once(precision):
+    a, b = torch.empty(6, 5, 70, device="meta"), torch.empty(70, 9, device="meta")
+    call = prepare("matmul", a, b, precision=precision)
+    design = {d.name: d for d in LIBRARY.designs("matmul")}["planes"]
+    config = next(iter(design.configs(call.problem, LIBRARY.target(torch.device("cpu")))))
+    *_, product = design.launches(call.problem, config, *call.parts[0])
+    strides = product.arguments["stride_ab"], product.arguments["stride_bb"]
+    assert strides == (5 * 128, 0) and product.grid == (6,)
+
+
+@pytest.mark.parametrize("arch, multiply, copies", [("sm_90", "HGMMA.64x128x16.F32", 16), ("sm_80", "HMMA.16816.F32", 12)])
+def test_the_hot_loop_of_fp16x3(arch, multiply, copies, tmp_path):
+    """Three products of 4 loaded tiles, and the FADDs that end a slice: without them sums would be chopped all along."""
+    out = tmp_path / "facts.json"
+    command = [sys.executable, "-m", "perf", "inspect", "matmul.planes", "--arch", arch, "--json", str(out)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
+    (row,) = json.loads(out.read_text())
+    assert row["problem"]["precision"] == "fp16x3" and row["stack_bytes"] == 0
+    mix, tile = row["hot_loop"], row["config"]
+    threads, elements = 32 * tile["num_warps"], tile["BLOCK_M"] * tile["BLOCK_N"]
+    m, n = (128, 128) if arch == "sm_90" else (64, 8 * threads // 32)  # of the result, by one instruction in every warp
+    assert mix[multiply] == 3 * (elements // (m * n)) * tile["BLOCK_K"] // 16
+    assert mix["FADD"] == elements // threads
+    assert sum(count for name, count in mix.items() if name.startswith("LDGSTS")) == copies
+    if arch == "sm_90":
+        assert mix["WARPGROUP.ARRIVE"] == 3 and mix["WARPGROUP.DEPBAR.LE"] == 2, "products wait for each other"

@@ -1,0 +1,224 @@
+"""FP32 matrix product on tensor cores: operands split once into planes (split.py), then a plain product over the planes.
+
+With A = A0 + A1 and B = B0 + B1, A B = A0 B0 + (A1 B0 + A0 B1) + A1 B1, each a product of numbers that tensor cores multiply
+exactly; the last is below 2^-22 of the first and left out (tf32x3, fp16x3). Three planes give 6 products (bf16x6) or all 9
+(bf16x9). tl.dot's own tf32x3 and bf16x6 split inside the loop over K, each tile again for every block that reads it, on CUDA
+cores that then are the limit; here the loop only multiplies: peak 989 / 3 = 330 TFLOP/s on an H200, 67 without tensor cores.
+
+Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So A0 B0 is added up over BLOCK_K products only,
+and these sums are added to an FP32 one by FADD, to nearest, behind the next 2 (5, 8) products: BLOCK_K is 64 at most, and the
+bound is below SGEMM's from K = 256 on. The corrections are 2^-10 (2^-7) of the whole, so the chopping of their own accumulator
+does not count. Keeping them apart is also what keeps infinities right: infinity times a low plane may be NaN, and where A0 B0
+is not finite it alone is the result.
+
+Three accumulators are 192 registers per thread in a tile of 128 x 128, which fits where instructions read operands from shared
+memory. A slice of each plane is loaded once for all its products: 4 tiles for 3, 6 for 6 or 9, where one product takes 2.
+
+After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+performance, 2022, who split inside the kernel and scale the low parts, but no rows.
+"""
+
+import triton
+import triton.language as tl
+
+from ..design import Design
+from ..language.dot import faithful_dot
+from ..language.tiles import grouped_tile, span
+from ..launch import TritonLaunch
+from ..numerics import SLICE
+from ..problem import needs_wide_offsets
+from .arguments import matmul_arguments
+from .space import block_tile, count_tiles
+from .split import SCHEMES, shift_of, shifted, split
+from .tile import store_tile
+
+# Planes (of A, of B) whose products are added to A0 B0, the smallest first
+CORRECTIONS = {
+    "tf32x3": ((1, 0), (0, 1)),
+    "fp16x3": ((1, 0), (0, 1)),
+    "bf16x6": ((2, 0), (1, 1), (0, 2), (1, 0), (0, 1)),
+    "bf16x9": ((2, 2), (2, 1), (1, 2), (2, 0), (1, 1), (0, 2), (1, 0), (0, 1)),
+}
+
+
+@triton.jit
+def _planes_kernel(
+    a_ptr,  # (PLANES, BATCH, M, padded_k), K contiguous
+    b_ptr,  # (PLANES, BATCH, N, padded_k), K contiguous
+    a_largest_ptr,  # (BATCH, M), None without SHIFTED
+    b_largest_ptr,  # (BATCH, N), None without SHIFTED
+    c_ptr,  # (BATCH, M, N), None without HAS_C
+    bias_ptr,  # (N,), None without HAS_BIAS
+    out_ptr,  # (BATCH, M, N)
+    M,
+    N,
+    padded_k,
+    alpha,
+    beta,
+    stride_ap,
+    stride_ab,
+    stride_bp,
+    stride_bb,
+    stride_la,
+    stride_lb,
+    stride_cb,
+    stride_cm,
+    stride_cn,
+    stride_bias,
+    stride_ob,
+    stride_om,
+    stride_on,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+    PRECISION: tl.constexpr,  # of the planes: "tf32", "fp16", "bf16"
+    CORRECTIONS: tl.constexpr,
+    STEP: tl.constexpr,
+    SHIFTED: tl.constexpr,
+    HAS_C: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    WIDE: tl.constexpr,  # offsets need 64 bits
+):
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    program = tl.program_id(0)
+    batch = program // (tiles_m * tiles_n)
+    tile_m, tile_n = grouped_tile(program % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
+    rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
+    cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
+    ks = tl.arange(0, BLOCK_K)
+    if WIDE:
+        batch = batch.to(tl.int64)
+    # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
+    a_ptrs = a_ptr + batch * stride_ab + tl.minimum(rows, M - 1)[:, None] * padded_k + ks[None, :]
+    b_ptrs = b_ptr + batch * stride_bb + tl.minimum(cols, N - 1)[None, :] * padded_k + ks[:, None]
+    main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for _ in range(0, padded_k, BLOCK_K):
+        zeros = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        slice_sum = faithful_dot(tl.load(a_ptrs), tl.load(b_ptrs), zeros, PRECISION, ARE_TF32=True)
+        main = tl.fma(slice_sum, 1.0, main)  # main += slice_sum would be folded into the dot's own accumulator
+        for i in tl.static_range(len(CORRECTIONS)):  # a plane loaded twice is loaded once: the compiler sees it
+            a = tl.load(a_ptrs + CORRECTIONS[i][0] * stride_ap)
+            b = tl.load(b_ptrs + CORRECTIONS[i][1] * stride_bp)
+            corrections = faithful_dot(a, b, corrections, PRECISION, ARE_TF32=True)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K
+    acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / STEP), main)
+    if SHIFTED:
+        a_shift = shift_of(tl.load(a_largest_ptr + batch * stride_la + rows, mask=rows < M, other=0))
+        b_shift = shift_of(tl.load(b_largest_ptr + batch * stride_lb + cols, mask=cols < N, other=0))
+        acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
+    if HAS_C:
+        c_ptr += batch * stride_cb
+    out_ptr += batch * stride_ob
+    store_tile(
+        acc,
+        c_ptr,
+        bias_ptr,
+        out_ptr,
+        rows,
+        cols,
+        M,
+        N,
+        alpha,
+        beta,
+        stride_cm,
+        stride_cn,
+        stride_bias,
+        stride_om,
+        stride_on,
+        HAS_C,
+        HAS_BIAS,
+        ACTIVATION,
+    )
+
+
+# (BLOCK_M, BLOCK_N, num_warps), biggest tile first
+TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
+# (architecture, precision) -> the tile that spills there, although its accumulators fit
+SPILLS = {(90, "bf16x9"): (128, 128, 8), (100, "tf32x3"): (128, 64, 8)}
+
+
+def slices(tile, problem, target):
+    """(bytes of K in a row of a slice, slices in shared memory): up to 4, fewer than 2 where the tile does not fit.
+
+    192 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
+    (sm_100). mma wants the operands in registers, those of three planes with half as much K.
+    """
+    block_m, block_n, num_warps = tile
+    planes = SCHEMES[problem.precision].planes
+    operands_in_shared = target.arch in (90, 100) or not target.is_gpu
+    k_bytes = 128 if operands_in_shared or planes == 2 else 64  # 128: what the widest swizzle of shared memory spans
+    if not target.is_gpu:
+        return k_bytes, 4
+    per_thread = 3 * block_m * block_n / (32 * num_warps)
+    copied = target.arch == 100 and planes == 3 and block_m > 32  # tcgen05: Triton copies a plane for each of its products
+    if per_thread > (192 if operands_in_shared else 96) or copied or SPILLS.get((target.arch, problem.precision)) == tile:
+        return k_bytes, 0
+    return k_bytes, min(4, target.shared_per_block // (planes * (block_m + block_n) * k_bytes))
+
+
+def configs(problem, target):
+    """The biggest tile that still gives every SM a block comes first; the others that fit follow."""
+    if not target.is_gpu:
+        block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
+        yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
+    fitting = {tile: slices(tile, problem, target) for tile in TILES}
+    fitting = {tile: (k_bytes, stages) for tile, (k_bytes, stages) in fitting.items() if stages >= 2}
+
+    def fills(tile):
+        return count_tiles(problem, {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}, problem.batch) >= target.sms
+
+    best = next(filter(fills, fitting), list(fitting)[-1])
+    for tile in (best, *(tile for tile in fitting if tile != best)):
+        block_m, block_n, num_warps = tile
+        k_bytes, stages = fitting[tile]
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
+        numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
+        yield triton.Config(numbers, num_warps=num_warps, num_stages=stages)
+
+
+def launches(problem, config, a, b, c, bias, out):
+    split_a, a_planes, a_largest = split(a, problem.precision)
+    split_b, b_planes, b_largest = split(b.mT, problem.precision)
+    yield from (*split_a, *split_b)
+    scheme = SCHEMES[problem.precision]
+    arguments = matmul_arguments(problem, a, b, c, bias, out) | {
+        "a_ptr": a_planes,
+        "b_ptr": b_planes,
+        "a_largest_ptr": a_largest,
+        "b_largest_ptr": b_largest,
+        "padded_k": a_planes.shape[-1],
+        **dict(zip(("stride_ap", "stride_ab"), a_planes.stride())),
+        **dict(zip(("stride_bp", "stride_bb"), b_planes.stride())),
+        "stride_la": a_largest.stride(0) if scheme.shifted else 0,
+        "stride_lb": b_largest.stride(0) if scheme.shifted else 0,
+        "PRECISION": problem.precision[:4],
+        "CORRECTIONS": CORRECTIONS[problem.precision],
+        "STEP": scheme.step,
+        "SHIFTED": scheme.shifted,
+        "WIDE": needs_wide_offsets(a_planes, b_planes, c, bias, out),
+    }
+    yield TritonLaunch(_planes_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, arguments)
+
+
+def refuses(problem, target):
+    if problem.precision not in SCHEMES:
+        return f"it multiplies float32 as {', '.join(SCHEMES)}, not {problem.precision}"
+    if target.is_gpu and target.arch < 80:
+        return f"fp16, bf16 and tf32 into fp32 by one instruction begin with sm_80, and {target.name} is sm_{target.arch}"
+    return None
+
+
+DESIGN = Design(
+    name="planes",
+    summary="FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
+    mirrors="Ootomo and Yokota 2022",
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+    tile=block_tile,
+)
