@@ -22,6 +22,7 @@ SUITE = (
     "tests/test_designs.py",
     "tests/test_offsets.py",
     "tests/test_special_values.py",
+    "tests/test_gemv.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_races.py",
 )
