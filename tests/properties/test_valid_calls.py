@@ -81,12 +81,15 @@ def test_results_are_right_and_nothing_else_changes(library, op, design, device,
 def test_strides_do_not_change_a_bit(library, op, design, device, for_all):
     """The order of summation follows from the sizes and the config alone: contiguous copies give the same bits.
 
-    Every design promises it on the CPU. For a GPU, Triton deals a tile to the threads by its strides, and nvcc fuses
+    Every design promises it on the CPU, but for gemv's: a row is cut at its 16-byte boundaries, and summed so.
+    For a GPU, Triton deals a tile to the threads by its strides, and nvcc fuses
     alpha * sum + beta * c differently in the vector and the scalar path of a kernel.
     """
     available_on(library, device)
     if device == "cuda":
         pytest.skip("compiled for a GPU, a design's paths for different strides may round differently")
+    if op == "gemv":
+        pytest.skip("the order of summation follows the alignment of the rows")
 
     def check(example):
         tensors, _ = example.build(device)
