@@ -19,7 +19,8 @@ def gemm(m, n, k):
 
 
 def half(batch, m, n, k):
-    return MatmulProblem(torch.float16, torch.float16, "fp16", False, batch, m, n, k, False, False, "row", "row")
+    plain = {"aligned": True, "accumulate": "fp32", "alpha": 1.0, "beta": 0.0, "bias": False, "activation": None}
+    return MatmulProblem(torch.float16, torch.float16, "fp16", False, batch, m, n, k, False, False, "row", "row", **plain)
 
 
 def test_the_seed_s_product():

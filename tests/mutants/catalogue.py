@@ -239,7 +239,7 @@ MUTANTS = [
         ("last part forgotten", "for _ in range(first, last):", "for _ in range(first, last - 1):"),
     ),
     *_of(
-        "tritonkernels/matmul/__init__.py",
+        "tritonkernels/batches.py",
         "matmul_shapes",
         (
             "unmergeable batches merged",
@@ -333,7 +333,7 @@ MUTANTS = [
         ("last slice taken whole", "max(K - 1, 0) / BK * BK", "K / BK * BK"),
     ),
     *_of(
-        "cuda_reference/gemm/rasterized.cuh",
+        "cuda_reference/common/raster.cuh",
         "cuda_reference and gemm and rasterized",
         ("last band as high as the others", "min(group, tiles_m - band * group)", "group"),
     ),
@@ -446,7 +446,7 @@ MUTANTS = [
     *_of(
         "cuda_reference/matmul/epilogue.cuh",
         "cuda_reference and matmul",
-        ("alpha forgotten", "= alpha * widen(sum)", "= widen(sum)"),
+        ("alpha forgotten", "return alpha * widen(sum)", "return widen(sum)"),
         ("C of the first matrix of the batch", "c + batch * stride.cb", "c"),
         ("bias along a stride of one", "col * bias_n", "col"),
         ("relu of NaN is zero", "x < 0 ? Number(0) : x", "x > 0 ? x : Number(0)"),

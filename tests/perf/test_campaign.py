@@ -124,7 +124,19 @@ def test_the_summary_is_there_while_steps_are_to_come(tmp_path):
 
 def test_the_plan_in_order_of_worth(tmp_path):
     names = [s.name for s in campaign.plan(tmp_path)]
-    assert names == ["doctor", "smoke", "gpu_tests", "seeds", "ladder"]
+    assert names == [
+        "doctor",
+        "smoke",
+        "gpu_tests",
+        "seeds",
+        "ladder",
+        "precision",
+        "gemv",
+        "square",
+        "skinny",
+        "llm",
+        "unaligned",
+    ]
 
 
 def test_without_pytest_the_comparison_stands_in(tmp_path, monkeypatch):
