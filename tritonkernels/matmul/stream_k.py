@@ -203,6 +203,12 @@ def _add_parts_kernel(
 ADD_ROWS = 16
 
 
+def refuses(problem, target):
+    if problem.precision == "fp64" and target.arch == 120:
+        return f"no tile of doubles stays in the registers of {target.name}, whose CUDA cores multiply them"
+    return refuses_operands(problem, target)
+
+
 def configs(problem, target):
     """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
     tiles = [tile for tile in tiles_with_room(problem, target) if tile[3] == 8]  # all there are where none has 8 warps
@@ -238,7 +244,7 @@ DESIGN = Design(
     name="stream_k",
     summary="a fixed number of programs, each with the same number of slices; cut tiles are added up in a fixed order",
     mirrors="gemm: stream_k",
-    refuses=refuses_operands,
+    refuses=refuses,
     configs=configs,
     launches=launches,
 )
