@@ -121,7 +121,7 @@ CODE = {
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("kind, architecture", itertools.product(CODE, ("sm_80", "sm_90")))
+@pytest.mark.parametrize("kind, architecture", [*itertools.product(CODE, ("sm_80", "sm_90"))])
 def test_machine_code(kind, architecture, tmp_path):
     """No spills; per 32 bytes of k and warp 8 LDSM and 32 MMA; 12 LDGSTS and one barrier a slice."""
     dtype, options, instruction, count = CODE[kind]
