@@ -139,7 +139,7 @@ def _source(path, expressions, traced=False):
         '#include "common/binding.cuh"',
         f'#include "{header}"',
         *(['#include "simt/trace_recorder.h"'] if traced else []),
-        "PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {",
+        "KERNEL_MODULE(TORCH_EXTENSION_NAME, module) {",
         *(f'    bind(module, "{expression}", {expression});' for expression in expressions),
         *(["    bind_trace(module);"] if traced else []),
         "}",

@@ -7,6 +7,7 @@ pair what hardware would not. Requests, sectors and wavefronts are counted as tr
 WMMA fragments are loaded and stored as the emulation does it, element by element: not the hardware's way.
 """
 
+import itertools
 import os
 import re
 import threading
@@ -91,17 +92,17 @@ def _shared_arrays(dynamic, file):
         if name.startswith("guard variable for "):  # of an array whose type has constructors: the compiler's, not the kernel's
             continue
         function, _, variable = name.rpartition(")::")
-        if name == "dynamic_shared_memory" or (function and not function.startswith(("simt::", "pybind11::", "std::"))):
+        if name == "dynamic_shared_memory" or (function and not function.startswith(("simt::", "std::"))):
             yield _Array("shared", variable, base + offset, base + offset + size)
 
 
 def _record(launch, module, arrays):
     shared = [a for a in arrays if a.space == "shared"]
-    ranges = [(a.first, a.end) for a in arrays if a.space == "global"] + [(shared[0].first, shared[-1].end)]
+    ranges = [*((a.first, a.end) for a in arrays if a.space == "global"), (shared[0].first, shared[-1].end)]
     grid = (*launch.grid, 1, 1)[:3]
     with _alone:
         try:
-            module["trace_begin"](ranges)
+            module["trace_begin"](*itertools.chain(*ranges))
             try:
                 module[launch.expression](grid, launch.block, launch.shared_bytes, 0, *map(_wire, launch.arguments))
             finally:

@@ -57,10 +57,11 @@ __device__ __forceinline__ void mma_sync(__half2 (&sum)[2], const unsigned (&a)[
 #endif
 }
 
-// To nearest, ties away from zero; NaN and infinity stay.
+// To nearest, ties away from zero; infinity stays, and so does NaN: the addition makes it quiet, since one whose payload
+// stands in the 13 bits that the tensor core ignores would be an infinity.
 __device__ __forceinline__ unsigned round_to_tf32(unsigned value) {
 #if __CUDA_ARCH__ >= 800
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value)));
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value) + 0.0f));
 #endif
     return value;
 }

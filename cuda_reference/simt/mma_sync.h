@@ -65,5 +65,5 @@ template <class T> void mma_sync(half2 (&sum)[2], const unsigned (&a)[4], unsign
 }
 
 inline unsigned round_to_tf32(unsigned value) {
-    return __float_as_uint(nvcuda::wmma::__float_to_tf32(__uint_as_float(value)));
+    return __float_as_uint(nvcuda::wmma::__float_to_tf32(__uint_as_float(value) + 0.0f));
 }

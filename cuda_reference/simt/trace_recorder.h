@@ -4,10 +4,9 @@
 //
 // Everything the callbacks run must itself be compiled without them, so they use no template of the standard library.
 #pragma once
-#include <pybind11/pybind11.h>
-
 #include <cstdlib>
 
+#include "../common/binding.cuh"
 #include "launch.h"
 #include "trace.h"
 
@@ -85,27 +84,36 @@ SIMT_UNTRACED inline void record_range(const void* pointer, size_t size, Kind ki
     }
 }
 
-inline void begin(const pybind11::list& wanted) {
-    if (wanted.size() > MOST_RANGES) throw std::invalid_argument("too many ranges of memory to trace");
-    range_count = 0;
-    for (const auto& range : wanted) {
-        const auto [first, end] = range.cast<std::pair<uint64_t, uint64_t>>();
-        ranges[range_count++] = {first, end};
-    }
-    record_count = 0;
-    full = false;
-    recording = true;
+// (first, end, first, end, ...): the ranges to record. Both functions are Python's.
+inline PyObject* begin(PyObject*, PyObject* const* bounds, Py_ssize_t count) {
+    return binding::guarded([&] {
+        if (size_t(count) > 2 * MOST_RANGES) throw std::invalid_argument("too many ranges of memory to trace");
+        for (Py_ssize_t i = 0; i < count; ++i)
+            (i % 2 ? ranges[i / 2].end : ranges[i / 2].first) = binding::to_int<uint64_t>(bounds[i], {"bound", int(i)});
+        range_count = size_t(count) / 2;
+        record_count = 0;
+        full = false;
+        recording = true;
+        return Py_NewRef(Py_None);
+    });
 }
 
-inline pybind11::bytes end() {
-    recording = false;
-    pybind11::bytes result(reinterpret_cast<const char*>(records), full ? 0 : record_count * sizeof(Record));
-    std::free(records);
-    records = nullptr;
-    capacity = 0;
-    if (full)
-        throw std::runtime_error("more than " + std::to_string(MOST_RECORDS) + " accesses: trace a smaller problem");
-    return result;
+inline PyObject* end(PyObject*, PyObject* const*, Py_ssize_t) {
+    return binding::guarded([] {
+        recording = false;
+        const size_t bytes = full ? 0 : record_count * sizeof(Record);
+        PyObject* const result = PyBytes_FromStringAndSize(reinterpret_cast<const char*>(records), Py_ssize_t(bytes));
+        std::free(records);
+        records = nullptr;
+        capacity = 0;
+        if (full)
+            throw std::runtime_error("more than " + std::to_string(MOST_RECORDS) + " accesses: trace a smaller problem");
+        return result;
+    });
+}
+
+inline PyObject* shared_address(PyObject*, PyObject* const*, Py_ssize_t) {
+    return PyLong_FromVoidPtr(dynamic_shared_memory);
 }
 
 }  // namespace simt::trace
@@ -126,10 +134,10 @@ SIMT_UNTRACED inline void trace_copy(const void* to, size_t to_bytes, const void
 
 }  // namespace simt
 
-inline void bind_trace(pybind11::module_& module) {
-    module.def("trace_begin", simt::trace::begin);
-    module.def("trace_end", simt::trace::end);
-    module.def("trace_shared", [] { return reinterpret_cast<uint64_t>(dynamic_shared_memory); });
+inline void bind_trace(PyObject* module) {
+    binding::add_function(module, "trace_begin", simt::trace::begin, nullptr);
+    binding::add_function(module, "trace_end", simt::trace::end, nullptr);
+    binding::add_function(module, "trace_shared", simt::trace::shared_address, nullptr);
 }
 
 extern "C" {

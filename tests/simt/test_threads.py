@@ -227,24 +227,24 @@ def test_launches_that_no_gpu_takes(run, grid, block, shared):
 
 @pytest.mark.parametrize("order", ["", "5"])
 @pytest.mark.parametrize(
-    ("which", "error", "text"),
+    ("which", "text"),
     [
-        (0, RuntimeError, r" diverged: 24 threads exited: \(1, 0, 0\).*24 threads wait at __syncthreads: \(0, 0, 0\)"),
-        (1, RuntimeError, r", thread .* comes to __syncthreads.* while other threads of its block wait: "),
-        (2, RuntimeError, r" diverged: 17 threads exited.*31 threads wait at __syncwarp with mask 0xffffffff"),
-        (3, RuntimeError, r", thread \(\d+, 0, 0\): __shfl_sync with a mask that does not name the calling lane"),
-        (4, RuntimeError, r" diverged: .*1 thread wait at __syncthreads: \(7, 0, 0\); 31 threads wait at __syncwarp"),
-        (5, RuntimeError, r" diverged: .*31 threads wait at __syncwarp with mask 0xffffffff"),
-        (6, RuntimeError, r", thread \(2, 0, 0\): __trap\(\)"),
-        (7, RuntimeError, r", thread \(3, 0, 0\): assertion failed: i != 3 at .*threads.cuh:\d+"),
-        (8, IndexError, "thrown in a kernel"),
-        (9, RuntimeError, ", thread .*: a shuffle's width must be a power of two up to 32, not 12"),
+        (0, r" diverged: 24 threads exited: \(1, 0, 0\).*24 threads wait at __syncthreads: \(0, 0, 0\)"),
+        (1, r", thread .* comes to __syncthreads.* while other threads of its block wait: "),
+        (2, r" diverged: 17 threads exited.*31 threads wait at __syncwarp with mask 0xffffffff"),
+        (3, r", thread \(\d+, 0, 0\): __shfl_sync with a mask that does not name the calling lane"),
+        (4, r" diverged: .*1 thread wait at __syncthreads: \(7, 0, 0\); 31 threads wait at __syncwarp"),
+        (5, r" diverged: .*31 threads wait at __syncwarp with mask 0xffffffff"),
+        (6, r", thread \(2, 0, 0\): __trap\(\)"),
+        (7, r", thread \(3, 0, 0\): assertion failed: i != 3 at .*threads.cuh:\d+"),
+        (8, "^thrown in a kernel"),
+        (9, ", thread .*: a shuffle's width must be a power of two up to 32, not 12"),
     ],
 )
-def test_errors_are_raised_and_leave_the_emulation_usable(run, monkeypatch, which, error, text, order):
+def test_errors_are_raised_and_leave_the_emulation_usable(run, monkeypatch, which, text, order):
     monkeypatch.setenv("SIMT_ORDER", order)
-    place = r"block \(1, 0, 0\)" if error is RuntimeError else ""
-    with pytest.raises(error, match=place + text):
+    place = "" if text.startswith("^") else r"block \(1, 0, 0\)"
+    with pytest.raises(RuntimeError, match=place + text):
         run("wrong", (4,), (48,), which, torch.zeros(48, dtype=torch.int32))
     test_barriers(run, monkeypatch, "", "2")
 
