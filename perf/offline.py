@@ -62,11 +62,15 @@ def _triton_type(dtype):
 
 def resources(kernel):
     """Registers and bytes of stack per thread, spill instructions in the hot loop, bytes of shared memory."""
-    (code,) = sass.read(kernel.asm["cubin"]).values()
+    cubin, spills = kernel.asm["cubin"], 0
+    ((registers, stack_bytes, _),) = sass.resource_usage(cubin).values()
+    if stack_bytes:
+        (code,) = sass.read(cubin).values()
+        spills = sass.count(code.hot_loop(), sass.LOCAL)
     return {
-        "registers": code.registers,
-        "stack_bytes": code.stack_bytes,
-        "hot_loop_spills": sass.count(code.hot_loop(), sass.LOCAL),
+        "registers": registers,
+        "stack_bytes": stack_bytes,
+        "hot_loop_spills": spills,
         "shared_bytes": kernel.metadata.shared,
     }
 

@@ -88,24 +88,30 @@ def share(mix, opcodes):
 
 def read(cubin):
     """The Codes of a cubin (bytes), by mangled name."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        usage, listing = (_cuobjdump(option, file.name) for option in ("--dump-resource-usage", "--dump-sass"))
+    listing = _cuobjdump("--dump-sass", cubin)
     found = {}
     system = 1024 if int(re.search(r"sm_(\d+)", listing)[1]) >= 80 else 0
-    resources = {name: numbers for name, *numbers in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage)}
+    usage = resource_usage(cubin)
     for name, body in re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\Z)", listing, re.DOTALL):
         lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([^;]*?)\s*;", body, re.MULTILINE)
-        registers, stack, shared = map(int, resources[name])
+        registers, stack, shared = usage[name]
         found[name] = Code(
             name, registers, stack, max(0, shared - system), tuple((int(address, 16), text) for address, text in lines)
         )
     return found
 
 
-def _cuobjdump(option, path):
+def resource_usage(cubin):
+    """{mangled name: (registers, bytes of stack, bytes of shared memory)}: a hundred times faster than read()."""
+    listed = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", _cuobjdump("--dump-resource-usage", cubin))
+    return {name: tuple(map(int, numbers)) for name, *numbers in listed}
+
+
+def _cuobjdump(option, cubin):
     import triton
 
     tool = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", "cuobjdump")
-    return subprocess.run([tool, option, path], capture_output=True, text=True, check=True).stdout
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return subprocess.run([tool, option, file.name], capture_output=True, text=True, check=True).stdout

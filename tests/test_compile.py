@@ -1,5 +1,5 @@
-"""Legality without a GPU: every config of every Triton design compiles for four architectures within shared memory and without
-spills; every .cuh compiles with nvcc where there is one."""
+"""Legality without a GPU: every config of every Triton design compiles for four architectures within shared memory; every .cuh
+compiles with nvcc where there is one; and neither spills, but for the few words of which FEW_WORDS tells."""
 
 import functools
 import json
@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 
 import cuda_reference
+from perf import sass
 from perf.offline import representative_calls
 from tritonkernels.target import Target
 
 from .harness import designs
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
+FEW_WORDS = 8  # bytes that may wait in local memory outside the hot loop: ptxas gives them up to fit one more block on an SM
+FEW_WORDS_WIDE = 64  # where offsets have 64 bits, which cost registers
 TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "tritonkernels"]
 CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
@@ -44,8 +47,7 @@ def test_every_triton_config_compiles_within_limits(library, op, design, archite
     limit = Target.named(architecture).shared_per_block
     for row in rows:
         assert row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"
-        # 64-bit offsets cost registers: there a few words may wait in local memory, outside the loop
-        assert row["stack_bytes"] <= (64 if row["problem"]["wide"] else 0), f"spills: {row}"
+        assert row["stack_bytes"] <= (FEW_WORDS_WIDE if row["problem"]["wide"] else FEW_WORDS), f"spills: {row}"
         assert row["shared_bytes"] <= limit, f"shared memory above {limit}: {row}"
 
 
@@ -75,12 +77,14 @@ def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path
     unit.write_text(f'#include "{source.header}"\n{uses}\n')
     root = Path(cuda_reference.__file__).parent
     for architecture in nvcc_architectures():
-        command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", "-Werror", "all-warnings"]
+        command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
         run = subprocess.run([*command, "-I", root, unit, "-o", tmp_path / "unit.cubin"], capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
-        stacks = [line for line in run.stderr.splitlines() if "stack frame" in line]
-        assert len(stacks) >= len(source.expressions)
-        assert all(line.strip().startswith("0 bytes stack frame, 0 bytes spill stores") for line in stacks), run.stderr
+        cubin = (tmp_path / "unit.cubin").read_bytes()
+        stacks = [stack for _, stack, _ in sass.resource_usage(cubin).values()]
+        assert len(stacks) >= len(source.expressions) and max(stacks) <= FEW_WORDS, run.stderr
+        for code in sass.read(cubin).values() if any(stacks) else ():
+            assert sass.count(code.hot_loop(), sass.LOCAL) == 0, f"spills in the hot loop of {code.name}"
 
 
 def source_of(op, design):

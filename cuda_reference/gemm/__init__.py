@@ -77,10 +77,9 @@ def _in_splits(problem, config, kernels, a, b, c, out):
     down, across = tile_grid(problem, config)
     split_size = ceil_div(ceil_div(k, config["BK"]), splits) * config["BK"]
     partial = torch.empty(splits, m, n, dtype=out.dtype, device=out.device)
-    strides = _strides(a, b, c, out)
-    arguments = (a, b, partial, m, n, k, strides, _group(problem, config), split_size)
+    arguments = (a, b, partial, m, n, k, _strides(a, b, None, partial[0]), _group(problem, config), split_size)
     yield kernels[0], (down * across, splits), _threads(config), arguments, 0
-    arguments = (partial, c, out, m, n, splits, problem.alpha, problem.beta, strides)
+    arguments = (partial, c, out, m, n, splits, problem.alpha, problem.beta, _strides(a, b, c, out))
     yield kernels[1], (m * ceil_div(n, 256),), 256, arguments, 0
 
 

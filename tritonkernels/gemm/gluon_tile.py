@@ -183,8 +183,12 @@ PLAIN = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
 
 
 def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
-    """A config per tile and number of stages. First comes the first tile that keeps two warps a scheduler on 9 SMs in 10."""
-    found = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in tiles]
+    """A config per tile and number of stages. First comes the first tile that keeps two warps a scheduler on 9 SMs in 10.
+
+    Two warps have no registers for 64-bit offsets.
+    """
+    roomy = [tile for tile in tiles if tile[3] > 2 or not problem.wide]
+    found = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in roomy]
     filling = [x for x in found if count_tiles(problem, x[0]) * x[1] >= 0.9 * 8 * target.sms]
     best = filling[0] if filling else found[-1]
     for tile, num_warps in (best, *(x for x in found if x != best)):

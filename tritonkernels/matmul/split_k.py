@@ -152,6 +152,7 @@ def _reduce_kernel(
 
 REDUCE = triton.Config({"BLOCK_M": 16, "BLOCK_N": 64}, num_warps=4, num_stages=1)
 LEAST = 512  # products of a split: with fewer it costs more than it brings
+ROOMY = 255  # registers: as many as a thread can have
 
 
 def configs(problem, target):
@@ -161,7 +162,10 @@ def configs(problem, target):
     first = triton.next_power_of_2(max(1, min(wanted, problem.k // LEAST, 64)))
     for split_k in dict.fromkeys((first, 4)):
         constants = {"GROUP_M": 8, "SPLIT_K": split_k, **packing(problem, target)}
-        yield from tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=1 / split_k, **constants)
+        for config in tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=1 / split_k, **constants):
+            if target.arch >= 100:
+                config.maxnreg = ROOMY  # left alone, ptxas spills there to fit one more block on an SM
+            yield config
 
 
 def launches(problem, config, a, b, c, bias, out):
