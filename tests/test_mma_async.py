@@ -138,15 +138,14 @@ def test_machine_code(kind, architecture, tmp_path):
     (code,) = sass.read((tmp_path / "unit.cubin").read_bytes()).values()
     loop = code.hot_loop()
     assert code.stack_bytes == 0 and code.registers <= 255
-    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.MATH) == count * slice_part
+    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count * slice_part
     assert sass.count(loop, ("LDSM",)) == 32 * slice_part
     if architecture != "sm_120":  # there the hot loop holds no copies: not explained yet
         assert sass.count(loop, ("LDGSTS",)) == 12
         assert sass.count(loop, ("BAR.SYNC",)) == 1
-    share = (
-        0.2 if kind == "tf32" else 0.25 if architecture == "sm_120" else 0.4
-    )  # tf32: rounding, NaN kept, takes several instructions an operand
-    assert sass.share(loop, sass.MATH) >= share, f"{loop.total()} instructions: {loop}"
+    # tf32: rounding takes three instructions an operand, with NaN kept
+    share = 0.18 if kind == "tf32" else 0.25 if architecture == "sm_120" else 0.4
+    assert sass.share(loop, sass.TENSOR) >= share, f"{loop.total()} instructions: {loop}"
 
 
 def test_half_sums_are_less_exact():

@@ -46,7 +46,7 @@ MUTANTS = [
     ),
     *_of(
         "tritonkernels/gemm/naive.py",
-        "outside_the_tensors and tritonkernels",
+        "outside_the_tensors and tritonkernels-gemm",
         ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)", True),
     ),
     *_of("tritonkernels/gemm/tiled.py", "tritonkernels and gemm and tiled", SKIPPED_TILE),
@@ -116,7 +116,7 @@ MUTANTS = [
     ),
     *_of(
         "tritonkernels/language/epilogue.py",
-        "outside_the_tensors and tritonkernels",
+        "outside_the_tensors and tritonkernels-gemm",
         ("C's mask removed", "tl.load(c_ptrs, mask=mask, other=0)", "tl.load(c_ptrs)"),
     ),
     *_of(

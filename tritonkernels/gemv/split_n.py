@@ -28,7 +28,7 @@ def _split_n_kernel(
     scale_ptr,  # (M,), None without HAS_SCALE
     out_ptr,  # (batch, M)
     workspace_ptr,  # (splits, batch * M)
-    counters_ptr,  # (batch * M,), zeros
+    counters_ptr,  # one a program along the rows, zeros
     rows,  # batch * M
     M,
     head,
@@ -47,6 +47,7 @@ def _split_n_kernel(
     stride_s,
     stride_ob,
     stride_o,
+    BLOCK_M: tl.constexpr,
     LANES: tl.constexpr,  # vectors side by side
     UNROLL: tl.constexpr,
     V: tl.constexpr,  # elements of a vector
@@ -58,7 +59,7 @@ def _split_n_kernel(
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
     BLOCK_N: tl.constexpr = LANES * V
-    index = span(tl.program_id(0), 1, WIDE)
+    index = span(tl.program_id(0) * BLOCK_M, BLOCK_M, WIDE)
     split = tl.program_id(1)
     splits = tl.num_programs(1)
     batch = index // M
@@ -69,7 +70,7 @@ def _split_n_kernel(
     first = split * vectors_per_split * V
     last = tl.minimum(split * vectors_per_split + vectors_per_split, vectors) * V
     in_tile = valid[:, None]
-    partial = row_sums(a_rows, x_rows, in_tile, first, last, stride_an, stride_x, 1, BLOCK_N, UNROLL, WIDE)
+    partial = row_sums(a_rows, x_rows, in_tile, first, last, stride_an, stride_x, BLOCK_M, BLOCK_N, UNROLL, WIDE)
     if split == 0:  # it takes both ends
         body = vectors * V
         partial = ends(partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, WIDE)
@@ -83,22 +84,24 @@ def _split_n_kernel(
 
 
 def configs(problem, target):
-    """As many splits as fill the GPU come first."""
-    best = splits_of_row(problem, target)
-    for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):  # the interpreter pays by the program
+    """As many splits as fill the GPU come first. The interpreter pays by the program: there one takes many rows."""
+    best, rows = splits_of_row(problem, target), 1 if target.is_gpu else 128
+    for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
         for warps in (8, 4):
-            yield triton.Config({"SPLITS": splits, "LANES": 32 * warps, "UNROLL": 2}, num_warps=warps, num_stages=1)
+            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": 32 * warps, "UNROLL": 2}
+            yield triton.Config(tile, num_warps=warps, num_stages=1)
 
 
 def launches(problem, config, a, x, y, scale, out):
-    pieces, splits = cut(a), config.kwargs["SPLITS"]
+    pieces, splits, block_m = cut(a), config.kwargs["SPLITS"], config.kwargs["BLOCK_M"]
     given = arguments(problem, a, x, y, scale, out, pieces)
+    programs = triton.cdiv(given["rows"], block_m)
     given |= {
         "vectors_per_split": triton.cdiv(pieces.vectors, splits),
         "workspace_ptr": partial_sums(splits, given["rows"], out),
-        "counters_ptr": counters(given["rows"], out),
+        "counters_ptr": counters(programs, out),
     }
-    yield TritonLaunch(_split_n_kernel, (given["rows"], splits), config, given)
+    yield TritonLaunch(_split_n_kernel, (programs, splits), config, given)
 
 
 DESIGN = Design(
