@@ -144,7 +144,7 @@ def test_machine_code(kind, architecture, tmp_path):
         assert sass.count(loop, ("LDGSTS",)) == 12
         assert sass.count(loop, ("BAR.SYNC",)) == 1
     # tf32: rounding takes three instructions an operand, with NaN kept
-    share = 0.18 if kind == "tf32" else 0.25 if architecture == "sm_120" else 0.4
+    share = 0.17 if kind == "tf32" else 0.25 if architecture == "sm_120" else 0.4
     assert sass.share(loop, sass.TENSOR) >= share, f"{loop.total()} instructions: {loop}"
 
 
