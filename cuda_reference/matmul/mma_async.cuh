@@ -6,136 +6,15 @@
 // to give 62 % of wgmma on Hopper, some 1280 of 2048, and 1024 on an A100: tiles must be this large, and banks must not
 // conflict (swizzled_tile.cuh).
 //
-// Slices are STAGES - 1 ahead of the multiplication, fragments one k step ahead, and there is one barrier a slice. The last
-// slice, the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
+// slices.cuh has the loop over K, warp_tile.cuh what a warp does with a slice and its sums.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
 #pragma once
 #include "../common/index.cuh"
-#include "../common/mma_sync.cuh"
 #include "../common/raster.cuh"
-#include "../common/shared.cuh"
-#include "epilogue.cuh"
-#include "swizzled_tile.cuh"
+#include "slices.cuh"
+#include "warp_tile.cuh"
 
 namespace matmul {
-
-// A lane's four numbers of a 16 x 8 tile: rows lane / 4 and 8 on, columns lane % 4 * 2 and the next.
-template <class Sum> struct LaneSums {
-    Sum x[4];
-    __device__ __forceinline__ Sum at(int i) const { return x[i]; }
-};
-template <> struct LaneSums<__half> {
-    __half2 x[2];
-    __device__ __forceinline__ __half at(int i) const { return i % 2 ? __high2half(x[i / 2]) : __low2half(x[i / 2]); }
-};
-
-template <class ATile, class BTile, int WM, int WN> struct Fragments {
-    unsigned a[WM / 16][4], b[WN / 16][4];
-
-    template <class T> __device__ __forceinline__ void load(const T* a_tile, const T* b_tile, int a_place, int b_place, int k) {
-#pragma unroll
-        for (int m = 0; m < WM / 16; ++m) ATile::load(a[m], a_tile, a_place, m, k);
-#pragma unroll
-        for (int n = 0; n < WN / 16; ++n) BTile::load(b[n], b_tile, b_place, n, k);
-        if constexpr (std::is_same_v<T, float>) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-#pragma unroll
-                for (int m = 0; m < WM / 16; ++m) a[m][i] = round_to_tf32(a[m][i]);
-#pragma unroll
-                for (int n = 0; n < WN / 16; ++n) b[n][i] = round_to_tf32(b[n][i]);
-            }
-        }
-    }
-
-    template <class T, class Sum> __device__ __forceinline__ void multiply_add(LaneSums<Sum> (&sum)[WM / 16][WN / 8]) const {
-#pragma unroll
-        for (int m = 0; m < WM / 16; ++m)
-#pragma unroll
-            for (int n = 0; n < WN / 8; ++n) mma_sync<T>(sum[m][n].x, a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-    }
-};
-
-// Four lanes hold a row of each of four 8-column tiles, a pair a lane and tile; after it each lane holds the row of one tile.
-__device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
-#pragma unroll
-    for (int bit = 1; bit < 4; bit *= 2) {
-        const bool high = threadIdx.x & bit;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            if (i & bit) continue;
-            const unsigned received = __shfl_xor_sync(0xffffffffu, high ? words[i] : words[i | bit], bit);
-            words[i] = high ? received : words[i];
-            words[i | bit] = high ? words[i | bit] : received;
-        }
-    }
-}
-
-// COUNT neighbours in a row of out, where they are in its M x N: by one store of 64 or 128 bits if it is contiguous and
-// aligned.
-template <class Out, int COUNT>
-__device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int row, int col, int M, int N, int64_t row_stride,
-                                          int64_t col_stride) {
-    using Word = std::conditional_t<sizeof run == 16, uint4, uint2>;
-    static_assert(sizeof run == sizeof(Word), "a run is a word");
-    if (row >= M) return;
-    Out* const to = out + row * row_stride + col * col_stride;
-    if (col_stride == 1 && col + COUNT <= N && reinterpret_cast<uintptr_t>(to) % sizeof(Word) == 0) {
-        *reinterpret_cast<Word*>(to) = *reinterpret_cast<const Word*>(run);
-    } else {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i)
-            if (col + i < N) to[i * col_stride] = run[i];
-    }
-}
-
-// A step of the epilogue for all of a lane's sums at a time, so that a branch of it stands once in the code, not once a sum.
-template <class Number, int MS, int NS, class Do>
-__device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& change) {
-#pragma unroll
-    for (int m = 0; m < MS; ++m)
-#pragma unroll
-        for (int n = 0; n < NS; ++n)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) change(numbers[m][n][i], m * 16 + i / 2 * 8, n * 8 + i % 2);
-}
-
-// Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors of a row; those of 32 bits in pairs, and 4 fill one.
-template <class Sum, class Out, int MS, int NS>
-__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
-                                           int first_row, int first_col, int M, int N) {
-    const int quad = threadIdx.x % 4, lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + quad * 2;
-    Scalar<Sum> results[MS][NS][4];
-    for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-        const int m = row / 16, n = col / 8, i = row % 16 / 8 * 2 + col % 2;
-        result = epilogue.scaled(sum[m][n].at(i));
-    });
-    if (epilogue.c != nullptr || epilogue.bias != nullptr)
-        for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-            const int at_row = lane_row + row, at_col = lane_col + col;
-            if (at_row < M && at_col < N) result = epilogue.with_addends(result, at_row, at_col);
-        });
-    const auto activate_all = [&](Activation activation) {
-        for_all(results, [&](Scalar<Sum>& result, int, int) { result = activate(result, activation); });
-    };
-    if (epilogue.activation == RELU) activate_all(RELU);
-    if (epilogue.activation == GELU) activate_all(GELU);
-    if (epilogue.activation == SILU) activate_all(SILU);
-
-    constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // whose rows four lanes exchange
-    static_assert(NS % TILES == 0, "four lanes exchange the rows of four tiles");
-#pragma unroll
-    for (int m = 0; m < 2 * MS; ++m)
-#pragma unroll
-        for (int n = 0; n < NS; n += TILES) {
-            __align__(16) Out run[2 * TILES];
-#pragma unroll
-            for (int i = 0; i < 2 * TILES; ++i) convert(results[m / 2][n + i / 2][m % 2 * 2 + i % 2], run[i]);
-            if constexpr (TILES == 4) transpose_quad(reinterpret_cast<unsigned(&)[4]>(run));
-            const int col = TILES == 4 ? first_col + (n + quad) * 8 : lane_col + n * 8;
-            store_run(run, epilogue.out, lane_row + m * 8, col, M, N, epilogue.om, epilogue.on);
-        }
-}
 
 template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
           bool B_K_MAJOR>
@@ -143,70 +22,27 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int group) {
-    static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
-    static_assert(STEPS % 2 == 0, "k steps use two sets of fragments in turn, across slices too");
     using ATile = SwizzledTile<T, true, BM, BK, A_K_MAJOR>;
     using BTile = SwizzledTile<T, false, BN, BK, B_K_MAJOR>;
-    T* const a_tiles = dynamic_shared<T>();  // STAGES of each
-    T* const b_tiles = a_tiles + STAGES * ATile::SIZE;
-
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
-    TileCopies<ATile, THREADS, STEPS - 1> a_copies(a + batch * stride.ab, first_row, M, stride.am, stride.ak);
-    TileCopies<BTile, THREADS, STEPS - 1> b_copies(b + batch * stride.bb, first_col, N, stride.bn, stride.bk);
-    const auto copy = [&](int stage, int part) {
-        a_copies.copy(a_tiles + stage * ATile::SIZE, part);
-        b_copies.copy(b_tiles + stage * BTile::SIZE, part);
-    };
-    const auto advance = [&] {
-        a_copies.advance();
-        b_copies.advance();
-    };
-
-    const int last = max(K - 1, 0) / BK, slices = last + 1;
-    a_copies.copy_tail(a_tiles, last * BK, K);
-    b_copies.copy_tail(b_tiles, last * BK, K);
-    cp_async_commit();
-#pragma unroll
-    for (int stage = 1; stage < STAGES - 1; ++stage) {
-        if (stage < slices) {
-#pragma unroll
-            for (int part = 0; part < STEPS - 1; ++part) copy(stage, part);
-            advance();
-        }
-        cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
-    }
-    cp_async_wait<STAGES - 2>();
-    __syncthreads();
-
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
     Fragments<ATile, BTile, WM, WN> fragments[2];
     LaneSums<Sum> sum[WM / 16][WN / 8] = {};
-    int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
-    fragments[0].load(a_tiles, b_tiles, a_place, b_place, 0);
-    for (int slice = 0; slice < slices; ++slice) {
-        const bool more = slice + STAGES - 1 < slices;
-#pragma unroll
-        for (int k = 0; k < STEPS; ++k) {
-            if (more && k < STEPS - 1) copy(free, k);
-            if (k == STEPS - 1) {
-                advance();
-                cp_async_commit();
-                cp_async_wait<STAGES - 2>();  // for the next slice; after the last, what is loaded below is never used
-                __syncthreads();
-                free = now;
-                now = now + 1 == STAGES ? 0 : now + 1;
-            }
-            const T *const a_tile = a_tiles + now * ATile::SIZE, *const b_tile = b_tiles + now * BTile::SIZE;
-            fragments[(k + 1) % 2].load(a_tile, b_tile, a_place, b_place, (k + 1) % STEPS);
-            fragments[k % 2].template multiply_add<T>(sum);
-        }
-    }
+    Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices({a + batch * stride.ab, first_row, M, stride.am, stride.ak, 0},
+                                                           {b + batch * stride.bb, first_col, N, stride.bn, stride.bk, 0});
+    slices.walk(
+        K,
+        [&](int which, int stage, int step) {
+            fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
+            if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
+        },
+        [&](int which, int) { multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
     const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
     store_tile(sum, epilogue, first_row + row, first_col + col, M, N);
 }

@@ -64,9 +64,10 @@ template <class Tile, int THREADS, int PARTS> struct TileCopies {
         from = matrix + first * span_stride + row() * pitch + chunk() * Tile::CHUNK;
     }
 
-    // The slice that begins at first_k, zeros from K on: they add nothing to a sum.
-    __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K) const {
-        const T* const slice = from + first_k * (Tile::K_MAJOR ? 1 : pitch);
+    // The slice that begins at first_k, zeros from K on: they add nothing to a sum. `plane` is how far the matrix to copy
+    // from is from the first.
+    __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K, int64_t plane) const {
+        const T* const slice = from + plane + first_k * (Tile::K_MAJOR ? 1 : pitch);
         const int left = K - first_k - (Tile::K_MAJOR ? chunk() * Tile::CHUNK : row());
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
@@ -77,11 +78,11 @@ template <class Tile, int THREADS, int PARTS> struct TileCopies {
     }
 
     // A part of the next slice, all of it inside K, and so before the last row of a matrix whose rows are those of k.
-    __device__ __forceinline__ void copy(T* tile, int part) const {
+    __device__ __forceinline__ void copy(T* tile, int part, int64_t plane) const {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             if (i * PARTS / COUNT == part && (Tile::K_MAJOR ? i * STEP : 0) < inside)
-                cp_async<16>(place(tile, i), from + i * STEP * pitch);
+                cp_async<16>(place(tile, i), from + plane + i * STEP * pitch);
     }
 
     __device__ __forceinline__ void advance() { from += Tile::DEPTH * (Tile::K_MAJOR ? 1 : pitch); }
