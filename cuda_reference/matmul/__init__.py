@@ -3,7 +3,7 @@
 from tritonkernels.matmul import prepare
 
 from ..launch import LIBRARY
-from . import mma_async, wmma
+from . import mma_async, planes, wmma
 
 
 def matmul(
@@ -39,4 +39,4 @@ def matmul(
     return LIBRARY.run(call, design, config)
 
 
-DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN)
+DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN)

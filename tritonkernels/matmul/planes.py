@@ -28,17 +28,10 @@ from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments
+from .schemes import SCHEMES
 from .space import block_tile, count_tiles
-from .split import SCHEMES, shift_of, shifted, split
+from .split import shift_of, shifted, split
 from .tile import store_tile
-
-# Planes (of A, of B) whose products are added to A0 B0, the smallest first
-CORRECTIONS = {
-    "tf32x3": ((1, 0), (0, 1)),
-    "fp16x3": ((1, 0), (0, 1)),
-    "bf16x6": ((2, 0), (1, 1), (0, 2), (1, 0), (0, 1)),
-    "bf16x9": ((2, 2), (2, 1), (1, 2), (2, 0), (1, 1), (0, 2), (1, 0), (0, 1)),
-}
 
 
 @triton.jit
@@ -197,7 +190,7 @@ def launches(problem, config, a, b, c, bias, out):
         "stride_la": a_largest.stride(0) if scheme.shifted else 0,
         "stride_lb": b_largest.stride(0) if scheme.shifted else 0,
         "PRECISION": problem.precision[:4],
-        "CORRECTIONS": CORRECTIONS[problem.precision],
+        "CORRECTIONS": scheme.corrections,
         "STEP": scheme.step,
         "SHIFTED": scheme.shifted,
         "WIDE": needs_wide_offsets(a_planes, b_planes, c, bias, out),
@@ -216,7 +209,7 @@ def refuses(problem, target):
 DESIGN = Design(
     name="planes",
     summary="FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
-    mirrors="Ootomo and Yokota 2022",
+    mirrors="planes",
     refuses=refuses,
     configs=configs,
     launches=launches,

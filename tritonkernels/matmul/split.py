@@ -16,9 +16,6 @@ It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous a
 0.25 ms for both operands at 8192^2, where the product takes about 5 ms. The shifts of fp16x3 read the matrix a second time.
 """
 
-from dataclasses import dataclass
-
-import torch
 import triton
 import triton.language as tl
 
@@ -27,30 +24,9 @@ from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
+from .schemes import SCHEMES, of_batch, room
 
 CONFIG = triton.Config({"BLOCK_R": 64, "BLOCK_K": 64}, num_warps=8, num_stages=1)
-MULTIPLE = 64  # of elements of K: a whole slice of every tile, and more than the 16 bytes that loads want
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """The planes of a mode: `step` is what each lower one is multiplied by; `smallest` and `limit` are the type's own."""
-
-    dtype: torch.dtype
-    planes: int
-    smallest: float
-    limit: float
-    step: float = 1.0
-    shifted: bool = False
-
-
-BF16 = Scheme(torch.bfloat16, 3, smallest=2.0**-133, limit=(2 - 2.0**-7) * 2.0**127)
-SCHEMES = {
-    "tf32x3": Scheme(torch.float32, 2, smallest=2.0**-136, limit=(2 - 2.0**-10) * 2.0**127),
-    "fp16x3": Scheme(torch.float16, 2, smallest=2.0**-24, limit=65504.0, step=2.0**11, shifted=True),
-    "bf16x6": BF16,
-    "bf16x9": BF16,
-}
 
 
 @triton.jit
@@ -173,17 +149,11 @@ def _in_fp32(plane):
 
 
 def split(matrix, precision):
-    """(the launches that fill them, planes, largest) of an FP32 matrix (batch, R, K), in this order: first `largest`.
-
-    planes   (planes, batch, R, K padded to a multiple of 64), K contiguous; of one batch, expanded, where `matrix` is
-    largest  (batch, R) int32, from which `shift_of` makes a row's shift; None in modes that shift nothing
-    """
+    """(the launches that fill them, planes, largest) of an FP32 matrix (batch, R, K), as in schemes.room; first `largest`."""
     scheme = SCHEMES[precision]
-    once = matrix if matrix.stride(0) else matrix[:1]
+    once, planes, largest = room(matrix, precision)
     batch, r, k = once.shape
-    padded_k = triton.cdiv(k, MULTIPLE) * MULTIPLE
-    planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
-    largest = torch.zeros((batch, r), dtype=torch.int32, device=matrix.device) if scheme.shifted else None
+    padded_k = planes.shape[-1]
     arguments = {
         "x_ptr": once,
         "largest_ptr": largest,
@@ -203,5 +173,4 @@ def split(matrix, precision):
     tiles = triton.cdiv(r, CONFIG.kwargs["BLOCK_R"]) * triton.cdiv(padded_k, CONFIG.kwargs["BLOCK_K"])
     kernels = (_largest_kernel, _split_kernel) if scheme.shifted else (_split_kernel,)
     launches = [TritonLaunch(kernel, (max(1, batch * tiles),), CONFIG, arguments) for kernel in kernels]
-    every = matrix.shape[0]
-    return launches, planes.expand(-1, every, -1, -1), None if largest is None else largest.expand(every, -1)
+    return launches, *of_batch(matrix, planes, largest)

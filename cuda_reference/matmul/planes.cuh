@@ -1,0 +1,133 @@
+// FP32 matrix product on tensor cores, planes: operands split once (split.cuh), then all products of planes from the same slices.
+//
+// Over `mma_async` a step loads fragments of every plane and multiplies those of planes i of A and j of B with i + j <= DEPTH:
+// 1 for the 3 products of tf32x3 and fp16x3, 2 for the 6 of bf16x6, 4 for the 9 of bf16x9. A 32 x 32 warp tile then reads
+// 1/12, 1/16 or 1/24 byte of shared memory a multiply-add, where one product alone takes 1/8, and peak is that of mma.sync
+// divided by 3, 6 or 9.
+//
+// Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So plane 0 times plane 0 is added up over BK
+// products only, and these sums are added to FP32 ones by FADD. The other products are 2^-10 (2^-7) of the whole, so the
+// chopping of their own sums does not count. That is three sums an element of C, so a warp takes its tile PART rows at a time
+// and needs the first of them for these alone. Where the main sum is not finite it alone is the result: infinity times a low
+// plane may be NaN.
+//
+// Mirrors tritonkernels/matmul/planes.py. After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores
+// while surpassing the FP32 theoretical peak performance, 2022.
+#pragma once
+#include "../common/index.cuh"
+#include "../common/raster.cuh"
+#include "scheme.cuh"
+#include "slices.cuh"
+#include "warp_tile.cuh"
+
+namespace matmul {
+
+// In elements, from a plane to the next and from a row of shifts to the next of the batch.
+struct PlaneStrides {
+    int64_t a, b, a_largest, b_largest;
+};
+
+// main += corrections / STEP where it is finite, and both shifts undone where rows and columns have one.
+template <int MS, int NS>
+__device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS], float step,
+                                        const int* a_largest, const int* b_largest, int first_row, int first_col, int M, int N) {
+    const int lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < MS; ++m)
+#pragma unroll
+        for (int n = 0; n < NS; ++n)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                float& sum = main[m][n].x[i];
+                if (fabsf(sum) < INFINITY) sum += corrections[m][n].x[i] * (1 / step);
+            }
+    if (a_largest == nullptr) return;
+    int col_shift[NS][2];
+#pragma unroll
+    for (int n = 0; n < NS; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) col_shift[n][i] = shift_of(b_largest[min(lane_col + n * 8 + i, N - 1)]);
+#pragma unroll
+    for (int m = 0; m < 2 * MS; ++m) {
+        const int row_shift = shift_of(a_largest[min(lane_row + m * 8, M - 1)]);
+#pragma unroll
+        for (int n = 0; n < NS; ++n)
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                float& sum = main[m / 2][n].x[m % 2 * 2 + i];
+                sum = shifted(sum, -(row_shift + col_shift[n][i]));
+            }
+    }
+}
+
+template <class T, int DEPTH, int BM, int BN, int BK, int WM, int WN, int STAGES>
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
+planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict__ c, const float* __restrict__ bias,
+       float* __restrict__ out, int M, int N, int K, float alpha, float beta, int activation, Strides stride,
+       const int* __restrict__ a_largest, const int* __restrict__ b_largest, PlaneStrides planes, int group) {
+    constexpr int PART = 32, PARTS = WM / PART, K_STEPS = BK * sizeof(T) / 32, STEPS = PARTS * K_STEPS;
+    constexpr int COUNT = Planes<T>::COUNT, THREADS = BM / WM * (BN / WN) * 32;
+    static_assert(BM % WM == 0 && BN % WN == 0 && WM % PART == 0, "parts cover warp tiles, and these the block tile, exactly");
+    static_assert((PART & (PART - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
+    static_assert(BK >= 32 && BK <= 64, "numerics.py: what is added up before it is added to an FP32 sum");
+    using ATile = SwizzledTile<T, true, BM, BK, true>;
+    using BTile = SwizzledTile<T, false, BN, BK, true>;
+    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
+    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
+    const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
+    const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
+    const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
+
+    Fragments<ATile, BTile, PART, WN> fragments[2][COUNT];
+    LaneSums<float> main[PARTS][PART / 16][WN / 8] = {}, corrections[PARTS][PART / 16][WN / 8] = {};
+    LaneSums<float> slice_sum[PART / 16][WN / 8];
+    Slices<ATile, BTile, COUNT, STAGES, STEPS, THREADS> slices(
+        {a + batch * stride.ab, first_row, M, stride.am, stride.ak, planes.a},
+        {b + batch * stride.bb, first_col, N, stride.bn, stride.bk, planes.b});
+    slices.walk(
+        K,
+        [&](int which, int stage, int step) {
+            const int part = step / K_STEPS * PART * ATile::PITCH;
+#pragma unroll
+            for (int i = 0; i < COUNT; ++i)
+                fragments[which][i].load(slices.a_tile(stage, i) + part, slices.b_tile(stage, i), a_place, b_place, step % K_STEPS);
+        },
+        [&](int which, int step) {
+            const int part = step / K_STEPS;
+            const auto& fragment = fragments[which];
+            if (step % K_STEPS == 0) {
+#pragma unroll
+                for (auto& sums : slice_sum)
+#pragma unroll
+                    for (auto& sum : sums) sum = {};
+            }
+            multiply_add<T>(slice_sum, fragment[0].a, fragment[0].b);
+#pragma unroll
+            for (int both = DEPTH; both > 0; --both)  // the smallest products first
+#pragma unroll
+                for (int i = COUNT - 1; i >= 0; --i)
+                    if (both - i >= 0 && both - i < COUNT) multiply_add<T>(corrections[part], fragment[i].a, fragment[both - i].b);
+            if (step % K_STEPS == K_STEPS - 1) {
+#pragma unroll
+                for (int m = 0; m < PART / 16; ++m)
+#pragma unroll
+                    for (int n = 0; n < WN / 8; ++n)
+#pragma unroll
+                        for (int i = 0; i < 4; ++i) main[part][m][n].x[i] += slice_sum[m][n].x[i];
+            }
+        });
+
+    if (a_largest != nullptr) {
+        a_largest += batch * planes.a_largest;
+        b_largest += batch * planes.b_largest;
+    }
+    const Epilogue<float, float> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        const int to_row = first_row + row + part * PART, to_col = first_col + col;
+        combine(main[part], corrections[part], Planes<T>::STEP, a_largest, b_largest, to_row, to_col, M, N);
+        store_tile(main[part], epilogue, to_row, to_col, M, N);
+    }
+}
+
+}  // namespace matmul

@@ -1,0 +1,90 @@
+"""planes: its kernel's instantiations, their config space, and which of them a problem gets."""
+
+from tritonkernels.design import Design
+from tritonkernels.matmul.schemes import SCHEMES
+
+from ..launch import CudaLaunch, Source, ceil_div
+from .split import TYPES, split
+from .wmma import arguments
+
+_NAMES = ("BM", "BN", "BK", "WM", "WN", "STAGES", "GROUP")
+# By the number of planes: three sums an element of C and two sets of fragments are all of a thread's registers
+_SPACE = {
+    2: [(128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)],
+    3: [(128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)],
+}
+
+
+def _space(precision):
+    return [dict(zip(_NAMES, sizes)) for sizes in _SPACE[SCHEMES[precision].planes]]
+
+
+def _expression(precision, config):
+    scheme = SCHEMES[precision]
+    numbers = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
+    return f"matmul::planes<{TYPES[scheme.dtype]}, {scheme.depth}, {numbers}>"
+
+
+_SOURCES = {
+    precision: Source("matmul/planes.cuh", tuple(_expression(precision, config) for config in _space(precision)))
+    for precision in SCHEMES
+}
+
+
+def _shared_bytes(precision, config):
+    """Of a block: STAGES slices of both operands' planes."""
+    scheme = SCHEMES[precision]
+    return config["STAGES"] * scheme.planes * (config["BM"] + config["BN"]) * config["BK"] * scheme.dtype.itemsize
+
+
+def _tiles(problem, config):
+    return ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
+
+
+def _configs(problem, target):
+    """The largest tile that gives every SM a block first; the smallest, if none does. In the emulation the smallest."""
+    space = _space(problem.precision)
+    if not target.is_gpu:
+        return space[::-1]
+    space = [config for config in space if _shared_bytes(problem.precision, config) <= target.shared_per_block]
+    enough = [config for config in space if problem.batch * _tiles(problem, config) >= target.sms]
+    return enough + [config for config in reversed(space) if config not in enough]
+
+
+def _refuses(problem, target):
+    if problem.precision not in SCHEMES:
+        return f"it multiplies float32 as {', '.join(SCHEMES)}, not {problem.precision}"
+    if target.is_gpu and target.arch < 80:
+        return f"cp.async and mma.sync of these planes begin with sm_80, and {target.name} is sm_{target.arch}"
+    return None
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    split_a, a_planes, a_largest = split(a, problem.precision)
+    split_b, b_planes, b_largest = split(b.mT, problem.precision)
+    yield from (*split_a, *split_b)
+    shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_largest, b_largest))
+    yield CudaLaunch(
+        _SOURCES[problem.precision],
+        _expression(problem.precision, config),
+        (a.shape[0] * _tiles(problem, config),),
+        (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
+        (
+            *arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out),
+            a_largest,
+            b_largest,
+            tuple(shared),
+            config["GROUP"],
+        ),
+        _shared_bytes(problem.precision, config),
+    )
+
+
+DESIGN = Design(
+    name="planes",
+    summary="FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
+    mirrors="planes",
+    refuses=_refuses,
+    configs=_configs,
+    launches=_launches,
+)

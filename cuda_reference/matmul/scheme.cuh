@@ -1,0 +1,44 @@
+// What planes of FP32 numbers are, by their type, and the powers of two by which fp16x3 scales rows of A and columns of B.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../common/mma_sync.cuh"
+
+namespace matmul {
+
+// COUNT planes, each lower one times STEP. SMALLEST and LIMIT are the type's own; tf32 is held in FP32.
+template <class Plane> struct Planes;
+template <> struct Planes<float> {
+    static constexpr int COUNT = 2;
+    static constexpr float SMALLEST = 0x1p-136f, LIMIT = 0x1.ffcp127f, STEP = 1.0f;
+    __device__ __forceinline__ static float rounded(float x) { return __uint_as_float(round_to_tf32(__float_as_uint(x))); }
+    __device__ __forceinline__ static float widened(float x) { return x; }
+};
+template <> struct Planes<__half> {
+    static constexpr int COUNT = 2;
+    static constexpr float SMALLEST = 0x1p-24f, LIMIT = 65504.0f, STEP = 2048.0f;
+    __device__ __forceinline__ static __half rounded(float x) { return __float2half(x); }
+    __device__ __forceinline__ static float widened(__half x) { return __half2float(x); }
+};
+template <> struct Planes<__nv_bfloat16> {
+    static constexpr int COUNT = 3;
+    static constexpr float SMALLEST = 0x1p-133f, LIMIT = 0x1.fep127f, STEP = 1.0f;
+    __device__ __forceinline__ static __nv_bfloat16 rounded(float x) { return __float2bfloat16(x); }
+    __device__ __forceinline__ static float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
+};
+
+// 2^n, n from -126 to 127.
+__device__ __forceinline__ float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
+
+// x 2^n for n up to 254, |x| < 2^100 where n < -252; in two steps, as 2^n may be no FP32 number. Rounded once at most: the first
+// step is exact, or leaves what the second turns to 0.
+__device__ __forceinline__ float shifted(float x, int n) {
+    n = max(n, -252);  // such an x becomes 0 all the same
+    return x * power_of_two(n >> 1) * power_of_two(n - (n >> 1));
+}
+
+// The exponent that brings a number to [2^14, 2^15), given its bits; that of 2^-126 for what is below.
+__device__ __forceinline__ int shift_of(int largest) { return 141 - max(largest >> 23, 1); }
+
+}  // namespace matmul

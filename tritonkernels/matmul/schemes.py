@@ -1,0 +1,59 @@
+"""The split modes of FP32: their planes, and the room for them. No kernels here, so both packages' designs read it."""
+
+from dataclasses import dataclass
+
+import torch
+
+MULTIPLE = 64  # of elements of K: a whole slice of every tile, and more than the 16 bytes that loads want
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The planes of a mode: `step` is what each lower one is multiplied by; `smallest` and `limit` are the type's own.
+
+    Products of planes i of A and j of B are taken where i + j <= depth.
+    """
+
+    dtype: torch.dtype
+    planes: int
+    depth: int
+    smallest: float
+    limit: float
+    step: float = 1.0
+    shifted: bool = False
+
+    @property
+    def corrections(self):
+        """Planes (of A, of B) whose products are added to A0 B0, the smallest first."""
+        pairs = [(i, both - i) for both in range(self.depth, 0, -1) for i in reversed(range(both + 1))]
+        return tuple((i, j) for i, j in pairs if max(i, j) < self.planes)
+
+
+_BF16 = {"smallest": 2.0**-133, "limit": (2 - 2.0**-7) * 2.0**127}
+SCHEMES = {
+    "tf32x3": Scheme(torch.float32, 2, 1, smallest=2.0**-136, limit=(2 - 2.0**-10) * 2.0**127),
+    "fp16x3": Scheme(torch.float16, 2, 1, smallest=2.0**-24, limit=65504.0, step=2.0**11, shifted=True),
+    "bf16x6": Scheme(torch.bfloat16, 3, 2, **_BF16),
+    "bf16x9": Scheme(torch.bfloat16, 3, 4, **_BF16),
+}
+
+
+def room(matrix, precision):
+    """(what of it is split, planes, largest) of an FP32 matrix (batch, R, K): one of the batch, where it shares one.
+
+    planes   (planes, batch, R, K padded to a multiple of 64), K contiguous
+    largest  (batch, R) int32, zeros, for the bits from which a row's shift is made; None in modes that shift nothing
+    """
+    scheme = SCHEMES[precision]
+    once = matrix if matrix.stride(0) else matrix[:1]
+    batch, r, k = once.shape
+    padded_k = -(-k // MULTIPLE) * MULTIPLE
+    planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
+    largest = torch.zeros((batch, r), dtype=torch.int32, device=matrix.device) if scheme.shifted else None
+    return once, planes, largest
+
+
+def of_batch(matrix, planes, largest):
+    """Both of the whole batch, expanded."""
+    every = matrix.shape[0]
+    return planes.expand(-1, every, -1, -1), None if largest is None else largest.expand(every, -1)
