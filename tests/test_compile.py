@@ -71,10 +71,12 @@ def nvcc_architectures():
 @pytest.mark.parametrize("library, op, design", CUDA_SOURCES)
 def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path):
     chosen = {d.name: d for d in library.designs(op)}[design]
-    source = source_of(op, chosen)
-    uses = "\n".join(f"auto kernel_{i} = &{expression};" for i, expression in enumerate(source.expressions))
+    sources = sources_of(library, op, chosen)
+    expressions = [expression for source in sources for expression in source.expressions]
+    includes = "".join(f'#include "{source.header}"\n' for source in sources)
+    uses = "".join(f"auto kernel_{i} = &{expression};\n" for i, expression in enumerate(expressions))
     unit = tmp_path / "unit.cu"
-    unit.write_text(f'#include "{source.header}"\n{uses}\n')
+    unit.write_text(includes + uses)
     root = Path(cuda_reference.__file__).parent
     for architecture in nvcc_architectures():
         command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
@@ -82,24 +84,18 @@ def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path
         assert run.returncode == 0, run.stderr
         cubin = (tmp_path / "unit.cubin").read_bytes()
         stacks = [stack for _, stack, _ in sass.resource_usage(cubin).values()]
-        assert len(stacks) >= len(source.expressions) and max(stacks) <= FEW_WORDS, run.stderr
+        assert len(stacks) >= len(expressions) and max(stacks) <= FEW_WORDS, run.stderr
         for code in sass.read(cubin).values() if any(stacks) else ():
             assert sass.count(code.hot_loop(), sass.LOCAL) == 0, f"spills in the hot loop of {code.name}"
 
 
-def source_of(op, design):
-    """The Source behind a CUDA design, read off a launch of it."""
+def sources_of(library, op, design):
+    """The Sources behind a CUDA design, read off the launches of a call."""
     import torch
 
-    from .harness import prepare
+    from .harness import SMALL, prepare, taken
 
-    shapes = {
-        "gemm": ((4, 4), (4, 4)),
-        "gemv": ((4, 4), (4,)),
-        "conv2d": ((1, 1, 4, 4), (1, 1, 2, 2)),
-        "matmul": ((4, 4), (4, 4)),
-    }
-    dtype = torch.float16 if op == "matmul" else torch.float32
-    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes[op]))
+    dtype, options = taken(library, op, design.name)
+    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
     config = next(iter(design.configs(call.problem, Target.named("h200"))))
-    return next(iter(design.launches(call.problem, config, *call.parts[0]))).source
+    return {launch.source for launch in design.launches(call.problem, config, *call.parts[0])}

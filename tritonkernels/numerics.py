@@ -30,9 +30,10 @@ planes. Their error beside the roundings above:
   type's range, below 2^-112 or so, an absolute `input_spacing` is added.
 - dropped products: low * low, at most 2^-11 2^-11 = 2^-22 of the product (fp16x3, tf32x3); in bf16x6 middle * lowest, twice,
   and lowest * lowest, 2 * 2^-8 2^-17 + 2^-34 < 2^-23; in bf16x9 nothing.
-- the sum of high * high: tensor cores chop, so after SLICE products it is added to an fp32 one, rounded to nearest (H. Ootomo
-  and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance,
-  2022): gamma_SLICE(2^-23) + gamma_(n / SLICE + 5)(2^-24), at n = 4096 a 20th of gamma_n(2^-24), the bound of SGEMM.
+- the sum of high * high: tensor cores chop, so after SLICE products at most, and half as many at least, it is added to an fp32
+  one, rounded to nearest (H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the
+  FP32 theoretical peak performance, 2022): gamma_SLICE(2^-23) + gamma_(2 n / SLICE + 5)(2^-24), at n = 4096 a 15th of
+  gamma_n(2^-24), the bound of SGEMM.
 - the sum of the others, all along: q n products that are w S together, so w gamma_(q n)(2^-23), where w is 2 * 2^-11 for planes
   of 11 bits; for bf16 2 * 2^-8 + 2^-16 + 2 * 2^-17 + ... < 2^-7 + 2^-13.
 - fp16x3 scales each row of A and column of B by the power of two that brings its largest element to [2^14, 2^15). High planes
@@ -53,7 +54,7 @@ import torch
 from .problem import PACKED
 
 FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
-SLICE = 64  # the same of products of planes
+SLICE = 64  # the same of products of planes; and at least half of it
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def _summation(n, mode):
     """What adding up n products, and the four roundings after it, adds to the error, relative to S."""
     if mode.products == 1:
         return gamma(n + 4, mode.accumulate)
-    inside, outside = gamma(min(n, SLICE), mode.accumulate), gamma(math.ceil(n / SLICE) + 5, 2.0**-24)
+    inside, outside = gamma(min(n, SLICE), mode.accumulate), gamma(math.ceil(2 * n / SLICE) + 5, 2.0**-24)
     return inside + outside + inside * outside + mode.corrections * gamma((mode.products - 1) * n, mode.accumulate)
 
 

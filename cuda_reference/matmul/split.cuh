@@ -14,9 +14,11 @@
 namespace matmul {
 
 // Bits of the largest finite |x| of each row, which are in the order of the numbers; zeros before.
-__global__ void __launch_bounds__(256) largest_of_rows(const float* __restrict__ x, int* __restrict__ largest, int R, int K,
+// A template, so that a module without shifts has no code of it.
+template <class Float>
+__global__ void __launch_bounds__(256) largest_of_rows(const Float* __restrict__ x, int* __restrict__ largest, int R, int K,
                                                        OperandStrides stride) {
-    __shared__ PatchTile<float> tile;
+    __shared__ PatchTile<Float> tile;
     const Patch patch(R, K);
     patch.load(tile, x, R, K, stride);
     const int row = threadIdx.x % PATCH;  // four threads share it

@@ -2,12 +2,13 @@
 
 import torch
 
-from tritonkernels.matmul.schemes import SCHEMES, of_batch, room
+from tritonkernels.matmul.schemes import of_batch, room
 
 from ..launch import CudaLaunch, Source, ceil_div
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}  # of planes
-SOURCE = Source("matmul/split.cuh", ("matmul::largest_of_rows", *(f"matmul::split<{name}>" for name in TYPES.values())))
+LARGEST = "matmul::largest_of_rows<float>"
+SOURCE = Source("matmul/split.cuh", (LARGEST, *(f"matmul::split<{name}>" for name in TYPES.values())))
 
 
 def split(matrix, precision):
@@ -18,7 +19,7 @@ def split(matrix, precision):
     launches = []
     if largest is not None and once.numel():
         arguments = once, largest, r, k, once.stride()
-        launches.append(CudaLaunch(SOURCE, "matmul::largest_of_rows", grid, block, arguments))
+        launches.append(CudaLaunch(SOURCE, LARGEST, grid, block, arguments))
     if once.numel():
         arguments = once, largest, planes, r, k, planes.shape[-1], once.stride(), planes.stride(0)
         launches.append(CudaLaunch(SOURCE, f"matmul::split<{TYPES[planes.dtype]}>", grid, block, arguments))

@@ -1,11 +1,10 @@
 """No CUDA design has two threads touch the same bytes, one of them writing, without a barrier between; counted by access."""
 
 import pytest
-import torch
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.trace import trace
-from tests.harness import designs, prepare, random
+from tests.harness import designs, prepare, random, taken
 from tests.test_gemm_ladder import RUNGS
 from tritonkernels.target import Target
 
@@ -21,8 +20,8 @@ TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] 
 
 @pytest.mark.parametrize("library, op, design", TRACED)
 def test_no_races(library, op, design):
-    dtype = torch.float16 if op == "matmul" else torch.float32
-    call = prepare(op, *(random(*shape, dtype=dtype) for shape in SHAPES[op]))
+    dtype, options = taken(library, op, design)
+    call = prepare(op, *(random(*shape, dtype=dtype) for shape in SHAPES[op]), **options)
     chosen = {d.name: d for d in library.designs(op)}[design]
     config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
     traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))

@@ -6,7 +6,7 @@ exactly; the last is below 2^-22 of the first and left out (tf32x3, fp16x3). Thr
 cores that then are the limit; here the loop only multiplies: peak 989 / 3 = 330 TFLOP/s on an H200, 67 without tensor cores.
 
 Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So A0 B0 is added up over BLOCK_K products only,
-and these sums are added to an FP32 one by FADD, to nearest, behind the next 2 (5, 8) products: BLOCK_K is 64 at most, and the
+and these sums are added to an FP32 one by FADD, to nearest, behind the next 2 (5, 8) products: BLOCK_K is 32 or 64, and the
 bound is below SGEMM's from K = 256 on. The corrections are 2^-10 (2^-7) of the whole, so the chopping of their own accumulator
 does not count. Keeping them apart is also what keeps infinities right: infinity times a low plane may be NaN, and where A0 B0
 is not finite it alone is the result.
