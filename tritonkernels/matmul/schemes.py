@@ -47,7 +47,7 @@ def room(matrix, precision):
     scheme = SCHEMES[precision]
     once = matrix if matrix.stride(0) else matrix[:1]
     batch, r, k = once.shape
-    padded_k = -(-k // MULTIPLE) * MULTIPLE
+    padded_k = max(1, -(-k // MULTIPLE)) * MULTIPLE  # at least one, so that rows are aligned where K is 0
     planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
     largest = torch.zeros((batch, r), dtype=torch.int32, device=matrix.device) if scheme.shifted else None
     return once, planes, largest
