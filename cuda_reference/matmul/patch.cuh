@@ -25,7 +25,8 @@ struct Patch {
 
     // With zeros outside span x K.
     template <class Bits>
-    __device__ __forceinline__ void load(PatchTile<Bits>& tile, const Bits* matrices, int span, int K, OperandStrides stride) const {
+    __device__ __forceinline__ void load(PatchTile<Bits>& tile, const Bits* matrices, int span, int K,
+                                         OperandStrides stride) const {
         const Bits* const from = matrices + batch * stride.batch;
         const bool along_k = stride.k <= stride.span;
 #pragma unroll

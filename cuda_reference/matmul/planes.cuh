@@ -1,4 +1,4 @@
-// FP32 matrix product on tensor cores, planes: operands split once (split.cuh), then all products of planes from the same slices.
+// FP32 matrix product on tensor cores, planes: operands split once (split.cuh), all products of planes from the same slices.
 //
 // Over `mma_async` a step loads fragments of every plane and multiplies those of planes i of A and j of B with i + j <= DEPTH:
 // 1 for the 3 products of tf32x3 and fp16x3, 2 for the 6 of bf16x6, 4 for the 9 of bf16x9. A 32 x 32 warp tile then reads
@@ -29,8 +29,9 @@ struct PlaneStrides {
 
 // main += corrections / STEP where it is finite, and both shifts undone where rows and columns have one.
 template <int MS, int NS>
-__device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS], float step,
-                                        const int* a_largest, const int* b_largest, int first_row, int first_col, int M, int N) {
+__device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS],
+                                        float step, const int* a_largest, const int* b_largest, int first_row, int first_col,
+                                        int M, int N) {
     const int lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int m = 0; m < MS; ++m)
@@ -80,40 +81,37 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
 
     Fragments<ATile, BTile, PART, WN> fragments[2][COUNT];
     LaneSums<float> main[PARTS][PART / 16][WN / 8] = {}, corrections[PARTS][PART / 16][WN / 8] = {};
-    LaneSums<float> slice_sum[PART / 16][WN / 8];
+    LaneSums<float> slice_sum[PART / 16][WN / 8] = {};
     Slices<ATile, BTile, COUNT, STAGES, STEPS, THREADS> slices(
         {a + batch * stride.ab, first_row, M, stride.am, stride.ak, planes.a},
         {b + batch * stride.bb, first_col, N, stride.bn, stride.bk, planes.b});
     slices.walk(
         K,
         [&](int which, int stage, int step) {
-            const int part = step / K_STEPS * PART * ATile::PITCH;
+            const int part = step / K_STEPS * PART * ATile::PITCH, k = step % K_STEPS;
 #pragma unroll
             for (int i = 0; i < COUNT; ++i)
-                fragments[which][i].load(slices.a_tile(stage, i) + part, slices.b_tile(stage, i), a_place, b_place, step % K_STEPS);
+                fragments[which][i].load(slices.a_tile(stage, i) + part, slices.b_tile(stage, i), a_place, b_place, k);
         },
         [&](int which, int step) {
             const int part = step / K_STEPS;
             const auto& fragment = fragments[which];
-            if (step % K_STEPS == 0) {
-#pragma unroll
-                for (auto& sums : slice_sum)
-#pragma unroll
-                    for (auto& sum : sums) sum = {};
-            }
             multiply_add<T>(slice_sum, fragment[0].a, fragment[0].b);
 #pragma unroll
             for (int both = DEPTH; both > 0; --both)  // the smallest products first
 #pragma unroll
                 for (int i = COUNT - 1; i >= 0; --i)
-                    if (both - i >= 0 && both - i < COUNT) multiply_add<T>(corrections[part], fragment[i].a, fragment[both - i].b);
+                    if (both >= i && both < i + COUNT) multiply_add<T>(corrections[part], fragment[i].a, fragment[both - i].b);
             if (step % K_STEPS == K_STEPS - 1) {
 #pragma unroll
                 for (int m = 0; m < PART / 16; ++m)
 #pragma unroll
                     for (int n = 0; n < WN / 8; ++n)
 #pragma unroll
-                        for (int i = 0; i < 4; ++i) main[part][m][n].x[i] += slice_sum[m][n].x[i];
+                        for (int i = 0; i < 4; ++i) {
+                            main[part][m][n].x[i] += slice_sum[m][n].x[i];
+                            slice_sum[m][n].x[i] = 0;
+                        }
             }
         });
 

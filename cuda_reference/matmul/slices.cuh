@@ -8,7 +8,7 @@
 
 namespace matmul {
 
-// Where a matrix of the batch lies, and the row (A) or column (B) at which a block begins.
+// A matrix of the batch (its first plane, where it has several), and the row of A or column of B at which a block begins.
 template <class T> struct Corner {
     const T* matrix;
     int first, span;
@@ -60,7 +60,8 @@ template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREA
     }
 
     // load(which, stage, step) fills one of two sets of fragments from a stage, multiply(which, step) uses it.
-    template <class Load, class Multiply> __device__ __forceinline__ void walk(int K, const Load& load, const Multiply& multiply) {
+    template <class Load, class Multiply>
+    __device__ __forceinline__ void walk(int K, const Load& load, const Multiply& multiply) {
         const int last = max(K - 1, 0) / ATile::DEPTH, slices = last + 1;
         copy_tail(last * ATile::DEPTH, K);
         cp_async_commit();
