@@ -8,15 +8,19 @@ from .split import TYPES, split
 from .wmma import arguments
 
 _NAMES = ("BM", "BN", "BK", "WM", "WN", "STAGES", "GROUP")
-# By the number of planes: three sums an element of C and two sets of fragments are all of a thread's registers
+_BIG, _MIDDLE, _SMALL = (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
+# Three sums an element of C and two sets of fragments take all of a thread's registers: of three planes with 32 x 32 a warp.
+# Slices of tf32 take twice the shared memory: its biggest fit on Hopper alone
 _SPACE = {
-    2: [(128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)],
-    3: [(128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)],
+    "tf32x3": (_BIG, _MIDDLE, _SMALL),
+    "fp16x3": (_BIG, _SMALL),
+    "bf16x6": (_MIDDLE, _SMALL),
+    "bf16x9": (_MIDDLE, _SMALL),
 }
 
 
 def _space(precision):
-    return [dict(zip(_NAMES, sizes)) for sizes in _SPACE[SCHEMES[precision].planes]]
+    return [dict(zip(_NAMES, sizes)) for sizes in _SPACE[precision]]
 
 
 def _expression(precision, config):

@@ -453,7 +453,7 @@ MUTANTS = [
     ),
     *_of(
         "cuda_reference/matmul/planes.cuh",
-        "cuda_reference and planes and (test_matmul or special or planes_hold or infinities)",
+        "cuda_reference and planes and (test_matmul or every_config or special or planes_hold or infinities)",
         ("corrections forgotten", "sum += corrections[m][n].x[i] * (1 / step);", "sum += 0 * step;"),
         ("low planes not scaled back", "* (1 / step)", "* 1"),
         ("infinities spoilt by low planes", "if (fabsf(sum) < INFINITY) sum +=", "sum +="),
