@@ -10,7 +10,7 @@ from .wmma import arguments
 _NAMES = ("BM", "BN", "BK", "WM", "WN", "STAGES", "GROUP")
 _BIG, _MIDDLE, _SMALL = (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
 # Three sums an element of C and two sets of fragments take all of a thread's registers: of three planes with 32 x 32 a warp.
-# Slices of tf32 take twice the shared memory: its biggest fit on Hopper alone
+# Slices of tf32 take twice the shared memory, 192 KB for the biggest tile
 _SPACE = {
     "tf32x3": (_BIG, _MIDDLE, _SMALL),
     "fp16x3": (_BIG, _SMALL),

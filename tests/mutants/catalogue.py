@@ -469,7 +469,7 @@ MUTANTS = [
     ),
     *_of(
         "cuda_reference/matmul/split.cuh",
-        "cuda_reference and planes and (test_matmul or special or planes_of or planes_hold)",
+        "planes and (cuda_reference and (test_matmul or planes_of or planes_hold) or alike)",
         ("low planes not rounded to what is left", "(rest - Of::widened(runs[plane][j])) * Of::STEP", "rest * Of::STEP"),
         ("small numbers flushed", "fmaxf(fabsf(rest), Of::SMALLEST)", "fabsf(rest)"),
         ("infinities taken for the largest", "bits < 0x7f800000 ? bits : 0", "bits"),
