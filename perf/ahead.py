@@ -3,6 +3,7 @@
 Built as their turn comes, one after the other, they take most of a first comparison's time.
 """
 
+import contextlib
 import importlib
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -39,10 +40,8 @@ def build_all(cases, names, device):
     """A build that fails is left to the comparison, where it is the failure of a row."""
 
     def build_one(source):
-        try:
+        with contextlib.suppress(TritonKernelsError):
             build.load(*source, "cuda" if device.type == "cuda" else "simt")
-        except TritonKernelsError:
-            pass
         advance(f"building {source[0]}")
 
     wanted = sources(cases, names, device)
