@@ -28,7 +28,7 @@ from ..launch import TritonLaunch
 from . import ALONG_K, TENSOR_CORES_READ
 from .arguments import matmul_arguments
 from .operands import packed_along_k, refuses_operands
-from .space import block_tile, count_tiles, fits, tile_configs
+from .space import block_tile, count_tiles, fits, serialised, tile_configs
 from .tile import finished, no_sum, tile_corner
 
 
@@ -138,11 +138,9 @@ def configs(problem, target):
     """The staged half of the result takes shared memory beside the slices."""
 
     def is_good(tile):
-        block_m, block_n, k_bytes, num_warps, num_stages = tile
+        block_m, block_n, k_bytes, _, num_stages = tile
         shared = (block_m + block_n) * k_bytes * num_stages + block_m * block_n // 2 * problem.out_dtype.itemsize
-        # The sums of a slice are a second set: with all on one warpgroup ptxas lets every QGMMA wait for the one before
-        serialised = problem.precision == "fp8" and target.arch == 90 and num_warps == 4
-        return shared <= target.shared_per_block and fits(tile, problem, target) and not serialised
+        return shared <= target.shared_per_block and fits(tile, problem, target) and not serialised(tile, problem, target)
 
     tiles = [tile for tile in TILES if not target.is_gpu or is_good(tile)]
     return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)

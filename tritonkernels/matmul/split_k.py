@@ -19,7 +19,7 @@ from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
-from .space import count_tiles, packing, tile_configs, tiles_with_room
+from .space import count_tiles, packing, tile_configs, tiles_with_room, two_warpgroups_wait
 from .tile import store_tile, tile_corner, tile_product
 
 WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
@@ -117,9 +117,12 @@ def configs(problem, target):
     smallest = min(count_tiles(problem, {"BLOCK_M": 64, "BLOCK_N": 64}, problem.batch), 2**30)
     wanted = triton.cdiv(2 * max(1, target.sms), max(1, smallest))
     first = triton.next_power_of_2(max(1, min(wanted, problem.k // LEAST, 64)))
+    tiles = tiles_with_room(problem, target)
+    if two_warpgroups_wait(problem, target):
+        tiles = [tile for tile in tiles if tile[3] == 4]
     for split_k in dict.fromkeys((first, 4)):
         constants = {"GROUP_M": 8, "SPLIT_K": split_k, **packing(problem, target)}
-        for config in tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=1 / split_k, **constants):
+        for config in tile_configs(problem, target, tiles, enough_tiles=1 / split_k, **constants):
             if target.arch >= 100:
                 config.maxnreg = ROOMY  # left alone, ptxas spills there to fit one more block on an SM
             yield config

@@ -19,7 +19,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments
 from .operands import packed_operands, refuses_operands
-from .space import block_tile, count_tiles, packing, tile_configs
+from .space import block_tile, count_tiles, good_tiles, packing, tile_configs, two_warpgroups_wait
 from .tile import store_tile, tile_corner, tile_product
 
 
@@ -76,7 +76,12 @@ def _tensor_core_kernel(
 
 
 def configs(problem, target):
-    return tile_configs(problem, target, GROUP_M=8, **packing(problem, target))
+    pack = packing(problem, target)
+    b_along_k = problem.b_layout == "col" or pack["PACK_B"]
+    tiles = good_tiles(problem, target)
+    if b_along_k and two_warpgroups_wait(problem, target):
+        tiles = [tile for tile in tiles if tile[3] == 4]
+    return tile_configs(problem, target, tiles, GROUP_M=8, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out):
