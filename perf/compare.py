@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonkernels.library import OPS
 
-from . import contenders, plot, records, table
+from . import ahead, contenders, plot, records, table
 from .comparison import Comparison, GpuLost
 from .suites import SUITES
 
@@ -47,6 +47,7 @@ def main(options, parser):
             parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")
     cases = [case for case in SUITES[options.suite] if case.op in ops]
     here = [case for case in cases if device.type == "cuda" or not case.gpu_only]
+    ahead.build_all(here, options.design, device)
     comparison, lost = Comparison(options.suite, options.seed, options.design, device), None
     with table.progress(len(here)) as advance:
         for case in here:

@@ -19,6 +19,7 @@ MATH = (
     "IMMA",
     "IGMMA",
     "QGMMA",
+    "QMMA",
     "DMMA",
     "BMMA",
     "DFMA",
@@ -27,7 +28,7 @@ MATH = (
     "UTCIMMA",
     "UTCQMMA",
 )
-TENSOR = ("HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "DMMA", "BMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
+TENSOR = ("HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "QMMA", "DMMA", "BMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
 LOCAL = ("LDL", "STL")  # traffic of spilled registers
 
 

@@ -30,6 +30,13 @@ class Operand:
             values = torch.randint(least, most + 1, self.shape, generator=generator, dtype=self.dtype)
         else:
             values = torch.randn(self.shape, generator=generator).add_(0.25).to(self.dtype)
+        return self._laid_out(values)
+
+    def outline(self):
+        """The same without values, on the meta device."""
+        return self._laid_out(torch.empty(self.shape, dtype=self.dtype, device="meta"))
+
+    def _laid_out(self, values):
         if self.layout == "col":
             return values.mT.contiguous().mT
         if self.layout == "pitched":
@@ -54,6 +61,11 @@ class Case:
         args = [_to(operand.draw(generator), device) for operand in self.operands]
         named = {name: _to(operand.draw(generator), device) for name, operand in self.named.items()}
         return args, self.options | named
+
+    def outlines(self):
+        """The same on the meta device, for what depends on shapes and strides alone."""
+        named = {name: operand.outline() for name, operand in self.named.items()}
+        return [operand.outline() for operand in self.operands], self.options | named
 
 
 def _to(tensor, device):

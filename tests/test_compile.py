@@ -25,9 +25,9 @@ TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "t
 CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
 
-def survey(op, design, architecture):
+def survey(op, design, *architectures):
     """In a process of its own: in this one the kernels are decorated for the interpreter."""
-    command = [sys.executable, "-m", "perf.offline", op, design, architecture]
+    command = [sys.executable, "-m", "perf.offline", op, design, *architectures]
     environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
     run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
     assert run.returncode == 0, run.stderr[-3000:]
@@ -39,13 +39,14 @@ def refuses_all(library, op, design, architecture):
     return all(chosen.refuses(call.problem, Target.named(architecture)) for call in representative_calls(op))
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
-def test_every_triton_config_compiles_within_limits(library, op, design, architecture):
-    rows = survey(op, design, architecture)
-    assert rows or refuses_all(library, op, design, architecture), "a design must offer configs"
-    limit = Target.named(architecture).shared_per_block
+def test_every_triton_config_compiles_within_limits(library, op, design):
+    rows = survey(op, design, *ARCHITECTURES)
+    for architecture in ARCHITECTURES:
+        offered = any(row["target"] == Target.named(architecture).name for row in rows)
+        assert offered or refuses_all(library, op, design, architecture), "a design must offer configs"
     for row in rows:
+        limit = Target.named(row["target"]).shared_per_block
         assert row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"
         assert row["stack_bytes"] <= (FEW_WORDS_WIDE if row["problem"]["wide"] else FEW_WORDS), f"spills: {row}"
         assert row["shared_bytes"] <= limit, f"shared memory above {limit}: {row}"

@@ -185,6 +185,7 @@ MUTANTS = [
             "a_inside = (rows < M)[:, None] & (ks >= 0)[None, :]",
         ),
         ("stride of another tensor", "cols[None, :] * stride_on", "cols[None, :] * stride_cn"),
+        ("batch of C forgotten", "c_ptr += batch * stride_cb", "c_ptr += batch * 0"),
         (
             "tf32 for ieee",
             "acc = faithful_dot(a, b, acc, PRECISION, ARE_TF32)",
@@ -204,7 +205,6 @@ MUTANTS = [
         "tritonkernels/matmul/tensor_core.py",
         "tritonkernels and matmul",
         ("batch of B forgotten", "b_ptr += batch * stride_bb", "b_ptr += batch * 0"),
-        ("batch of C forgotten", "c_ptr += batch * stride_cb", "c_ptr += batch * 0"),
     ),
     *_of(
         "tritonkernels/matmul/planes.py",

@@ -23,13 +23,13 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from ..design import Design
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
-from ..language.tiles import grouped_tile, span
+from ..language.tiles import span
 from ..launch import TritonLaunch
 from . import ALONG_K, TENSOR_CORES_READ
 from .arguments import matmul_arguments
 from .operands import packed_along_k, refuses_operands
-from .space import block_tile, count_tiles, fits, tile_configs
-from .tile import finished, no_sum
+from .space import block_tile, count_tiles, fits, serialised, tile_configs
+from .tile import finished, no_sum, tile_corner
 
 
 @triton.jit
@@ -39,13 +39,6 @@ def _load_tile(desc, batch, row, k, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, I
         return desc.load([batch, row, k]).reshape(ROWS, BLOCK_K)
     else:
         return desc.load([batch, k, row]).reshape(BLOCK_K, ROWS).T
-
-
-@triton.jit
-def _tile_of(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    batch = program // (tiles_m * tiles_n)
-    tile_m, tile_n = grouped_tile(program % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
-    return batch, tile_m, tile_n
 
 
 @triton.jit
@@ -85,50 +78,36 @@ def _persistent_kernel(
     ARE_TF32: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
+    tiles = batches * tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for its end: the pipeliner runs the loads' index ahead
-    for tile in tl.range(tl.program_id(0), batches * tiles_m * tiles_n, tl.num_programs(0), flatten=True):
-        batch, tile_m, tile_n = _tile_of(tile, tiles_m, tiles_n, GROUP_M)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+        batch, row, col = tile_corner(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)  # TMA counts in 32 bits
         a_batch = 0 if A_SHARED else batch
         b_batch = 0 if B_SHARED else batch
         acc = no_sum(BLOCK_M, BLOCK_N, ACCUMULATE)
         for k in range(0, K, BLOCK_K):
-            a = _load_tile(a_desc, a_batch, tile_m * BLOCK_M, k, BLOCK_M, BLOCK_K, A_ALONG_K)
-            b = _load_tile(b_desc, b_batch, tile_n * BLOCK_N, k, BLOCK_N, BLOCK_K, B_ALONG_K)
+            a = _load_tile(a_desc, a_batch, row, k, BLOCK_M, BLOCK_K, A_ALONG_K)
+            b = _load_tile(b_desc, b_batch, col, k, BLOCK_N, BLOCK_K, B_ALONG_K)
             acc = faithful_dot(a, b.T, acc, PRECISION, ARE_TF32)
         if ACCUMULATE == "fp16":
             acc = acc.to(tl.float32)
 
-        batch, tile_m, tile_n = _tile_of(written, tiles_m, tiles_n, GROUP_M)
+        batch, row, col = tile_corner(written, M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)
         written += tl.num_programs(0)
-        rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
+        rows = span(row, BLOCK_M, WIDE)
         far = batch.to(tl.int64) if WIDE else batch
         halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
         for half in tl.static_range(2):
-            first = tile_n * BLOCK_N + half * HALF
+            first = col + half * HALF
             cols = span(first, HALF, WIDE)
             result = finished(
-                halves[half],
-                c_ptr + far * stride_cb if HAS_C else None,
-                bias_ptr,
-                rows,
-                cols,
-                M,
-                N,
-                alpha,
-                beta,
-                stride_cm,
-                stride_cn,
-                stride_bias,
-                HAS_C,
-                HAS_BIAS,
-                ACTIVATION,
-            )
+                halves[half], c_ptr + far * stride_cb if HAS_C else None, bias_ptr, rows, cols, M, N, alpha, beta,
+                stride_cm, stride_cn, stride_bias, HAS_C, HAS_BIAS, ACTIVATION,
+            )  # fmt: skip
             result = rounded(result, out_ptr.dtype.element_ty)
             if out_desc is not None:
-                out_desc.store([batch, tile_m * BLOCK_M, first], result.reshape(1, BLOCK_M, HALF))
+                out_desc.store([batch, row, first], result.reshape(1, BLOCK_M, HALF))
             else:
                 inside = (rows < M)[:, None] & (cols < N)[None, :]
                 out_ptrs = out_ptr + far * stride_ob + rows[:, None] * stride_om + cols[None, :] * stride_on
@@ -158,12 +137,12 @@ def refuses(problem, target):
 def configs(problem, target):
     """The staged half of the result takes shared memory beside the slices."""
 
-    def has_room(tile):
+    def is_good(tile):
         block_m, block_n, k_bytes, _, num_stages = tile
         shared = (block_m + block_n) * k_bytes * num_stages + block_m * block_n // 2 * problem.out_dtype.itemsize
-        return shared <= target.shared_per_block and fits(tile, problem, target)
+        return shared <= target.shared_per_block and fits(tile, problem, target) and not serialised(tile, problem, target)
 
-    tiles = [tile for tile in TILES if not target.is_gpu or has_room(tile)]
+    tiles = [tile for tile in TILES if not target.is_gpu or is_good(tile)]
     return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
 
 

@@ -23,7 +23,7 @@ import triton.language as tl
 
 from ..design import Design
 from ..language.dot import faithful_dot
-from ..language.tiles import grouped_tile, span
+from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
@@ -31,7 +31,7 @@ from .arguments import matmul_arguments
 from .schemes import SCHEMES
 from .space import block_tile, count_tiles
 from .split import shift_of, shifted, split
-from .tile import store_tile
+from .tile import store_tile, tile_corner
 
 
 @triton.jit
@@ -74,16 +74,10 @@ def _planes_kernel(
     ACTIVATION: tl.constexpr,
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    program = tl.program_id(0)
-    batch = program // (tiles_m * tiles_n)
-    tile_m, tile_n = grouped_tile(program % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
-    rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
+    batch, row, col = tile_corner(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
+    rows = span(row, BLOCK_M, WIDE)
+    cols = span(col, BLOCK_N, WIDE)
     ks = tl.arange(0, BLOCK_K)
-    if WIDE:
-        batch = batch.to(tl.int64)
     # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
     a_ptrs = a_ptr + batch * stride_ab + tl.minimum(rows, M - 1)[:, None] * padded_k + ks[None, :]
     b_ptrs = b_ptr + batch * stride_bb + tl.minimum(cols, N - 1)[None, :] * padded_k + ks[:, None]
@@ -104,29 +98,10 @@ def _planes_kernel(
         a_shift = shift_of(tl.load(a_largest_ptr + batch * stride_la + rows, mask=rows < M, other=0))
         b_shift = shift_of(tl.load(b_largest_ptr + batch * stride_lb + cols, mask=cols < N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
-    if HAS_C:
-        c_ptr += batch * stride_cb
-    out_ptr += batch * stride_ob
     store_tile(
-        acc,
-        c_ptr,
-        bias_ptr,
-        out_ptr,
-        rows,
-        cols,
-        M,
-        N,
-        alpha,
-        beta,
-        stride_cm,
-        stride_cn,
-        stride_bias,
-        stride_om,
-        stride_on,
-        HAS_C,
-        HAS_BIAS,
-        ACTIVATION,
-    )
+        acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+        stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
+    )  # fmt: skip
 
 
 # (BLOCK_M, BLOCK_N, num_warps), biggest tile first

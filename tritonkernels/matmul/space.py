@@ -56,9 +56,26 @@ def fits(tile, problem, target):
     return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
 
 
+def serialised(tile, problem, target):
+    """Whether ptxas makes every WGMMA wait for the one before: of fp8, whose sums are a second set, on one warpgroup."""
+    return target.arch == 90 and problem.precision == "fp8" and tile[0] == 128 and tile[3] == 4
+
+
+def two_warpgroups_wait(problem, target):
+    """The same of two warpgroups, as Triton 3.6 gives them to ptxas where no loop over tiles is around the loop over K."""
+    old = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7)
+    return old and target.arch == 90 and problem.precision in ("fp16", "bf16", "tf32")
+
+
+def good_tiles(problem, target):
+    """The tiles of the precision that fit and run at full speed."""
+    tiles = SPECIAL.get(problem.precision, TILES)
+    return [tile for tile in tiles if fits(tile, problem, target) and not serialised(tile, problem, target)]
+
+
 def tiles_with_room(problem, target):
     """Those that leave registers for the addresses of a workspace: at most 64 accumulators, on 4 warps fewer."""
-    tiles = [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
+    tiles = good_tiles(problem, target)
     return [t for t in tiles if t[0] * t[1] <= (64 * 64 if t[3] == 4 else 128 * 128)]
 
 
@@ -78,14 +95,14 @@ def packing(problem, target):
 
 
 def tile_configs(problem, target, tiles=None, enough_tiles=1.0, **constants):
-    """A config per tile, of those given or all that fit. First comes the biggest that still gives each SM `enough_tiles` tiles.
+    """A config per tile, of those given or all good ones. First the biggest that still gives each SM `enough_tiles` tiles.
 
     The interpreter's cost is per tile operation, and by the tile only beyond 64 KB or so: there comes first what covers most.
     """
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
-    tiles = tiles or [tile for tile in SPECIAL.get(problem.precision, TILES) if fits(tile, problem, target)]
+    tiles = tiles or good_tiles(problem, target)
     filling = [
         t for t in tiles if count_tiles(problem, {"BLOCK_M": t[0], "BLOCK_N": t[1]}, problem.batch) >= enough_tiles * target.sms
     ]

@@ -14,13 +14,13 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.tiles import grouped_tile, span
+from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
-from .space import count_tiles, packing, tile_configs, tiles_with_room
-from .tile import store_tile, tile_product
+from .space import count_tiles, packing, tile_configs, tiles_with_room, two_warpgroups_wait
+from .tile import store_tile, tile_corner, tile_product
 
 WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
 
@@ -50,37 +50,18 @@ def _partial_kernel(
     ARE_TF32: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    tile = tl.program_id(0) % (tiles_m * tiles_n)
-    slab = tl.program_id(0) // (tiles_m * tiles_n)  # split * BATCH + batch
+    slab, row, col = tile_corner(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)  # slab: split * BATCH + batch
     batch = slab % batches
-    first_k = slab // batches * k_per_split
-    tile_m, tile_n = grouped_tile(tile, tiles_m, tiles_n, GROUP_M)
-    rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
-    if WIDE:
-        batch = batch.to(tl.int64)
-        slab = slab.to(tl.int64)
+    first_k = (slab // batches).to(tl.int32) * k_per_split
+    rows = span(row, BLOCK_M, WIDE)
+    cols = span(col, BLOCK_N, WIDE)
+    a_ptr += batch * stride_ab
+    b_ptr += batch * stride_bb
+    end_k = max(first_k, min(first_k + k_per_split, K))
     acc = tile_product(
-        a_ptr + batch * stride_ab,
-        b_ptr + batch * stride_bb,
-        rows,
-        cols,
-        first_k,
-        max(first_k, min(first_k + k_per_split, K)),
-        M,
-        N,
-        stride_am,
-        stride_ak,
-        stride_bk,
-        stride_bn,
-        BLOCK_K,
-        PRECISION,
-        ACCUMULATE,
-        ARE_TF32,
-        WIDE,
-    )
+        a_ptr, b_ptr, rows, cols, first_k, end_k, M, N, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_K, PRECISION, ACCUMULATE, ARE_TF32, WIDE,
+    )  # fmt: skip
     inside = (rows < M)[:, None] & (cols < N)[None, :]
     tl.store(workspace_ptr + (slab * M + rows[:, None]) * N + cols[None, :], acc, mask=inside)
 
@@ -111,43 +92,19 @@ def _reduce_kernel(
     ACTIVATION: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    tile = tl.program_id(0) % (tiles_m * tiles_n)
-    batch = tl.program_id(0) // (tiles_m * tiles_n)
-    rows = span(tile // tiles_n * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(tile % tiles_n * BLOCK_N, BLOCK_N, WIDE)
-    if WIDE:
-        batch = batch.to(tl.int64)
+    batch, row, col = tile_corner(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, 1, WIDE)
+    rows = span(row, BLOCK_M, WIDE)
+    cols = span(col, BLOCK_N, WIDE)
     inside = (rows < M)[:, None] & (cols < N)[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), workspace_ptr.dtype.element_ty)
     slab_rows = batch * M + rows  # of split 0; stepping by whole splits keeps every product of indices 64-bit where WIDE
     for _ in range(SPLIT_K):
         acc += tl.load(workspace_ptr + slab_rows[:, None] * N + cols[None, :], mask=inside, other=0)
         slab_rows += batches * M
-    if HAS_C:
-        c_ptr += batch * stride_cb
-    out_ptr += batch * stride_ob
     store_tile(
-        acc,
-        c_ptr,
-        bias_ptr,
-        out_ptr,
-        rows,
-        cols,
-        M,
-        N,
-        alpha,
-        beta,
-        stride_cm,
-        stride_cn,
-        stride_bias,
-        stride_om,
-        stride_on,
-        HAS_C,
-        HAS_BIAS,
-        ACTIVATION,
-    )
+        acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+        stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
+    )  # fmt: skip
 
 
 REDUCE = triton.Config({"BLOCK_M": 16, "BLOCK_N": 64}, num_warps=4, num_stages=1)
@@ -160,9 +117,12 @@ def configs(problem, target):
     smallest = min(count_tiles(problem, {"BLOCK_M": 64, "BLOCK_N": 64}, problem.batch), 2**30)
     wanted = triton.cdiv(2 * max(1, target.sms), max(1, smallest))
     first = triton.next_power_of_2(max(1, min(wanted, problem.k // LEAST, 64)))
+    tiles = tiles_with_room(problem, target)
+    if two_warpgroups_wait(problem, target):
+        tiles = [tile for tile in tiles if tile[3] == 4]
     for split_k in dict.fromkeys((first, 4)):
         constants = {"GROUP_M": 8, "SPLIT_K": split_k, **packing(problem, target)}
-        for config in tile_configs(problem, target, tiles_with_room(problem, target), enough_tiles=1 / split_k, **constants):
+        for config in tile_configs(problem, target, tiles, enough_tiles=1 / split_k, **constants):
             if target.arch >= 100:
                 config.maxnreg = ROOMY  # left alone, ptxas spills there to fit one more block on an SM
             yield config

@@ -17,13 +17,13 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.tiles import grouped_tile, span
+from ..language.tiles import span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
 from .space import count_tiles, packing, tile_configs, tiles_with_room
 from .split_k import WORKSPACES
-from .tile import store_tile, tile_product
+from .tile import store_tile, tile_corner, tile_product
 
 
 @triton.jit
@@ -67,62 +67,27 @@ def _stream_kernel(
     ARE_TF32: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
+    tiles = batches * tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0).to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * slices_per_program
-    end = min(at + slices_per_program, (batches * tiles_m * tiles_n).to(tl.int64) * slices_per_tile)
+    end = min(at + slices_per_program, tiles.to(tl.int64) * slices_per_tile)
     place = workspace_ptr + program * (2 * BLOCK_M * BLOCK_N)
     while at < end:
         tile = (at // slices_per_tile).to(tl.int32)
         first = (at % slices_per_tile).to(tl.int32)  # slices of this tile that earlier programs do
         stop = min(slices_per_tile, first + end - at).to(tl.int32)
-        batch = tile // (tiles_m * tiles_n)
-        tile_m, tile_n = grouped_tile(tile % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
-        rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
-        cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
-        if WIDE:
-            batch = batch.to(tl.int64)
+        batch, row, col = tile_corner(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
+        rows = span(row, BLOCK_M, WIDE)
+        cols = span(col, BLOCK_N, WIDE)
         acc = tile_product(
-            a_ptr + batch * stride_ab,
-            b_ptr + batch * stride_bb,
-            rows,
-            cols,
-            first * BLOCK_K,
-            min(stop * BLOCK_K, K),
-            M,
-            N,
-            stride_am,
-            stride_ak,
-            stride_bk,
-            stride_bn,
-            BLOCK_K,
-            PRECISION,
-            ACCUMULATE,
-            ARE_TF32,
-            WIDE,
-        )
+            a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, rows, cols, first * BLOCK_K, min(stop * BLOCK_K, K), M, N,
+            stride_am, stride_ak, stride_bk, stride_bn, BLOCK_K, PRECISION, ACCUMULATE, ARE_TF32, WIDE,
+        )  # fmt: skip
         if (first == 0) & (stop == slices_per_tile):
             store_tile(
-                acc,
-                c_ptr + batch * stride_cb if HAS_C else None,
-                bias_ptr,
-                out_ptr + batch * stride_ob,
-                rows,
-                cols,
-                M,
-                N,
-                alpha,
-                beta,
-                stride_cm,
-                stride_cn,
-                stride_bias,
-                stride_om,
-                stride_on,
-                HAS_C,
-                HAS_BIAS,
-                ACTIVATION,
-            )
+                acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+                stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
+            )  # fmt: skip
         else:  # place 0 for a tile that another program began, place 1 for one that this program begins
             begins = (first == 0).to(tl.int32)
             within = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
@@ -158,8 +123,6 @@ def _add_parts_kernel(
     ACTIVATION: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
     tile = tl.program_id(0) // (BLOCK_M // ROWS)
     first_row = tl.program_id(0) % (BLOCK_M // ROWS) * ROWS
     line = tile.to(tl.int64) * slices_per_tile
@@ -172,32 +135,13 @@ def _add_parts_kernel(
         for _ in range(first, last):
             place += 2 * BLOCK_M * BLOCK_N
             acc += tl.load(place + within)
-        batch = tile // (tiles_m * tiles_n)
-        tile_m, tile_n = grouped_tile(tile % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
-        rows = span(tile_m * BLOCK_M + first_row, ROWS, WIDE)
-        cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
-        if WIDE:
-            batch = batch.to(tl.int64)
+        batch, row, col = tile_corner(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
+        rows = span(row + first_row, ROWS, WIDE)
+        cols = span(col, BLOCK_N, WIDE)
         store_tile(
-            acc,
-            c_ptr + batch * stride_cb if HAS_C else None,
-            bias_ptr,
-            out_ptr + batch * stride_ob,
-            rows,
-            cols,
-            M,
-            N,
-            alpha,
-            beta,
-            stride_cm,
-            stride_cn,
-            stride_bias,
-            stride_om,
-            stride_on,
-            HAS_C,
-            HAS_BIAS,
-            ACTIVATION,
-        )
+            acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+            stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
+        )  # fmt: skip
 
 
 ADD_ROWS = 16

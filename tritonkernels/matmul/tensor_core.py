@@ -15,12 +15,12 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.tiles import grouped_tile, span
+from ..language.tiles import span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments
 from .operands import packed_operands, refuses_operands
-from .space import block_tile, count_tiles, packing, tile_configs
-from .tile import store_tile, tile_product
+from .space import block_tile, count_tiles, good_tiles, packing, tile_configs, two_warpgroups_wait
+from .tile import store_tile, tile_corner, tile_product
 
 
 @triton.jit
@@ -60,63 +60,28 @@ def _tensor_core_kernel(
     ARE_TF32: tl.constexpr,
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    program = tl.program_id(0)
-    batch = program // (tiles_m * tiles_n)
-    tile_m, tile_n = grouped_tile(program % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_M)
-    rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
-    if WIDE:
-        batch = batch.to(tl.int64)
+    batch, row, col = tile_corner(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
+    rows = span(row, BLOCK_M, WIDE)
+    cols = span(col, BLOCK_N, WIDE)
     a_ptr += batch * stride_ab
     b_ptr += batch * stride_bb
     acc = tile_product(
-        a_ptr,
-        b_ptr,
-        rows,
-        cols,
-        0,
-        K,
-        M,
-        N,
-        stride_am,
-        stride_ak,
-        stride_bk,
-        stride_bn,
-        BLOCK_K,
-        PRECISION,
-        ACCUMULATE,
-        ARE_TF32,
-        WIDE,
-    )
-    if HAS_C:
-        c_ptr += batch * stride_cb
-    out_ptr += batch * stride_ob
+        a_ptr, b_ptr, rows, cols, 0, K, M, N, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_K, PRECISION, ACCUMULATE, ARE_TF32, WIDE,
+    )  # fmt: skip
     store_tile(
-        acc,
-        c_ptr,
-        bias_ptr,
-        out_ptr,
-        rows,
-        cols,
-        M,
-        N,
-        alpha,
-        beta,
-        stride_cm,
-        stride_cn,
-        stride_bias,
-        stride_om,
-        stride_on,
-        HAS_C,
-        HAS_BIAS,
-        ACTIVATION,
-    )
+        acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+        stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
+    )  # fmt: skip
 
 
 def configs(problem, target):
-    return tile_configs(problem, target, GROUP_M=8, **packing(problem, target))
+    pack = packing(problem, target)
+    b_along_k = problem.b_layout == "col" or pack["PACK_B"]
+    tiles = good_tiles(problem, target)
+    if b_along_k and two_warpgroups_wait(problem, target):
+        tiles = [tile for tile in tiles if tile[3] == 4]
+    return tile_configs(problem, target, tiles, GROUP_M=8, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out):

@@ -1,0 +1,75 @@
+"""Triton's tensor-core designs in machine code: each type through the instruction that its architecture has for it, and on
+Hopper no product that waits for the one before (Triton 3.6.0 did that to some)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
+COMPILE = """
+import itertools, json, sys, torch
+from perf import sass
+from perf.offline import compile_launch
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import prepare
+from tritonkernels.target import Target
+
+target, most = Target.named(sys.argv[1]), {"first": 1, "all": None}[sys.argv[2]]
+kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "int8": torch.int8, "tf32": torch.float32,
+         "fp64": torch.float64}
+for name in sys.argv[3:]:
+    (design,) = (d for d in LIBRARY.designs("matmul") if d.name == name)
+    for precision, dtype in kinds.items():
+        for layout in ("row", "col") if precision == "fp16" else ("col",):
+            a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
+            call = prepare(a, b if layout == "row" else b.t(), precision=precision)
+            if design.refuses(call.problem, target):
+                continue
+            for config in itertools.islice(design.configs(call.problem, target), most):
+                *_, launch = (x for x in design.launches(call.problem, config, *call.parts[0]) if "_desc" in str(x.values)
+                              or "a_ptr" in x.values and "b_ptr" in x.values)
+                (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+                opcodes = sorted({text.split()[0] for _, text in code.instructions})
+                print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)
+"""
+
+INSTRUCTIONS = {
+    "sm_80": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "int8": "IMMA.16832.S8.S8", "tf32": "HMMA.1688.F32.TF32",
+              "fp64": "DMMA"},
+    "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "fp8": "QGMMA", "int8": "IGMMA", "tf32": "HGMMA", "fp64": "DMMA"},
+    "sm_100": {"fp16": "UTCHMMA", "bf16": "UTCHMMA", "fp8": "UTCQMMA", "int8": "IMMA.16832.S8.S8", "tf32": "UTCHMMA",
+               "fp64": "DFMA"},  # no DMMA from Triton there
+    "sm_120": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "fp8": "QMMA", "int8": "IMMA.16832.S8.S8",
+               "tf32": "HMMA.1688.F32.TF32", "fp64": "DFMA"},  # which has no DMMA to speak of
+}  # fmt: skip
+
+
+def machine_code(architecture, which, *designs):
+    """In a process of its own: in this one the kernels are decorated for the interpreter."""
+    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
+    command = [sys.executable, "-c", COMPILE, architecture, which, *designs]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
+    assert run.returncode == 0, run.stderr[-3000:]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("architecture", INSTRUCTIONS)
+def test_each_type_has_its_instruction(architecture):
+    found = machine_code(architecture, "first", "tensor_core")
+    assert {row[1] for row in found} == set(INSTRUCTIONS[architecture])
+    for _, precision, layout, opcodes, _ in found:
+        assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
+
+
+@pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["tensor_core", "split_k", "stream_k"])])
+def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
+    """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
+    found = [row for row in machine_code("sm_90", which, *designs) if row[1] != "fp64"]
+    assert {design for design, *_ in found} == set(designs) and len(found) >= 12
+    for design, precision, layout, _, loop in found:
+        products = sum(n for opcode, n in loop.items() if opcode.startswith(("HGMMA", "QGMMA", "IGMMA")))
+        assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)
