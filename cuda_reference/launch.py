@@ -45,6 +45,21 @@ class CudaLaunch:
             raise LaunchError(f"{self.expression}, grid {self.grid}, block {self.block}: {error}") from error
 
 
+@dataclass(frozen=True)
+class TensorMap:
+    """A kernel's CUtensorMap: a tensor (batch, rows, columns), contiguous along columns, copied in boxes of (rows, columns)."""
+
+    tensor: torch.Tensor
+    box: tuple[int, int]
+
+    def wire(self):
+        """The members of common/tensor_map.cuh's TiledTensor."""
+        batch, row, _ = self.tensor.stride()
+        pitch = row if self.tensor.shape[1] > 1 else ceil_div(self.tensor.shape[2], 16) * 16  # of one row any will do
+        strides = batch if self.tensor.shape[0] > 1 else pitch, pitch
+        return self.tensor.data_ptr(), self.tensor.element_size(), *self.tensor.shape, *strides, *self.box
+
+
 def ceil_div(a, b):
     """Blocks of b that cover a."""
     return -(-a // b)
@@ -53,6 +68,8 @@ def ceil_div(a, b):
 def _wire(argument):
     if isinstance(argument, torch.Tensor):
         return argument.data_ptr()
+    if isinstance(argument, TensorMap):
+        return argument.wire()
     return 0 if argument is None else argument
 
 

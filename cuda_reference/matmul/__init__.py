@@ -3,7 +3,7 @@
 from tritonkernels.matmul import prepare
 
 from ..launch import LIBRARY
-from . import mma_async, wmma
+from . import mma_async, wgmma_tma, wmma
 
 
 def matmul(
@@ -39,4 +39,9 @@ def matmul(
     return LIBRARY.run(call, design, config)
 
 
-DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN)
+DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, wgmma_tma.DESIGN)
+
+
+def prefer(problem, target):
+    """mma_async where it can: wgmma_tma has not been timed yet."""
+    return mma_async.DESIGN.name

@@ -1,0 +1,131 @@
+// wgmma: the 4 warps of a warpgroup multiply 64 rows of A by 8 TILES columns of B, both in shared memory: sm_90a alone.
+//
+// It goes 32 bytes along k: 16 elements of 16 bits, 32 of one byte. D stays in registers: warp w of the group holds rows
+// 16 w to 16 w + 15, in TILES tiles of 16 x 8, each as mma.sync (mma_sync.cuh) has it. Tile is a struct whose x is
+// float[4], int[4] or __half2[2]. T says what A and B hold.
+//
+// Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or column
+// of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 bytes and follow each other;
+// the next 64 rows of A or columns of B are `next` bytes on.
+//
+// A wgmma runs on after it is issued. wgmma_fence comes before the first and after any other access to D, wgmma_commit makes a
+// group of what was issued, wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their
+// shared memory may be written again, and after wgmma_results D be read: else the compiler might read it before the wait.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "mbarrier.cuh"
+
+__device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, int next) {
+    constexpr uint64_t EIGHT_ROWS = 1024 >> 4, SWIZZLE_128 = 1;
+    return (shared_address & 0x3FFFF) >> 4 | uint64_t(next >> 4) << 16 | EIGHT_ROWS << 32 | SWIZZLE_128 << 62;
+}
+
+#ifdef __CUDACC__
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define SM90A(...) asm volatile(__VA_ARGS__)
+#else
+#define SM90A(...) __trap()
+#endif
+
+// "%0, ..., %{COUNT - 1}" and the operands that they stand for.
+#define WGMMA_TEN(T) "%" T "0, %" T "1, %" T "2, %" T "3, %" T "4, %" T "5, %" T "6, %" T "7, %" T "8, %" T "9, "
+#define WGMMA_NAMES_16 WGMMA_TEN("") "%10, %11, %12, %13, %14, %15"
+#define WGMMA_NAMES_32 WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") "%30, %31"
+#define WGMMA_NAMES_64 \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") "%60, %61, %62, %63"
+#define WGMMA_NAMES_128                                                                                                 \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
+    WGMMA_TEN("8") WGMMA_TEN("9") WGMMA_TEN("10") WGMMA_TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
+#define WGMMA_4(D, i) D(i), D(i + 1), D(i + 2), D(i + 3)
+#define WGMMA_16(D, i) WGMMA_4(D, i), WGMMA_4(D, i + 4), WGMMA_4(D, i + 8), WGMMA_4(D, i + 12)
+#define WGMMA_32(D, i) WGMMA_16(D, i), WGMMA_16(D, i + 16)
+#define WGMMA_64(D, i) WGMMA_32(D, i), WGMMA_32(D, i + 32)
+#define WGMMA_128(D, i) WGMMA_64(D, i), WGMMA_64(D, i + 64)
+#define WGMMA_FLOAT(i) "+f"(sum[(i) / 4].x[(i) % 4])
+#define WGMMA_INT(i) "+r"(sum[(i) / 4].x[(i) % 4])
+#define WGMMA_HALVES(i) "+r"(reinterpret_cast<unsigned&>(sum[(i) / 2].x[(i) % 2]))
+
+// N columns, COUNT registers of D, of which the numbers A to A + 3 follow: what multiplies them, and what says how A and B lie.
+#define WGMMA(N, COUNT, A, B, TA, TB, D, TYPES)                                                                      \
+    SM90A("{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n" N TYPES " {" WGMMA_NAMES_##COUNT \
+          "}, %" A ", %" B ", adds, 1, 1, %" TA ", %" TB ";}"                                                        \
+          : WGMMA_##COUNT(D, 0)                                                                                      \
+          : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR))
+#define WGMMA_BYTES(N, COUNT, A, B, D, TYPES)                                                                        \
+    SM90A("{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n" N TYPES " {" WGMMA_NAMES_##COUNT \
+          "}, %" A ", %" B ", adds;}"                                                                                \
+          : WGMMA_##COUNT(D, 0)                                                                                      \
+          : "l"(a), "l"(b))
+#define WGMMA_FULL(D, TYPES)                                                      \
+    if constexpr (TILES == 8) WGMMA("64", 32, "32", "33", "34", "35", D, TYPES);         \
+    else if constexpr (TILES == 16) WGMMA("128", 64, "64", "65", "66", "67", D, TYPES);  \
+    else WGMMA("256", 128, "128", "129", "130", "131", D, TYPES)
+
+// sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B that the descriptors show.
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
+__device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
+    static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
+    using Number = std::remove_extent_t<decltype(sum[0].x)>;
+    if constexpr (std::is_same_v<Number, int>) {
+        static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "bytes lie along k");
+        if constexpr (std::is_same_v<T, signed char>) {
+            if constexpr (TILES == 8) WGMMA_BYTES("64", 32, "32", "33", WGMMA_INT, "k32.s32.s8.s8");
+            else if constexpr (TILES == 16) WGMMA_BYTES("128", 64, "64", "65", WGMMA_INT, "k32.s32.s8.s8");
+            else WGMMA_BYTES("256", 128, "128", "129", WGMMA_INT, "k32.s32.s8.s8");
+        } else {
+            static_assert(std::is_same_v<T, unsigned char>, "int sums are of signed or unsigned bytes");
+            if constexpr (TILES == 8) WGMMA_BYTES("64", 32, "32", "33", WGMMA_INT, "k32.s32.u8.u8");
+            else if constexpr (TILES == 16) WGMMA_BYTES("128", 64, "64", "65", WGMMA_INT, "k32.s32.u8.u8");
+            else WGMMA_BYTES("256", 128, "128", "129", WGMMA_INT, "k32.s32.u8.u8");
+        }
+    } else if constexpr (std::is_same_v<Number, __half2>) {
+        static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
+        if constexpr (TILES == 8) WGMMA("64", 16, "16", "17", "18", "19", WGMMA_HALVES, "k16.f16.f16.f16");
+        else if constexpr (TILES == 16) WGMMA("128", 32, "32", "33", "34", "35", WGMMA_HALVES, "k16.f16.f16.f16");
+        else WGMMA("256", 64, "64", "65", "66", "67", WGMMA_HALVES, "k16.f16.f16.f16");
+    } else if constexpr (std::is_same_v<T, __half>) {
+        WGMMA_FULL(WGMMA_FLOAT, "k16.f32.f16.f16");
+    } else {
+        static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half or bfloat16");
+        WGMMA_FULL(WGMMA_FLOAT, "k16.f32.bf16.bf16");
+    }
+}
+
+__device__ __forceinline__ void wgmma_fence() { SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
+    SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+template <class Tile, int TILES> __device__ __forceinline__ void wgmma_results(Tile (&sum)[TILES]) {
+#pragma unroll
+    for (int n = 0; n < TILES; ++n) {
+        using Number = std::remove_extent_t<decltype(sum[n].x)>;
+        if constexpr (std::is_same_v<Number, float>)
+            asm volatile("" : WGMMA_4(WGMMA_FLOAT, 4 * n)::"memory");
+        else if constexpr (std::is_same_v<Number, int>)
+            asm volatile("" : WGMMA_4(WGMMA_INT, 4 * n)::"memory");
+        else
+            asm volatile("" : WGMMA_HALVES(2 * n), WGMMA_HALVES(2 * n + 1)::"memory");
+    }
+}
+
+// All threads of a warpgroup give up registers, or wait until others have: COUNT each from here on, a multiple of 8.
+template <int COUNT> __device__ __forceinline__ void give_up_registers() {
+    SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> __device__ __forceinline__ void take_registers() {
+    SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+#undef SM90A
+
+#else
+#include "../simt/wgmma.h"
+#endif
