@@ -59,6 +59,7 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
 wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const Out* __restrict__ c,
           const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
           int activation, Strides stride, int batches, int group) {
+    static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // a consumer's, of 64 rows; a slice's
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
@@ -81,7 +82,7 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
     const auto place = [&](int i) { return rasterize(i % tiles, tiles_m, tiles_n, group); };
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {
-        give_up_registers<40>();
+        if constexpr (CONSUMERS > 1) give_up_registers<40>();
         if (threadIdx.x != CONSUMERS * 128) return;
         for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
             const TileIndex tile = place(i);
@@ -98,7 +99,7 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
             }
         }
     } else {
-        take_registers<CONSUMERS == 1 ? 208 : 232>();
+        if constexpr (CONSUMERS > 1) take_registers<232>();  // 40 + 2 * 232 are three times the 168 that all begin with
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);

@@ -1,5 +1,7 @@
 """wgmma_tma: its kernel's instantiations, their config space, and how its operands become tensor maps."""
 
+import itertools
+
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, TensorMap, ceil_div
@@ -15,8 +17,7 @@ _SPACE = [
     for sizes in (
         (128, 256, 2, 4, 8),
         (256, 128, 2, 4, 4),
-        (128, 256, 2, 3, 8),
-        (128, 128, 2, 4, 8),
+        (128, 128, 2, 6, 8),
         (64, 64, 1, 4, 8),
     )
 ]
@@ -62,18 +63,25 @@ def _operand(matrix, span_dim, span):
     return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), along_k, copies
 
 
+def _kernels(problem, config):
+    """{(A lies along K, B does): instantiation}, built together."""
+    types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
+    numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
+    of = ", ".join(map(str, (*types, *numbers)))
+    layouts = itertools.product((True, False) if problem.dtype.itemsize == 2 else (True,), repeat=2)
+    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}>" for a, b in layouts}
+
+
 def _launches(problem, config, a, b, c, bias, out):
     a, a_map, a_along_k, copies_of_a = _operand(a, 1, config["BM"])
     b, b_map, b_along_k, copies_of_b = _operand(b, 2, config["BN"])
     yield from (*copies_of_a, *copies_of_b)
-    types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
-    numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
-    layouts = (str(along_k).lower() for along_k in (a_along_k, b_along_k))
-    kernel = f"matmul::wgmma_tma<{', '.join(map(str, (*types, *numbers, *layouts)))}>"
+    kernels = _kernels(problem, config)
+    kernel = kernels[a_along_k, b_along_k]
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * out.shape[0]
     _, _, *others = arguments(problem, a, b, c, bias, out)
     yield CudaLaunch(
-        Source("matmul/wgmma_tma.cuh", (kernel,)),
+        Source("matmul/wgmma_tma.cuh", tuple(kernels.values())),
         kernel,
         (min(config["BLOCKS"], tiles),),
         ((config["CONSUMERS"] + 1) * 128, 1, 1),
