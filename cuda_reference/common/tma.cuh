@@ -1,8 +1,8 @@
-// The copy engine (TMA): one thread asks for a box of a matrix, which lands in shared memory past all registers: sm_90 and later.
+// The copy engine (TMA): one thread asks for a box of a matrix, which lands in shared memory past all registers: sm_90, later.
 //
 // What lies outside of the matrix becomes zeros. Rows of the box stand 128 bytes apart, and 16-byte chunk c of a row stands
-// where chunk c XOR (row % 8) would: bits 4 to 6 of the address XOR bits 7 to 9, so `to` should be a multiple of 1024. The bytes
-// of the whole box, zeros too, count down the bytes that `barrier` waits for.
+// where chunk c XOR (row % 8) would: bits 4 to 6 of the address XOR bits 7 to 9, so `to` should be a multiple of 1024. The
+// bytes of the whole box, zeros too, count down the bytes that `barrier` waits for.
 #pragma once
 #include "mbarrier.cuh"
 #include "tensor_map.cuh"

@@ -4,9 +4,9 @@
 // 16 w to 16 w + 15, in TILES tiles of 16 x 8, each as mma.sync (mma_sync.cuh) has it. Tile is a struct whose x is
 // float[4], int[4] or __half2[2]. T says what A and B hold.
 //
-// Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or column
-// of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 bytes and follow each other;
-// the next 64 rows of A or columns of B are `next` bytes on.
+// Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or
+// column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 bytes and follow each
+// other; the next 64 rows of A or columns of B are `next` bytes on, which only the latter layout asks.
 //
 // A wgmma runs on after it is issued. wgmma_fence comes before the first and after any other access to D, wgmma_commit makes a
 // group of what was issued, wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their

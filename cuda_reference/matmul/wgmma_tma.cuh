@@ -5,8 +5,8 @@
 // addresses, swizzles, and fills what lies outside of the operands with zeros: one thread of a producer warpgroup asks for a
 // slice, and the others' registers go to the consumers (setmaxnreg). And nobody meets at a barrier of the block: per stage one
 // mbarrier says that its slice has landed, and one that all consumers have read it. Per 16 of k two warpgroups read
-// 2 (64 + 256) * 32 bytes of shared memory for a 128 x 256 tile, 20 KB in the 256 clocks that its 2^19 multiply-adds take at 2048 a
-// clock: 32 KB would be allowed.
+// 2 (64 + 256) * 32 bytes of shared memory for a 128 x 256 tile, 20 KB in the 256 clocks that its 2^19 multiply-adds take at
+// 2048 a clock, in which 32 KB could be read.
 //
 // A block walks tiles, a grid apart, so that the slices of the next tile land while this one's result is written. Glossary:
 // BM x BN is the block's tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k, of
@@ -78,7 +78,8 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
     }
     __syncthreads();
 
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), tiles = tiles_m * tiles_n, slices = ceil_div(K, ASlice::DEPTH);
+    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), tiles = tiles_m * tiles_n;
+    const int slices = ceil_div(K, ASlice::DEPTH);
     const auto place = [&](int i) { return rasterize(i % tiles, tiles_m, tiles_n, group); };
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {

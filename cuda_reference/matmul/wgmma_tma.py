@@ -92,7 +92,7 @@ def _launches(problem, config, a, b, c, bias, out):
 
 DESIGN = Design(
     name="wgmma_tma",
-    summary="Hopper: TMA fills swizzled slices for two warpgroups of wgmma, mbarriers between them, a block per SM walks the tiles",
+    summary="Hopper: a block per SM walks the tiles, TMA fills swizzled slices, two warpgroups multiply them by wgmma",
     mirrors="persistent",
     refuses=_refuses,
     configs=configs,

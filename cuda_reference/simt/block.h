@@ -38,7 +38,7 @@ struct Thread {
     const char* name;  // called what,
     unsigned mask;     // with which lanes of the warp; 0: with the whole block
     void* operand;     // and what it brought
-    bool (*ready)(void* operand);  // or null; asked again and again, whether the wait is over
+    bool (*ready)(void* operand);  // if not null, asked again and again whether the wait is over
 };
 
 inline std::string text(uint3 v) {
@@ -118,7 +118,8 @@ public:
     void wait_warpgroup(const char* name, Meet meet, void* operand) {
         constexpr int SIZE = 4 * warpSize;
         const int first = rank() / SIZE * SIZE;
-        if (first + SIZE > int(threads_.size())) fail(std::string(name) + " needs 4 warps; the block's last warpgroup has fewer");
+        if (first + SIZE > int(threads_.size()))
+            fail(std::string(name) + " needs 4 warps; the block's last warpgroup has fewer");
         wait(name, meet, 0, operand);
         wait_for(&threads_[first], SIZE, meet, 0);
     }

@@ -1,5 +1,5 @@
-// mbarriers (common/mbarrier.cuh). Copies land as late as they may, when a thread waits for their barrier, so that a missing wait
-// shows; in a random order of threads (SIMT_ORDER) about half land at once, so that a slot which is still read shows too.
+// mbarriers (common/mbarrier.cuh). Copies land as late as they may, when a thread waits for their barrier, so that a missing
+// wait shows; in a random order of threads (SIMT_ORDER) about half land at once, so that overwriting what is still read shows.
 #pragma once
 #include <functional>
 #include <map>

@@ -5,7 +5,7 @@
 namespace simt {
 
 inline void land(const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row, int batch) {
-    const int width = int(tensor.box[1] * tensor.element_bytes), height = int(tensor.box[0]), size = int(tensor.element_bytes);
+    const int size = int(tensor.element_bytes), width = int(tensor.box[1]) * size, height = int(tensor.box[0]);
     const int64_t first = std::max(0, -column), last = std::min<int64_t>(tensor.box[1], tensor.sizes[2] - column);
     const unsigned start = shared_address(to);
     for (int r = 0; r < height; ++r) {
@@ -13,7 +13,8 @@ inline void land(const TiledTensor& tensor, unsigned char* to, uint64_t* place, 
         const bool inside = row + r >= 0 && row + r < tensor.sizes[1] && batch >= 0 && batch < tensor.sizes[0];
         if (inside && first < last) {
             const int64_t offset = batch * tensor.strides[0] + (row + r) * tensor.strides[1] + column + first;
-            std::memcpy(line + first * size, reinterpret_cast<const char*>(tensor.address) + offset * size, (last - first) * size);
+            const char* const from = reinterpret_cast<const char*>(tensor.address) + offset * size;
+            std::memcpy(line + first * size, from, (last - first) * size);
         }
         for (int byte = 0; byte < width; byte += 16)
             untraced_copy(dynamic_shared_memory + swizzled(start + r * 128 + byte), line + byte, 16);

@@ -1,5 +1,5 @@
-// wgmma (common/wgmma.cuh). A group of multiplications is done by the last of the warpgroup's threads to wait for it, no sooner:
-// so sums that are touched, and slices that are overwritten, before the wait show.
+// wgmma (common/wgmma.cuh). A group of multiplications is done by the last of the warpgroup's threads to wait for it, no
+// sooner: so sums that are touched, and slices that are overwritten, before the wait show.
 #pragma once
 #include <deque>
 #include <vector>
@@ -30,7 +30,7 @@ struct Wgmmas {
     }
 };
 
-// COUNT chunks of 16 bytes, one per row of A or column of B and 16 bytes of k, or per 8 rows or columns and k.
+// The 32 bytes of k of SPAN rows of A or columns of B: by chunks of 16 bytes along k, or along M or N.
 template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint64_t descriptor, Factor (*to)[32 / sizeof(T)]) {
     constexpr int CHUNK = 16 / sizeof(T);
     const auto field = [descriptor](int bit) { return unsigned(descriptor >> bit & 0x3FFF) << 4; };

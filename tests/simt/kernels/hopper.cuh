@@ -33,8 +33,8 @@ __global__ void hand_over(int* out, int count, int mistake) {
 }
 
 // A box of a tensor, as it lies in shared memory; `more` bytes are waited for than come, of which `arrivals` of 1 tell.
-__global__ void copy_box(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes, int more, int arrivals, int column,
-                         int row, int batch, bool waits) {
+__global__ void copy_box(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes, int more, int arrivals,
+                         int column, int row, int batch, bool waits) {
     unsigned char* const box = dynamic_shared<unsigned char>();
     uint64_t* const landed = reinterpret_cast<uint64_t*>(box + (bytes + 1023) / 1024 * 1024);
     if (threadIdx.x == 0) {
@@ -58,8 +58,8 @@ enum Misuse { RIGHT, NO_FENCE, NO_WAIT, ALONE, OTHER_OPERAND };
 
 // One wgmma on slices as they come: A's 64 x 128 bytes, then B's; every thread's registers in and out.
 template <class T, class Number, int COUNT, int TILES, bool A_K_MAJOR, bool B_K_MAJOR>
-__global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums, int bytes, int a_offset, int b_offset, int next,
-                         int misuse) {
+__global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums, int bytes, int a_offset, int b_offset,
+                         int next, int misuse) {
     unsigned char* const shared = dynamic_shared<unsigned char>();
     for (int i = threadIdx.x; i < bytes; i += blockDim.x) shared[i] = slices[i];
     __syncthreads();
