@@ -54,10 +54,10 @@ class TensorMap:
 
     def wire(self):
         """The members of common/tensor_map.cuh's TiledTensor."""
-        batch, row, _ = self.tensor.stride()
-        pitch = row if self.tensor.shape[1] > 1 else ceil_div(self.tensor.shape[2], 16) * 16  # of one row any will do
-        strides = batch if self.tensor.shape[0] > 1 else pitch, pitch
-        return self.tensor.data_ptr(), self.tensor.element_size(), *self.tensor.shape, *strides, *self.box
+        (batches, rows, columns), (batch, row, _) = self.tensor.shape, self.tensor.stride()
+        row = row if rows > 1 else ceil_div(columns, 16) * 16  # where there is but one, any legal stride will do
+        batch = batch if batches > 1 else rows * row
+        return self.tensor.data_ptr(), self.tensor.element_size(), batches, rows, columns, batch, row, *self.box
 
 
 def ceil_div(a, b):
