@@ -51,21 +51,30 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_INT(i) "+r"(sum[(i) / 4].x[(i) % 4])
 #define WGMMA_HALVES(i) "+r"(reinterpret_cast<unsigned&>(sum[(i) / 2].x[(i) % 2]))
 
-// N columns, COUNT registers of D, of which the numbers A to A + 3 follow: what multiplies them, and what says how A and B lie.
-#define WGMMA(N, COUNT, A, B, TA, TB, D, TYPES)                                                                      \
-    SM90A("{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n" N TYPES " {" WGMMA_NAMES_##COUNT \
-          "}, %" A ", %" B ", adds, 1, 1, %" TA ", %" TB ";}"                                                        \
-          : WGMMA_##COUNT(D, 0)                                                                                      \
+// What follows them: the descriptors, and the flags that say whether A and B lie along M and N.
+#define WGMMA_AB_16 "%16, %17"
+#define WGMMA_AB_32 "%32, %33"
+#define WGMMA_AB_64 "%64, %65"
+#define WGMMA_AB_128 "%128, %129"
+#define WGMMA_FLAGS_16 "%18, %19"
+#define WGMMA_FLAGS_32 "%34, %35"
+#define WGMMA_FLAGS_64 "%66, %67"
+#define WGMMA_FLAGS_128 "%130, %131"
+
+// N columns in COUNT registers of D. Bytes take neither factors of 1 for A and B nor flags.
+#define WGMMA_ADDS "{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n"
+#define WGMMA_16_BITS(N, COUNT, D, TYPES)                                                                                    \
+    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1, " WGMMA_FLAGS_##COUNT ";}"       \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR))
-#define WGMMA_BYTES(N, COUNT, A, B, D, TYPES)                                                                        \
-    SM90A("{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n" N TYPES " {" WGMMA_NAMES_##COUNT \
-          "}, %" A ", %" B ", adds;}"                                                                                \
-          : WGMMA_##COUNT(D, 0)                                                                                      \
+#define WGMMA_8_BITS(N, COUNT, D, TYPES)                                                                                     \
+    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
-#define WGMMA_FULL(D, TYPES)                                                      \
-    if constexpr (TILES == 8) WGMMA("64", 32, "32", "33", "34", "35", D, TYPES);         \
-    else if constexpr (TILES == 16) WGMMA("128", 64, "64", "65", "66", "67", D, TYPES);  \
-    else WGMMA("256", 128, "128", "129", "130", "131", D, TYPES)
+#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_128, COUNT_256)                 \
+    if constexpr (TILES == 8) WGMMA_##BITS("64", COUNT_64, D, TYPES);         \
+    else if constexpr (TILES == 16) WGMMA_##BITS("128", COUNT_128, D, TYPES); \
+    else WGMMA_##BITS("256", COUNT_256, D, TYPES)
 
 // sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B that the descriptors show.
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
@@ -73,27 +82,19 @@ __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b
     static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
     if constexpr (std::is_same_v<Number, int>) {
-        static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "bytes lie along k");
-        if constexpr (std::is_same_v<T, signed char>) {
-            if constexpr (TILES == 8) WGMMA_BYTES("64", 32, "32", "33", WGMMA_INT, "k32.s32.s8.s8");
-            else if constexpr (TILES == 16) WGMMA_BYTES("128", 64, "64", "65", WGMMA_INT, "k32.s32.s8.s8");
-            else WGMMA_BYTES("256", 128, "128", "129", WGMMA_INT, "k32.s32.s8.s8");
-        } else {
-            static_assert(std::is_same_v<T, unsigned char>, "int sums are of signed or unsigned bytes");
-            if constexpr (TILES == 8) WGMMA_BYTES("64", 32, "32", "33", WGMMA_INT, "k32.s32.u8.u8");
-            else if constexpr (TILES == 16) WGMMA_BYTES("128", 64, "64", "65", WGMMA_INT, "k32.s32.u8.u8");
-            else WGMMA_BYTES("256", 128, "128", "129", WGMMA_INT, "k32.s32.u8.u8");
-        }
+        static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
+        if constexpr (std::is_signed_v<T>)
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 64, 128);
+        else
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 64, 128);
     } else if constexpr (std::is_same_v<Number, __half2>) {
         static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
-        if constexpr (TILES == 8) WGMMA("64", 16, "16", "17", "18", "19", WGMMA_HALVES, "k16.f16.f16.f16");
-        else if constexpr (TILES == 16) WGMMA("128", 32, "32", "33", "34", "35", WGMMA_HALVES, "k16.f16.f16.f16");
-        else WGMMA("256", 64, "64", "65", "66", "67", WGMMA_HALVES, "k16.f16.f16.f16");
+        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 64);
     } else if constexpr (std::is_same_v<T, __half>) {
-        WGMMA_FULL(WGMMA_FLOAT, "k16.f32.f16.f16");
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 128);
     } else {
         static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half or bfloat16");
-        WGMMA_FULL(WGMMA_FLOAT, "k16.f32.bf16.bf16");
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 128);
     }
 }
 
