@@ -45,6 +45,21 @@ class CudaLaunch:
             raise LaunchError(f"{self.expression}, grid {self.grid}, block {self.block}: {error}") from error
 
 
+@dataclass(frozen=True)
+class TensorMap:
+    """A kernel's CUtensorMap: a tensor (batch, rows, columns), contiguous along columns, copied in boxes of (rows, columns)."""
+
+    tensor: torch.Tensor
+    box: tuple[int, int]
+
+    def wire(self):
+        """The members of common/tensor_map.cuh's TiledTensor."""
+        (batches, rows, columns), (batch, row, _) = self.tensor.shape, self.tensor.stride()
+        row = row if rows > 1 else ceil_div(columns, 16) * 16  # where there is but one, any legal stride will do
+        batch = batch if batches > 1 else rows * row
+        return self.tensor.data_ptr(), self.tensor.element_size(), batches, rows, columns, batch, row, *self.box
+
+
 def ceil_div(a, b):
     """Blocks of b that cover a."""
     return -(-a // b)
@@ -53,6 +68,8 @@ def ceil_div(a, b):
 def _wire(argument):
     if isinstance(argument, torch.Tensor):
         return argument.data_ptr()
+    if isinstance(argument, TensorMap):
+        return argument.wire()
     return 0 if argument is None else argument
 
 

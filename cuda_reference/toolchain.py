@@ -120,7 +120,12 @@ def gpu_architecture():
     if not torch.cuda.is_available():
         raise ToolchainError("torch finds no CUDA GPU: run on a machine with one, or use the simt backend.")
     major, minor = torch.cuda.get_device_capability()
-    return f"{major}{minor}{'a' if major >= 9 else ''}"  # "a": with the instructions that only this architecture has
+    return with_its_own(10 * major + minor)
+
+
+def with_its_own(arch):
+    """The architecture's name with the instructions that only it has: "90a", but "80"."""
+    return f"{arch}a" if arch >= 90 else str(arch)
 
 
 def output(command):

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from cuda_reference.toolchain import with_its_own
 from tritonkernels.analysis.occupancy import occupancy
 from tritonkernels.analysis.predict import predict
 from tritonkernels.errors import ConfigError, TritonKernelsError, UnsupportedError
@@ -101,7 +102,8 @@ def _compile_cuda(launch, target):
     with tempfile.TemporaryDirectory() as folder:
         unit, cubin = Path(folder, "unit.cu"), Path(folder, "unit.cubin")
         unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
-        command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{target.arch}", "-I", str(CUDA), "-o", str(cubin), str(unit)]
+        architecture = f"-arch=sm_{with_its_own(target.arch)}"
+        command = ["nvcc", "-std=c++17", "-cubin", architecture, "-I", str(CUDA), "-o", str(cubin), str(unit)]
         subprocess.run(command, capture_output=True, text=True, check=True)
         (code,) = sass.read(cubin.read_bytes()).values()
     x, y, z = launch.block

@@ -29,6 +29,7 @@ MATH = (
     "UTCQMMA",
 )
 TENSOR = ("HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "QMMA", "DMMA", "BMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
+WARPGROUP = ("HGMMA", "IGMMA", "QGMMA")
 LOCAL = ("LDL", "STL")  # traffic of spilled registers
 
 
@@ -54,7 +55,7 @@ class Code:
 
         It is the innermost of the loops with at least half as much arithmetic of their own as any has: a persistent kernel's
         loop over tiles may hold more than its loop over K, of which a slice is peeled into it. A tensor-core instruction counts
-        as 16: else an epilogue's activation outweighs a short loop over K.
+        as 16, a warpgroup's as 1024: else an epilogue's activation outweighs a short loop over K.
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
@@ -74,7 +75,7 @@ class Code:
 
 
 def _arithmetic(mix):
-    return count(mix, MATH) + 15 * count(mix, TENSOR)
+    return count(mix, MATH) + 15 * count(mix, TENSOR) + 1008 * count(mix, WARPGROUP)
 
 
 def count(mix, opcodes):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import cuda_reference
+from cuda_reference.toolchain import with_its_own
 from perf import sass
 from perf.offline import representative_calls
 from tritonkernels.target import Target
@@ -65,7 +66,8 @@ def test_the_compiler_is_told_what_the_kernel_needs():
 @functools.cache
 def nvcc_architectures():
     listed = subprocess.run(["nvcc", "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
-    return [a for a in ("75", *(name.removeprefix("sm_") for name in ARCHITECTURES)) if f"compute_{a}" in listed]
+    known = [a for a in ("75", *(name.removeprefix("sm_") for name in ARCHITECTURES)) if f"compute_{a}" in listed]
+    return [with_its_own(int(a)) for a in known]  # as a build on such a GPU has it
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")

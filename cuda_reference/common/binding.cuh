@@ -2,7 +2,8 @@
 //
 // Grid and block are three ints, the stream is its handle. An argument is an int where the kernel takes a pointer
 // (tensor.data_ptr()), an int, a float or a bool where it takes these, and a tuple of ints where it takes a struct
-// whose members are all int or all int64_t. Python's own API alone: pybind11 takes g++ longer than the kernel does.
+// whose members are all int or all int64_t; for a CUtensorMap they are those of a TiledTensor (tensor_map.cuh). Python's
+// own API alone: pybind11 takes g++ longer than the kernel does.
 #pragma once
 #include <Python.h>
 
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "launch.cuh"
+#include "tensor_map.cuh"
 
 namespace binding {
 
@@ -67,6 +69,8 @@ template <class P> P to_argument(PyObject* value, Where where) {
         const double number = PyFloat_AsDouble(value);
         if (PyErr_Occurred()) throw Raised{};
         return P(number);
+    } else if constexpr (std::is_same_v<P, CUtensorMap>) {
+        return encode(to_argument<TiledTensor>(value, where));
     } else {
         static_assert(std::is_trivially_copyable_v<P> && (alignof(P) == 4 || alignof(P) == 8),
                       "a struct of int or of int64_t members");

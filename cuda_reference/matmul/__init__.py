@@ -1,9 +1,10 @@
 """Tensor-core matrix product in CUDA C++."""
 
 from tritonkernels.matmul import prepare
+from tritonkernels.matmul.schemes import SCHEMES
 
 from ..launch import LIBRARY
-from . import mma_async, planes, wmma
+from . import mma_async, planes, wgmma_tma, wmma
 
 
 def matmul(
@@ -39,4 +40,9 @@ def matmul(
     return LIBRARY.run(call, design, config)
 
 
-DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN)
+DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN, wgmma_tma.DESIGN)
+
+
+def prefer(problem, target):
+    """mma_async where it can, planes for what it alone takes: wgmma_tma has not been timed yet."""
+    return planes.DESIGN.name if problem.precision in SCHEMES else mma_async.DESIGN.name

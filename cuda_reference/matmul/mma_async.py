@@ -1,5 +1,7 @@
 """mma_async: its kernel's instantiations, their config space, and which of them a problem gets."""
 
+import itertools
+
 import torch
 
 from tritonkernels.design import Design
@@ -32,16 +34,20 @@ def shared_bytes(config):
     return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
 
 
-def configs(problem, target):
+def soonest(configs, problem, target, operand_fmas):
     """First the tile that is done soonest: rounds of a tile per SM, times its multiply-adds and the operands it fetches."""
 
     def time(config):
         tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * problem.batch
-        fmas = config["BM"] * config["BN"] + OPERAND_FMAS * (config["BM"] + config["BN"])
+        fmas = config["BM"] * config["BN"] + operand_fmas * (config["BM"] + config["BN"])
         return ceil_div(tiles, max(target.sms, 1)) * fmas
 
+    return sorted(configs, key=time)
+
+
+def configs(problem, target):
     fitting = [config for config in _SPACE if not target.is_gpu or shared_bytes(config) <= target.shared_per_block]
-    return sorted(fitting, key=time)
+    return soonest(fitting, problem, target, OPERAND_FMAS)
 
 
 def _refuses(problem, target):
@@ -68,12 +74,12 @@ def k_major(matrix, span_dim):
     return False if transposable and apart and span_stride == 1 and k_stride % chunk == 0 else None
 
 
-def _aligned(matrix, span_dim):
-    """(the matrix, or room for it with rows along K of whole chunks; the launches that copy it there)."""
+def aligned(matrix, span_dim, layout=k_major):
+    """(the matrix, or where its `layout` is None room for it with rows along K of whole chunks; the launches that copy it)."""
     # Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned
     idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
     matrix = matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
-    if k_major(matrix, span_dim) is not None:
+    if layout(matrix, span_dim) is not None:
         return matrix, ()
     batch = matrix.shape[0] if matrix.stride(0) else 1
     span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
@@ -88,19 +94,20 @@ def _aligned(matrix, span_dim):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    a, copies_of_a = _aligned(a, 1)
-    b, copies_of_b = _aligned(b, 2)
+    a, copies_of_a = aligned(a, 1)
+    b, copies_of_b = aligned(b, 2)
     yield from (*copies_of_a, *copies_of_b)
     depth = config["SLICE"] // a.element_size()
     types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
     numbers = (config["BM"], config["BN"], depth, *(config[name] for name in ("WM", "WN", "STAGES")))
-    layouts = (str(k_major(*operand)).lower() for operand in ((a, 1), (b, 2)))
-    kernel = f"matmul::mma_async<{', '.join(map(str, (*types, *numbers, *layouts)))}>"
+    present = tuple(str(k_major(*operand)).lower() for operand in ((a, 1), (b, 2)))
+    layouts = list(itertools.product(("true", "false"), repeat=2)) if a.element_size() == 2 else [present]
+    kernels = {layout: f"matmul::mma_async<{', '.join(map(str, (*types, *numbers, *layout)))}>" for layout in layouts}
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
     threads = config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32
     yield CudaLaunch(
-        Source("matmul/mma_async.cuh", (kernel,)),
-        kernel,
+        Source("matmul/mma_async.cuh", tuple(kernels.values())),  # built together: that takes little longer than one
+        kernels[present],
         (a.shape[0] * tiles,),
         (threads, 1, 1),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),

@@ -1,21 +1,10 @@
-// A warp's tile of C in registers: its fragments, their products, and the way of the sums out through the epilogue.
+// A warp's tile in registers: the fragments of its operands, and their products.
 #pragma once
 #include "../common/mma_sync.cuh"
-#include "epilogue.cuh"
-#include "store_run.cuh"
+#include "lane_sums.cuh"
 #include "swizzled_tile.cuh"
 
 namespace matmul {
-
-// A lane's four numbers of a 16 x 8 tile: rows lane / 4 and 8 on, columns lane % 4 * 2 and the next.
-template <class Sum> struct LaneSums {
-    Sum x[4];
-    __device__ __forceinline__ Sum at(int i) const { return x[i]; }
-};
-template <> struct LaneSums<__half> {
-    __half2 x[2];
-    __device__ __forceinline__ __half at(int i) const { return i % 2 ? __high2half(x[i / 2]) : __low2half(x[i / 2]); }
-};
 
 template <class ATile, class BTile, int WM, int WN> struct Fragments {
     unsigned a[WM / 16][4], b[WN / 16][4];
@@ -46,69 +35,6 @@ __device__ __forceinline__ void multiply_add(LaneSums<Sum> (&sum)[MS][NS], const
     for (int m = 0; m < MS; ++m)
 #pragma unroll
         for (int n = 0; n < NS; ++n) mma_sync<T>(sum[m][n].x, a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-}
-
-// Four lanes hold a row of each of four 8-column tiles, a pair a lane and tile; after it each lane holds the row of one tile.
-__device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
-#pragma unroll
-    for (int bit = 1; bit < 4; bit *= 2) {
-        const bool high = threadIdx.x & bit;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            if (i & bit) continue;
-            const unsigned received = __shfl_xor_sync(0xffffffffu, high ? words[i] : words[i | bit], bit);
-            words[i] = high ? received : words[i];
-            words[i | bit] = high ? words[i | bit] : received;
-        }
-    }
-}
-
-// A step of the epilogue for all of a lane's sums at a time, so that a branch of it stands once in the code, not once a sum.
-template <class Number, int MS, int NS, class Do>
-__device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& change) {
-#pragma unroll
-    for (int m = 0; m < MS; ++m)
-#pragma unroll
-        for (int n = 0; n < NS; ++n)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) change(numbers[m][n][i], m * 16 + i / 2 * 8, n * 8 + i % 2);
-}
-
-// Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors of a row; those of 32 bits in pairs, and 4 fill one.
-template <class Sum, class Out, int MS, int NS>
-__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
-                                           int first_row, int first_col, int M, int N) {
-    const int quad = threadIdx.x % 4, lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + quad * 2;
-    Scalar<Sum> results[MS][NS][4];
-    for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-        const int m = row / 16, n = col / 8, i = row % 16 / 8 * 2 + col % 2;
-        result = epilogue.scaled(sum[m][n].at(i));
-    });
-    if (epilogue.c != nullptr || epilogue.bias != nullptr)
-        for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-            const int at_row = lane_row + row, at_col = lane_col + col;
-            if (at_row < M && at_col < N) result = epilogue.with_addends(result, at_row, at_col);
-        });
-    const auto activate_all = [&](Activation activation) {
-        for_all(results, [&](Scalar<Sum>& result, int, int) { result = activate(result, activation); });
-    };
-    if (epilogue.activation == RELU) activate_all(RELU);
-    if (epilogue.activation == GELU) activate_all(GELU);
-    if (epilogue.activation == SILU) activate_all(SILU);
-
-    constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // whose rows four lanes exchange
-    static_assert(NS % TILES == 0, "four lanes exchange the rows of four tiles");
-#pragma unroll
-    for (int m = 0; m < 2 * MS; ++m)
-#pragma unroll
-        for (int n = 0; n < NS; n += TILES) {
-            __align__(16) Out run[2 * TILES];
-#pragma unroll
-            for (int i = 0; i < 2 * TILES; ++i) convert(results[m / 2][n + i / 2][m % 2 * 2 + i % 2], run[i]);
-            if constexpr (TILES == 4) transpose_quad(reinterpret_cast<unsigned(&)[4]>(run));
-            const int col = TILES == 4 ? first_col + (n + quad) * 8 : lane_col + n * 8;
-            store_run(run, epilogue.out, lane_row + m * 8, col, M, N, epilogue.om, epilogue.on);
-        }
 }
 
 }  // namespace matmul

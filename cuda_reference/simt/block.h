@@ -38,6 +38,7 @@ struct Thread {
     const char* name;  // called what,
     unsigned mask;     // with which lanes of the warp; 0: with the whole block
     void* operand;     // and what it brought
+    bool (*ready)(void* operand);  // if not null, asked again and again whether the wait is over
 };
 
 inline std::string text(uint3 v) {
@@ -47,6 +48,7 @@ inline std::string text(uint3 v) {
 class Block {
 public:
     static inline thread_local Block* current = nullptr;
+    static inline thread_local uint64_t count = 0;  // of blocks that this OS thread has begun
 
     Block(const std::function<void()>& kernel, dim3 shape, const uint64_t* seed)
         : kernel_(kernel),
@@ -75,6 +77,7 @@ public:
     Block(const Block&) = delete;
 
     void run(uint64_t number) {
+        ++count;
         for (Thread& thread : threads_) thread.state = Thread::UNSTARTED;
         exited_ = at_barrier_ = 0;
         if (seed_ != nullptr) random_.seed(*seed_ * 0x9E3779B97F4A7C15u + number);
@@ -108,16 +111,43 @@ public:
         if (!(mask >> lane & 1)) fail(std::string(name) + " with a mask that does not name the calling lane");
         if (lanes < warpSize) mask &= (1u << lanes) - 1;  // lanes that the block does not have
         wait(name, meet, mask, operand);
-        Thread* warp = &threads_[rank() - lane];
-        for (int i = lanes - 1; i >= 0; --i)  // downwards: lanes mostly come upwards, so an absent one is found at once
-            if (mask >> i & 1)
-                if (warp[i].state != Thread::WAITING || warp[i].meet != meet || warp[i].mask != mask) return yield();
-        meet(warp, lanes, mask);
-        for (int i = 0; i < lanes; ++i)
-            if (mask >> i & 1) warp[i].state = Thread::RUNNABLE;
+        wait_for(&threads_[rank() - lane], lanes, meet, mask);
     }
 
+    // The same for the 4 warps of a warpgroup.
+    void wait_warpgroup(const char* name, Meet meet, void* operand) {
+        constexpr int SIZE = 4 * warpSize;
+        const int first = rank() / SIZE * SIZE;
+        if (first + SIZE > int(threads_.size()))
+            fail(std::string(name) + " needs 4 warps; the block's last warpgroup has fewer");
+        wait(name, meet, 0, operand);
+        wait_for(&threads_[first], SIZE, meet, 0);
+    }
+
+    // Returns once `ready` says so, of what other threads have done.
+    void wait_until(const char* name, bool (*ready)(void* operand), void* operand) {
+        if (ready(operand)) return;
+        wait(name, nullptr, 0, operand);
+        self_->ready = ready;
+        yield();
+        self_->state = Thread::RUNNABLE;
+    }
+
+    // By chance in a random order, else never.
+    bool flip() { return seed_ != nullptr && random_() % 2 != 0; }
+
 private:
+    // A mask of 0 names all.
+    void wait_for(Thread* group, int count, Meet meet, unsigned mask) {
+        const auto named = [mask](int i) { return mask == 0 || (mask >> i & 1); };
+        for (int i = count - 1; i >= 0; --i)  // downwards: threads mostly come upwards, so an absent one is found at once
+            if (named(i))
+                if (group[i].state != Thread::WAITING || group[i].meet != meet || group[i].mask != mask) return yield();
+        meet(group, count, mask);
+        for (int i = 0; i < count; ++i)
+            if (named(i)) group[i].state = Thread::RUNNABLE;
+    }
+
     void begin_round() {
         if (seed_ != nullptr) std::shuffle(order_.begin(), order_.end(), random_);
         cursor_ = 0;
@@ -129,6 +159,7 @@ private:
         while (cursor_ < order_.size()) {
             Thread& thread = threads_[order_[cursor_++]];
             if (thread.state <= Thread::RUNNABLE) return &thread;
+            if (thread.state == Thread::WAITING && thread.ready != nullptr && thread.ready(thread.operand)) return &thread;
         }
         return nullptr;
     }
@@ -152,6 +183,7 @@ private:
         thread.state = Thread::WAITING;
         thread.name = name;
         thread.meet = meet;
+        thread.ready = nullptr;
         thread.mask = mask;
         thread.operand = operand;
     }

@@ -14,7 +14,7 @@
 
 // The dynamic shared memory of the block that runs on this OS thread.
 constexpr size_t SIMT_SHARED_LIMIT = 227 * 1024;  // what a block can have on sm_90 and sm_100
-alignas(128) inline __shared__ unsigned char dynamic_shared_memory[SIMT_SHARED_LIMIT];
+alignas(1024) inline __shared__ unsigned char dynamic_shared_memory[SIMT_SHARED_LIMIT];
 
 namespace simt {
 

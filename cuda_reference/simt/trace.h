@@ -1,6 +1,7 @@
 // What the emulation tells the recorder of accesses (trace_recorder.h) in a traced build, and nothing in any other.
 #pragma once
 #include <cstddef>
+#include <cstring>
 
 namespace simt {
 
@@ -10,11 +11,13 @@ void trace_barrier();       // the running thread has passed a barrier of its bl
 void trace_warp_barrier();  // and one of its warp that orders memory: a shuffle or a vote does not
 // It copies past its registers: `to_bytes`, of which it reads `from_bytes`, as one instruction of the calling line.
 void trace_copy(const void* to, size_t to_bytes, const void* from, size_t from_bytes);
+void untraced_copy(void* to, const void* from, size_t bytes);  // memcpy
 #else
 inline void trace_block() {}
 inline void trace_barrier() {}
 inline void trace_warp_barrier() {}
 inline void trace_copy(const void*, size_t, const void*, size_t) {}
+inline void untraced_copy(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
 #endif
 
 }  // namespace simt

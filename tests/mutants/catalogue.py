@@ -444,6 +444,27 @@ MUTANTS = [
         ("second row of fragments stored as the first", "row + f / FN * F + i / F", "row + i / F"),
     ),
     *_of(
+        "cuda_reference/matmul/wgmma_tma.cuh",
+        "wgmma_tma and (as_they_lie or any_order or every_config)",
+        ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);", ""),
+        ("nobody waits until a stage is full", "mbarrier_wait(full + ring.stage, ring.parity);", ""),
+        (
+            "a stage given back while it is read",
+            "if (slice > 0 && lane == 0) mbarrier_arrive(empty + last);",
+            "if (lane == 0) mbarrier_arrive(empty + ring.stage);",
+        ),
+        ("parity of the first round for ever", "parity ^= 1;", "parity ^= 0;"),
+        ("results read before the last wait", "            wgmma_wait<0>();\n", ""),
+        ("both warpgroups multiply the same rows", "a_slices + first_row * SLICE", "a_slices"),
+        ("A's step for B", "k * BSlice::STEP", "k * ASlice::STEP"),
+        ("B of the first matrix of the batch", "b_batch = stride.bb == 0 ? 0 : i / tiles", "b_batch = 0"),
+    ),
+    *_of(
+        "cuda_reference/matmul/wgmma_tma.py",
+        "wgmma_tma and which_operands",
+        ("rows that are not apart", "strides[row] >= sizes[column]", "True"),
+    ),
+    *_of(
         "cuda_reference/matmul/epilogue.cuh",
         "cuda_reference and matmul",
         ("alpha forgotten", "return alpha * widen(sum)", "return widen(sum)"),

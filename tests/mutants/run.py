@@ -24,6 +24,7 @@ SUITE = (
     "tests/test_special_values.py",
     "tests/test_gemv.py",
     "tests/test_planes.py",
+    "tests/test_wgmma_tma.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_races.py",
 )

@@ -13,7 +13,7 @@ runs like 4096. tf32 operands always are, and rounded on the way: nobody rounds 
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
-Mirrors cuda_reference/matmul/wmma_tiled.cuh, which has the tiles in shared memory but neither TMA nor the tile loop.
+Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves from registers.
 """
 
 import triton
@@ -193,7 +193,7 @@ def launches(problem, config, a, b, c, bias, out):
 DESIGN = Design(
     name="persistent",
     summary="a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result leaves in halves",
-    mirrors="wmma_tiled",
+    mirrors="wgmma_tma",
     refuses=refuses,
     configs=configs,
     launches=launches,

@@ -1,0 +1,58 @@
+// An mbarrier: 8 bytes of shared memory that count arrivals and bytes, and pass from phase to phase: sm_90 and later.
+//
+// A phase ends when as many threads have arrived as `mbarrier_init` said and as many bytes have landed as were announced
+// (mbarrier_arrive_expect; the copy engine counts them down, tma.cuh). The first phase has parity 0. mbarrier_wait(parity)
+// returns once the phase of that parity has ended: of a new barrier, the phase of parity 1 has.
+#pragma once
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+#ifdef __CUDACC__
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) { return unsigned(__cvta_generic_to_shared(pointer)); }
+
+// By one thread; the others, and the copy engine, see it after mbarrier_init_fence and a barrier of the block.
+__device__ __forceinline__ void mbarrier_init(uint64_t* barrier, int arrivals) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+#else
+    __trap();
+#endif
+}
+
+__device__ __forceinline__ void mbarrier_init_fence() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, int bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+        "@!ended bra again;\n"
+        "}" ::"r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+#endif
+}
+
+#else
+#include "../simt/mbarrier.h"
+#endif

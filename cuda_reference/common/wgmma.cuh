@@ -1,0 +1,132 @@
+// wgmma: the 4 warps of a warpgroup multiply 64 rows of A by 8 TILES columns of B, both in shared memory: sm_90a alone.
+//
+// It goes 32 bytes along k: 16 elements of 16 bits, 32 of one byte. D stays in registers: warp w of the group holds rows
+// 16 w to 16 w + 15, in TILES tiles of 16 x 8, each as mma.sync (mma_sync.cuh) has it. Tile is a struct whose x is
+// float[4], int[4] or __half2[2]. T says what A and B hold.
+//
+// Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or
+// column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 bytes and follow each
+// other; the next 64 rows of A or columns of B are `next` bytes on, which only the latter layout asks.
+//
+// A wgmma runs on after it is issued. wgmma_fence comes before the first and after any other access to D, wgmma_commit makes a
+// group of what was issued, wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their
+// shared memory may be written again, and after wgmma_results D be read: else the compiler might read it before the wait.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "mbarrier.cuh"
+
+__device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, int next) {
+    constexpr uint64_t EIGHT_ROWS = 1024 >> 4, SWIZZLE_128 = 1;
+    return (shared_address & 0x3FFFF) >> 4 | uint64_t(next >> 4) << 16 | EIGHT_ROWS << 32 | SWIZZLE_128 << 62;
+}
+
+#ifdef __CUDACC__
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define SM90A(...) asm volatile(__VA_ARGS__)
+#else
+#define SM90A(...) __trap()
+#endif
+
+// "%0, ..., %{COUNT - 1}" and the operands that they stand for.
+#define WGMMA_TEN(T) "%" T "0, %" T "1, %" T "2, %" T "3, %" T "4, %" T "5, %" T "6, %" T "7, %" T "8, %" T "9, "
+#define WGMMA_NAMES_16 WGMMA_TEN("") "%10, %11, %12, %13, %14, %15"
+#define WGMMA_NAMES_32 WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") "%30, %31"
+#define WGMMA_NAMES_64 \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") "%60, %61, %62, %63"
+#define WGMMA_NAMES_128                                                                                                 \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
+    WGMMA_TEN("8") WGMMA_TEN("9") WGMMA_TEN("10") WGMMA_TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
+#define WGMMA_4(D, i) D(i), D(i + 1), D(i + 2), D(i + 3)
+#define WGMMA_16(D, i) WGMMA_4(D, i), WGMMA_4(D, i + 4), WGMMA_4(D, i + 8), WGMMA_4(D, i + 12)
+#define WGMMA_32(D, i) WGMMA_16(D, i), WGMMA_16(D, i + 16)
+#define WGMMA_64(D, i) WGMMA_32(D, i), WGMMA_32(D, i + 32)
+#define WGMMA_128(D, i) WGMMA_64(D, i), WGMMA_64(D, i + 64)
+#define WGMMA_FLOAT(i) "+f"(sum[(i) / 4].x[(i) % 4])
+#define WGMMA_INT(i) "+r"(sum[(i) / 4].x[(i) % 4])
+#define WGMMA_HALVES(i) "+r"(reinterpret_cast<unsigned&>(sum[(i) / 2].x[(i) % 2]))
+
+// What follows them: the descriptors, and the flags that say whether A and B lie along M and N.
+#define WGMMA_AB_16 "%16, %17"
+#define WGMMA_AB_32 "%32, %33"
+#define WGMMA_AB_64 "%64, %65"
+#define WGMMA_AB_128 "%128, %129"
+#define WGMMA_FLAGS_16 "%18, %19"
+#define WGMMA_FLAGS_32 "%34, %35"
+#define WGMMA_FLAGS_64 "%66, %67"
+#define WGMMA_FLAGS_128 "%130, %131"
+
+// N columns in COUNT registers of D. Bytes take neither factors of 1 for A and B nor flags.
+#define WGMMA_ADDS "{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n"
+#define WGMMA_16_BITS(N, COUNT, D, TYPES)                                                                                    \
+    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1, " WGMMA_FLAGS_##COUNT ";}"       \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
+          : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR))
+#define WGMMA_8_BITS(N, COUNT, D, TYPES)                                                                                     \
+    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
+          : "l"(a), "l"(b))
+#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_128, COUNT_256)                 \
+    if constexpr (TILES == 8) WGMMA_##BITS("64", COUNT_64, D, TYPES);         \
+    else if constexpr (TILES == 16) WGMMA_##BITS("128", COUNT_128, D, TYPES); \
+    else WGMMA_##BITS("256", COUNT_256, D, TYPES)
+
+// sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B that the descriptors show.
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
+__device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
+    static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
+    using Number = std::remove_extent_t<decltype(sum[0].x)>;
+    if constexpr (std::is_same_v<Number, int>) {
+        static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
+        if constexpr (std::is_signed_v<T>)
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 64, 128);
+        else
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 64, 128);
+    } else if constexpr (std::is_same_v<Number, __half2>) {
+        static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
+        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 64);
+    } else if constexpr (std::is_same_v<T, __half>) {
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 128);
+    } else {
+        static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half or bfloat16");
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 128);
+    }
+}
+
+__device__ __forceinline__ void wgmma_fence() { SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
+    SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+template <class Tile, int TILES> __device__ __forceinline__ void wgmma_results(Tile (&sum)[TILES]) {
+#pragma unroll
+    for (int n = 0; n < TILES; ++n) {
+        using Number = std::remove_extent_t<decltype(sum[n].x)>;
+        if constexpr (std::is_same_v<Number, float>)
+            asm volatile("" : WGMMA_4(WGMMA_FLOAT, 4 * n)::"memory");
+        else if constexpr (std::is_same_v<Number, int>)
+            asm volatile("" : WGMMA_4(WGMMA_INT, 4 * n)::"memory");
+        else
+            asm volatile("" : WGMMA_HALVES(2 * n), WGMMA_HALVES(2 * n + 1)::"memory");
+    }
+}
+
+// All threads of a warpgroup give up registers, or wait until others have: COUNT each from here on, a multiple of 8.
+template <int COUNT> __device__ __forceinline__ void give_up_registers() {
+    SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> __device__ __forceinline__ void take_registers() {
+    SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+#undef SM90A
+
+#else
+#include "../simt/wgmma.h"
+#endif

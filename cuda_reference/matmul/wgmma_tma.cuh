@@ -1,0 +1,140 @@
+// Matrix product on Hopper, wgmma_tma: one thread has the copy engine fill slices, warpgroups multiply them asynchronously.
+//
+// Over `mma_async`, whose warps copy, load fragments and multiply in turns and so reach some 60 % of the tensor cores, three
+// things change. wgmma reads both operands from shared memory itself: no fragments in registers, no ldmatrix. TMA computes the
+// addresses, swizzles, and fills what lies outside of the operands with zeros: one thread of a producer warpgroup asks for a
+// slice, and the others' registers go to the consumers (setmaxnreg). And nobody meets at a barrier of the block: per stage one
+// mbarrier says that its slice has landed, and one that all consumers have read it. Per 16 of k two warpgroups read
+// 2 (64 + 256) * 32 bytes of shared memory for a 128 x 256 tile, 20 KB in the 256 clocks that its 2^19 multiply-adds take at
+// 2048 a clock, in which 32 KB could be read.
+//
+// A block walks tiles, a grid apart, so that the slices of the next tile land while this one's result is written. Glossary:
+// BM x BN is the block's tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k, of
+// which a step takes 32.
+#pragma once
+#include "../common/index.cuh"
+#include "../common/raster.cuh"
+#include "../common/shared.cuh"
+#include "../common/tma.cuh"
+#include "../common/wgmma.cuh"
+#include "lane_sums.cuh"
+
+namespace matmul {
+
+constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // of k; of 64 rows of a slice, however they lie
+
+// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, one box. Else a box of one row per k for
+// every 64 of SPAN: rows of M or N. Either way 64 of SPAN are BLOCK_BYTES.
+template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
+    static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
+    static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
+    static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes along k only, and 64 elements are 128 bytes");
+
+    __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
+                                                int k, int batch) {
+        if constexpr (K_MAJOR) {
+            tma_load(to, map, barrier, k, first, batch);
+        } else {
+#pragma unroll
+            for (int i = 0; i < SPAN / 64; ++i) tma_load(to + i * BLOCK_BYTES, map, barrier, first + i * 64, k, batch);
+        }
+    }
+};
+
+// A place in the ring of stages; the parity of a stage's barriers changes with every round.
+template <int STAGES> struct Ring {
+    int stage = 0;
+    unsigned parity = 0;
+
+    __device__ __forceinline__ void advance() {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR>
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
+wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const Out* __restrict__ c,
+          const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
+          int activation, Strides stride, int batches, int group) {
+    static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
+    static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
+    constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // a consumer's, of 64 rows; a slice's
+    using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
+    using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
+    unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
+    unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
+    uint64_t* const full = reinterpret_cast<uint64_t*>(b_slices + STAGES * BSlice::BYTES);
+    uint64_t* const empty = full + STAGES;
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int stage = 0; stage < STAGES; ++stage) {
+            mbarrier_init(full + stage, 1);
+            mbarrier_init(empty + stage, CONSUMERS * 4);  // a lane of every warp that reads
+        }
+        mbarrier_init_fence();
+    }
+    __syncthreads();
+
+    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), tiles = tiles_m * tiles_n;
+    const int slices = ceil_div(K, ASlice::DEPTH);
+    const auto place = [&](int i) { return rasterize(i % tiles, tiles_m, tiles_n, group); };
+    Ring<STAGES> ring;
+    if (threadIdx.x >= CONSUMERS * 128) {
+        if constexpr (CONSUMERS > 1) give_up_registers<40>();
+        if (threadIdx.x != CONSUMERS * 128) return;
+        for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
+            const TileIndex tile = place(i);
+            const int a_batch = stride.ab == 0 ? 0 : i / tiles, b_batch = stride.bb == 0 ? 0 : i / tiles;
+#pragma unroll 1
+            for (int slice = 0; slice < slices; ++slice) {
+                uint64_t* const landed = full + ring.stage;
+                mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the round before; before the first nobody reads
+                mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
+                const int k = slice * ASlice::DEPTH;
+                ASlice::copy(a_slices + ring.stage * ASlice::BYTES, a_map, landed, tile.m * BM, k, a_batch);
+                BSlice::copy(b_slices + ring.stage * BSlice::BYTES, b_map, landed, tile.n * BN, k, b_batch);
+                ring.advance();
+            }
+        }
+    } else {
+        if constexpr (CONSUMERS > 1) take_registers<232>();  // 40 + 2 * 232 are three times the 168 that all begin with
+        const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+        const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
+        const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
+        for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
+            LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
+            int last = 0;  // the stage that the wgmmas under way read
+#pragma unroll 1
+            for (int slice = 0; slice < slices; ++slice) {
+                mbarrier_wait(full + ring.stage, ring.parity);
+                const uint64_t a = a_first + ring.stage * (ASlice::BYTES >> 4), b = b_first + ring.stage * (BSlice::BYTES >> 4);
+                wgmma_fence();
+#pragma unroll
+                for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+                    for (int m = 0; m < BLOCKS; ++m)
+                        wgmma<T, A_K_MAJOR, B_K_MAJOR>(sum[m][0], a + ((m * BLOCK_BYTES + k * ASlice::STEP) >> 4),
+                                                       b + (k * BSlice::STEP >> 4));
+                wgmma_commit();
+                wgmma_wait<1>();
+                if (slice > 0 && lane == 0) mbarrier_arrive(empty + last);
+                last = ring.stage;
+                ring.advance();
+            }
+            wgmma_wait<0>();
+            if (slices > 0 && lane == 0) mbarrier_arrive(empty + last);
+            const TileIndex tile = place(i);
+            const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, i / tiles);
+#pragma unroll
+            for (int m = 0; m < BLOCKS; ++m) {
+                wgmma_results(sum[m][0]);
+                store_tile(sum[m], epilogue, tile.m * BM + first_row + m * 64 + warp * 16, tile.n * BN, M, N);
+            }
+        }
+    }
+}
+
+}  // namespace matmul

@@ -1,0 +1,100 @@
+"""wgmma_tma: its kernel's instantiations, their config space, and how its operands become tensor maps."""
+
+import itertools
+
+from tritonkernels.design import Design
+
+from ..launch import CudaLaunch, Source, TensorMap, ceil_div
+from .mma_async import ELEMENTS, aligned, k_major, soonest
+from .wmma import SUMS, TYPES, arguments
+
+PRECISIONS = ("fp16", "bf16", "int8", "uint8")  # not tf32: operands would have to be rounded before TMA copies them
+SLICE = 128  # bytes of k: what the swizzle repeats in
+
+_NAMES = ("BM", "BN", "CONSUMERS", "STAGES", "GROUP")
+_SPACE = [
+    dict(zip(_NAMES, sizes))
+    for sizes in (
+        (128, 256, 2, 4, 8),
+        (256, 128, 2, 4, 4),
+        (128, 128, 2, 6, 8),
+        (64, 64, 1, 4, 8),
+    )
+]
+OPERAND_FMAS = 100  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 2048 and 20 a clock on an H200
+
+
+def shared_bytes(config):
+    """Of a block: STAGES slices of both operands, and two mbarriers of 8 bytes each."""
+    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16)
+
+
+def configs(problem, target):
+    """As mma_async's: first the tile that is done soonest; the smallest where it is emulated."""
+    if not target.is_gpu:
+        return [config | {"BLOCKS": 3} for config in reversed(_SPACE)]
+    fitting = [config | {"BLOCKS": target.sms} for config in _SPACE if shared_bytes(config) <= target.shared_per_block]
+    return soonest(fitting, problem, target, OPERAND_FMAS)
+
+
+def _refuses(problem, target):
+    if problem.precision not in PRECISIONS:
+        return f"it has no {problem.precision}"
+    if target.is_gpu and target.arch != 90:
+        return f"wgmma is of sm_90 alone, {target.name} is sm_{target.arch}"
+    return None
+
+
+def as_tma_reads(matrix, span_dim):
+    """mma_async's k_major of what the copy engine reads: its rows must be apart, which includes expanded ones."""
+    along_k = k_major(matrix, span_dim)
+    row, column = (span_dim, 3 - span_dim) if along_k else (3 - span_dim, span_dim)
+    sizes, strides = matrix.shape, matrix.stride()
+    apart = sizes[row] == 1 or strides[row] >= sizes[column] or not matrix.numel()
+    return along_k if apart else None
+
+
+def _operand(matrix, span_dim, span):
+    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it there)."""
+    matrix, copies = aligned(matrix, span_dim, as_tma_reads)
+    along_k = as_tma_reads(matrix, span_dim)
+    rows = matrix if along_k == (span_dim == 1) else matrix.transpose(1, 2)
+    box = (span if along_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
+    return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), along_k, copies
+
+
+def _kernels(problem, config):
+    """{(A lies along K, B does): instantiation}, built together."""
+    types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
+    numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
+    of = ", ".join(map(str, (*types, *numbers)))
+    layouts = itertools.product((True, False) if problem.dtype.itemsize == 2 else (True,), repeat=2)
+    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}>" for a, b in layouts}
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    a, a_map, a_along_k, copies_of_a = _operand(a, 1, config["BM"])
+    b, b_map, b_along_k, copies_of_b = _operand(b, 2, config["BN"])
+    yield from (*copies_of_a, *copies_of_b)
+    kernels = _kernels(problem, config)
+    kernel = kernels[a_along_k, b_along_k]
+    tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * out.shape[0]
+    _, _, *others = arguments(problem, a, b, c, bias, out)
+    yield CudaLaunch(
+        Source("matmul/wgmma_tma.cuh", tuple(kernels.values())),
+        kernel,
+        (min(config["BLOCKS"], tiles),),
+        ((config["CONSUMERS"] + 1) * 128, 1, 1),
+        (a_map, b_map, *others, out.shape[0], config["GROUP"]),
+        shared_bytes(config),
+    )
+
+
+DESIGN = Design(
+    name="wgmma_tma",
+    summary="Hopper: a block per SM walks the tiles, TMA fills swizzled slices, two warpgroups multiply them by wgmma",
+    mirrors="persistent",
+    refuses=_refuses,
+    configs=configs,
+    launches=_launches,
+)

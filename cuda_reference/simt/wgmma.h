@@ -1,0 +1,124 @@
+// wgmma (common/wgmma.cuh). A group of multiplications is done by the last of the warpgroup's threads to wait for it, no
+// sooner: so sums that are touched, and slices that are overwritten, before the wait show.
+#pragma once
+#include <deque>
+#include <vector>
+
+#include "mbarrier.h"
+#include "mma.h"  // what multipliers make of an operand
+
+namespace simt {
+
+struct Wgmma {
+    void (*multiply)(const Wgmma& what, void* const* sums);  // those of 128 threads
+    uint64_t a, b;
+    void* sum;
+};
+
+// What one thread has issued.
+struct Wgmmas {
+    uint64_t block;
+    bool fenced;
+    std::vector<Wgmma> open;
+    std::deque<std::vector<Wgmma>> groups;  // oldest first
+
+    static Wgmmas& mine() {
+        static thread_local std::vector<Wgmmas> of_threads(1024);
+        Wgmmas& wgmmas = of_threads[Block::current->rank()];
+        if (wgmmas.block != Block::count) wgmmas = {Block::count, false, {}, {}};
+        return wgmmas;
+    }
+};
+
+// The 32 bytes of k of SPAN rows of A or columns of B: by chunks of 16 bytes along k, or along M or N.
+template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint64_t descriptor, Factor (*to)[32 / sizeof(T)]) {
+    constexpr int CHUNK = 16 / sizeof(T);
+    const auto field = [descriptor](int bit) { return unsigned(descriptor >> bit & 0x3FFF) << 4; };
+    const unsigned start = field(0), next = field(16), eight_rows = field(32);
+    for (int i = 0; i < (K_MAJOR ? SPAN : 32 / int(sizeof(T))); ++i)
+        for (int j = 0; j < (K_MAJOR ? 2 : SPAN / CHUNK); ++j) {
+            const unsigned row = i / 8 * eight_rows + i % 8 * 128, chunk = K_MAJOR ? j * 16 : j / 8 * next + j % 8 * 16;
+            T elements[CHUNK];
+            untraced_copy(elements, dynamic_shared_memory + swizzled(start + row + chunk), sizeof elements);
+            for (int e = 0; e < CHUNK; ++e)
+                (K_MAJOR ? to[i][j * CHUNK + e] : to[j * CHUNK + e][i]) = nvcuda::wmma::detail::operand<T>(elements[e]);
+        }
+}
+
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Number, int TILES>
+void multiply_warpgroup(const Wgmma& what, void* const* sums) {
+    using Factor = decltype(nvcuda::wmma::detail::operand<T>(T{}));
+    using Sum = std::conditional_t<std::is_same_v<Factor, int>, unsigned, float>;  // unsigned: int wraps
+    constexpr int N = 8 * TILES, K = 32 / sizeof(T);
+    static thread_local Factor a[64][K], by_columns[N][K], b[K][N];
+    static thread_local Sum sum[N];
+    read_operand<T, A_K_MAJOR, 64>(what.a, a);
+    read_operand<T, B_K_MAJOR, N>(what.b, by_columns);
+    for (int n = 0; n < N; ++n)
+        for (int k = 0; k < K; ++k) b[k][n] = by_columns[n][k];
+    for (int m = 0; m < 64; ++m) {
+        const auto place = [&](int n) -> Number& {
+            const int thread = m / 16 * 32 + m % 8 * 4 + n % 8 / 2;
+            return static_cast<Number*>(sums[thread])[n / 8 * 4 + m % 16 / 8 * 2 + n % 2];
+        };
+        for (int n = 0; n < N; ++n) sum[n] = Sum(place(n));
+        for (int k = 0; k < K; ++k)
+            for (int n = 0; n < N; ++n) sum[n] += Sum(a[m][k] * b[k][n]);
+        for (int n = 0; n < N; ++n) place(n) = Number(sum[n]);
+    }
+}
+
+inline void multiply_oldest_group(Thread* threads, int count, unsigned) {
+    const auto of = [threads](int i) -> Wgmmas& { return *static_cast<Wgmmas*>(threads[i].operand); };
+    void* sums[128];
+    for (size_t i = 0; i < of(0).groups.front().size(); ++i) {
+        const Wgmma& what = of(0).groups.front()[i];
+        for (int thread = 0; thread < count; ++thread) {
+            const auto& group = of(thread).groups.front();
+            const bool same = group.size() == of(0).groups.front().size() && group[i].multiply == what.multiply &&
+                              group[i].a == what.a && group[i].b == what.b;
+            if (!same) fail("wgmma: the threads of a warpgroup do not issue the same");
+            sums[thread] = group[i].sum;
+        }
+        what.multiply(what, sums);
+    }
+    for (int thread = 0; thread < count; ++thread) of(thread).groups.pop_front();
+}
+
+}  // namespace simt
+
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
+void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
+    static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
+    static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes lie along k");
+    using InTile = std::remove_extent_t<decltype(sum[0].x)>;
+    using Number = std::conditional_t<std::is_same_v<InTile, half2>, half, InTile>;
+    for (const uint64_t descriptor : {a, b})
+        if (descriptor >> 62 != 1 || descriptor >> 49 & 7) simt::fail("wgmma: only the 128-byte swizzle is emulated");
+    auto& mine = simt::Wgmmas::mine();
+    if (!mine.fenced) simt::fail("wgmma without wgmma.fence since the warpgroup last waited");
+    mine.open.push_back({simt::multiply_warpgroup<T, A_K_MAJOR, B_K_MAJOR, Number, TILES>, a, b, sum});
+}
+
+inline void wgmma_fence() { simt::Wgmmas::mine().fenced = true; }
+
+inline void wgmma_commit() {
+    auto& mine = simt::Wgmmas::mine();
+    mine.groups.push_back(std::move(mine.open));
+    mine.open.clear();
+}
+
+template <int PENDING> void wgmma_wait() {
+    auto& mine = simt::Wgmmas::mine();
+    mine.fenced = false;
+    while (mine.groups.size() > PENDING) {
+        simt::fence();
+        simt::Block::current->wait_warpgroup("wgmma.wait_group", simt::multiply_oldest_group, &mine);
+        simt::fence();
+    }
+}
+
+template <class Tile, int TILES> void wgmma_results(Tile (&)[TILES]) {}
+
+template <int COUNT> void give_up_registers() {}
+template <int COUNT> void take_registers() {}

@@ -1,0 +1,79 @@
+// mbarriers, tensor copies and wgmma, each with the mistakes that the emulation must notice.
+#pragma once
+#include "../../../cuda_reference/common/shared.cuh"
+#include "../../../cuda_reference/common/tma.cuh"
+#include "../../../cuda_reference/common/wgmma.cuh"
+
+namespace hopper {
+
+enum Mistake { NONE, NO_ARRIVAL, WRONG_PARITY, NO_INIT, TWO_INITS };
+
+// The last thread hands 0, 1, ... COUNT - 1 to the first through a ring of two places.
+__global__ void hand_over(int* out, int count, int mistake) {
+    volatile int* const places = dynamic_shared<int>();
+    uint64_t* const full = dynamic_shared<uint64_t>() + 1;
+    uint64_t* const empty = full + 2;
+    if (threadIdx.x == 0 && mistake != NO_INIT)
+        for (int i = 0; i < (mistake == TWO_INITS ? 5 : 4); ++i) mbarrier_init(full + i % 4, 1);
+    mbarrier_init_fence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < count; ++i) {
+            mbarrier_wait(full + i % 2, (i / 2 + (mistake == WRONG_PARITY)) % 2);
+            out[i] = places[i % 2];
+            if (mistake != NO_ARRIVAL) mbarrier_arrive(empty + i % 2);
+        }
+    } else if (threadIdx.x == blockDim.x - 1) {
+        for (int i = 0; i < count; ++i) {
+            mbarrier_wait(empty + i % 2, (i / 2 + 1) % 2);
+            places[i % 2] = i;
+            mbarrier_arrive(full + i % 2);
+        }
+    }
+}
+
+// A box of a tensor, as it lies in shared memory; `more` bytes are waited for than come, of which `arrivals` of 1 tell.
+__global__ void copy_box(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes, int more, int arrivals,
+                         int column, int row, int batch, bool waits) {
+    unsigned char* const box = dynamic_shared<unsigned char>();
+    uint64_t* const landed = reinterpret_cast<uint64_t*>(box + (bytes + 1023) / 1024 * 1024);
+    if (threadIdx.x == 0) {
+        mbarrier_init(landed, 1);
+        mbarrier_init_fence();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < arrivals; ++i) mbarrier_arrive_expect(landed, bytes + more);
+        tma_load(box, map, landed, column, row, batch);
+    }
+    if (waits) mbarrier_wait(landed, 0);
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = box[i];
+}
+
+template <class Number, int COUNT> struct Tile {
+    Number x[COUNT];
+};
+
+enum Misuse { RIGHT, NO_FENCE, NO_WAIT, ALONE, OTHER_OPERAND };
+
+// One wgmma on slices as they come: A's 64 x 128 bytes, then B's; every thread's registers in and out.
+template <class T, class Number, int COUNT, int TILES, bool A_K_MAJOR, bool B_K_MAJOR>
+__global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums, int bytes, int a_offset, int b_offset,
+                         int next, int misuse) {
+    unsigned char* const shared = dynamic_shared<unsigned char>();
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) shared[i] = slices[i];
+    __syncthreads();
+    Tile<Number, COUNT> sum[TILES];
+    for (int i = 0; i < TILES; ++i) sum[i] = sums[threadIdx.x * TILES + i];
+    if (misuse == ALONE && threadIdx.x >= 96) return;
+    const int skew = misuse == OTHER_OPERAND && threadIdx.x == 5 ? 32 : 0;
+    if (misuse != NO_FENCE) wgmma_fence();
+    wgmma<T, A_K_MAJOR, B_K_MAJOR>(sum, wgmma_descriptor(shared_address(shared) + a_offset + skew, next),
+                                   wgmma_descriptor(shared_address(shared) + b_offset, next));
+    wgmma_commit();
+    if (misuse != NO_WAIT) wgmma_wait<0>();
+    wgmma_results(sum);
+    for (int i = 0; i < TILES; ++i) sums[threadIdx.x * TILES + i] = sum[i];
+}
+
+}  // namespace hopper

@@ -1,0 +1,188 @@
+"""mbarriers, tensor copies and wgmma of the CPU emulation: as the PTX ISA says, and the mistakes that must be noticed."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cuda_reference.build import load
+from cuda_reference.launch import TensorMap
+
+SOURCE = Path(__file__).parent / "kernels/hopper.cuh"
+MISTAKES = ("NONE", "NO_ARRIVAL", "WRONG_PARITY", "NO_INIT", "TWO_INITS")
+MISUSES = ("RIGHT", "NO_FENCE", "NO_WAIT", "ALONE", "OTHER_OPERAND")
+# (T, number, how many a tile of 16 x 8 has of it in a lane, tiles, A along K, B along K) -> (torch's T, torch's sums)
+PRODUCTS = {
+    **{("__half", "float", 4, 8, a, b): (torch.float16, torch.float32) for a in (1, 0) for b in (1, 0)},
+    ("__half", "float", 4, 32, 0, 0): (torch.float16, torch.float32),
+    ("__half", "__half2", 2, 8, 1, 0): (torch.float16, torch.float16),
+    ("__nv_bfloat16", "float", 4, 16, 1, 1): (torch.bfloat16, torch.float32),
+    ("signed char", "int", 4, 8, 1, 1): (torch.int8, torch.int32),
+    ("unsigned char", "int", 4, 16, 1, 1): (torch.uint8, torch.int32),
+}
+
+
+def name_of(product):
+    return f"hopper::multiply<{', '.join(map(str, product))}>"
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return load(SOURCE, ["hopper::hand_over", "hopper::copy_box", *map(name_of, PRODUCTS)], "simt")
+
+
+def hand_over(kernels, mistake):
+    out = torch.full((7,), -2, dtype=torch.int32)
+    kernels["hopper::hand_over"]((1, 1, 1), (64, 1, 1), 64, 0, out.data_ptr(), len(out), MISTAKES.index(mistake))
+    return out.tolist()
+
+
+@pytest.mark.parametrize("order", ["", "1", "2"])
+def test_mbarriers_hand_values_over(kernels, monkeypatch, order):
+    monkeypatch.setenv("SIMT_ORDER", order)
+    assert hand_over(kernels, "NONE") == list(range(7))
+
+
+@pytest.mark.parametrize(
+    "mistake, text",
+    [
+        ("NO_ARRIVAL", "diverged: 62 threads exited.*2 threads wait at mbarrier.try_wait"),
+        ("WRONG_PARITY", "diverged: 62 threads exited.*2 threads wait at mbarrier.try_wait"),
+        ("NO_INIT", "mbarrier.try_wait of what is no mbarrier"),
+        ("TWO_INITS", "mbarrier.init of what is one already"),
+    ],
+)
+def test_a_wrong_use_of_mbarriers_is_an_error(kernels, mistake, text):
+    with pytest.raises(RuntimeError, match=text):
+        hand_over(kernels, mistake)
+
+
+def copied(kernels, tensor, box, place=(0, 0, 0), more=0, arrivals=1, waits=True):
+    """The box as rows of bytes, unswizzled."""
+    raw = torch.zeros(box[0], 128, dtype=torch.uint8)
+    arguments = (TensorMap(tensor, box).wire(), raw.data_ptr(), raw.numel(), more, arrivals, *reversed(place), waits)
+    kernels["hopper::copy_box"]((1, 1, 1), (32, 1, 1), raw.numel() + 2048, 0, *arguments)
+    return unswizzled(raw)
+
+
+def unswizzled(rows):
+    """Chunk c of row r stands at c XOR r % 8; its own inverse."""
+    chunks = rows.reshape(-1, 8, 16)
+    return torch.stack([row[[c ^ r % 8 for c in range(8)]] for r, row in enumerate(chunks)]).reshape(rows.shape)
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0), (1, 8, 64), (2, 13, 72), (0, -3, -5), (0, 40, 0), (1, 0, 96), (3, 0, 0)], ids=str)
+def test_a_tensor_copy_swizzles_and_fills_with_zeros(kernels, place):
+    tensor = torch.randint(1, 2**15, (3, 19, 88), dtype=torch.int16)[:, :, :85]
+    batch, row, column = place
+    expected = torch.zeros(24, 64, dtype=torch.int16)
+    for r in range(24):
+        for c in range(64):
+            if batch < 3 and 0 <= row + r < 19 and 0 <= column + c < 85:
+                expected[r, c] = tensor[batch, row + r, column + c]
+    assert torch.equal(copied(kernels, tensor, (24, 64), place).view(torch.int16), expected)
+
+
+def test_a_copy_that_nobody_waits_for_has_not_landed(kernels):
+    tensor = torch.ones(1, 8, 64, dtype=torch.int16)
+    assert (copied(kernels, tensor, (8, 64), waits=False) == 0xFF).all()
+
+
+def test_bytes_that_never_come_are_a_deadlock(kernels):
+    tensor = torch.ones(1, 8, 64, dtype=torch.int16)
+    with pytest.raises(RuntimeError, match="diverged: 32 threads wait at mbarrier"):
+        copied(kernels, tensor, (8, 64), more=16)
+
+
+def test_a_second_arrival_in_a_phase_that_awaits_one(kernels):
+    tensor = torch.ones(1, 8, 64, dtype=torch.int16)
+    with pytest.raises(RuntimeError, match="more arrivals than its phase expects"):
+        copied(kernels, tensor, (8, 64), arrivals=2)
+
+
+@pytest.mark.parametrize(
+    "tensor, box, text",
+    [
+        (torch.ones(1, 9, 72, dtype=torch.int16)[:, :, 1:65], (8, 64), "an address that is a multiple of 16"),
+        (torch.ones(1, 9, 68, dtype=torch.int16), (8, 64), "strides of multiples of 16 bytes"),
+        (torch.ones(1, 9, 64, dtype=torch.int16).expand(2, 9, 64), (8, 64), "strides of multiples of 16 bytes, above 0"),
+        (torch.ones(1, 9, 64, dtype=torch.int16), (257, 64), "a box of 1 to 256 rows"),
+        (torch.ones(1, 9, 64, dtype=torch.int16), (8, 72), "box rows of a multiple of 16 bytes"),
+    ],
+)
+def test_what_no_tensor_map_describes(kernels, tensor, box, text):
+    with pytest.raises(RuntimeError, match=f"a tensor map wants {text}"):
+        copied(kernels, tensor, box)
+
+
+def test_a_tensor_map_is_nine_ints(kernels):
+    with pytest.raises(TypeError, match="kernel argument 0 must be 9 ints, not 2"):
+        kernels["hopper::copy_box"]((1, 1, 1), (32, 1, 1), 64, 0, (1, 2), *[0] * 7, True)
+    with pytest.raises(TypeError, match="kernel argument 0 must be a tuple, not int"):
+        kernels["hopper::copy_box"]((1, 1, 1), (32, 1, 1), 64, 0, 1, *[0] * 7, True)
+
+
+def d_element(thread, i):
+    """(row, column) of D's number d_i of a thread of the warpgroup, in the ISA's words for wgmma.m64nNkK."""
+    lane, warp = thread % 32, thread // 32
+    row = 16 * warp + lane // 4 + 8 * (i // 2 % 2)
+    return row, 8 * (i // 4) + lane % 4 * 2 + i % 2
+
+
+def slice_of(matrix, along_k):
+    """A (64 or 8 TILES, 128 bytes of k) operand as a slice in shared memory: rows of 128 bytes, swizzled."""
+    size = matrix.element_size()
+    rows = matrix if along_k else torch.cat([block.t() for block in matrix.split(128 // size)])
+    return unswizzled(rows.contiguous().view(torch.uint8))
+
+
+def multiply(kernels, product, a, b, c, step=0, misuse="RIGHT"):
+    """c + a[:, step] @ b[:, step].T, of the 32 bytes of k that are step `step` of a slice."""
+    _, _, _, tiles, a_along_k, b_along_k = product
+    slices = torch.cat([slice_of(a, a_along_k), slice_of(b, b_along_k)])
+    places = [[d_element(thread, i) for i in range(4 * tiles)] for thread in range(128)]
+    sums = torch.stack([torch.stack([c[place] for place in mine]) for mine in places])
+    steps = [step * (32 if along_k else 16 * 128) for along_k in (a_along_k, b_along_k)]
+    arguments = (slices.numel(), steps[0], 64 * 128 + steps[1], 64 * 128, MISUSES.index(misuse))
+    kernels[name_of(product)]((1, 1, 1), (128, 1, 1), slices.numel(), 0, slices.data_ptr(), sums.data_ptr(), *arguments)
+    result = torch.empty_like(c)
+    for mine, of_thread in zip(places, sums):
+        for place, number in zip(mine, of_thread):
+            result[place] = number
+    return result
+
+
+def operands(product):
+    dtype, sums = PRODUCTS[product]
+    low, columns = 0 if dtype == torch.uint8 else -8, 8 * product[3]
+    a, b = (torch.randint(low, 9, (rows, 128 // dtype.itemsize)).to(dtype) for rows in (64, columns))
+    return a, b, torch.randint(-50, 50, (64, columns)).to(sums)
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=name_of)
+@pytest.mark.parametrize("step", [0, 3])
+def test_wgmma(kernels, product, step):
+    a, b, c = operands(product)
+    k = slice(step * 32 // a.element_size(), (step + 1) * 32 // a.element_size())
+    expected = a[:, k].double() @ b[:, k].double().t() + c.double()
+    assert torch.equal(multiply(kernels, product, a, b, c, step).double(), expected)
+
+
+@pytest.mark.parametrize(
+    "misuse, text",
+    [
+        ("NO_FENCE", "wgmma without wgmma.fence"),
+        ("ALONE", "diverged: 32 threads exited.*96 threads wait at wgmma.wait_group"),
+        ("OTHER_OPERAND", "the threads of a warpgroup do not issue the same"),
+    ],
+)
+def test_a_wrong_use_of_wgmma_is_an_error(kernels, misuse, text):
+    product = next(iter(PRODUCTS))
+    with pytest.raises(RuntimeError, match=text):
+        multiply(kernels, product, *operands(product), misuse=misuse)
+
+
+def test_sums_that_are_read_before_the_wait_are_the_old_ones(kernels):
+    product = next(iter(PRODUCTS))
+    a, b, c = operands(product)
+    assert torch.equal(multiply(kernels, product, a, b, c, misuse="NO_WAIT"), c)
