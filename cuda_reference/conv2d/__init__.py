@@ -1,11 +1,14 @@
 """conv2d in CUDA C++."""
 
+import torch
+
 from tritonkernels.conv2d import prepare
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 
 TILE_H, TILE_W = 4, 8
+TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
 
 
@@ -14,20 +17,33 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
     return LIBRARY.run(prepare(input, weight, bias, stride, padding, dilation, groups, out=out), design, config)
 
 
-def halo_bytes(problem):
-    """Shared memory for the inputs that one tile of outputs needs of a channel; rows are padded to 16 bytes (class Halo)."""
+def halo_bytes(problem, tile_h, tile_w):
+    """Shared memory for the inputs that one tile of outputs needs of a channel; rows are padded to 16 bytes of inputs."""
     rows, cols = (
         (tile - 1) * step + (taps - 1) * dilation + 1
-        for tile, step, taps, dilation in zip((TILE_H, TILE_W), problem.stride, (problem.r, problem.s), problem.dilation)
+        for tile, step, taps, dilation in zip((tile_h, tile_w), problem.stride, (problem.r, problem.s), problem.dilation)
     )
-    return rows * ceil_div(cols, 4) * 4 * 4
+    piece = 16 // problem.dtype.itemsize
+    return rows * ceil_div(cols, piece) * piece * max(4, problem.dtype.itemsize)
+
+
+def sources(header, templates):
+    """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
+    return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
+
+
+def arguments(problem, input, weight, bias, out):
+    """What every kernel takes: tensors, Geometry, Strides."""
+    g = problem
+    sizes = (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
+    strides = (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
+    return input, weight, bias, out, sizes, strides
 
 
 def _direct():
     space = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
-    template = "conv2d::direct<{KT}, {STAGED}>"
-    both = ("true", "false")
-    source = Source("conv2d/direct.cuh", tuple(template.format(**config, STAGED=s) for config in space for s in both))
+    template = "conv2d::direct<{T}, {KT}, {STAGED}>"
+    built = sources("conv2d/direct.cuh", [template.format(T="{T}", STAGED=s, **c) for c in space for s in ("true", "false")])
 
     def configs(problem, target):
         """The fewest output channels per thread that cover the group's first, up to 16."""
@@ -35,20 +51,17 @@ def _direct():
         first = covering[0] if covering else {"KT": 16}
         return [first, *(c for c in space if c != first)]
 
-    def launches(problem, config, input, weight, bias, out):
-        g = problem
+    def launches(problem, config, *tensors):
+        g, bytes_ = problem, halo_bytes(problem, TILE_H, TILE_W)
         tiles = ceil_div(g.p, TILE_H) * ceil_div(g.q, TILE_W)
-        blocks_k = ceil_div(g.k // g.groups, config["KT"])
-        sizes = (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
-        strides = (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
-        staged = halo_bytes(g) <= STAGED_BYTES
+        staged = bytes_ <= STAGED_BYTES
         yield CudaLaunch(
-            source,
-            template.format(**config, STAGED="true" if staged else "false"),
-            grid=(g.n * g.groups * blocks_k * tiles,),
+            built[g.dtype],
+            template.format(T=TYPES[g.dtype], STAGED="true" if staged else "false", **config),
+            grid=(g.n * g.groups * ceil_div(g.k // g.groups, config["KT"]) * tiles,),
             block=(TILE_H * TILE_W, 1, 1),
-            arguments=(input, weight, bias, out, sizes, strides),
-            shared_bytes=halo_bytes(g) if staged else 0,
+            arguments=arguments(g, *tensors),
+            shared_bytes=bytes_ if staged else 0,
         )
 
     return Design(
