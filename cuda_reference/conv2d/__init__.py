@@ -3,11 +3,12 @@
 import torch
 
 from tritonkernels.conv2d import prepare
+from tritonkernels.conv2d.regime import TILE_H, TILE_W
+from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 
-TILE_H, TILE_W = 4, 8
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
 
@@ -38,6 +39,25 @@ def arguments(problem, input, weight, bias, out):
     sizes = (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
     strides = (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
     return input, weight, bias, out, sizes, strides
+
+
+def _naive():
+    threads = 128
+    built = sources("conv2d/naive.cuh", [f"conv2d::naive<{{T}}, {threads}>"])
+
+    def launches(problem, config, *tensors):
+        source = built[problem.dtype]
+        (kernel,) = source.expressions
+        yield CudaLaunch(source, kernel, (ceil_div(problem.outputs, threads),), (threads, 1, 1), arguments(problem, *tensors))
+
+    return Design(
+        name="naive",
+        summary="a thread per output, operands straight from the caches",
+        mirrors="conv2d: what the others are measured by",
+        refuses=takes_everything,
+        configs=lambda problem, target: [{"THREADS": threads}],
+        launches=launches,
+    )
 
 
 def _direct():
@@ -74,4 +94,4 @@ def _direct():
     )
 
 
-DESIGNS = (_direct(),)
+DESIGNS = (_naive(), _direct())

@@ -37,6 +37,11 @@ __device__ __forceinline__ Sum<T> input_or_zero(const T* plane, int h, int w, co
     return h >= 0 && h < g.H && w >= 0 && w < g.W ? Sum<T>(plane[h * stride.ih + w * stride.iw]) : Sum<T>(0);
 }
 
+// What the sum of output channel k begins with; bias may be null.
+template <class T> __device__ __forceinline__ Sum<T> bias_or_zero(const T* bias, int k, const Strides& stride) {
+    return bias != nullptr ? Sum<T>(bias[k * stride.bias]) : Sum<T>(0);
+}
+
 // PIECE inputs from (h, w) on, side by side, widened into 16-byte aligned shared memory: one 128-bit load where aligned.
 template <class T>
 __device__ __forceinline__ void stage_piece(Sum<T>* to, const T* plane, int h, int w, const Geometry& g, const Strides& stride) {

@@ -58,7 +58,7 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
     Sum<T> sum[KT];
 #pragma unroll
     for (int k = 0; k < KT; ++k)
-        sum[k] = bias != nullptr && first_k + k < k_per_group ? Sum<T>(bias[(group * k_per_group + first_k + k) * stride.bias]) : Sum<T>(0);
+        sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
     const T* plane = input + image * stride.in + group * c_per_group * stride.ic;
     const T* filter = weight + (group * k_per_group + first_k) * stride.wk;

@@ -7,8 +7,9 @@ from ..errors import ArgumentError, ShapeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
+from .regime import prefer as prefer
 
-DESIGNS = ("direct",)
+DESIGNS = ("naive", "direct")
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
 
@@ -25,7 +26,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
             the size of the input, the odd row or column of zeros below or to the right)
     groups  divides C and K
     out     (N, K, P, Q) (or unbatched) of input's dtype to write into; must not overlap an input. Default: a new tensor
-    design  a name from designs("conv2d"); default: chosen for the problem
+    design  a name from designs("conv2d"); default: chosen for the problem (`regime.prefer`)
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. Error,
