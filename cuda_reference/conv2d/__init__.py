@@ -3,14 +3,14 @@
 import torch
 
 from tritonkernels.conv2d import prepare
-from tritonkernels.conv2d.regime import TILE_H, TILE_W
+from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, halo_bytes
 from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
-STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
+BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
 
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None):
@@ -18,14 +18,17 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
     return LIBRARY.run(prepare(input, weight, bias, stride, padding, dilation, groups, out=out), design, config)
 
 
-def halo_bytes(problem, tile_h, tile_w):
-    """Shared memory for the inputs that one tile of outputs needs of a channel; rows are padded to 16 bytes of inputs."""
-    rows, cols = (
-        (tile - 1) * step + (taps - 1) * dilation + 1
-        for tile, step, taps, dilation in zip((tile_h, tile_w), problem.stride, (problem.r, problem.s), problem.dilation)
-    )
-    piece = 16 // problem.dtype.itemsize
-    return rows * ceil_div(cols, piece) * piece * max(4, problem.dtype.itemsize)
+def blocks(problem, tile, kt):
+    """How many there are of struct Tile."""
+    tiles = ceil_div(problem.p, tile[0]) * ceil_div(problem.q, tile[1])
+    return problem.n * problem.groups * ceil_div(problem.k // problem.groups, kt) * tiles
+
+
+def covering(problem, space):
+    """The configs, that with the fewest output channels per thread that cover the group's first, else the one with most."""
+    ordered = sorted(space, key=lambda c: c["KT"])
+    first = next((c for c in ordered if c["KT"] >= problem.k // problem.groups), ordered[-1])
+    return [first, *(c for c in space if c != first)]
 
 
 def sources(header, templates):
@@ -65,21 +68,14 @@ def _direct():
     template = "conv2d::direct<{T}, {KT}, {STAGED}>"
     built = sources("conv2d/direct.cuh", [template.format(T="{T}", STAGED=s, **c) for c in space for s in ("true", "false")])
 
-    def configs(problem, target):
-        """The fewest output channels per thread that cover the group's first, up to 16."""
-        covering = [c for c in sorted(space, key=lambda c: c["KT"]) if c["KT"] >= problem.k // problem.groups]
-        first = covering[0] if covering else {"KT": 16}
-        return [first, *(c for c in space if c != first)]
-
     def launches(problem, config, *tensors):
-        g, bytes_ = problem, halo_bytes(problem, TILE_H, TILE_W)
-        tiles = ceil_div(g.p, TILE_H) * ceil_div(g.q, TILE_W)
+        g, bytes_ = problem, halo_bytes(problem, TILE, 16)
         staged = bytes_ <= STAGED_BYTES
         yield CudaLaunch(
             built[g.dtype],
             template.format(T=TYPES[g.dtype], STAGED="true" if staged else "false", **config),
-            grid=(g.n * g.groups * ceil_div(g.k // g.groups, config["KT"]) * tiles,),
-            block=(TILE_H * TILE_W, 1, 1),
+            grid=(blocks(g, TILE, config["KT"]),),
+            block=(TILE[0] * TILE[1], 1, 1),
             arguments=arguments(g, *tensors),
             shared_bytes=bytes_ if staged else 0,
         )
@@ -89,9 +85,48 @@ def _direct():
         summary="8 x 4 positions per block, halo in shared memory shared out evenly, channels in registers",
         mirrors="conv2d seed: direct",
         refuses=takes_everything,
-        configs=configs,
+        configs=lambda problem, target: covering(problem, space),
         launches=launches,
     )
 
 
-DESIGNS = (_naive(), _direct())
+def _register_blocked():
+    space = [{"KT": kt} for kt in (8, 3, 4, 6, 16)]
+    template = "conv2d::register_blocked<{T}, {KT}, {UNIT}>"
+    built = sources(
+        "conv2d/register_blocked.cuh",
+        [template.format(T="{T}", UNIT=unit, **c) for c in space for unit in ("true", "false")],
+    )
+
+    def refuses(problem, target):
+        if problem.dtype == torch.float64:
+            return "its sums are fp32"
+        needed = blocked_bytes(problem, 16)
+        if needed > STAGED_BYTES:
+            return f"a tile's inputs and filters of one channel take {needed} bytes of shared memory, of {STAGED_BYTES}"
+        return None
+
+    def launches(problem, config, *tensors):
+        g, bytes_ = problem, blocked_bytes(problem, config["KT"])
+        channels = max(1, min(g.c // g.groups, BLOCK_BYTES // bytes_))
+        unit = g.stride[1] == g.dilation[1] == 1
+        yield CudaLaunch(
+            built[g.dtype],
+            template.format(T=TYPES[g.dtype], UNIT="true" if unit else "false", **config),
+            grid=(blocks(g, BIG_TILE, config["KT"]),),
+            block=(128, 1, 1),
+            arguments=(*arguments(g, *tensors), channels),
+            shared_bytes=channels * bytes_,
+        )
+
+    return Design(
+        name="register_blocked",
+        summary="2 x 4 outputs of up to 16 channels a thread, inputs slide through registers, filters are broadcast",
+        mirrors="conv2d: direct, for few channels",
+        refuses=refuses,
+        configs=lambda problem, target: covering(problem, space),
+        launches=launches,
+    )
+
+
+DESIGNS = (_naive(), _direct(), _register_blocked())

@@ -2,6 +2,7 @@
 // (K, C/groups, R, S), all of one type T: float, double, __half or __nv_bfloat16.
 #pragma once
 #include <cstring>
+#include <type_traits>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -22,6 +23,22 @@ struct Strides {
     int64_t wk, wc, wr, ws;
     int64_t bias;
     int64_t on, ok, op, oq;
+};
+
+// block -> (image, group, block of KT output channels, tile row, tile column), the last fastest; the first output of each.
+struct Tile {
+    int image, group, k, p, q;  // k within the group
+
+    __device__ __forceinline__ Tile(int block, const Geometry& g, int tile_h, int tile_w, int KT) {
+        const int tiles_q = ceil_div(g.Q, tile_w), tiles_p = ceil_div(g.P, tile_h), blocks_k = ceil_div(g.K / g.groups, KT);
+        q = block % tiles_q * tile_w;
+        block /= tiles_q;
+        p = block % tiles_p * tile_h;
+        block /= tiles_p;
+        k = block % blocks_k * KT;
+        block /= blocks_k;
+        group = block % g.groups, image = block / g.groups;
+    }
 };
 
 // The type of products and sums; a result is rounded to T once.

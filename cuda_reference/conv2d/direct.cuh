@@ -37,21 +37,12 @@ template <class T, int KT, bool STAGED>
 __global__ void __launch_bounds__(THREADS, 16)  // 16 blocks: left to itself ptxas spills to fit 32 on an SM
 direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
        Strides stride) {
-    // block -> (image, group, block of output channels, tile row, tile column), the last fastest
-    const int tiles_q = ceil_div(g.Q, TILE_W), tiles_p = ceil_div(g.P, TILE_H);
+    const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
     const int c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
-    const int blocks_k = ceil_div(k_per_group, KT);
-    int block = blockIdx.x;
-    const int tile_q = block % tiles_q * TILE_W;
-    block /= tiles_q;
-    const int tile_p = block % tiles_p * TILE_H;
-    block /= tiles_p;
-    const int first_k = block % blocks_k * KT;  // within the group
-    block /= blocks_k;
-    const int group = block % g.groups, image = block / g.groups;
+    const int first_k = tile.k, group = tile.group;
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile
-    const int first_h = tile_p * g.step_h - g.padding_h, first_w = tile_q * g.step_w - g.padding_w;
+    const int first_h = tile.p * g.step_h - g.padding_h, first_w = tile.q * g.step_w - g.padding_w;
     const Halo<T> shape(g);
     Sum<T>* halo = dynamic_shared<Sum<T>>();
 
@@ -60,7 +51,7 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
     for (int k = 0; k < KT; ++k)
         sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
-    const T* plane = input + image * stride.in + group * c_per_group * stride.ic;
+    const T* plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
     const T* filter = weight + (group * k_per_group + first_k) * stride.wk;
     for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc) {
         if (STAGED) {
@@ -80,9 +71,9 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
         }
     }
 
-    const int p = tile_p + y, q = tile_q + x;
+    const int p = tile.p + y, q = tile.q + x;
     if (p >= g.P || q >= g.Q) return;
-    T* at = out + image * stride.on + p * stride.op + q * stride.oq;
+    T* at = out + tile.image * stride.on + p * stride.op + q * stride.oq;
 #pragma unroll
     for (int k = 0; k < KT; ++k)
         if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.ok] = T(sum[k]);
