@@ -149,7 +149,8 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """BLOCK_K just covers the output channels of a group; at most 64 accumulators a thread. Wider than a row comes last."""
+    """BLOCK_K just covers the output channels of a group. A run of four outputs a thread, two where there are few channels: more
+    would spill. Tiles wider than a row come last."""
     channels = triton.next_power_of_2(min(16, max(1, problem.k // problem.groups)))
     if not target.is_gpu:
         block_q = min(512, triton.next_power_of_2(max(4, problem.q)))
@@ -157,7 +158,7 @@ def configs(problem, target):
         yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     tiles = ((8, 128, 4), (8, 64, 4), (16, 32, 4), (4, 64, 2), (2, 64, 1))
     for block_p, block_q, num_warps in sorted(tiles, key=lambda tile: tile[1] > triton.next_power_of_2(max(1, problem.q))):
-        if channels * block_p * block_q <= 64 * 32 * num_warps:
+        if block_p * block_q <= (8 if channels <= 4 else 4) * 32 * num_warps:
             tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
             yield triton.Config(tile, num_warps=num_warps, num_stages=1)
 
