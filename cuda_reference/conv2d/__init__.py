@@ -63,6 +63,32 @@ def _naive():
     )
 
 
+def _depthwise():
+    threads, unrolled = 128, (3, 5, 0)
+    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}>"
+    built = sources("conv2d/depthwise.cuh", [template.format(T="{T}", TAPS=taps) for taps in unrolled])
+
+    def launches(problem, config, *tensors):
+        g = problem
+        dense = g.stride[0] == g.dilation[0] == 1
+        yield CudaLaunch(
+            built[g.dtype],
+            template.format(T=TYPES[g.dtype], TAPS=g.r if dense and g.r in unrolled else 0),
+            grid=(ceil_div(g.n * g.k * ceil_div(g.p, 4) * g.q, threads),),
+            block=(threads, 1, 1),
+            arguments=arguments(g, *tensors),
+        )
+
+    return Design(
+        name="depthwise",
+        summary="four outputs of a column a thread, lanes along W or along channels, for one channel per group",
+        mirrors="conv2d: naive, for one channel per group",
+        refuses=takes_everything,
+        configs=lambda problem, target: [{"THREADS": threads}],
+        launches=launches,
+    )
+
+
 def _direct():
     space = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
     template = "conv2d::direct<{T}, {KT}, {STAGED}>"
@@ -129,4 +155,4 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _direct(), _register_blocked())
+DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked())

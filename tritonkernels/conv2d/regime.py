@@ -32,12 +32,15 @@ def blocked_bytes(problem, kt):
 def prefer(problem, target):
     """The design that wastes least.
 
+    - depthwise, where a group has one input channel and few output channels: there is no sum over channels to block for.
     - naive, where tiles of 4 x 8 outputs would be mostly empty (a filter almost as large as the image): its lanes are not idle.
     - register_blocked, where at least half of its tiles of 16 x 64 is filled: it loads a fifth of what `direct` does. fp64 has
       no room in its registers, steps and dilations of many pixels none in its shared memory.
     - direct for everything else.
     """
     fits = problem.s <= MOST_TAPS and blocked_bytes(problem, 16) <= STAGED_BYTES and problem.dtype != torch.float64
+    if problem.c == problem.groups and problem.k <= 4 * problem.groups:
+        return "depthwise"
     if busy_lanes(problem, TILE) < 0.25:
         return "naive"
     if fits and busy_lanes(problem, BIG_TILE) >= 0.5:
