@@ -142,8 +142,8 @@ def runs_of(problem):
 
 
 def configs(problem, target):
-    """A run or two a lane; the interpreter pays by the operation, so it gets them all at once. Left to itself ptxas spills a few
-    words to fit more warps on an SM than bandwidth asks for."""
+    """A run or two a lane; the interpreter pays by the operation, so it gets them all at once. Left to itself ptxas spills a
+    few words to fit more warps on an SM than bandwidth asks for."""
     if not target.is_gpu:
         yield triton.Config({"BLOCK": min(2**14, triton.next_power_of_2(max(1, runs_of(problem))))})
     for runs in (1, 2):
