@@ -485,11 +485,7 @@ MUTANTS = [
         ("filters of the next block of channels", "k < KT && k < left_k ?", "k < KT ?"),
         ("last channels left out", "min(channels, c_per_group - c)", "min(channels, c_per_group - c - 1)"),
         ("results past the row", "if (p < g.P && q < g.Q) of_k", "if (p < g.P) of_k"),
-        (
-            "channels_last in the wrong order",
-            "col = i / channels, c = i % channels",
-            "col = i % shape.cols, c = i / shape.cols",
-        ),
+        ("channels_last reads one channel", "input_or_zero(planes + c, h + row", "input_or_zero(planes, h + row"),
     ),
     *_of(
         "cuda_reference/matmul/wmma.cuh",
