@@ -34,7 +34,7 @@ def prefer(problem, target):
 
     - depthwise, where a group has one input channel and few output channels: there is no sum over channels to block for.
     - naive, where tiles of 4 x 8 outputs would be mostly empty (a filter almost as large as the image): its lanes are not idle.
-    - register_blocked, where at least half of its tiles of 16 x 64 is filled: it loads a fifth of what `direct` does. fp64 has
+    - register_blocked, where at least half of its tiles of 16 x 64 is filled: each load serves several outputs. fp64 has
       no room in its registers, steps and dilations of many pixels none in its shared memory.
     - direct for everything else.
     """
