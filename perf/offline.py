@@ -107,14 +107,17 @@ def representative_calls(op):
 
 
 def unusual_calls(op):
-    """Calls of matmul's other types and of its epilogue: their kernels differ from the above in the loop's body or its end."""
-    if op != "matmul":
-        return
+    """Calls of other types, and of matmul's epilogue: their kernels differ from the above in the loop's body or its end."""
 
     def empty(*shape, dtype=torch.float16):
         return torch.empty(shape, dtype=dtype, device="meta")
 
-    prepare = importlib.import_module("tritonkernels.matmul").prepare
+    prepare = importlib.import_module(f"tritonkernels.{op}").prepare
+    if op == "conv2d":
+        for dtype in (torch.float16, torch.float64):
+            yield prepare(empty(1, 6, 768, 512, dtype=dtype), empty(6, 6, 6, 6, dtype=dtype), padding=1)
+    if op != "matmul":
+        return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
         yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
     for precision in ("uint8", "int4", "b1_xor"):

@@ -5,6 +5,8 @@ measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that n
 `precision` multiplies fp32 squares in every mode.
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
 `unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
+Convolutions: `image`, the seed's filters of few channels on whole images; `grouped`, depthwise and by groups, as vision models
+have them. Both in NCHW and channels_last.
 `gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch.
 """
 
@@ -88,9 +90,12 @@ def gemv(m, n, a="row", dtype=torch.float32, batch=(), gpu_only=False, **options
     return Case("gemv", name, operands, options, gpu_only)
 
 
-def conv2d(image, weight, layout="row", bias=False, **options):
-    operands = (Operand(image, layout=layout), Operand(weight), *([Operand(weight[:1])] if bias else ()))
-    return Case("conv2d", f"{'x'.join(map(str, image))} by {'x'.join(map(str, weight))}", operands, options)
+def conv2d(image, weight, layout="row", dtype=torch.float32, bias=False, gpu_only=False, **options):
+    """Image and filters in one layout: torch would copy filters of another one in every call."""
+    operands = (Operand(image, dtype, layout), Operand(weight, dtype, layout), *([Operand(weight[:1], dtype)] if bias else ()))
+    sizes = f"{'x'.join(map(str, image))} by {'x'.join(map(str, weight))}"
+    kinds = (layout if layout != "row" else "", "" if dtype == torch.float32 else dtype_name(dtype))
+    return Case("conv2d", " ".join(filter(None, (sizes, *kinds))), operands, options, gpu_only)
 
 
 def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=False, named=None, **options):
@@ -111,6 +116,9 @@ PROJECTIONS = (
     (4096, 14336),
 )  # (N, K): q o, k v, gate up, head, down
 
+
+IMAGES = ((768, 512), (1024, 768), (1920, 1080), (1920, 2400))  # the convolution seed's
+LAYOUTS = ("row", "channels_last")
 
 MODES = ("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9")  # of fp32
 
@@ -187,6 +195,30 @@ SUITES = {
         *(gemv(m, n, dtype=torch.float16, gpu_only=True) for m, n in PROJECTIONS),
         gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
         gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
+    ),
+    "image": (
+        conv2d((1, 3, 96, 64), (3, 3, 3, 3)),
+        *(
+            conv2d((1, channels, *size), (channels, channels, taps, taps), layout, gpu_only=True)
+            for channels, taps in ((3, 3), (3, 6), (6, 6))
+            for size in IMAGES
+            for layout in LAYOUTS
+        ),
+        conv2d((1, 16, 768, 512), (16, 16, 3, 3), gpu_only=True, padding=1),
+        conv2d((1, 6, 768, 512), (6, 6, 6, 6), dtype=torch.float16, gpu_only=True),
+    ),
+    "grouped": (
+        conv2d((1, 8, 20, 24), (8, 1, 3, 3), padding=1, groups=8),
+        conv2d((1, 8, 20, 24), (16, 4, 3, 3), padding=1, groups=2),
+        *(
+            conv2d(
+                (32, channels, size, size), (channels, 1, taps, taps), layout, gpu_only=True, padding=taps // 2, groups=channels
+            )
+            for channels, size, taps in ((32, 112, 3), (144, 56, 3), (240, 28, 5))
+            for layout in LAYOUTS
+        ),
+        conv2d((32, 96, 112, 112), (96, 1, 3, 3), gpu_only=True, stride=2, padding=1, groups=96),
+        conv2d((32, 128, 56, 56), (128, 4, 3, 3), gpu_only=True, padding=1, groups=32),
     ),
     "square": (
         *(matmul(128, 128, 128, dtype) for dtype in HALVES),

@@ -115,8 +115,8 @@ def test_conv2d_geometries(library, op, design, device, name):
         random(weight_shape[0], device=device),
     )
     if weight_shape[0]:  # torch, the reference, refuses to have no output channels
-        run_checked(library, op, design, input, weight, **kwargs)
-        run_checked(library, op, design, input, weight, bias, **kwargs)
+        run_unless_refused(library, op, design, input, weight, **kwargs)
+        run_unless_refused(library, op, design, input, weight, bias, **kwargs)
     else:
         assert library.run(prepare(op, input, weight, **kwargs), design).shape == (2, 0, 6, 7)
 

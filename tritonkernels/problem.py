@@ -179,13 +179,18 @@ class Conv2dProblem(Problem):
     op = "conv2d"
 
     @property
+    def outputs(self):
+        """Elements of the result."""
+        return self.n * self.k * self.p * self.q
+
+    @property
     def flops(self):
-        return 2 * self.n * self.k * self.p * self.q * self.terms + self.has_bias * self.n * self.k * self.p * self.q
+        return (2 * self.terms + self.has_bias) * self.outputs
 
     @property
     def bytes(self):
         read = self.n * self.c * self.h * self.w + self.k * self.terms + self.has_bias * self.k
-        return (read + self.n * self.k * self.p * self.q) * self.dtype.itemsize
+        return (read + self.outputs) * self.dtype.itemsize
 
     @property
     def terms(self):

@@ -3,79 +3,56 @@
 // Each thread owns one position and keeps its KT sums in registers. Per input channel the inputs that the tile needs, the halo of
 // (7 step_w + (S-1) dilation_w + 1) x (3 step_h + (R-1) dilation_h + 1), pass through shared memory once and are read R * S * KT times.
 // If each thread fetched its own element and the edge threads the rest, one of them would fetch 9 for a 3 x 3 filter. Instead the
-// pieces of 4 elements are shared out evenly: 60 elements are 1.9 per thread, and a piece is one 128-bit load where aligned.
+// pieces of 128 bits are shared out evenly: 60 elements are 1.9 per thread, and a piece is one load where aligned.
 // A halo that does not fit in shared memory (huge steps or dilations) is not staged: STAGED = false reads global memory instead.
 // Mirrors tritonkernels/conv2d/direct.py.
 #pragma once
 #include "../common/shared.cuh"
-#include "../common/vector.cuh"
 #include "common.cuh"
 
 namespace conv2d {
 
 constexpr int TILE_W = 8, TILE_H = 4, THREADS = TILE_W * TILE_H;
 
-// The part of one input channel that a tile needs; its pitch is a multiple of 4, so that every row starts 16-byte aligned.
-struct Halo {
+// The part of one input channel that a tile needs; its pitch is whole pieces, so that every row starts 16-byte aligned.
+template <class T> struct Halo {
     int rows, pitch;
 
     __host__ __device__ explicit Halo(const Geometry& g)
         : rows((TILE_H - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1),
-          pitch(ceil_div((TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1, 4) * 4) {}
+          pitch(ceil_div((TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1, PIECE<T>) * PIECE<T>) {}
 };
 
-// The input at (h, w) of a channel's plane; the padding around the image is 0.
-__device__ __forceinline__ float input_or_zero(const float* plane, int h, int w, const Geometry& g, const Strides& stride) {
-    return h >= 0 && h < g.H && w >= 0 && w < g.W ? plane[h * stride.ih + w * stride.iw] : 0.0f;
-}
-
-__device__ void stage_halo(float* halo, Halo shape, const float* plane, int first_h, int first_w, const Geometry& g, const Strides& stride) {
-    const int pieces_per_row = shape.pitch / 4;
+template <class T>
+__device__ void stage_halo(Sum<T>* halo, Halo<T> shape, const T* plane, int first_h, int first_w, const Geometry& g,
+                           const Strides& stride) {
+    const int pieces_per_row = shape.pitch / PIECE<T>;
     for (int piece = threadIdx.x; piece < shape.rows * pieces_per_row; piece += THREADS) {
-        const int row = piece / pieces_per_row, col = piece % pieces_per_row * 4;
-        const int h = first_h + row, w = first_w + col;
-        float4 four;
-        if (h >= 0 && h < g.H && w >= 0 && w + 3 < g.W && stride.iw == 1 && is_aligned16(plane + h * stride.ih + w)) {
-            four = *reinterpret_cast<const float4*>(plane + h * stride.ih + w);
-        } else {
-            four.x = input_or_zero(plane, h, w, g, stride);
-            four.y = input_or_zero(plane, h, w + 1, g, stride);
-            four.z = input_or_zero(plane, h, w + 2, g, stride);
-            four.w = input_or_zero(plane, h, w + 3, g, stride);
-        }
-        *reinterpret_cast<float4*>(halo + row * shape.pitch + col) = four;
+        const int row = piece / pieces_per_row, col = piece % pieces_per_row * PIECE<T>;
+        stage_piece(halo + row * shape.pitch + col, plane, first_h + row, first_w + col, g, stride);
     }
 }
 
-template <int KT, bool STAGED>
+template <class T, int KT, bool STAGED>
 __global__ void __launch_bounds__(THREADS, 16)  // 16 blocks: left to itself ptxas spills to fit 32 on an SM
-direct(const float* __restrict__ input, const float* __restrict__ weight, const float* __restrict__ bias, float* __restrict__ out,
-       Geometry g, Strides stride) {
-    // block -> (image, group, block of output channels, tile row, tile column), the last fastest
-    const int tiles_q = ceil_div(g.Q, TILE_W), tiles_p = ceil_div(g.P, TILE_H);
+direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
+       Strides stride) {
+    const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
     const int c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
-    const int blocks_k = ceil_div(k_per_group, KT);
-    int block = blockIdx.x;
-    const int tile_q = block % tiles_q * TILE_W;
-    block /= tiles_q;
-    const int tile_p = block % tiles_p * TILE_H;
-    block /= tiles_p;
-    const int first_k = block % blocks_k * KT;  // within the group
-    block /= blocks_k;
-    const int group = block % g.groups, image = block / g.groups;
+    const int first_k = tile.k, group = tile.group;
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile
-    const int first_h = tile_p * g.step_h - g.padding_h, first_w = tile_q * g.step_w - g.padding_w;
-    const Halo shape(g);
-    float* halo = dynamic_shared<float>();
+    const int first_h = tile.p * g.step_h - g.padding_h, first_w = tile.q * g.step_w - g.padding_w;
+    const Halo<T> shape(g);
+    Sum<T>* halo = dynamic_shared<Sum<T>>();
 
-    float sum[KT];
+    Sum<T> sum[KT];
 #pragma unroll
     for (int k = 0; k < KT; ++k)
-        sum[k] = bias != nullptr && first_k + k < k_per_group ? bias[(group * k_per_group + first_k + k) * stride.bias] : 0.0f;
+        sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
-    const float* plane = input + image * stride.in + group * c_per_group * stride.ic;
-    const float* filter = weight + (group * k_per_group + first_k) * stride.wk;
+    const T* plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
+    const T* filter = weight + (group * k_per_group + first_k) * stride.wk;
     for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc) {
         if (STAGED) {
             __syncthreads();  // nobody reads the channel before any more
@@ -85,21 +62,21 @@ direct(const float* __restrict__ input, const float* __restrict__ weight, const 
         for (int r = 0; r < g.R; ++r) {
             for (int s = 0; s < g.S; ++s) {
                 const int h = y * g.step_h + r * g.dilation_h, w = x * g.step_w + s * g.dilation_w;  // within the halo
-                const float value = STAGED ? halo[h * shape.pitch + w] : input_or_zero(plane, first_h + h, first_w + w, g, stride);
-                const float* tap = filter + r * stride.wr + s * stride.ws;  // the same for all threads: a broadcast
+                const Sum<T> value = STAGED ? halo[h * shape.pitch + w] : input_or_zero(plane, first_h + h, first_w + w, g, stride);
+                const T* tap = filter + r * stride.wr + s * stride.ws;  // the same for all threads: a broadcast
 #pragma unroll
                 for (int k = 0; k < KT; ++k)
-                    if (first_k + k < k_per_group) sum[k] += tap[k * stride.wk] * value;
+                    if (first_k + k < k_per_group) sum[k] += Sum<T>(tap[k * stride.wk]) * value;
             }
         }
     }
 
-    const int p = tile_p + y, q = tile_q + x;
+    const int p = tile.p + y, q = tile.q + x;
     if (p >= g.P || q >= g.Q) return;
-    float* at = out + image * stride.on + p * stride.op + q * stride.oq;
+    T* at = out + tile.image * stride.on + p * stride.op + q * stride.oq;
 #pragma unroll
     for (int k = 0; k < KT; ++k)
-        if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.ok] = sum[k];
+        if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.ok] = T(sum[k]);
 }
 
 }  // namespace conv2d

@@ -23,6 +23,7 @@ SUITE = (
     "tests/test_offsets.py",
     "tests/test_special_values.py",
     "tests/test_gemv.py",
+    "tests/test_conv2d.py",
     "tests/test_planes.py",
     "tests/test_wgmma_tma.py",
     "tests/memory/test_memory.py",

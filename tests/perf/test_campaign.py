@@ -132,6 +132,8 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "ladder",
         "precision",
         "gemv",
+        "image",
+        "grouped",
         "square",
         "skinny",
         "llm",

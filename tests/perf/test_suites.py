@@ -62,6 +62,15 @@ def test_seeds_have_the_sizes_of_the_seeds():
     assert [(c.op, c.name) for c in SUITES["seeds"] if c.gpu_only] == [("gemm", "4096x4096x4096")]
 
 
+def test_images_have_the_sizes_of_the_seed_in_both_layouts():
+    held = {(c.operands[0].shape, c.operands[1].shape[2], c.operands[0].layout) for c in SUITES["image"]}
+    for size in ((768, 512), (1024, 768), (1920, 1080), (1920, 2400)):
+        for layout in ("row", "channels_last"):
+            assert {((1, 3, *size), 3, layout), ((1, 3, *size), 6, layout), ((1, 6, *size), 6, layout)} <= held
+    groups = [(c.options["groups"], c.operands[1].shape[1]) for c in SUITES["grouped"]]
+    assert any(per_group == 1 for _, per_group in groups) and any(per_group > 1 for _, per_group in groups)
+
+
 def test_gemv_walks_the_axis_of_n():
     problems = [importlib.import_module("tritonkernels.gemv").prepare(*case.outlines()[0]).problem for case in SUITES["gemv"]]
     rows = [p for p in problems if p.m == 16384 and p.a_layout == "row"]
@@ -86,7 +95,7 @@ def test_tensor_core_suites_have_the_sizes_that_they_are_for():
     assert {size for triple in sizes("unaligned") for size in triple} == {4096, 4095, 4097, 1000, 333}
 
 
-@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "unaligned"])
+@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "unaligned", "image", "grouped"])
 def test_a_cpu_has_a_few_small_cases_of_each(suite):
     problems = [prepare(case).problem for case in SUITES[suite] if not case.gpu_only]
     assert problems and max(p.flops for p in problems) < 5e6

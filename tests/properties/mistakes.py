@@ -297,11 +297,12 @@ def weight(draw, call):
     shapes = [(k, c + 1, r, s), (k, c, 0, s), (k, c, r, 0)]
     if call.arguments["padding"] != "same":  # which grows with the filter
         shapes += [(k, c, h + 9, s), (k, c, r, w + 9)]  # the padding is 4 at most
-    call.arguments["weight"] = torch.zeros(pick(draw, *shapes))
+    call.arguments["weight"] = call.arguments["weight"].new_zeros(pick(draw, *shapes))
     return ShapeError, "weight"
 
 
 @mistake("conv2d")
 def bias(draw, call):
-    call.arguments["bias"] = torch.zeros(call.arguments["weight"].shape[0] + pick(draw, 1, 5))
+    weight = call.arguments["weight"]
+    call.arguments["bias"] = weight.new_zeros(weight.shape[0] + pick(draw, 1, 5))
     return ShapeError, "bias"

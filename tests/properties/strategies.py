@@ -136,10 +136,11 @@ def conv2d(draw):
     width = least[1] + draw(st.sampled_from((0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63)))
     images = draw(st.sampled_from(((1,), (), (2,), (3,), (0,))))
     weight = (groups * k, c, *taps)
+    dtype = draw(st.sampled_from((torch.float32, torch.float32, torch.float16)))
     operands = (
-        draw(operand((*images, groups * c, height, width))),
-        draw(operand(weight)),
-        draw(maybe(operand(weight[:1]))),
+        draw(operand((*images, groups * c, height, width), dtype)),
+        draw(operand(weight, dtype)),
+        draw(maybe(operand(weight[:1], dtype))),
     )
     return Example("conv2d", operands, options, draw(maybe(layout(3 + len(images), expanded=False))), draw(CONFIG))
 

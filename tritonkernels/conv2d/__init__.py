@@ -1,4 +1,4 @@
-"""Two-dimensional convolution (cross-correlation, as in torch) in IEEE fp32."""
+"""Two-dimensional convolution (cross-correlation, as in torch), products and sums in IEEE fp32 or fp64."""
 
 import torch
 
@@ -7,27 +7,32 @@ from ..errors import ArgumentError, ShapeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
+from .regime import prefer as prefer
 
-DESIGNS = ("direct",)
+DESIGNS = ("naive", "depthwise", "direct", "register_blocked")
+
+DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
 
 
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None):
     """The convolution of torch.nn.functional.conv2d, with its arguments and semantics.
 
-    input   (N, C, H, W) or (C, H, W) float32, any strides (channels_last is answered in channels_last)
-    weight  (K, C / groups, R, S) float32, any strides
-    bias    (K,) float32 or None
+    input   (N, C, H, W) or (C, H, W), any strides (channels_last is answered in channels_last): float32, float16,
+            bfloat16, all three with products and sums in IEEE fp32, or float64
+    weight  (K, C / groups, R, S) of input's dtype, any strides
+    bias    (K,) of input's dtype, or None
     stride, dilation  an int or a pair, at least 1
     padding an int or a pair, at least 0, of zeros on both sides; or "valid" (none), or "same" (stride 1 only: the result has
             the size of the input, the odd row or column of zeros below or to the right)
     groups  divides C and K
-    out     (N, K, P, Q) (or unbatched) float32 to write into; must not overlap an input. Default: a new tensor
-    design  a name from designs("conv2d"); default: chosen for the problem
+    out     (N, K, P, Q) (or unbatched) of input's dtype to write into; must not overlap an input. Default: a new tensor
+    design  a name from designs("conv2d"); default: chosen for the problem (`regime.prefer`)
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. Error,
-    elementwise: gamma(C / groups * R * S + 4) * (|input| conv |weight| + |bias|) plus the rounding of the result, u = 2^-24
-    (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
+    elementwise: gamma(C / groups * R * S + 4) * (|input| conv |weight| + |bias|) plus the one rounding of the result,
+    u = 2^-24 for float32, 2^-23 for 16-bit types, 2^-53 for float64 (`numerics.error_bound`). Raises as `gemm` does,
+    before anything is launched.
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
@@ -37,11 +42,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
 
 def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None):
     """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched."""
-    input = validate.tensor("input", input, dtypes=(torch.float32,), ranks=(3, 4))
-    weight = validate.tensor("weight", weight, dtypes=(torch.float32,), ranks=(4,), like=("input", input))
+    input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
+    weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,), like=("input", input))
     (c, h, w), (k, c_per_group, r, s) = input.shape[-3:], weight.shape
     if bias is not None:
-        bias = validate.tensor("bias", bias, dtypes=(torch.float32,), ranks=(1,), like=("input", input))
+        bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
         if bias.shape[0] != k:
             raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight")
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:

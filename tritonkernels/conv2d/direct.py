@@ -14,7 +14,10 @@ import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
+from ..language.dot import widened
+from ..language.epilogue import rounded
 from ..launch import TritonLaunch
+from .operands import arguments
 
 
 @triton.jit
@@ -79,9 +82,10 @@ def _direct_kernel(
         q = q.to(tl.int64)
     k += group * K_PER_GROUP
 
-    acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), tl.float32)
+    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
+    acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), SUMS)
     if HAS_BIAS:
-        acc += tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0)[:, None]
+        acc += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)[:, None]
     input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
     weight_ptrs = weight_ptr + k * stride_wk
     for _ in range(C_PER_GROUP):
@@ -94,14 +98,14 @@ def _direct_kernel(
                 inside = (h >= 0) & (h < H) & (w >= 0) & (w < W)
                 x = tl.load(input_ptr + h * stride_ih + w * stride_iw, mask=inside, other=0)
                 weights = tl.load(tap_ptrs, mask=k_inside, other=0)
-                acc += weights[:, None] * x[None, :]
+                acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
                 tap_ptrs += stride_ws
             row_ptrs += stride_wr
         input_ptr += stride_ic
         weight_ptrs += stride_wc
     inside = k_inside[:, None] & ((p < P) & (q < Q))[None, :]
     out_ptrs = out_ptr + image * stride_on + k[:, None] * stride_ok + (p * stride_op + q * stride_oq)[None, :]
-    tl.store(out_ptrs, acc, mask=inside)
+    tl.store(out_ptrs, rounded(acc, out_ptr.dtype.element_ty), mask=inside)
 
 
 def configs(problem, target):
@@ -123,31 +127,7 @@ def launches(problem, config, input, weight, bias, out):
     k_per_group = problem.k // problem.groups
     blocks_k = problem.groups * triton.cdiv(k_per_group, tile["BLOCK_K"])
     tiles = triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
-    arguments = {
-        "input_ptr": input,
-        "weight_ptr": weight,
-        "bias_ptr": bias,
-        "out_ptr": out,
-        "H": problem.h,
-        "W": problem.w,
-        "P": problem.p,
-        "Q": problem.q,
-        "C_PER_GROUP": problem.c // problem.groups,
-        "K_PER_GROUP": k_per_group,
-        "GROUPS": problem.groups,
-        "R": problem.r,
-        "S": problem.s,
-        **dict(zip(("STEP_H", "STEP_W"), problem.stride)),
-        **dict(zip(("PADDING_H", "PADDING_W"), problem.padding)),
-        **dict(zip(("DILATION_H", "DILATION_W"), problem.dilation)),
-        **dict(zip(("stride_in", "stride_ic", "stride_ih", "stride_iw"), input.stride())),
-        **dict(zip(("stride_wk", "stride_wc", "stride_wr", "stride_ws"), weight.stride())),
-        "stride_bias": 0 if bias is None else bias.stride(0),
-        **dict(zip(("stride_on", "stride_ok", "stride_op", "stride_oq"), out.stride())),
-        "HAS_BIAS": bias is not None,
-        "WIDE": problem.wide,
-    }
-    yield TritonLaunch(_direct_kernel, (problem.n * blocks_k * tiles,), config, arguments)
+    yield TritonLaunch(_direct_kernel, (problem.n * blocks_k * tiles,), config, arguments(problem, input, weight, bias, out))
 
 
 DESIGN = Design(

@@ -1,0 +1,36 @@
+// conv2d, naive: a thread per output, its whole inner product straight from the caches.
+//
+// Neighbouring lanes own neighbouring outputs of a row, so they read neighbouring inputs, and the same filter tap: a broadcast.
+// Two loads for a multiply-add, and each input is fetched K / groups * R * S times: it is what the others are measured by.
+// No lane is idle, however few outputs a plane has. Mirrors tritonkernels/conv2d/naive.py.
+#pragma once
+#include "common.cuh"
+
+namespace conv2d {
+
+template <class T, int THREADS>
+__global__ void __launch_bounds__(THREADS)
+naive(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
+      Strides stride) {
+    int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;  // of the output, q fastest
+    const int q = index % g.Q;
+    index /= g.Q;
+    const int p = index % g.P;
+    index /= g.P;
+    const int k = index % g.K, image = index / g.K;
+    if (image >= g.N) return;
+
+    const int c_per_group = g.C / g.groups, group = k / (g.K / g.groups);
+    const T* plane = input + image * stride.in + group * c_per_group * stride.ic;
+    const T* filter = weight + k * stride.wk;
+    Sum<T> sum = bias_or_zero(bias, k, stride);
+    for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc)
+        for (int r = 0; r < g.R; ++r)
+            for (int s = 0; s < g.S; ++s) {
+                const int h = p * g.step_h - g.padding_h + r * g.dilation_h, w = q * g.step_w - g.padding_w + s * g.dilation_w;
+                sum += Sum<T>(filter[r * stride.wr + s * stride.ws]) * input_or_zero(plane, h, w, g, stride);
+            }
+    out[image * stride.on + k * stride.ok + p * stride.op + q * stride.oq] = T(sum);
+}
+
+}  // namespace conv2d

@@ -1,0 +1,5 @@
+"""Broken kernels, all of which the suite must notice, by operation."""
+
+from . import conv2d, gemm, gemv, matmul, shared
+
+MUTANTS = [mutant for part in (gemm, gemv, conv2d, matmul, shared) for mutant in part.MUTANTS]

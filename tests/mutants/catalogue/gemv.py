@@ -1,0 +1,47 @@
+"""Broken kernels of gemv."""
+
+from ..mutant import of
+
+MUTANTS = [
+    *of(
+        "tritonkernels/gemv/row_tile.py",
+        "tritonkernels and gemv",
+        ("last product dropped", "range(first, last, BLOCK_N * UNROLL)", "range(first, last - 1, BLOCK_N * UNROLL)"),
+        ("N tail mask removed", "valid & (cols < last)[None, :]", "valid & (cols >= 0)[None, :]"),
+        ("x read contiguously", "x_rows + cols[None, :] * stride_x,", "x_rows + cols[None, :],", True),
+        ("y read contiguously", "+ m * stride_y,", "+ m,"),
+        ("the same x for the whole batch", "x_ptr + (batch * stride_xb)", "x_ptr + (batch * 0)"),
+        ("head dropped", "cols >= -head)", "cols >= 0)"),
+        ("tail dropped", "(cols < size)[None, :]", "(cols < 0)[None, :]"),
+        ("scale of the first row for all", "scale_ptr + m * stride_s", "scale_ptr + m * 0"),
+    ),
+    *of(
+        "tritonkernels/gemv/splits.py",
+        "tritonkernels and gemv",
+        ("the last split left out", "range(1, splits)", "range(1, splits - 1)"),
+    ),
+    *of(
+        "tritonkernels/gemv/transposed.py",
+        "tritonkernels and gemv",
+        ("a column dropped", "range(first, last, BLOCK_N)", "range(first, last - 1, BLOCK_N)"),
+    ),
+    *of(
+        "cuda_reference/gemv/common.cuh",
+        "cuda_reference and gemv",
+        ("last product dropped", "n < N; n += step", "n < N - 1; n += step"),
+        ("x read contiguously", "float(x[n * stride_x])", "float(x[n])"),
+        ("scale of the first row for all", "scale[row.m * stride.s]", "scale[0]"),
+    ),
+    *of(
+        "cuda_reference/gemv/vector_row.cuh",
+        "cuda_reference and gemv",
+        ("head dropped", "n < head; n += step", "n < head - 1; n += step"),
+        ("tail dropped", "n < N; n += step) sum += float(a[n])", "n < N - 1; n += step) sum += float(a[n])"),
+    ),
+    *of(
+        "cuda_reference/gemv/splits.cuh",
+        "cuda_reference and gemv",
+        ("the counter left standing", "if (last) atomicExch(counter, 0);", ""),
+        ("the last split left out", "split < splits; ++split", "split < splits - 1; ++split"),
+    ),
+]

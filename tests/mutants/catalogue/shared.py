@@ -1,0 +1,70 @@
+"""Broken code that several operations share: the language's building blocks, validation, batches, device helpers."""
+
+from ..mutant import of
+
+MUTANTS = [
+    *of(
+        "tritonkernels/language/tiles.py",
+        "tritonkernels and rasterized",
+        ("last group as long as the others", "rows = min(tiles_m - first, GROUP_M)", "rows = GROUP_M"),
+    ),
+    *of(
+        "tritonkernels/language/epilogue.py",
+        "tritonkernels and gemm",
+        ("C multiplied by alpha", "acc += beta * widened", "acc += alpha * widened"),
+        (
+            "alpha applied to C as well",
+            "    acc = alpha * acc\n    if HAS_C:\n        acc += beta *",
+            "    if HAS_C:\n        acc += beta *",
+        ),
+    ),
+    *of(
+        "tritonkernels/language/epilogue.py",
+        "outside_the_tensors and tritonkernels-gemm",
+        ("C's mask removed", "tl.load(c_ptrs, mask=mask, other=0)", "tl.load(c_ptrs)"),
+    ),
+    *of(
+        "tritonkernels/language/epilogue.py",
+        "tritonkernels and matmul",
+        ("bf16 truncated", "+ ((bits >> 16) & 1)) >> 16", "* 0) >> 16"),
+    ),
+    *of(
+        "tritonkernels/validate.py",
+        "gemm and beta_is_zero and tritonkernels",
+        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded", True),
+    ),
+    *of(
+        "tritonkernels/problem.py",
+        "offsets",
+        ("32-bit offsets", ">= 2**31\n", ">= 2**61\n"),
+    ),
+    *of(
+        "tritonkernels/batches.py",
+        "matmul_shapes",
+        (
+            "unmergeable batches merged",
+            "    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):",
+            "    while outer > 0:",
+        ),
+    ),
+    *of(
+        "tritonkernels/language/dot.py",
+        "special or matmul or nan or denormal or tf32",
+        ("tf32 truncated", "(bits + 0x1000) & 0xFFFFE000", "bits & 0xFFFFE000"),
+        ("NaN rounded like a number", "tl.where(x == x, rounded, quiet)", "rounded"),
+        ("tf32 not rounded", "        if not ARE_TF32:", "        if False:"),
+        ("high nibbles unsigned", "return high.to(tl.int8, bitcast=True) >> 4", "return (high >> 4).to(tl.int8, bitcast=True)"),
+        ("padding counted by xor", "(acc + 8 * walked) >> 1", "(acc + 8 * (walked - 1)) >> 1"),
+    ),
+    *of(
+        "cuda_reference/common/raster.cuh",
+        "cuda_reference and gemm and rasterized",
+        ("last band as high as the others", "min(group, tiles_m - band * group)", "group"),
+    ),
+    *of(
+        "cuda_reference/common/reduce.cuh",
+        "cuda_reference and gemv",
+        ("last step of the reduction dropped", "offset > 0; offset /= 2", "offset > 1; offset /= 2"),
+        ("a warp left out of the block's sum", "for (int warp = 1; warp < WARPS", "for (int warp = 2; warp < WARPS"),
+    ),
+]

@@ -1,0 +1,134 @@
+"""conv2d beyond what every operation's tests ask: types, every width of filter, promised loads and machine code, the choice."""
+
+import itertools
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY as CUDA
+from perf import sass
+from tritonkernels.conv2d.regime import prefer
+from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.target import Target
+
+from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random
+from .test_designs import run_unless_refused
+
+H200 = Target.named("h200")
+on_devices = pytest.mark.parametrize("device", DEVICES)
+every_design = pytest.mark.parametrize("library, op, design", designs("conv2d"))
+
+# Groups, padding and aligned rows; steps and dilation; an image of one piece of 128 bits.
+CALLS = (
+    ((2, 4, 9, 16), (6, 2, 3, 3), {"groups": 2, "padding": 1}),
+    ((1, 3, 13, 24), (5, 3, 2, 3), {"stride": (2, 1), "dilation": (1, 2)}),
+    ((1, 1, 4, 8), (1, 1, 4, 8), {}),
+)
+
+
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
+@every_design
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64), ids=str)
+@on_devices
+def test_types(library, op, design, device, dtype):
+    """fp16 comes up in generated calls (tests/properties)."""
+    available_on(library, device)
+    for (image, filters, options), layout in zip(CALLS, (lambda t: t, channels_last, first_dim_inside)):
+        input, weight, bias = (random(*shape, dtype=dtype, device=device) for shape in (image, filters, filters[:1]))
+        run_unless_refused(library, op, design, layout(input), weight, bias, **options)
+
+
+@every_design
+@on_devices
+def test_every_width_of_filter(library, op, design, device):
+    """A row of taps is walked in fours by some, and what is left over in one piece; rows of 71 and 72 results end in tiles."""
+    available_on(library, device)
+    for s in range(1, 10):
+        input, weight = random(1, 2, 18, 71 + s % 2, device=device), random(3, 2, 2, s, device=device)
+        run_unless_refused(library, op, design, input, weight, padding=(0, s // 2))
+
+
+# What register_blocked promises: by the trace of the emulation, and in the machine code.
+def launch_of(design, *operands, **options):
+    call = prepare("conv2d", *operands, **options)
+    chosen = {d.name: d for d in CUDA.designs("conv2d")}[design]
+    (launch,) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, H200))), *call.parts[0])
+    return call.problem, launch
+
+
+def sectors_of_halos(problem, tile_h, tile_w):
+    """32-byte sectors of fp32 inputs (NCHW, rows of whole sectors, no padding) that the tiles need, each tile for itself."""
+    total = 0
+    for p, q in itertools.product(range(0, problem.p, tile_h), range(0, problem.q, tile_w)):
+        rows = min(p + tile_h - 1 + problem.r, problem.h) - p
+        total += rows * (-(-min(q + tile_w - 1 + problem.s, problem.w) // 8) - q // 8)
+    return problem.c * total
+
+
+@pytest.mark.parametrize("channels, taps", [(3, 3), (6, 6)])
+def test_halos_are_loaded_once_and_shared_memory_is_read_without_conflicts(channels, taps):
+    from cuda_reference.trace import trace
+
+    operands = random(1, channels, 40, 192), random(channels, channels, taps, taps)
+    problem, launch = launch_of("register_blocked", *operands)
+    (traced,) = trace(launch)
+    halos = [x for x in traced.accesses if x.array == "argument 0"]
+    assert {x.width for x in halos} == {16} and not traced.races
+    assert sum(x.units for x in halos) <= 1.1 * sectors_of_halos(problem, 16, 64)
+    reads = [x for x in traced.accesses if x.space == "shared" and x.kind == "read" and x.width == 16]
+    assert reads and all(x.units == x.ideal_units for x in reads)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture, dtype", [("sm_80", "float32"), ("sm_90", "float16"), ("sm_120", "float32")])
+def test_the_hot_loop_is_arithmetic(architecture, dtype, tmp_path):
+    """Of dense filters, at least three quarters of it, and nothing spills."""
+    shapes = ((1, 6, 40, 192), (6, 6, 6, 6))
+    _, launch = launch_of("register_blocked", *(random(*shape, dtype=getattr(torch, dtype)) for shape in shapes))
+    kernels = [name for name in launch.source.expressions if name.endswith("true>")]
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
+    unit.write_text(f'#include "{launch.source.header}"\n{uses}\n')
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", Path(cuda_reference.__file__).parent]
+    subprocess.run([*command, unit, "-o", cubin], check=True)
+    codes = sass.read(cubin.read_bytes()).values()
+    assert len(codes) == len(kernels) >= 4
+    for code in codes:
+        assert code.stack_bytes == 0 and sass.share(code.hot_loop(), ("FFMA",)) >= 0.75, code.name
+
+
+# The choice.
+def problem(input, weight, dtype=torch.float32, **options):
+    return prepare("conv2d", *(torch.empty(shape, dtype=dtype, device="meta") for shape in (input, weight)), **options).problem
+
+
+CHOICES = {
+    "register_blocked": [
+        problem((1, 6, 768, 512), (6, 6, 6, 6)),
+        problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1),
+        problem((8, 16, 128, 128), (16, 16, 3, 3), torch.float16),
+    ],
+    "direct": [
+        problem((32, 64, 14, 14), (64, 64, 3, 3), padding=1),
+        problem((1, 6, 768, 512), (6, 6, 6, 6), torch.float64),
+        problem((1, 3, 768, 512), (3, 3, 3, 3), dilation=50),
+        problem((1, 3, 768, 512), (3, 3, 3, 33)),
+    ],
+    "depthwise": [problem((8, 96, 56, 56), (96, 1, 3, 3), padding=1, groups=96), problem((1, 1, 768, 512), (1, 1, 5, 5))],
+    "naive": [problem((1, 3, 20, 20), (64, 3, 20, 20)), problem((64, 512, 1, 1), (512, 512, 1, 1))],
+}
+
+
+@pytest.mark.parametrize("wanted, asked", [(name, p) for name, problems in CHOICES.items() for p in problems])
+def test_the_choice_is_one_that_does_not_refuse(wanted, asked):
+    for target in (H200, Target.named("simt")):
+        assert prefer(asked, target) == wanted
+        for library in (CUDA, TRITON):
+            assert library.choose(asked, target)[0].name == wanted

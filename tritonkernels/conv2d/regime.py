@@ -1,0 +1,48 @@
+"""Which design for which convolution: rules, each with its reason. Pure functions of (problem, target), for both packages."""
+
+import torch
+
+TILE = 4, 8  # outputs of `direct`
+BIG_TILE = 16, 64  # of `register_blocked`
+STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
+MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
+
+
+def busy_lanes(problem, tile):
+    """The share of a tile's positions that are outputs, over all tiles of a plane."""
+    tiles = -(-problem.p // tile[0]) * -(-problem.q // tile[1])
+    return problem.p * problem.q / (tiles * tile[0] * tile[1]) if tiles else 1.0
+
+
+def halo_bytes(problem, tile, row_unit):
+    """Shared memory for the inputs that a tile of outputs needs of a channel; rows are padded to `row_unit` bytes of inputs."""
+    rows, cols = (
+        (outputs - 1) * step + (taps - 1) * dilation + 1
+        for outputs, step, taps, dilation in zip(tile, problem.stride, (problem.r, problem.s), problem.dilation)
+    )
+    unit = row_unit // problem.dtype.itemsize
+    return rows * -(-cols // unit) * unit * max(4, problem.dtype.itemsize)
+
+
+def blocked_bytes(problem, kt):
+    """Shared memory of `register_blocked` for a channel's inputs and the filters of kt output channels, in whole quads."""
+    return halo_bytes(problem, BIG_TILE, 32) + problem.r * problem.s * -(-kt // 4) * 16
+
+
+def prefer(problem, target):
+    """The design that wastes least.
+
+    - depthwise, where a group has one input channel and few output channels: there is no sum over channels to block for.
+    - naive, where tiles of 4 x 8 outputs would be mostly empty (a filter almost as large as the image): its lanes are not idle.
+    - register_blocked, where at least half of its tiles of 16 x 64 is filled: each load serves several outputs. fp64 has
+      no room in its registers, steps and dilations of many pixels none in its shared memory.
+    - direct for everything else.
+    """
+    fits = problem.s <= MOST_TAPS and blocked_bytes(problem, 16) <= STAGED_BYTES and problem.dtype != torch.float64
+    if problem.c == problem.groups and problem.k <= 4 * problem.groups:
+        return "depthwise"
+    if busy_lanes(problem, TILE) < 0.25:
+        return "naive"
+    if fits and busy_lanes(problem, BIG_TILE) >= 0.5:
+        return "register_blocked"
+    return "direct"
