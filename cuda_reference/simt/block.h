@@ -254,10 +254,12 @@ private:
     std::vector<size_t> order_;
     const uint64_t* seed_;  // null: in thread order
     std::mt19937_64 random_;
-    static inline std::mutex pool_mutex_;
-    static inline std::vector<std::deque<Fiber>> pool_;  // stacks outlive a launch
-    std::deque<Fiber> fibers_;                           // the first `begun_` of them run in this launch;
-    std::vector<Fiber*> idle_;                           // these of them have no thread now
+    // Stacks outlive a launch. A stack is two mappings, of which a process may have 65530: so all its modules share one pool,
+    // by symbols of default visibility, which are unique in a process.
+    [[gnu::visibility("default")]] static inline std::mutex pool_mutex_;
+    [[gnu::visibility("default")]] static inline std::vector<std::deque<Fiber>> pool_;
+    std::deque<Fiber> fibers_;  // the first `begun_` of them run in this launch;
+    std::vector<Fiber*> idle_;  // these of them have no thread now
     size_t begun_ = 0;
     Fiber scheduler_;
     Thread* self_ = nullptr;
