@@ -34,7 +34,7 @@ __device__ void stage_halo(Sum<T>* halo, Halo<T> shape, const T* plane, int firs
 }
 
 template <class T, int KT, bool STAGED>
-__global__ void __launch_bounds__(THREADS, 16)  // 16 blocks: left to itself ptxas spills to fit 32 on an SM
+__global__ void __launch_bounds__(THREADS, 8)  // 8 blocks: left to itself ptxas spills to fit 32 on an SM
 direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
        Strides stride) {
     const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import cuda_reference
 from cuda_reference.build import load
 
 HERE = Path(__file__).parent
@@ -266,3 +267,17 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 sys.exit(len(wrong))
 """
     assert subprocess.run([sys.executable, "-c", code], cwd=HERE.parents[1], timeout=120).returncode == 0
+
+
+def test_modules_share_one_pool_of_stacks():
+    """A process may have 65530 mappings: with a pool in each module, two a stack, a few dozen modules would use them up."""
+
+    def mappings():
+        return sum(1 for _ in open("/proc/self/maps"))
+
+    a, b = torch.randn(200, 16), torch.randn(16, 200)
+    for design in ("vectorized", "conflict_free", "z_order", "double_buffered"):
+        before = mappings()
+        cuda_reference.gemm(a, b, design=design)
+        grown = mappings() - before
+    assert grown < 200, "the last of four modules still mapped stacks of its own"
