@@ -187,7 +187,7 @@ DESIGNS = (
     _rung(
         "rasterized",
         TILE + ", {VECTOR}",
-        each(tiles(SEED, SMALL, WIDE), GROUP=(1, 4, 16, 0)),
+        each(tiles(LONG, SEED, SMALL, WIDE), GROUP=(1, 4, 16, 0)),
         "double_buffered, tiles taken along N, along M or in bands of GROUP rows",
         "gemm seed: block rasterisation",
         order=configs.squarest_wave,

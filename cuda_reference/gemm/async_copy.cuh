@@ -29,14 +29,12 @@ template <class Tile, int BM, int BK, int THREADS, bool VECTOR> struct CopiesOfA
         for (int i = 0; i < ROWS; ++i) from[i] = a + min(first_row + row(i), M - 1) * stride.am + k() * step;
     }
 
-    __device__ __forceinline__ void copy(float* tile) {
+    __device__ __forceinline__ void copy(float* tile, int first_k) const {
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
+        for (int i = 0; i < ROWS; ++i)
 #pragma unroll
             for (int octet = 0; octet < BK; octet += 8)
-                cp_async<4>(tile + Tile::at(octet + k(), row(i)), from[i] + octet * step);
-            from[i] += BK * step;
-        }
+                cp_async<4>(tile + Tile::at(octet + k(), row(i)), from[i] + first_k * step + octet * step);
     }
 
     __device__ __forceinline__ void copy_tail(float* tile, int first_k, int K) const {
@@ -106,7 +104,7 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
 #pragma unroll
     for (int stage = 1; stage < STAGES - 1; ++stage) {
         if (stage < slices) {
-            a_copies.copy(buffers[stage].a);
+            a_copies.copy(buffers[stage].a, (stage - 1) * BK);
             b_copies.copy(buffers[stage].b);
         }
         cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
@@ -118,9 +116,9 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
     float sum[TM][TN] = {};
     int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
     fragments.load(buffers[now], 0);
-    for (int left = slices; left > 0; --left) {
-        if (left >= STAGES) {
-            a_copies.copy(buffers[free].a);
+    for (int slice = 0; slice < slices; ++slice) {
+        if (slice + STAGES - 1 < slices) {
+            a_copies.copy(buffers[free].a, (slice + STAGES - 2) * BK);
             b_copies.copy(buffers[free].b);
         }
         cp_async_commit();

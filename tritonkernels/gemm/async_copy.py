@@ -19,7 +19,7 @@ from . import z_order
 from .gluon_tile import PLAIN, gluon_configs, gluon_launch, loads, needs_a_gpu, reads_quads
 from .space import block_tile
 
-TILES = ((128, 128, 16, 4), (128, 256, 16, 8), (64, 128, 16, 2), (64, 64, 16, 2))
+TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2))
 
 
 def refuses(problem, target):

@@ -36,12 +36,18 @@ def _span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr)
 
 
 @gluon.jit
-def _step(stride, BLOCK_K: gl.constexpr, WIDE: gl.constexpr):
-    """How far a slice lies from the next, in elements."""
+def _distance(count, stride, WIDE: gl.constexpr):
+    """How far `count` rows or columns reach, in elements."""
     if WIDE:
-        return gl.cast(BLOCK_K, gl.int64) * stride
+        return gl.cast(count, gl.int64) * stride
     else:
-        return BLOCK_K * stride
+        return count * stride
+
+
+@gluon.jit
+def _inside(index, length):
+    """Indices in quads that begin at multiples of 4, those beyond the length replaced by the last quad, which any may read."""
+    return gl.max_contiguous(gl.multiple_of(gl.minimum(index, length - 4 + index % 4), 4), 4)
 
 
 @gluon.jit
@@ -110,13 +116,18 @@ def _gluon_kernel(
     col = gl.program_id(0) % tiles_n * BLOCK_N
 
     a_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_A), WIDE)[:, None]
-    a_m = _span(row, BLOCK_M, gl.SliceLayout(0, LOAD_A), WIDE)[None, :]
+    a_m = _span(row, BLOCK_M, gl.SliceLayout(0, LOAD_A), WIDE)
     b_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
-    b_n = _span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)[None, :]
+    b_n = _span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
+    if STAGES > 1:  # a copy without a mask costs one instruction
+        a_m = _inside(a_m, a_rows)
+        b_n = _inside(b_n, b_cols)
+    a_m = a_m[None, :]
+    b_n = b_n[None, :]
     a_ptrs = a_ptr + a_k * stride_ak + a_m * stride_am
     b_ptrs = b_ptr + b_k * stride_bk + b_n * stride_bn
-    a_step = _step(stride_ak, BLOCK_K, WIDE)
-    b_step = _step(stride_bk, BLOCK_K, WIDE)
+    a_step = _distance(BLOCK_K, stride_ak, WIDE)
+    b_step = _distance(BLOCK_K, stride_bk, WIDE)
 
     a_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], SHARED_A)
     b_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], SHARED_B)
@@ -134,19 +145,26 @@ def _gluon_kernel(
             a_ptrs += a_step
             b_ptrs += b_step
     else:
-        for s in gl.static_range(STAGES):
-            _copy_async(a_shared.index(s), a_ptrs, mask=(a_k < K - s * BLOCK_K) & (a_m < a_rows))
-            _copy_async(b_shared.index(s), b_ptrs, mask=(b_k < K - s * BLOCK_K) & (b_n < b_cols))
-            async_copy.commit_group()
+        # The last slice, which may stick out of K, goes first: no copy in the loop needs a mask.
+        slices = gl.cdiv(gl.maximum(K, 1), BLOCK_K)
+        last = (slices - 1) * BLOCK_K
+        _copy_async(a_shared.index(0), a_ptrs + _distance(last, stride_ak, WIDE), mask=a_k < K - last)
+        _copy_async(b_shared.index(0), b_ptrs + _distance(last, stride_bk, WIDE), mask=b_k < K - last)
+        async_copy.commit_group()
+        for s in gl.static_range(1, STAGES):
+            if s < slices:
+                _copy_async(a_shared.index(s), a_ptrs)
+                _copy_async(b_shared.index(s), b_ptrs)
+            async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
             a_ptrs += a_step
             b_ptrs += b_step
         # Fragments are read while those before them are multiplied, across slices too: with 2 warps a scheduler, nothing else
         # hides the wait for shared memory. Rows of a slice are cut out of it, so its layout may not be swizzled.
-        stage = 0  # holds slice k
+        stage = 0  # holds the slice that is multiplied
         async_copy.wait_group(STAGES - 1)
         _barrier()
         a, b = _fragments(a_shared.index(0), b_shared.index(0), 0, ACC)
-        for k in range(0, K, BLOCK_K):
+        for left in range(slices, 0, -1):
             for i in gl.static_range(1, BLOCK_K):
                 next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), i, ACC)
                 acc += a * b
@@ -154,14 +172,15 @@ def _gluon_kernel(
                 b = next_b
             async_copy.wait_group(STAGES - 2)  # this thread's part of the next slice is there
             _barrier()  # everybody's is, and nobody reads this slice any more: the one STAGES ahead takes its place
-            left = K - STAGES * BLOCK_K - k
-            _copy_async(a_shared.index(stage), a_ptrs, mask=(a_k < left) & (a_m < a_rows))
-            _copy_async(b_shared.index(stage), b_ptrs, mask=(b_k < left) & (b_n < b_cols))
+            free = stage
+            stage = stage + 1 if stage < STAGES - 1 else 0
+            next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), 0, ACC)  # before copies block the way
+            if left > STAGES:
+                _copy_async(a_shared.index(free), a_ptrs)
+                _copy_async(b_shared.index(free), b_ptrs)
             async_copy.commit_group()
             a_ptrs += a_step
             b_ptrs += b_step
-            stage = stage + 1 if stage < STAGES - 1 else 0
-            next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), 0, ACC)
             acc += a * b
             a = next_a
             b = next_b
