@@ -109,9 +109,13 @@ def _switches():
     if backend.name() != "gpu":
         return None
     knobs = _knobs()
-    hooks = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-    idle = all(hook is None or getattr(hook, "calls", None) == [] for hook in hooks)
-    return idle, knobs.runtime.debug, knobs.compilation.instrumentation_mode
+    runtime = knobs.runtime
+    idle = _is_idle(runtime.launch_enter_hook) and _is_idle(runtime.launch_exit_hook)
+    return idle, runtime.debug, knobs.compilation.instrumentation_mode
+
+
+def _is_idle(hook):
+    return hook is None or getattr(hook, "calls", None) == []
 
 
 def _serves(tensor):

@@ -17,6 +17,7 @@ import torch
 
 ALIGNMENT = 16  # bytes: no design asks an address for more, nor does Triton
 ROOM = 4096  # plans of a library; the oldest leaves first
+UNKNOWN = object()
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)  # of other classes a tensor may not be what it says
 _PLAIN = (type(None), torch.dtype)
@@ -68,9 +69,10 @@ class Plan:
             return None  # they may share no element even so
         with on_device(self.device):
             made = [make() for make in self.makes]
-            addresses += [t.data_ptr() for t in made]
-            if any(address % ALIGNMENT for address in addresses[len(tensors) :]):
-                return None
+            for t in made:
+                addresses.append(t.data_ptr())
+                if addresses[-1] % ALIGNMENT:
+                    return None
             stream = stream_of(self.device)
             for launched, places in self.launches:
                 values = list(launched.values)
@@ -88,9 +90,8 @@ class Plans:
         self._plans, self._lock = {}, threading.Lock()
 
     def find(self, key):
-        """(whether the key is known, its plan)"""
-        plan = self._plans.get(key, self)
-        return (False, None) if plan is self else (True, plan)
+        """The plan of the key, or None; UNKNOWN if nothing has been kept for it."""
+        return self._plans.get(key, UNKNOWN)
 
     def keep(self, key, plan):
         with self._lock:
@@ -118,11 +119,9 @@ def key_of(about, arguments):
                 key.append((value, torch.get_float32_matmul_precision()) if value == "torch" else value)
             else:
                 return None, tensors
-        key = tuple(key)
-        hash(key)
-    except (RuntimeError, TypeError):  # a tensor without strides or memory; a design that is a list
+    except RuntimeError:  # a tensor without strides or memory
         return None, tensors
-    return key, tensors
+    return tuple(key), tensors
 
 
 def span_of(tensor):
@@ -138,11 +137,14 @@ def _last_meets_another(addresses, spans):
     return any(address < end and start < address + span for address, span in zip(addresses[:-1], spans))
 
 
+_HERE = contextlib.nullcontext()
+
+
 def on_device(device):
     """Kernels go to the current device: make it the tensors'."""
-    if device.type == "cuda" and device.index != torch.cuda.current_device():
+    if device.type == "cuda" and device.index != torch._C._cuda_getDevice():  # what torch.cuda.current_device() asks, sooner
         return torch.cuda.device(device)
-    return contextlib.nullcontext()
+    return _HERE
 
 
 def stream_of(device):
