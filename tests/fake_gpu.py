@@ -179,7 +179,7 @@ def main():
             function = functools.partial(getattr(tritonkernels, op), *args, **options)
             tensors = [t for t in (*args, *options.values()) if isinstance(t, torch.Tensor)]
             if not again:
-                function()
+                function(), function()  # seen, watched
             driver.active.stream += 1
             ours = run(function, tensors)
             triton_s = run(functools.partial(the_whole_way, op, *args, **options), tensors)

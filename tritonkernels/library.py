@@ -17,7 +17,7 @@ from .analysis import roofline
 from .analysis.predict import predict
 from .design import Design
 from .errors import UnknownDesignError, UnsupportedError
-from .plans import UNKNOWN, Plans, key_of, on_device
+from .plans import WATCH, Plans, key_of, on_device
 from .problem import Problem
 from .report import Report
 from .target import Target
@@ -102,13 +102,10 @@ class Library:
         `arguments` in an order that is always the same, `out` the last.
         """
         key, tensors = key_of((prepare, self.switches()), (design, config, *arguments.values()))
-        plan = self.plans.find(key) if key else None
-        if plan is not None and plan is not UNKNOWN:
-            result = plan.repeat(tensors)
-            if result is not None:
-                return result
-        if plan is not UNKNOWN:
-            return self.run(prepare(**arguments), design, config)
+        plan = self.plans.find(key)
+        if plan is not WATCH:
+            result = plan.repeat(tensors) if plan else None
+            return self.run(prepare(**arguments), design, config) if result is None else result
         with Watch(tensors) as watch:
             result = self.run(prepare(**arguments), design, config, watch.saw)
         if watch.tells_apart:

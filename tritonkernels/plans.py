@@ -1,8 +1,8 @@
 """What is left of a call that was made before: allocate, fill in the addresses, launch.
 
 All else that a call does (checks, Problem, Design, Config, strides, Triton's look-up of the compiled kernel) follows from what
-`key_of` reads: its scalars, and what its tensors are but for their addresses, which count modulo ALIGNMENT. So the first call
-of a key goes the whole way and is watched (watch.py): which tensors it makes, and where in its launches an address stands.
+`key_of` reads: its scalars, and what its tensors are but for their addresses, which count modulo ALIGNMENT. So a call that
+comes the second time is watched on its way (watch.py): which tensors it makes, and where in its launches an address stands.
 The next ones repeat that with addresses of their own. A plan holds no tensor. What cannot be repeated for certain goes the
 whole way, every time.
 """
@@ -17,7 +17,7 @@ import torch
 
 ALIGNMENT = 16  # bytes: no design asks an address for more, nor does Triton
 ROOM = 4096  # plans of a library; the oldest leaves first
-UNKNOWN = object()
+WATCH = object()  # in place of a plan: make one when the call comes again
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)  # of other classes a tensor may not be what it says
 _PLAIN = (type(None), torch.dtype)
@@ -84,18 +84,22 @@ class Plan:
 
 
 class Plans:
-    """The plans of a library; None for a call that is known to have none."""
+    """The plans of a library, by key. A call that comes but once is not watched: that takes as long as the call itself."""
 
     def __init__(self):
         self._plans, self._lock = {}, threading.Lock()
 
     def find(self, key):
-        """The plan of the key, or None; UNKNOWN if nothing has been kept for it."""
-        return self._plans.get(key, UNKNOWN)
+        """The Plan, or WATCH at the second call of the key, or None."""
+        if key is None or key in self._plans:
+            return self._plans.get(key)
+        self.keep(key, WATCH)
+        return None
 
     def keep(self, key, plan):
+        """`plan` is None where it is known that there is none."""
         with self._lock:
-            if len(self._plans) >= ROOM:
+            if len(self._plans) >= ROOM and key not in self._plans:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan
 

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .plans import ALIGNMENT, Around, Place, Plan, span_of
 
-_EMPTY = {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default, torch.ops.aten.new_empty.default}
+_EMPTY = ("aten::empty.memory_format", "aten::empty_strided", "aten::new_empty")
 
 _in_thread = threading.local()
 
@@ -48,7 +48,7 @@ class Watch(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if self._asking or func.is_view:
             return result
-        if func in _EMPTY:
+        if func.name() in _EMPTY:
             like = {"dtype": result.dtype, "device": result.device}
             self._slots.append((result, functools.partial(torch.empty_strided, result.shape, result.stride(), **like)))
         else:
