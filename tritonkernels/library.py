@@ -1,4 +1,4 @@
-"""The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result.
+"""The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result, or short: Plan -> result.
 
 A Library is a package that holds, per operation, a subpackage with an ordered tuple DESIGNS. `tritonkernels` and
 `cuda_reference` are the two; they differ in where they run (target, serves) and in nothing else.
