@@ -12,6 +12,7 @@ import json
 import os
 
 os.environ["TRITONKERNELS_BACKEND"] = "gpu"
+os.environ.pop("TRITON_INTERPRET", None)  # of a process whose backend is the interpreter
 
 import torch
 import triton
