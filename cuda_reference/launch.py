@@ -8,6 +8,7 @@ import torch
 from tritonkernels import validate
 from tritonkernels.errors import LaunchError
 from tritonkernels.library import Library
+from tritonkernels.plans import Around, Launched, stream_of
 from tritonkernels.target import Target
 
 from . import build
@@ -34,15 +35,18 @@ class CudaLaunch:
 
     def run(self):
         device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
-        backend, stream = "simt", 0
-        if device.type == "cuda":
-            backend, stream = "cuda", torch.cuda.current_stream(device).cuda_stream
+        backend, stream = "cuda" if device.type == "cuda" else "simt", stream_of(device)
         kernel = build.load(self.source.header, self.source.expressions, backend)[self.expression]
-        grid = (*self.grid, 1, 1)[:3]
-        try:
-            kernel(grid, self.block, self.shared_bytes, stream, *map(_wire, self.arguments))
-        except RuntimeError as error:
-            raise LaunchError(f"{self.expression}, grid {self.grid}, block {self.block}: {error}") from error
+        before = (kernel, self.expression, (*self.grid, 1, 1)[:3], self.block, self.shared_bytes)
+        _launch(*before, stream, *map(_wire, self.arguments))
+        return Launched(_launch, before, (), tuple(map(_with_address, self.arguments)))
+
+
+def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
+    try:
+        kernel(grid, block, shared_bytes, stream, *arguments)
+    except RuntimeError as error:
+        raise LaunchError(f"{expression}, grid {grid}, block {block}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,14 @@ def _wire(argument):
         return argument.data_ptr()
     if isinstance(argument, TensorMap):
         return argument.wire()
+    return 0 if argument is None else argument
+
+
+def _with_address(argument):
+    """The argument as Launched wants it."""
+    if isinstance(argument, TensorMap):
+        _, *rest = argument.wire()
+        return Around(argument.tensor, lambda address: (address, *rest))
     return 0 if argument is None else argument
 
 

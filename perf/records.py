@@ -34,6 +34,8 @@ class Record:
     p20_ms: float | None = None
     p80_ms: float | None = None
     exposed: float | None = None  # the share of rounds whose time may include the host's
+    call_ms: float | None = None  # the host's time of a call, median; all the others are the GPU's
+    replayed: bool | None = None  # the GPU's time is that of a CUDA graph of the call, replayed
     tflops: float | None = None  # integer operations count alike
     gbps: float | None = None  # of compulsory traffic
     ratio_to_torch: float | None = None  # torch's median over this one, at the same precision; above 1 is faster than torch

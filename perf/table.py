@@ -8,7 +8,7 @@ def rows(records):
     """(headings, rows of text). Without a time measured on a GPU there are no columns of speed at all."""
     timed = any(r.median_ms is not None for r in records)
     headings = ["problem", "implementation", "design", "backend", "precision", "error", "bound", "ok"]
-    headings += ["median us", "p20-p80", "rate", "x torch"] if timed else []
+    headings += ["GPU us", "p20-p80", "rate", "x torch", "call us"] if timed else []
     return headings, [_row(r) + (_speed(r) if timed else []) for r in records]
 
 
@@ -18,10 +18,11 @@ def _row(r):
 
 def _speed(r):
     if r.median_ms is None:
-        return ["", "", "", ""]
+        return ["", "", "", "", ""]
     spread = f"{1e3 * r.p20_ms:.1f}-{1e3 * r.p80_ms:.1f}" + ("*" if r.exposed else "")
     rate = f"{r.gbps:.0f} GB/s" if r.bound_by == "memory" else f"{r.tflops:.2f} TFLOP/s"
-    return [f"{1e3 * r.median_ms:.1f}", spread, rate, "" if r.ratio_to_torch is None else f"{r.ratio_to_torch:.2f}"]
+    ratio = "" if r.ratio_to_torch is None else f"{r.ratio_to_torch:.2f}"
+    return [f"{1e3 * r.median_ms:.1f}", spread, rate, ratio, "" if r.call_ms is None else f"{1e3 * r.call_ms:.1f}"]
 
 
 def _short(number):

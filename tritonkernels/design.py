@@ -4,13 +4,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .plans import Launched
+
 
 class Launch(Protocol):
-    """One kernel launch, described but not yet done: explain reads it, the offline compiler reads it, run() does it."""
+    """One kernel launch, described but not yet done: explain reads it, the offline compiler reads it, run() does it.
+
+    run() returns how to do it again, or None where that takes more than other addresses.
+    """
 
     grid: tuple[int, ...]
 
-    def run(self) -> None: ...
+    def run(self) -> Launched | None: ...
 
 
 @dataclass(frozen=True)

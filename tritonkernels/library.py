@@ -1,14 +1,13 @@
-"""The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result.
+"""The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result, or short: Plan -> result.
 
 A Library is a package that holds, per operation, a subpackage with an ordered tuple DESIGNS. `tritonkernels` and
 `cuda_reference` are the two; they differ in where they run (target, serves) and in nothing else.
 """
 
-import contextlib
 import dataclasses
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,10 +17,12 @@ from .analysis import roofline
 from .analysis.predict import predict
 from .design import Design
 from .errors import UnknownDesignError, UnsupportedError
+from .plans import WATCH, Plans, key_of, on_device
 from .problem import Problem
 from .report import Report
 from .target import Target
 from .tuning.choose import as_dict, choose_config
+from .watch import Watch
 
 OPS = ("gemm", "gemv", "conv2d", "matmul")
 
@@ -38,17 +39,14 @@ class Call:
     result: torch.Tensor
 
 
-def on_device(device):
-    """Kernels go to the current device: make it the tensors'."""
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
-
-
 @dataclass(frozen=True)
 class Library:
     package: str
     target: Callable[[torch.device], Target]  # the machine behind a tensor's device
     serves: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
     get_ready: Callable[[], Any] = lambda: None  # before any design is imported
+    switches: Callable[[], Any] = lambda: None  # what may change from call to call and is no argument
+    plans: Plans = field(default_factory=Plans, repr=False, compare=False)
 
     def _entries(self, op):
         """DESIGNS of the operation's subpackage: Designs, or names of modules that hold one (and import Triton)."""
@@ -98,15 +96,31 @@ class Library:
         told = expected(chosen.name, problem, target) if expected else None
         return dataclasses.asdict(told) if told else None
 
-    def run(self, call, design=None, config=None):
-        """Do the call and return its result."""
+    def call(self, prepare, arguments, design=None, config=None):
+        """run(prepare(**arguments), design, config), or what is left of it where a call like it was made before.
+
+        `arguments` in an order that is always the same, `out` the last.
+        """
+        key, tensors = key_of((prepare, self.switches()), (design, config, *arguments.values()))
+        plan = self.plans.find(key)
+        if plan is not WATCH:
+            result = plan.repeat(tensors) if plan else None
+            return self.run(prepare(**arguments), design, config) if result is None else result
+        with Watch(tensors) as watch:
+            result = self.run(prepare(**arguments), design, config, watch.saw)
+        if watch.tells_apart:
+            self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
+        return result
+
+    def run(self, call, design=None, config=None, saw=lambda launched: None):
+        """Do the call and return its result; `saw` is told of each launch, as Launched."""
         self.serves(call.result)
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
         if call.result.numel():
             with on_device(call.result.device):
                 for tensors in call.parts:
                     for launch in chosen.launches(call.problem, config, *tensors):
-                        launch.run()
+                        saw(launch.run())
         return call.result
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):

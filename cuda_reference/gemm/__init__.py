@@ -13,7 +13,8 @@ from .configs import each, tile_grid, tiles
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
     """tritonkernels.gemm, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.run(prepare(a, b, c, alpha=alpha, beta=beta, out=out), design, config)
+    arguments = {"a": a, "b": b, "c": c, "alpha": alpha, "beta": beta, "out": out}
+    return LIBRARY.call(prepare, arguments, design, config)
 
 
 def prefer(problem, target):

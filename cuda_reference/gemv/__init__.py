@@ -18,7 +18,8 @@ PAIRS = tuple((kind, kind) for kind in VECTORS) + tuple((torch.int8, kind) for k
 
 def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None, config=None):
     """tritonkernels.gemv, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.run(prepare(a, x, y, alpha=alpha, beta=beta, scale=scale, out=out), design, config)
+    arguments = {"a": a, "x": x, "y": y, "alpha": alpha, "beta": beta, "scale": scale, "out": out}
+    return LIBRARY.call(prepare, arguments, design, config)
 
 
 def _strides(a, x, y, scale, out):

@@ -24,20 +24,20 @@ def matmul(
     config=None,
 ):
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    call = prepare(
-        a,
-        b,
-        precision=precision,
-        out_dtype=out_dtype,
-        accumulate=accumulate,
-        alpha=alpha,
-        beta=beta,
-        c=c,
-        bias=bias,
-        activation=activation,
-        out=out,
-    )
-    return LIBRARY.run(call, design, config)
+    arguments = {
+        "a": a,
+        "b": b,
+        "precision": precision,
+        "out_dtype": out_dtype,
+        "accumulate": accumulate,
+        "alpha": alpha,
+        "beta": beta,
+        "c": c,
+        "bias": bias,
+        "activation": activation,
+        "out": out,
+    }
+    return LIBRARY.call(prepare, arguments, design, config)
 
 
 DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN, wgmma_tma.DESIGN)

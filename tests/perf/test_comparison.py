@@ -23,7 +23,7 @@ def timed(monkeypatch, gemv_does):
                 reset()
                 call()
         designs = ["stand_in", "addmv"][-len(runs) :]
-        return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25) for name, d in zip(runs, designs)}
+        return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
 
     monkeypatch.setattr(timing, "interleaved", interleaved)
     monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
@@ -42,6 +42,7 @@ def timed(monkeypatch, gemv_does):
 def test_a_right_design_is_timed(timed):
     ours, torchs = timed(right)["stand_in"], timed(right)["addmv"]
     assert (ours.median_ms, ours.p20_ms, ours.p80_ms, ours.rounds, ours.exposed) == (0.02, 0.01, 0.09, 3, 0.25)
+    assert (ours.call_ms, ours.replayed) == (0.007, True)
     assert ours.ratio_to_torch == pytest.approx(2.5)
     assert torchs.ratio_to_torch == 1.0
     assert ours.gbps == pytest.approx(4 * (64 * 32 + 32 + 64) / 0.02e-3 / 1e9)

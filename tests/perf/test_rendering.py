@@ -10,7 +10,9 @@ from perf import table
 
 RIGHT = record(backend="interpreter", median_ms=None)
 WRONG = record(backend="interpreter", median_ms=None, ok=False, design="broken", error=None)
-TIMED = record(p20_ms=0.24, p80_ms=0.26, gbps=4200.0, tflops=2.1, bound_by="memory", exposed=0.0, ratio_to_torch=1.25)
+TIMED = record(
+    p20_ms=0.24, p80_ms=0.26, gbps=4200.0, tflops=2.1, bound_by="memory", exposed=0.0, ratio_to_torch=1.25, call_ms=0.0113
+)
 
 
 @pytest.fixture(params=["rich", "plain"])
@@ -38,12 +40,12 @@ def test_rows_on_a_cpu(shown):
 
 def test_no_times_without_a_gpu(shown):
     text = shown(RIGHT)
-    assert not any(word in text for word in ("median", "GB/s", "TFLOP/s", "x torch"))
+    assert not any(word in text for word in ("GPU us", "call us", "GB/s", "TFLOP/s", "x torch"))
 
 
 def test_times_on_a_gpu(shown):
     text = shown(TIMED)
-    for part in ("250.0", "240.0-260.0", "4200 GB/s", "1.25"):
+    for part in ("250.0", "240.0-260.0", "4200 GB/s", "1.25", "11.3"):
         assert part in text
 
 

@@ -12,7 +12,7 @@ class SimulatedGpu:
 
     def __init__(self, flush_s=25e-6, speed=lambda: 1.0):
         self.host, self.device, self.log = 0.0, 0.0, []
-        self._flush_s, self._speed = flush_s, speed
+        self._flush_s, self._speed, self._captured = flush_s, speed, {}
 
     def now(self):
         return self.host
@@ -23,7 +23,14 @@ class SimulatedGpu:
         self.device = max(self.device, self.host) + gpu * self._speed()
 
     def call(self, name, gpu, host=10e-6):
-        return (lambda: self.log.append(f"reset {name}")), (lambda: self.enqueue(name, gpu, host))
+        def run():
+            self.enqueue(name, gpu, host)
+
+        self._captured[run] = lambda: self.enqueue(name, gpu, 1e-6)
+        return (lambda: self.log.append(f"reset {name}")), run
+
+    def replay(self, call):
+        return self._captured.get(call)
 
     def flush(self):
         self.enqueue("flush", self._flush_s, 2e-6)
@@ -56,7 +63,7 @@ def rounds_of(gpu):
 
 
 def test_statistics():
-    assert timing.summary([5.0, 1.0, 2.0, 4.0, 3.0, 100.0]) == timing.Timing(3.5, 2.0, 5.0, 6, 0.0)
+    assert timing.summary([5.0, 1.0, 2.0, 4.0, 3.0, 100.0], 3, 0.1, True) == timing.Timing(3.5, 2.0, 5.0, 6, 0.5, 0.1, True)
 
 
 def test_times_are_the_devices():
@@ -66,11 +73,14 @@ def test_times_are_the_devices():
     assert result["slow"].median_ms == pytest.approx(80e-3)
 
 
-def test_a_slow_host_is_hidden():
+@pytest.mark.parametrize("replayed", [True, False])
+def test_a_slow_host_is_hidden_and_told_apart(replayed):
     gpu = SimulatedGpu()
-    result = measure(gpu, python=gpu.call("python", 5e-6, host=900e-6))["python"]
+    reset, call = gpu.call("python", 5e-6, host=900e-6)
+    result = measure(gpu, python=(reset, call if replayed else lambda: call()))["python"]
     assert result.median_ms == pytest.approx(5e-3)
-    assert result.exposed == 0.0
+    assert result.call_ms == pytest.approx(0.9)
+    assert (result.exposed, result.replayed) == (0.0, replayed)
 
 
 def test_a_host_that_cannot_be_hidden_is_told():
@@ -80,7 +90,8 @@ def test_a_host_that_cannot_be_hidden_is_told():
         gpu.synchronize()  # a design that waits for the GPU before it launches
         gpu.enqueue("waits", 5e-6, 50e-6)
 
-    assert measure(gpu, waits=(lambda: None, waits))["waits"].exposed == 1.0
+    result = measure(gpu, waits=(lambda: None, waits))["waits"]
+    assert (result.exposed, result.replayed) == (1.0, False)
 
 
 def test_every_run_follows_a_flush_and_a_reset():

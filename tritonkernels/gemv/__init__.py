@@ -44,7 +44,8 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None
 
     Source: "gemv optimisation summary", work split by regime of N.
     """
-    return LIBRARY.run(prepare(a, x, y, alpha=alpha, beta=beta, scale=scale, out=out), design, config)
+    arguments = {"a": a, "x": x, "y": y, "alpha": alpha, "beta": beta, "scale": scale, "out": out}
+    return LIBRARY.call(prepare, arguments, design, config)
 
 
 def prepare(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None):

@@ -9,6 +9,9 @@ import threading
 
 import torch
 
+from ..plans import stream_of
+from ..watch import anew
+
 AT_ONCE = 2**16  # counters that are made, and zeroed, together
 
 _lock = threading.Lock()
@@ -23,15 +26,18 @@ def partial_sums(splits, sums, out):
 
 def counters(count, out):
     """`count` int32 zeros that no call running beside this one has."""
-    if not out.is_cuda:  # calls run in the caller's thread: any number at once
-        return torch.zeros(count, dtype=torch.int32, device=out.device)
-    stream = torch.cuda.current_stream(out.device)
-    key = (out.device, stream.cuda_stream)
+    return anew(_counters, count, out.device)
+
+
+def _counters(count, device):
+    if device.type != "cuda":  # calls run in the caller's thread: any number at once
+        return torch.zeros(count, dtype=torch.int32, device=device)
+    key = (device, stream_of(device))
     with _lock:
         if torch.cuda.is_current_stream_capturing():  # a graph may be replayed on any stream, so it needs its own
-            return _take(count, out.device)
+            return _take(count, device)
         if key not in _of_stream or len(_of_stream[key]) < count:
-            _of_stream[key] = _take(count, out.device)
+            _of_stream[key] = _take(count, device)
         return _of_stream[key][:count]
 
 
@@ -43,5 +49,5 @@ def _take(count, device):
         if torch.cuda.is_current_stream_capturing():
             return left[:count]
         torch.cuda.synchronize(device)  # other streams will use them
-    _free[device] = left[count:]
+    _free[device] = left[-(-count // 4) * 4 :]  # the next ones are aligned to 16 bytes, so that Triton compiles nothing anew
     return left[:count]

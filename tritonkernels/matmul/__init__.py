@@ -85,20 +85,20 @@ def matmul(
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """
-    call = prepare(
-        a,
-        b,
-        precision=precision,
-        out_dtype=out_dtype,
-        accumulate=accumulate,
-        alpha=alpha,
-        beta=beta,
-        c=c,
-        bias=bias,
-        activation=activation,
-        out=out,
-    )
-    return LIBRARY.run(call, design, config)
+    arguments = {
+        "a": a,
+        "b": b,
+        "precision": precision,
+        "out_dtype": out_dtype,
+        "accumulate": accumulate,
+        "alpha": alpha,
+        "beta": beta,
+        "c": c,
+        "bias": bias,
+        "activation": activation,
+        "out": out,
+    }
+    return LIBRARY.call(prepare, arguments, design, config)
 
 
 def prepare(

@@ -1,0 +1,64 @@
+"""Broken repetition of calls: keys that tell too little, plans that repeat something else."""
+
+from ..mutant import of
+
+MUTANTS = [
+    *of(
+        "tritonkernels/plans.py",
+        "tells_apart",
+        (
+            "alignment left out of the key",
+            "value.dtype, value.device, alignment, flags",
+            "value.dtype, value.device, flags",
+            True,
+        ),
+        ("strides left out of the key", "(value.shape, value.stride(), ", "(value.shape, "),
+        ("dtype left out of the key", "value.dtype, value.device", "value.device"),
+        ("device left out of the key", "value.dtype, value.device", "value.dtype"),
+        ("lazy sign left out of the key", "value.requires_grad, value.is_neg()", "value.requires_grad"),
+        ("numbers told apart by value", "(kind, repr(value))", "value"),
+        ("torch's switch left out of the key", 'if value == "torch"', 'if value == "none"'),
+        ("gradients left out of the key", "[about, torch.is_grad_enabled()]", "[about]"),
+    ),
+    *of(
+        "tritonkernels/plans.py",
+        "launches_what_triton_launches",
+        (
+            "alignment left out of the key, launched",
+            "value.dtype, value.device, alignment, flags",
+            "value.dtype, value.device, flags",
+        ),
+        ("offsets forgotten", "address = addresses[slot] + offset", "address = addresses[slot]"),
+        (
+            "the stream of the first call",
+            "stream = stream_of(self.device)",
+            "stream = self.__dict__.setdefault('s', stream_of(self.device))",
+        ),
+    ),
+    *of(
+        "tritonkernels/watch.py",
+        "launches_what_triton_launches",
+        ("temporaries kept in another order", "moved = {old: new for", "moved = {old: -1 - new for"),
+        ("views taken for new tensors' work", "if self._asking or func.is_view:", "if self._asking:"),
+    ),
+    *of(
+        "tritonkernels/watch.py",
+        "share_memory",
+        ("shared memory overlooked", "all(end <= start for", "all(end <= start or True for"),
+    ),
+    *of(
+        "tritonkernels/launch.py",
+        "launches_what_triton_launches or another_launcher",
+        ("hooks passed over", "return idle, runtime.debug", "return True, runtime.debug"),
+        ("launchers not compared", "return given == [", "return bool(given) or given == ["),
+    ),
+    *of(
+        "tritonkernels/plans.py",
+        "hide_an_error",
+        (
+            "out not compared with operands",
+            "if self.spans and _last_meets_another",
+            "if not self.spans and _last_meets_another",
+        ),
+    ),
+]
