@@ -7,7 +7,7 @@ from tritonkernels.gemv import VECTORS, prepare
 from tritonkernels.gemv.operands import cut, full_vector
 from tritonkernels.gemv.regime import expected as expected
 from tritonkernels.gemv.regime import prefer as prefer
-from tritonkernels.gemv.regime import splits_of_columns, splits_of_row, sub_warp
+from tritonkernels.gemv.regime import splits_of_row, sub_warp, tile_of_columns
 from tritonkernels.gemv.workspace import counters, partial_sums
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
@@ -66,8 +66,9 @@ def _by_splits(problem, config, a, x, y, scale, out):
 def _by_columns(problem, config, a, x, y, scale, out):
     (batch, m, n), splits = a.shape, config["SPLITS"]
     width = cut(a.mT, may_have_head=False).width
-    tiles = batch * ceil_div(m, 32 * width)
-    shared = (partial_sums(splits, tiles * 32 * width, out), counters(tiles, out)) if splits > 1 else (None, None)
+    rows = config["LANES"] * width
+    tiles = batch * ceil_div(m, rows)
+    shared = (partial_sums(splits, tiles * rows, out), counters(tiles, out)) if splits > 1 else (None, None)
     sizes = m, n, ceil_div(n, splits), problem.alpha, problem.beta
     arguments = (a, x, y, scale, out, *shared, *sizes, _strides(a, x, y, scale, out))
     return {"WIDTH": width}, (tiles, splits), _threads(config), arguments
@@ -98,14 +99,17 @@ def _design(name, template, space, summary, mirrors, launch, order=lambda space,
     )
 
 
-def _with_splits(choose, others):
-    """Each config with as many splits as `choose` says, then with others."""
+def _rows_split(space, problem, target):
+    """Each config with as many blocks a row as fill the GPU, then with others."""
+    best = splits_of_row(problem, target)
+    return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, 2, 16, 64)) for config in space]
 
-    def order(space, problem, target):
-        best = choose(problem, target)
-        return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, *others)) for config in space]
 
-    return order
+def _columns_split(space, problem, target):
+    """The tile and the splits that fill the GPU, then others."""
+    lanes, best = tile_of_columns(problem, target)
+    nearest = sorted(space, key=lambda config: config["LANES"] != lanes)
+    return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, 1, 4)) for config in nearest]
 
 
 def _nearest_lanes(space, problem, target):
@@ -165,20 +169,20 @@ DESIGNS = (
     _design(
         "split_n",
         "{WARPS}, {UNROLL}",
-        [{"WARPS": 8, "UNROLL": 2}],
+        [{"WARPS": 8, "UNROLL": 4}],
         "block_per_row with several blocks a row, partial sums added in order by the last",
         "gemv seed: N >= 128, for fewer rows than SMs",
         _by_splits,
-        _with_splits(splits_of_row, (2, 16, 64)),
+        _rows_split,
     ),
     _design(
         "transposed",
-        "{WIDTH}, {WARPS}, {UNROLL}",
-        [{"WARPS": 8, "UNROLL": 4}],
+        "{WIDTH}, {LANES}, {WARPS}, {UNROLL}",
+        [{"LANES": lanes, "WARPS": 8, "UNROLL": 8} for lanes in (8, 32, 256)],
         "lanes side by side over rows for contiguous columns, N over warps and blocks",
         "gemv seed: none; x^T A",
         _by_columns,
-        _with_splits(splits_of_columns, (1, 4, 16)),
+        _columns_split,
         widths=lambda a: (full_vector(a), 1),
     ),
 )

@@ -25,6 +25,8 @@ BARRIER = 100e-9  # a reduction across warps, through shared memory
 LAST_BLOCK = 1e-6  # partial sums to L2, an atomic, partial sums back
 WARPS = 8  # of a block, where a block shares a row or a column
 BLOCK = 32 * WARPS
+SPLIT_UNROLL, COLUMN_UNROLL = 4, 8  # loads in flight of a thread, in split_n and transposed
+BLOCKS_AT_ONCE = 4  # on an SM, where blocks share a row or a column: 64 to 128 KB in flight
 UNKNOWN = 1e12  # bytes per second, of a GPU that the table does not know: it cancels in a comparison of designs
 
 
@@ -76,34 +78,38 @@ def sub_warp(problem):
     return min((lanes for lanes in (1, 2, 4, 8, 16) if lanes >= vectors), default=16)
 
 
-def _power_of_two(wanted):
-    return 2 ** math.ceil(math.log2(max(1, wanted)))
-
-
 def splits_of_row(problem, target):
-    """Blocks a row in split_n: two an SM in all, as long as each has a step of all its lanes. At least 2."""
+    """Blocks a row in split_n: as many as are there at once, while each has a round of loads. At least 2."""
     if not target.is_gpu:
         return 2
-    most = problem.n / (BLOCK * full_vector(problem.a_dtype))
-    return max(2, min(_power_of_two(2 * target.sms / max(1, problem.rows)), _power_of_two(most), 1024))
+    wanted = target.sms * BLOCKS_AT_ONCE // max(1, problem.rows)
+    rounds = math.ceil(problem.n / (BLOCK * SPLIT_UNROLL * full_vector(problem.a_dtype)))
+    return max(2, min(wanted, rounds))
 
 
-def splits_of_columns(problem, target):
-    """Blocks a tile of rows in transposed: two an SM in all, as long as each warp has four columns."""
+def tile_of_columns(problem, target):
+    """(lanes, splits) of transposed: vectors of rows side by side in a tile, and blocks that share the columns of one.
+
+    8 lanes are a line of 128 bytes: the most tiles. More only where columns are too few for the other threads of the block.
+    Blocks share a tile while that fills the GPU and leaves each thread a round of loads.
+    """
+    lanes = next((lanes for lanes in (8, 32) if BLOCK // lanes <= problem.n), BLOCK)
     if not target.is_gpu:
-        return 2
-    tiles = problem.batch * math.ceil(problem.m / (32 * full_vector(problem.a_dtype)))
-    return min(_power_of_two(2 * target.sms / max(1, tiles)), _power_of_two(problem.n / (4 * WARPS)), 1024)
+        return lanes, 2
+    tiles = problem.batch * math.ceil(problem.m / (lanes * full_vector(problem.a_dtype)))
+    wanted = target.sms * BLOCKS_AT_ONCE // max(1, tiles)
+    return lanes, max(1, min(wanted, problem.n // (BLOCK // lanes * COLUMN_UNROLL)))
 
 
 def _transposed(problem, target):
-    width = full_vector(problem.a_dtype)
-    splits = splits_of_columns(problem, target)
-    threads = problem.batch * math.ceil(problem.m / (32 * width)) * BLOCK * splits
-    steps = max(1, math.ceil(problem.n / (WARPS * splits)))
-    busy = problem.m / (math.ceil(problem.m / (32 * width)) * 32 * width)
+    lanes, splits = tile_of_columns(problem, target)
+    tile, depth = lanes * full_vector(problem.a_dtype), BLOCK // lanes
+    tiles = problem.batch * math.ceil(problem.m / tile)
+    steps = max(1, math.ceil(problem.n / (depth * splits)))
+    busy = problem.m / (math.ceil(problem.m / tile) * tile)
     waste = 1.0 if problem.a_layout == "col" else SECTOR / problem.a_dtype.itemsize
-    return Shape(threads, steps, min(4, steps), 16, BARRIER + (LAST_BLOCK if splits > 1 else 0), busy, waste)
+    reduction = BARRIER + (LAST_BLOCK if splits > 1 else 0)
+    return Shape(tiles * splits * BLOCK, steps, min(COLUMN_UNROLL, steps), 16, reduction, busy, waste)
 
 
 # The order is that of the ladder: of equals the first is preferred. staged_x is never faster than warp_per_row.
@@ -114,7 +120,7 @@ SHAPES = {
     "vectorized": lambda p, t: _of_rows(p, 32, 16, 4, _shuffles(32)),
     "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, 2, _shuffles(sub_warp(p))),
     "block_per_row": lambda p, t: _of_rows(p, BLOCK, 16, 2, _shuffles(32) + BARRIER),
-    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, 2, _shuffles(32) + BARRIER + LAST_BLOCK),
+    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, SPLIT_UNROLL, _shuffles(32) + BARRIER + LAST_BLOCK),
     "transposed": _transposed,
 }
 

@@ -17,6 +17,10 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments, cut, uncut
 
+# Of a thread, at most. Left alone, ptxas makes room for as many threads as an SM holds, by 32 to 40 registers each: it moves
+# loads down to where they are used, and UNROLL of them are no longer under way at once.
+REGISTERS = 128
+
 
 @triton.jit
 def products(a_rows, x_rows, cols, inside, stride_an, stride_x):
@@ -117,7 +121,8 @@ def row_tile_kernel(
 
 def tile(block_m, lanes, unroll=1, num_warps=4):
     """A config of the kernel; BLOCK_N is LANES vectors of whatever V the call allows."""
-    return triton.Config({"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll}, num_warps=num_warps, num_stages=1)
+    numbers = {"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll}
+    return triton.Config(numbers, num_warps=num_warps, num_stages=1, maxnreg=REGISTERS)
 
 
 def launches(problem, config, *tensors, vector=True):
