@@ -149,7 +149,7 @@ def loads_at_once(code):
     """The longest run of 128-bit loads with no product in between: those that are under way together."""
     run = longest = 0
     for _, text in code.instructions:
-        run = 0 if text.startswith("FFMA") else run + ("LDG.E.128" in text)
+        run = 0 if text.startswith("FFMA") else run + bool(re.match(r"LDG\.E\.(EF\.)?128", text))
         longest = max(longest, run)
     return longest
 

@@ -14,12 +14,10 @@ namespace gemv {
 // WIDTH neighbouring rows of a column: a vector, which the launcher knows to be aligned and whole, or one.
 template <int WIDTH, class A> __device__ __forceinline__ void load_rows(A (&to)[WIDTH], const A* column) {
     static_assert(WIDTH == FULL<A> || WIDTH == 1, "128 bits or an element");
-    if constexpr (WIDTH == FULL<A>) {
-        const uint4 quad = *reinterpret_cast<const uint4*>(column);
-        std::memcpy(to, &quad, sizeof to);
-    } else {
+    if constexpr (WIDTH == FULL<A>)
+        load_once(to, column);
+    else
         to[0] = *column;
-    }
 }
 
 // A thread's place in its block: `lane` of LANES along the rows, WIDTH each, and `depth` of DEPTH along what is summed over.

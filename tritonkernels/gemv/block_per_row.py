@@ -8,14 +8,18 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design, takes_everything
+from .operands import full_vector
+from .regime import BLOCK
 from .row_tile import launches, tile
 
 
 def configs(problem, target):
+    """No more loads in flight than a row has steps."""
     if not target.is_gpu:
         yield tile(16, 256)
-    for warps in (8, 4):
-        for unroll in (2, 4, 1):
+    steps = -(-problem.n // (BLOCK * full_vector(problem.a_dtype)))
+    for unroll in (4, 2) if steps > 2 else (2, 4):
+        for warps in (8, 4):
             yield tile(1, 32 * warps, unroll, warps)
 
 

@@ -25,8 +25,8 @@ BARRIER = 100e-9  # a reduction across warps, through shared memory
 LAST_BLOCK = 1e-6  # partial sums to L2, an atomic, partial sums back
 WARPS = 8  # of a block, where a block shares a row or a column
 BLOCK = 32 * WARPS
-SPLIT_UNROLL, COLUMN_UNROLL = 4, 8  # loads in flight of a thread, in split_n and transposed
-BLOCKS_AT_ONCE = 4  # on an SM, where blocks share a row or a column: 64 to 128 KB in flight
+UNROLL = 4  # loads in flight of a thread
+BLOCKS_AT_ONCE = 4  # on an SM, of 64 registers a thread: 64 KB in flight
 UNKNOWN = 1e12  # bytes per second, of a GPU that the table does not know: it cancels in a comparison of designs
 
 
@@ -73,9 +73,9 @@ def _shuffles(lanes):
 
 
 def sub_warp(problem):
-    """Lanes of a row in rows_per_warp: the fewest that take it in one step, 16 if none do."""
+    """Lanes of a row in rows_per_warp: the fewest that take it in two steps, so that two loads are in flight; 8 if none do."""
     vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
-    return min((lanes for lanes in (1, 2, 4, 8, 16) if lanes >= vectors), default=16)
+    return min((lanes for lanes in (1, 2, 4, 8) if 2 * lanes >= vectors), default=8)
 
 
 def splits_of_row(problem, target):
@@ -83,7 +83,7 @@ def splits_of_row(problem, target):
     if not target.is_gpu:
         return 2
     wanted = target.sms * BLOCKS_AT_ONCE // max(1, problem.rows)
-    rounds = math.ceil(problem.n / (BLOCK * SPLIT_UNROLL * full_vector(problem.a_dtype)))
+    rounds = math.ceil(problem.n / (BLOCK * UNROLL * full_vector(problem.a_dtype)))
     return max(2, min(wanted, rounds))
 
 
@@ -91,14 +91,15 @@ def tile_of_columns(problem, target):
     """(lanes, splits) of transposed: vectors of rows side by side in a tile, and blocks that share the columns of one.
 
     8 lanes are a line of 128 bytes: the most tiles. More only where columns are too few for the other threads of the block.
-    Blocks share a tile while that fills the GPU and leaves each thread a round of loads.
+    Blocks share a tile while that fills the GPU and leaves each thread a round of loads, in the end of partial sums too.
     """
     lanes = next((lanes for lanes in (8, 32) if BLOCK // lanes <= problem.n), BLOCK)
     if not target.is_gpu:
         return lanes, 2
     tiles = problem.batch * math.ceil(problem.m / (lanes * full_vector(problem.a_dtype)))
     wanted = target.sms * BLOCKS_AT_ONCE // max(1, tiles)
-    return lanes, max(1, min(wanted, problem.n // (BLOCK // lanes * COLUMN_UNROLL)))
+    a_round = BLOCK // lanes * UNROLL
+    return lanes, max(1, min(wanted, problem.n // a_round, a_round))
 
 
 def _transposed(problem, target):
@@ -109,7 +110,7 @@ def _transposed(problem, target):
     busy = problem.m / (math.ceil(problem.m / tile) * tile)
     waste = 1.0 if problem.a_layout == "col" else SECTOR / problem.a_dtype.itemsize
     reduction = BARRIER + (LAST_BLOCK if splits > 1 else 0)
-    return Shape(tiles * splits * BLOCK, steps, min(COLUMN_UNROLL, steps), 16, reduction, busy, waste)
+    return Shape(tiles * splits * BLOCK, steps, min(UNROLL, steps), 16, reduction, busy, waste)
 
 
 # The order is that of the ladder: of equals the first is preferred. staged_x is never faster than warp_per_row.
@@ -117,10 +118,10 @@ SHAPES = {
     "naive": lambda p, t: _of_rows(p, 1, p.a_dtype.itemsize, 1, 0.0),
     "warp_per_row": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 4, _shuffles(32)),
     "staged_x": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 1, _shuffles(32) + BARRIER),
-    "vectorized": lambda p, t: _of_rows(p, 32, 16, 4, _shuffles(32)),
-    "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, 2, _shuffles(sub_warp(p))),
-    "block_per_row": lambda p, t: _of_rows(p, BLOCK, 16, 2, _shuffles(32) + BARRIER),
-    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, SPLIT_UNROLL, _shuffles(32) + BARRIER + LAST_BLOCK),
+    "vectorized": lambda p, t: _of_rows(p, 32, 16, UNROLL, _shuffles(32)),
+    "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, UNROLL, _shuffles(sub_warp(p))),
+    "block_per_row": lambda p, t: _of_rows(p, BLOCK, 16, UNROLL, _shuffles(32) + BARRIER),
+    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, UNROLL, _shuffles(32) + BARRIER + LAST_BLOCK),
     "transposed": _transposed,
 }
 

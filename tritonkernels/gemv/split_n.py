@@ -14,7 +14,7 @@ from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments, cut
-from .regime import SPLIT_UNROLL, splits_of_row
+from .regime import UNROLL, splits_of_row
 from .row_tile import REGISTERS, ends, row_sums, store_rows
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
@@ -89,7 +89,7 @@ def configs(problem, target):
     best, rows = splits_of_row(problem, target), 1 if target.is_gpu else 128
     for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
         for warps in (8, 4):
-            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": 32 * warps, "UNROLL": SPLIT_UNROLL}
+            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": 32 * warps, "UNROLL": UNROLL}
             yield triton.Config(tile, num_warps=warps, num_stages=1, maxnreg=REGISTERS)
 
 

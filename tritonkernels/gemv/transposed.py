@@ -16,7 +16,7 @@ from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import cut, results
-from .regime import BLOCK, tile_of_columns
+from .regime import BLOCK, UNROLL, tile_of_columns
 from .row_tile import REGISTERS, store_rows
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
@@ -74,7 +74,8 @@ def _transposed_kernel(
         for step in tl.static_range(UNROLL):
             cols = span(n + step * DEPTH, DEPTH, WIDE)
             a_ptrs = a_rows[None, :] + (cols * stride_an)[:, None] * V
-            a = tl.load(a_ptrs, mask=(cols < last)[:, None] & valid[None, :], other=0)
+            inside = (cols < last)[:, None] & valid[None, :]
+            a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy="evict_first")
             x = tl.load(x_ptr + cols * stride_x, mask=cols < last, other=0)
             partial += a.to(tl.float32) * x.to(tl.float32)[:, None]
     sums = tl.sum(partial, axis=0)
@@ -102,13 +103,15 @@ def configs(problem, target):
             yield _config(32, 128, 1, splits)
     lanes, best = tile_of_columns(problem, target)
     for splits in dict.fromkeys((best, 1, 4)):
-        for unroll in (8, 4):
+        for unroll in (UNROLL, 2 * UNROLL):
             yield _config(lanes, BLOCK // lanes, unroll, splits)
 
 
 def _config(lanes, depth, unroll, splits):
-    kwargs = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits}
-    return triton.Config(kwargs, num_warps=lanes * depth // 32, num_stages=1, maxnreg=REGISTERS)
+    numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits}
+    return triton.Config(
+        numbers, num_warps=lanes * depth // 32, num_stages=1, maxnreg=REGISTERS // 2
+    )  # BLOCKS_AT_ONCE of them fit
 
 
 def launches(problem, config, a, x, y, scale, out):

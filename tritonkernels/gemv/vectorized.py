@@ -17,7 +17,9 @@ def configs(problem, target):
     if not target.is_gpu:
         yield tile(256, 32)
     steps = -(-problem.n // (32 * full_vector(problem.a_dtype)))
-    for unroll, rows in ((4, 1), (2, 2), (1, 4), (2, 1)) if steps > 2 else ((1, 4), (2, 1), (2, 2), (4, 1)):
+    for unroll, rows in (
+        ((8, 1), (4, 1), (2, 2), (1, 4)) if steps >= 8 else ((4, 1), (2, 2), (1, 4)) if steps > 2 else ((1, 4), (2, 2))
+    ):
         yield tile(4 * rows, 32, unroll)
 
 

@@ -23,7 +23,7 @@ MUTANTS = [
     *of(
         "tritonkernels/gemv/transposed.py",
         "tritonkernels and gemv",
-        ("the last column dropped", "mask=(cols < last)[:, None]", "mask=(cols < last - 1)[:, None]"),
+        ("the last column dropped", "inside = (cols < last)[:, None]", "inside = (cols < last - 1)[:, None]"),
     ),
     *of(
         "cuda_reference/gemv/common.cuh",
