@@ -5,7 +5,7 @@ import torch
 from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv import VECTORS, prepare
 from tritonkernels.gemv.operands import cut, full_vector
-from tritonkernels.gemv.regime import UNROLL, splits_of_row, sub_warp, tile_of_columns
+from tritonkernels.gemv.regime import UNROLL, splits_of_row, sub_warp, threads_of_row, tile_of_columns
 from tritonkernels.gemv.regime import expected as expected
 from tritonkernels.gemv.regime import prefer as prefer
 from tritonkernels.gemv.workspace import counters, partial_sums
@@ -116,10 +116,8 @@ def _columns_split(space, problem, target):
     return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, 1, 4)) for config in nearest]
 
 
-def _longest_round(space, problem, target):
-    """As many warps as a row has loads for, a round of each."""
-    vectors = ceil_div(problem.n, full_vector(problem.a_dtype))
-    return sorted(space, key=lambda config: abs(32 * config["WARPS"] * config["UNROLL"] - vectors))
+def _threads_of_row(space, problem, target):
+    return sorted(space, key=lambda config: 32 * config["WARPS"] != threads_of_row(problem))
 
 
 def _nearest_lanes(space, problem, target):
@@ -171,11 +169,11 @@ DESIGNS = (
     _design(
         "block_per_row",
         "{WARPS}, {UNROLL}",
-        [{"WARPS": 4, "UNROLL": UNROLL}, {"WARPS": 8, "UNROLL": UNROLL}],
+        [{"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL}],
         "a block walks a row together, for long rows",
         "gemv seed: N >= 128, for fewer rows than warps",
         _by_rows(lambda config: 1),
-        _longest_round,
+        _threads_of_row,
     ),
     _design(
         "split_n",

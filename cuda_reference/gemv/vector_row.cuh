@@ -36,13 +36,13 @@ __device__ __forceinline__ void load_factors(X (&to)[COUNT], const X* x, int64_t
 }
 
 // Vectors first, first + step, ... of an aligned row: the UNROLL loads of a round are independent, and all under way before
-// the first is used. Past the end they are zeros, which cost less than branches that part the loads.
+// the first is used.
 template <int UNROLL, bool X_VECTOR, class A, class X>
 __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step) {
     float sum = 0.0f;
     for (int i = first; i < vectors; i += UNROLL * step) {
-        A of_a[UNROLL][FULL<A>] = {};
-        X of_x[UNROLL][FULL<A>] = {};
+        A of_a[UNROLL][FULL<A>];
+        X of_x[UNROLL][FULL<A>];
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             const int at = i + u * step;
@@ -53,8 +53,9 @@ __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t 
         }
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
+            if (i + u * step < vectors)
 #pragma unroll
-            for (int j = 0; j < FULL<A>; ++j) sum += float(of_a[u][j]) * float(of_x[u][j]);
+                for (int j = 0; j < FULL<A>; ++j) sum += float(of_a[u][j]) * float(of_x[u][j]);
     }
     return sum;
 }
@@ -68,9 +69,9 @@ __device__ __forceinline__ float row_sum(const A* a, int64_t stride_a, const X* 
     const int vectors = (N - head) / FULL<A>, tail = head + vectors * FULL<A>;
     const A* a_body = a + head;
     const X* x_body = x + head * stride_x;
-    float sum = stride_x == 1 && is_aligned16(x_body)
+    float sum = stride_x == 1 && is_aligned16(x_body)  // else x is many small loads, whose addresses take the registers
                     ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step)
-                    : sum_of_vectors<UNROLL, false>(a_body, x_body, stride_x, vectors, first, step);
+                    : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step);
     for (int n = first; n < head; n += step) sum += float(a[n]) * float(x[n * stride_x]);
     for (int n = tail + first; n < N; n += step) sum += float(a[n]) * float(x[n * stride_x]);
     return sum;

@@ -62,6 +62,7 @@ def _of_rows(problem, threads, width, unroll, reduction):
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
     steps = math.ceil(loads / threads)
     row_bytes = problem.n * problem.a_dtype.itemsize  # up to 16, neighbouring threads' rows share their sectors
+    width = width if row_bytes >= width else problem.a_dtype.itemsize
     contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= 16)
     waste = 1.0 if contiguous else SECTOR / problem.a_dtype.itemsize
     unroll = min(unroll, steps)
@@ -76,6 +77,11 @@ def sub_warp(problem):
     """Lanes of a row in rows_per_warp: the fewest that take it in two steps, so that two loads are in flight; 8 if none do."""
     vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
     return min((lanes for lanes in (1, 2, 4, 8) if 2 * lanes >= vectors), default=8)
+
+
+def threads_of_row(problem):
+    """Of a block in block_per_row: half a BLOCK where a row has no round of loads for all."""
+    return BLOCK if problem.n >= BLOCK * UNROLL * full_vector(problem.a_dtype) else BLOCK // 2
 
 
 def splits_of_row(problem, target):
@@ -120,7 +126,7 @@ SHAPES = {
     "staged_x": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 1, _shuffles(32) + BARRIER),
     "vectorized": lambda p, t: _of_rows(p, 32, 16, UNROLL, _shuffles(32)),
     "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, UNROLL, _shuffles(sub_warp(p))),
-    "block_per_row": lambda p, t: _of_rows(p, BLOCK, 16, UNROLL, _shuffles(32) + BARRIER),
+    "block_per_row": lambda p, t: _of_rows(p, threads_of_row(p), 16, UNROLL, _shuffles(32) + BARRIER),
     "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, UNROLL, _shuffles(32) + BARRIER + LAST_BLOCK),
     "transposed": _transposed,
 }
@@ -144,7 +150,8 @@ def expected(design, problem, target):
 
 
 def prefer(problem, target):
-    """The design with the shortest time; of equals (launches cost the same) the one that waits least.
+    """The design with the shortest time; of equals (bytes or the launch bind) the one whose threads have most in flight, then
+    the one that has most of a block's on a row: they read the longest pieces.
 
     Contiguous columns have a design of their own, at any size.
     """
@@ -154,7 +161,8 @@ def prefer(problem, target):
         return "vectorized"
 
     def cost(name):
-        told = expected(name, problem, target)
-        return told.seconds, told.chain_s + told.bytes_s
+        shape = SHAPES[name](problem, target)
+        on_a_row = min(shape.threads / problem.rows, BLOCK)
+        return expected(name, problem, target).seconds, -shape.busy * shape.unroll * shape.width, -on_a_row
 
     return min(SHAPES, key=cost)
