@@ -61,9 +61,9 @@ def _of_rows(problem, threads, width, unroll, reduction):
     """`threads` walk a row together, loading `width` bytes each."""
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
     steps = math.ceil(loads / threads)
-    row_bytes = problem.n * problem.a_dtype.itemsize  # up to 16, neighbouring threads' rows share their sectors
+    row_bytes = problem.n * problem.a_dtype.itemsize  # up to a sector's, all that it brings is used at once
     width = width if row_bytes >= width else problem.a_dtype.itemsize
-    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= 16)
+    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= SECTOR)
     waste = 1.0 if contiguous else SECTOR / problem.a_dtype.itemsize
     unroll = min(unroll, steps)
     return Shape(problem.rows * threads, steps, unroll, width, reduction, loads / (steps * threads), waste)
@@ -150,8 +150,8 @@ def expected(design, problem, target):
 
 
 def prefer(problem, target):
-    """The design with the shortest time; of equals (bytes or the launch bind) the one whose threads have most in flight, then
-    the one that has most of a block's on a row: they read the longest pieces.
+    """The design with the shortest time; of equals (bytes or the launch bind) one that wastes nothing, then the one whose
+    threads have most in flight, then the one that has most of a block's on a row: they read the longest pieces.
 
     Contiguous columns have a design of their own, at any size.
     """
@@ -162,7 +162,7 @@ def prefer(problem, target):
 
     def cost(name):
         shape = SHAPES[name](problem, target)
-        on_a_row = min(shape.threads / problem.rows, BLOCK)
-        return expected(name, problem, target).seconds, -shape.busy * shape.unroll * shape.width, -on_a_row
+        in_flight, on_a_row = round(shape.busy * shape.unroll * shape.width), min(shape.threads / problem.rows, BLOCK)
+        return expected(name, problem, target).seconds, shape.waste, -in_flight, -on_a_row
 
     return min(SHAPES, key=cost)
