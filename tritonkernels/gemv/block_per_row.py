@@ -8,19 +8,18 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design, takes_everything
-from .operands import full_vector
-from .regime import BLOCK
+from .regime import BLOCK, UNROLL, threads_of_row
 from .row_tile import launches, tile
 
 
 def configs(problem, target):
-    """No more loads in flight than a row has steps."""
+    """As many threads as a row has rounds of UNROLL loads for."""
     if not target.is_gpu:
         yield tile(16, 256)
-    steps = -(-problem.n // (BLOCK * full_vector(problem.a_dtype)))
-    for unroll in (4, 2) if steps > 2 else (2, 4):
-        for warps in (8, 4):
-            yield tile(1, 32 * warps, unroll, warps)
+    best = threads_of_row(problem)
+    for threads in (best, BLOCK + BLOCK // 2 - best):
+        for unroll in (UNROLL, UNROLL // 2):
+            yield tile(1, threads, unroll, threads // 32)
 
 
 DESIGN = Design(
