@@ -1,8 +1,12 @@
 """GEMV beyond what every operation's tests ask: types, batches, edges of vectors, promised loads, the choice."""
 
 import itertools
+import json
+import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +33,7 @@ from .harness import (
     transposed,
 )
 
-HALF, INT8 = (torch.float16, torch.float16), (torch.int8, torch.bfloat16)
+FLOAT, HALF, INT8 = (torch.float32, torch.float32), (torch.float16, torch.float16), (torch.int8, torch.bfloat16)
 OTHERS = ((torch.bfloat16, torch.bfloat16), (torch.int8, torch.float32), (torch.int8, torch.float16))
 H200 = Target.named("h200")
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -138,32 +142,78 @@ def test_every_load_of_a_is_128_bits_and_whole_sectors(design, m, n):
     assert sum(x.units for x in loads) == a.numel() * 4 // 32, "each sector once: 4 of each piece of 128 bytes"
 
 
-def machine_code(design, kinds, tmp_path):
-    """The Codes of a design's kernels for these types on sm_90, by nvcc, and what ptxas says of them."""
-    from perf import sass
+VECTOR_DESIGNS = ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed")
 
-    (a, x, _), options = operands(kinds, 64, 64)
-    call = prepare("gemv", a, x, **{k: v for k, v in options.items() if k == "scale"})
-    chosen = {d.name: d for d in CUDA.designs("gemv")}[design]
-    config = next(iter(chosen.configs(call.problem, H200)))
-    source = next(iter(chosen.launches(call.problem, config, *call.parts[0]))).source
-    uses = "\n".join(f"auto kernel_{i} = &{expression};" for i, expression in enumerate(source.expressions))
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    unit.write_text(f'#include "{source.header}"\n{uses}\n')
-    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90", "-Werror", "all-warnings"]
-    root = Path(cuda_reference.__file__).parent
-    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return sass.read(cubin.read_bytes()).values()
+
+def loads_at_once(code):
+    """The longest run of 128-bit loads with no product in between: those that are under way together."""
+    run = longest = 0
+    for _, text in code.instructions:
+        run = 0 if text.startswith("FFMA") else run + bool(re.match(r"LDG\.E\.(EF\.)?128", text))
+        longest = max(longest, run)
+    return longest
+
+
+def first_launches(library, kinds, target):
+    """{design: its launch for a 4096 x 4096 of these types} of those that promise vectors."""
+    launches = {}
+    for design in VECTOR_DESIGNS:
+        a = torch.empty(4096, 4096, dtype=kinds[0], device="meta")
+        scale = torch.empty(4096, device="meta") if kinds[0] == torch.int8 else None
+        call = prepare(
+            "gemv", a.t() if design == "transposed" else a, torch.empty(4096, dtype=kinds[1], device="meta"), scale=scale
+        )
+        chosen = {d.name: d for d in library.designs("gemv")}[design]
+        (launches[design],) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, target))), *call.parts[0])
+    return launches
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("kinds", ((torch.float32,) * 2, HALF, INT8), ids=("float", "half", "int8"))
-@pytest.mark.parametrize("design", ("vectorized", "rows_per_warp"))
-def test_machine_code(design, kinds, tmp_path):
-    for code in machine_code(design, kinds, tmp_path):
-        assert code.stack_bytes == 0 and code.shared_bytes == 0
-        assert sum("LDG.E.128" in text for _, text in code.instructions) >= 2
+@pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
+def test_machine_code(arch, kinds, tmp_path):
+    from perf import sass
+
+    launches = first_launches(CUDA, kinds, Target.named(arch))
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    unit.write_text(
+        "".join(
+            f'#include "{launch.source.header}"\nauto {name} = &{launch.expression};\n' for name, launch in launches.items()
+        )
+    )
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={arch}", "-Werror", "all-warnings"]
+    root = Path(cuda_reference.__file__).parent
+    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    codes = {re.match(r"_ZN4gemv\d+([a-z_]+?)I", code.name)[1]: code for code in sass.read(cubin.read_bytes()).values()}
+    assert set(codes) == set(VECTOR_DESIGNS)
+    for name, code in codes.items():
+        assert code.stack_bytes == 0, name
+        assert code.shared_bytes == 0 or name not in ("vectorized", "rows_per_warp")
+        assert loads_at_once(code) >= 4, f"{name}: {loads_at_once(code)} loads of A and x together"
+
+
+COMPILE = """
+import json
+from perf import sass
+from perf.offline import compile_launch
+from tests.test_gemv import FLOAT, H200, TRITON, first_launches, loads_at_once
+codes = {
+    name: next(iter(sass.read(compile_launch(launch, H200).asm["cubin"]).values()))
+    for name, launch in first_launches(TRITON, FLOAT, H200).items()
+}
+print(json.dumps({name: loads_at_once(code) for name, code in codes.items()}))
+"""
+
+
+def test_triton_keeps_several_loads_under_way():
+    """Left alone, ptxas puts each load where its value is used: REGISTERS is there to prevent that."""
+    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
+    run = subprocess.run(
+        [sys.executable, "-c", COMPILE], capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1]
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    told = json.loads(run.stdout)
+    assert set(told) == set(VECTOR_DESIGNS) and min(told.values()) >= 4, f"loads of A and x together: {told}"
 
 
 # The choice, and the times behind it.
@@ -176,7 +226,8 @@ ROWS, WIDE = ("rows_per_warp",), ("split_n",)
 CHOICES = {
     **{(16384, n): ROWS for n in (8, 16, 32, 64)},
     **{(16384, n): ("rows_per_warp", "vectorized") for n in (128, 256, 512)},
-    **{(16384, n): ("vectorized",) for n in (1000, 1024, 4096)},
+    **{(16384, n): ("vectorized",) for n in (1000, 1024)},
+    (16384, 4096): ("block_per_row",),
     (1, 10**6): WIDE,
     (64, 65536): WIDE,
     (10**7, 1): ("naive", "rows_per_warp"),
@@ -224,5 +275,5 @@ def test_every_design_has_a_time_and_every_problem_a_design():
 
 def test_explain_tells_the_expected_time():
     told = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
-    assert told["design"] == "vectorized" and told["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
+    assert told["design"] == "block_per_row" and told["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
     assert "bytes_in_flight" in str(told)

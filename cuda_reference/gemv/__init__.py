@@ -5,9 +5,9 @@ import torch
 from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv import VECTORS, prepare
 from tritonkernels.gemv.operands import cut, full_vector
+from tritonkernels.gemv.regime import UNROLL, splits_of_row, sub_warp, threads_of_row, tile_of_columns
 from tritonkernels.gemv.regime import expected as expected
 from tritonkernels.gemv.regime import prefer as prefer
-from tritonkernels.gemv.regime import splits_of_columns, splits_of_row, sub_warp
 from tritonkernels.gemv.workspace import counters, partial_sums
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
@@ -67,26 +67,31 @@ def _by_splits(problem, config, a, x, y, scale, out):
 def _by_columns(problem, config, a, x, y, scale, out):
     (batch, m, n), splits = a.shape, config["SPLITS"]
     width = cut(a.mT, may_have_head=False).width
-    tiles = batch * ceil_div(m, 32 * width)
-    shared = (partial_sums(splits, tiles * 32 * width, out), counters(tiles, out)) if splits > 1 else (None, None)
+    lanes = config["LANES"] if width > 1 else 32
+    rows = lanes * width
+    tiles = batch * ceil_div(m, rows)
+    shared = (partial_sums(splits, tiles * rows, out), counters(tiles, out)) if splits > 1 else (None, None)
     sizes = m, n, ceil_div(n, splits), problem.alpha, problem.beta
     arguments = (a, x, y, scale, out, *shared, *sizes, _strides(a, x, y, scale, out))
-    return {"WIDTH": width}, (tiles, splits), _threads(config), arguments
+    return {"WIDTH": width, "LANES": lanes}, (tiles, splits), _threads(config), arguments
 
 
-def _design(name, template, space, summary, mirrors, launch, order=lambda space, problem, target: space, widths=lambda a: (0,)):
+def _design(name, template, space, summary, mirrors, launch, order=lambda space, problem, target: space, also=()):
     """A Design from its row in the table. `template` is the arguments of gemv::name after the two types; `order` puts the
-    configs for a problem, whose numbers that are no template argument may be any, in order."""
+    configs for a problem, whose numbers that are no template argument may be any, in order; `also` has numbers of instances
+    that are launched besides those of `space`."""
     template = f"gemv::{name}<{{A}}, {{X}}, {template}>"
 
     def instances(a, x):
-        return (template.format(A=TYPES[a], X=TYPES[x], WIDTH=width, **config) for config in space for width in widths(a))
+        return tuple(
+            template.format(**{"A": TYPES[a], "X": TYPES[x], "WIDTH": full_vector(a)} | config) for config in (*space, *also)
+        )
 
-    sources = {pair: Source(f"gemv/{name}.cuh", tuple(dict.fromkeys(instances(*pair)))) for pair in PAIRS}
+    sources = {pair: Source(f"gemv/{name}.cuh", instances(*pair)) for pair in PAIRS}
 
     def launches(problem, config, *tensors):
         more, grid, threads, arguments = launch(problem, config, *tensors)
-        kernel = template.format(A=TYPES[problem.a_dtype], X=TYPES[problem.dtype], **more, **config)
+        kernel = template.format(**config | {"A": TYPES[problem.a_dtype], "X": TYPES[problem.dtype]} | more)
         yield CudaLaunch(sources[problem.a_dtype, problem.dtype], kernel, grid, (threads, 1, 1), arguments)
 
     return Design(
@@ -99,14 +104,21 @@ def _design(name, template, space, summary, mirrors, launch, order=lambda space,
     )
 
 
-def _with_splits(choose, others):
-    """Each config with as many splits as `choose` says, then with others."""
+def _rows_split(space, problem, target):
+    """Each config with as many blocks a row as fill the GPU, then with others."""
+    best = splits_of_row(problem, target)
+    return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, 2, 16, 64)) for config in space]
 
-    def order(space, problem, target):
-        best = choose(problem, target)
-        return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, *others)) for config in space]
 
-    return order
+def _columns_split(space, problem, target):
+    """The tile and the splits that fill the GPU, then others."""
+    lanes, best = tile_of_columns(problem, target)
+    nearest = sorted(space, key=lambda config: config["LANES"] != lanes)
+    return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, 1, 4)) for config in nearest]
+
+
+def _threads_of_row(space, problem, target):
+    return sorted(space, key=lambda config: 32 * config["WARPS"] != threads_of_row(problem))
 
 
 def _nearest_lanes(space, problem, target):
@@ -149,7 +161,7 @@ DESIGNS = (
     _design(
         "rows_per_warp",
         "{LANES}, {THREADS}, {UNROLL}",
-        [{"LANES": lanes, "THREADS": 128, "UNROLL": 2} for lanes in (1, 2, 4, 8, 16)],
+        [{"LANES": lanes, "THREADS": 128, "UNROLL": UNROLL} for lanes in (1, 2, 4, 8, 16)],
         "2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp",
         "gemv seed: N <= 16",
         _by_rows(lambda config: config["THREADS"] // config["LANES"]),
@@ -158,28 +170,29 @@ DESIGNS = (
     _design(
         "block_per_row",
         "{WARPS}, {UNROLL}",
-        [{"WARPS": 8, "UNROLL": 2}, {"WARPS": 4, "UNROLL": 4}],
+        [{"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL}],
         "a block walks a row together, for long rows",
         "gemv seed: N >= 128, for fewer rows than warps",
         _by_rows(lambda config: 1),
+        _threads_of_row,
     ),
     _design(
         "split_n",
         "{WARPS}, {UNROLL}",
-        [{"WARPS": 8, "UNROLL": 2}],
+        [{"WARPS": 8, "UNROLL": UNROLL}],
         "block_per_row with several blocks a row, partial sums added in order by the last",
         "gemv seed: N >= 128, for fewer rows than SMs",
         _by_splits,
-        _with_splits(splits_of_row, (2, 16, 64)),
+        _rows_split,
     ),
     _design(
         "transposed",
-        "{WIDTH}, {WARPS}, {UNROLL}",
-        [{"WARPS": 8, "UNROLL": 4}],
+        "{WIDTH}, {LANES}, {WARPS}, {UNROLL}",
+        [{"LANES": lanes, "WARPS": 8, "UNROLL": UNROLL} for lanes in (8, 32, 256)],
         "lanes side by side over rows for contiguous columns, N over warps and blocks",
         "gemv seed: none; x^T A",
         _by_columns,
-        _with_splits(splits_of_columns, (1, 4, 16)),
-        widths=lambda a: (full_vector(a), 1),
+        _columns_split,
+        also=[{"LANES": 32, "WARPS": 8, "UNROLL": UNROLL, "WIDTH": 1}],  # where vectors are not aligned
     ),
 )

@@ -16,7 +16,7 @@ struct Strides {
 
 struct Row {
     int batch, m;
-    __device__ __forceinline__ Row(int row, int M) : batch(row / M), m(row % M) {}
+    __device__ __forceinline__ Row(int row, int M) : batch(row < M ? 0 : row / M), m(row - batch * M) {}  // division is slow
     __device__ __forceinline__ Row(int batch, int m, int) : batch(batch), m(m) {}
 
     template <class A> __device__ __forceinline__ const A* of(const A* a, const Strides& stride) const {

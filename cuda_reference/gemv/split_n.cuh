@@ -1,14 +1,15 @@
 // GEMV, N split over blocks: `block_per_row` with several blocks a row, for fewer rows than SMs.
 //
-// The last block of a row to arrive adds the partial sums up in the order of N, so the bits do not depend on which it was. It
-// costs an atomic a block and one round trip through L2 at the end. Mirrors tritonkernels/gemv/split_n.py.
+// The last block of a row to arrive adds the partial sums up in a fixed order, so the bits do not depend on which it was. It
+// costs an atomic a block and one round trip through L2 at the end; all threads take part, as a single one would wait for
+// hundreds of partial sums in turn, longer than the whole row takes. Mirrors tritonkernels/gemv/split_n.py.
 #pragma once
 #include "splits.cuh"
 #include "vector_row.cuh"
 
 namespace gemv {
 
-// Grid (rows, splits); workspace is (splits, rows), counters (rows,). All splits but the last take `columns`.
+// Grid (rows, splits); workspace is (rows, splits), counters (rows,). All splits but the last take `columns`.
 template <class A, class X, int WARPS, int UNROLL>
 __global__ void __launch_bounds__(32 * WARPS)
 split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
@@ -21,9 +22,11 @@ split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ 
                                           x + row.batch * stride.xb + first * stride.x, stride.x,
                                           min(columns, int(N - first)), threadIdx.x, 32 * WARPS);
     const float sum = block_sum<WARPS>(partial);
-    if (threadIdx.x == 0) workspace[int64_t(split) * rows + index] = sum;
-    if (last_to_arrive(counters + index, splits) && threadIdx.x == 0)
-        store(sum_of_splits(workspace + index, splits, rows), row, y, scale, out, alpha, beta, stride);
+    float* of_row = workspace + int64_t(index) * splits;
+    if (threadIdx.x == 0) of_row[split] = sum;
+    if (!last_to_arrive(counters + index, splits)) return;
+    const float total = sum_of_splits<WARPS>(of_row, splits);
+    if (threadIdx.x == 0) store(total, row, y, scale, out, alpha, beta, stride);
 }
 
 }  // namespace gemv

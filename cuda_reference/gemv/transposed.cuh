@@ -1,80 +1,98 @@
 // GEMV, transposed: A with contiguous columns, as a.t() of a row-major matrix has them.
 //
-// Neighbouring lanes own neighbouring rows, WIDTH each, and walk the columns with one x for all: coalesced 128-bit loads, and
-// no sum crosses lanes. N is split over the warps of a block and, where there are few tiles of rows, over blocks: the last to
-// arrive adds the partial sums up in the order of N, as in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
+// A thread owns WIDTH neighbouring rows and walks columns with one x for all: 128-bit loads, UNROLL of them under way, and no
+// sum crosses threads until the end. LANES threads side by side own a tile of rows; the other threads of the block take
+// every DEPTH-th column of it each. Narrow tiles make many blocks and few partial sums; 8 lanes are the 128 bytes that
+// memory likes to be read in. Where there are few tiles all the same, N is split over blocks as well, and the last to
+// arrive adds the partial sums up in a fixed order, as in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
 #pragma once
 #include "splits.cuh"
 #include "vector_row.cuh"
 
 namespace gemv {
 
-// WIDTH neighbouring rows of one column, of which the first `count` exist: one 128-bit load where WIDTH is a vector and they
-// all do.
-template <int WIDTH, class A>
-__device__ __forceinline__ void load_rows(A (&to)[WIDTH], const A* column, int64_t stride_m, int count) {
-    if (WIDTH == FULL<A> && count >= WIDTH) {  // the launcher knows that the addresses allow it
-        const uint4 quad = *reinterpret_cast<const uint4*>(column);
-        std::memcpy(to, &quad, sizeof to);
-    } else {
-#pragma unroll
-        for (int i = 0; i < WIDTH; ++i) to[i] = i < count ? column[i * stride_m] : A(0.0f);
-    }
+// WIDTH neighbouring rows of a column: a vector, which the launcher knows to be aligned and whole, or one.
+template <int WIDTH, class A> __device__ __forceinline__ void load_rows(A (&to)[WIDTH], const A* column) {
+    static_assert(WIDTH == FULL<A> || WIDTH == 1, "128 bits or an element");
+    if constexpr (WIDTH == FULL<A>)
+        load_once(to, column);
+    else
+        to[0] = *column;
 }
 
-// Grid (tiles of 32 * WIDTH rows, splits); workspace is (splits, rows of all tiles), counters (tiles,).
-template <class A, class X, int WIDTH, int WARPS, int UNROLL>
+// A thread's place in its block: `lane` of LANES along the rows, WIDTH each, and `depth` of DEPTH along what is summed over.
+template <int WIDTH, int LANES, int THREADS> struct Column {
+    static constexpr int DEPTH = THREADS / LANES, ROWS = LANES * WIDTH;
+    using Sums = float[DEPTH][ROWS];
+
+    // take(row, sum) of every row of the tile: each thread's sums, added up over depths 0, 1, ...
+    template <class Take> static __device__ __forceinline__ void reduce(Sums& sums, const float (&sum)[WIDTH], Take take) {
+        float* own = &sums[threadIdx.x / LANES][threadIdx.x % LANES * WIDTH];
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) own[i] = sum[i];
+        __syncthreads();  // all threads' sums are there
+        for (int row = threadIdx.x; row < ROWS; row += THREADS) {
+            float total = sums[0][row];
+#pragma unroll
+            for (int depth = 1; depth < DEPTH; ++depth) total += sums[depth][row];
+            take(row, total);
+        }
+    }
+};
+
+// Grid (tiles of LANES * WIDTH rows, splits); workspace is (splits, rows of all tiles), counters (tiles,).
+template <class A, class X, int WIDTH, int LANES, int WARPS, int UNROLL>
 __global__ void __launch_bounds__(32 * WARPS)
 transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
            X* __restrict__ out, float* workspace, int* counters, int M, int N, int columns, float alpha, float beta,
            Strides stride) {
-    constexpr int ROWS = 32 * WIDTH;
-    __shared__ float of_warp[WARPS][ROWS];
+    using Place = Column<WIDTH, LANES, 32 * WARPS>;
+    constexpr int ROWS = Place::ROWS, DEPTH = Place::DEPTH;
+    __shared__ __align__(16) typename Place::Sums sums;
     const int tiles = ceil_div(M, ROWS), batch = blockIdx.x / tiles, first_row = blockIdx.x % tiles * ROWS;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, m = first_row + lane * WIDTH;
-    const int64_t first = min(int64_t(blockIdx.y) * columns, int64_t(N));
-    const int last = int(min(first + columns, int64_t(N)));
+    const int own = threadIdx.x % LANES * WIDTH, depth = threadIdx.x / LANES;
+    const int first = int(min(int64_t(blockIdx.y) * columns, int64_t(N))) + depth;
+    const int last = first_row + own < M ? min(int64_t(first) - depth + columns, int64_t(N)) : 0;  // past the last row: none
 
-    a += batch * stride.ab + m * stride.am;
-    x += batch * stride.xb;
+    const A* column = a + batch * stride.ab + (first_row + own) * stride.am + first * stride.an;
+    const X* factor = x + batch * stride.xb + first * stride.x;
     float sum[WIDTH] = {};
-    for (int n = int(first) + warp; n < last; n += UNROLL * WARPS) {
+    for (int n = first; n < last; n += UNROLL * DEPTH) {
         A of_a[UNROLL][WIDTH];
-        float of_x[UNROLL];
+        X of_x[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
-            const int at = min(n + u * WARPS, last - 1);  // past the last column: that one again, times zero
-            load_rows(of_a[u], a + at * stride.an, stride.am, M - m);
-            of_x[u] = float(x[at * stride.x]);
+            if (n + u * DEPTH < last) {
+                load_rows(of_a[u], column);
+                of_x[u] = *factor;
+            }
+            column += DEPTH * stride.an;
+            factor += DEPTH * stride.x;
         }
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
-            if (n + u * WARPS < last)
+            if (n + u * DEPTH < last)
 #pragma unroll
-                for (int i = 0; i < WIDTH; ++i) sum[i] += float(of_a[u][i]) * of_x[u];
+                for (int i = 0; i < WIDTH; ++i) sum[i] += float(of_a[u][i]) * float(of_x[u]);
     }
 
-#pragma unroll
-    for (int i = 0; i < WIDTH; ++i) of_warp[warp][i * 32 + lane] = sum[i];  // without bank conflicts
-    __syncthreads();  // all warps' sums are there
-    float* partial = workspace + int64_t(blockIdx.x) * ROWS;
+    float* of_tile = workspace + int64_t(blockIdx.x) * ROWS;
     const int64_t width = int64_t(gridDim.x) * ROWS;
-    const bool split = gridDim.y > 1;
-    for (int i = threadIdx.x; i < ROWS; i += 32 * WARPS) {
-        const int row = first_row + i % 32 * WIDTH + i / 32;
-        float total = of_warp[0][i];
-        for (int w = 1; w < WARPS; ++w) total += of_warp[w][i];
-        if (split)
-            partial[blockIdx.y * width + i] = total;
-        else if (row < M)
-            store(total, Row(batch, row, 0), y, scale, out, alpha, beta, stride);
+    const auto finish = [&](int row, float total) {
+        if (first_row + row < M) store(total, Row(batch, first_row + row, 0), y, scale, out, alpha, beta, stride);
+    };
+    if (gridDim.y == 1) {
+        Place::reduce(sums, sum, finish);
+        return;
     }
-    if (!split || !last_to_arrive(counters + blockIdx.x, gridDim.y)) return;
-    for (int i = threadIdx.x; i < ROWS; i += 32 * WARPS) {
-        const int row = first_row + i % 32 * WIDTH + i / 32;
-        if (row < M)
-            store(sum_of_splits(partial + i, gridDim.y, width), Row(batch, row, 0), y, scale, out, alpha, beta, stride);
-    }
+    Place::reduce(sums, sum, [&](int row, float total) { of_tile[blockIdx.y * width + row] = total; });
+    if (!last_to_arrive(counters + blockIdx.x, gridDim.y)) return;
+    float of_splits[WIDTH] = {};
+#pragma unroll 4
+    for (int split = depth; split < int(gridDim.y); split += DEPTH)
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) of_splits[i] += __ldcg(of_tile + split * width + own + i);
+    Place::reduce(sums, of_splits, finish);
 }
 
 }  // namespace gemv

@@ -13,26 +13,26 @@ namespace gemv {
 
 template <class T> constexpr int FULL = 16 / sizeof(T);  // elements of a vector
 
-// sum + the inner product of one vector of A with as many elements of x.
-template <class A, bool X_VECTOR, class X>
-__device__ __forceinline__ float multiply_add(float sum, const uint4& quad, const X* x, int64_t stride_x) {
-    A of_a[FULL<A>];
-    X of_x[FULL<A>];
-    std::memcpy(of_a, &quad, sizeof quad);
-    if (X_VECTOR) {
-        static_assert(sizeof(X) >= sizeof(A), "a vector's worth of x is whole vectors");
+// 128 bits of A, which nobody reads again: first to leave the caches, so that they keep x, and what others left there.
+template <class A> __device__ __forceinline__ void load_once(A (&to)[FULL<A>], const A* a) {
+    const uint4 quad = __ldcs(reinterpret_cast<const uint4*>(a));
+    std::memcpy(to, &quad, sizeof to);
+}
+
+// As many elements of x.
+template <bool X_VECTOR, int COUNT, class X>
+__device__ __forceinline__ void load_factors(X (&to)[COUNT], const X* x, int64_t stride_x) {
+    if constexpr (X_VECTOR) {
+        static_assert(COUNT % FULL<X> == 0, "a vector's worth of x is whole vectors");
 #pragma unroll
-        for (int i = 0; i < FULL<A> / FULL<X>; ++i) {
-            const uint4 part = reinterpret_cast<const uint4*>(x)[i];
-            std::memcpy(of_x + i * FULL<X>, &part, sizeof part);
+        for (int i = 0; i < COUNT; i += FULL<X>) {
+            const uint4 part = *reinterpret_cast<const uint4*>(x + i);
+            std::memcpy(to + i, &part, sizeof part);
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < FULL<A>; ++i) of_x[i] = x[i * stride_x];
+        for (int i = 0; i < COUNT; ++i) to[i] = x[i * stride_x];
     }
-#pragma unroll
-    for (int i = 0; i < FULL<A>; ++i) sum += float(of_a[i]) * float(of_x[i]);
-    return sum;
 }
 
 // Vectors first, first + step, ... of an aligned row: the UNROLL loads of a round are independent, and all under way before
@@ -41,17 +41,21 @@ template <int UNROLL, bool X_VECTOR, class A, class X>
 __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step) {
     float sum = 0.0f;
     for (int i = first; i < vectors; i += UNROLL * step) {
-        uint4 quads[UNROLL];
+        A of_a[UNROLL][FULL<A>];
+        X of_x[UNROLL][FULL<A>];
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             const int at = i + u * step;
-            quads[u] = at < vectors ? reinterpret_cast<const uint4*>(a)[at] : make_uint4(0, 0, 0, 0);
+            if (at < vectors) {
+                load_once(of_a[u], a + at * FULL<A>);
+                load_factors<X_VECTOR>(of_x[u], x + at * FULL<A> * stride_x, stride_x);
+            }
         }
 #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            const int at = i + u * step;
-            if (at < vectors) sum = multiply_add<A, X_VECTOR>(sum, quads[u], x + at * FULL<A> * stride_x, stride_x);
-        }
+        for (int u = 0; u < UNROLL; ++u)
+            if (i + u * step < vectors)
+#pragma unroll
+                for (int j = 0; j < FULL<A>; ++j) sum += float(of_a[u][j]) * float(of_x[u][j]);
     }
     return sum;
 }
@@ -65,9 +69,9 @@ __device__ __forceinline__ float row_sum(const A* a, int64_t stride_a, const X* 
     const int vectors = (N - head) / FULL<A>, tail = head + vectors * FULL<A>;
     const A* a_body = a + head;
     const X* x_body = x + head * stride_x;
-    float sum = stride_x == 1 && is_aligned16(x_body)
+    float sum = stride_x == 1 && is_aligned16(x_body)  // else x is many small loads, whose addresses take the registers
                     ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step)
-                    : sum_of_vectors<UNROLL, false>(a_body, x_body, stride_x, vectors, first, step);
+                    : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step);
     for (int n = first; n < head; n += step) sum += float(a[n]) * float(x[n * stride_x]);
     for (int n = tail + first; n < N; n += step) sum += float(a[n]) * float(x[n * stride_x]);
     return sum;

@@ -8,15 +8,18 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design, takes_everything
+from .regime import BLOCK, UNROLL, threads_of_row
 from .row_tile import launches, tile
 
 
 def configs(problem, target):
+    """As many threads as a row has rounds of UNROLL loads for."""
     if not target.is_gpu:
         yield tile(16, 256)
-    for warps in (8, 4):
-        for unroll in (2, 4, 1):
-            yield tile(1, 32 * warps, unroll, warps)
+    best = threads_of_row(problem)
+    for threads in (best, BLOCK + BLOCK // 2 - best):
+        for unroll in (UNROLL, UNROLL // 2):
+            yield tile(1, threads, unroll, threads // 32)
 
 
 DESIGN = Design(

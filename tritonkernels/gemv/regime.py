@@ -25,6 +25,8 @@ BARRIER = 100e-9  # a reduction across warps, through shared memory
 LAST_BLOCK = 1e-6  # partial sums to L2, an atomic, partial sums back
 WARPS = 8  # of a block, where a block shares a row or a column
 BLOCK = 32 * WARPS
+UNROLL = 4  # loads in flight of a thread
+BLOCKS_AT_ONCE = 4  # on an SM, of 64 registers a thread: 64 KB in flight
 UNKNOWN = 1e12  # bytes per second, of a GPU that the table does not know: it cancels in a comparison of designs
 
 
@@ -59,8 +61,9 @@ def _of_rows(problem, threads, width, unroll, reduction):
     """`threads` walk a row together, loading `width` bytes each."""
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
     steps = math.ceil(loads / threads)
-    row_bytes = problem.n * problem.a_dtype.itemsize  # up to 16, neighbouring threads' rows share their sectors
-    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= 16)
+    row_bytes = problem.n * problem.a_dtype.itemsize  # up to a sector's, all that it brings is used at once
+    width = width if row_bytes >= width else problem.a_dtype.itemsize
+    contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= SECTOR)
     waste = 1.0 if contiguous else SECTOR / problem.a_dtype.itemsize
     unroll = min(unroll, steps)
     return Shape(problem.rows * threads, steps, unroll, width, reduction, loads / (steps * threads), waste)
@@ -71,39 +74,49 @@ def _shuffles(lanes):
 
 
 def sub_warp(problem):
-    """Lanes of a row in rows_per_warp: the fewest that take it in one step, 16 if none do."""
+    """Lanes of a row in rows_per_warp: the fewest that take it in two steps, so that two loads are in flight; 8 if none do."""
     vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
-    return min((lanes for lanes in (1, 2, 4, 8, 16) if lanes >= vectors), default=16)
+    return min((lanes for lanes in (1, 2, 4, 8) if 2 * lanes >= vectors), default=8)
 
 
-def _power_of_two(wanted):
-    return 2 ** math.ceil(math.log2(max(1, wanted)))
+def threads_of_row(problem):
+    """Of a block in block_per_row: half a BLOCK where a row has no round of loads for all."""
+    return BLOCK if problem.n >= BLOCK * UNROLL * full_vector(problem.a_dtype) else BLOCK // 2
 
 
 def splits_of_row(problem, target):
-    """Blocks a row in split_n: two an SM in all, as long as each has a step of all its lanes. At least 2."""
+    """Blocks a row in split_n: as many as are there at once, while each has a round of loads. At least 2."""
     if not target.is_gpu:
         return 2
-    most = problem.n / (BLOCK * full_vector(problem.a_dtype))
-    return max(2, min(_power_of_two(2 * target.sms / max(1, problem.rows)), _power_of_two(most), 1024))
+    wanted = target.sms * BLOCKS_AT_ONCE // max(1, problem.rows)
+    rounds = math.ceil(problem.n / (BLOCK * UNROLL * full_vector(problem.a_dtype)))
+    return max(2, min(wanted, rounds))
 
 
-def splits_of_columns(problem, target):
-    """Blocks a tile of rows in transposed: two an SM in all, as long as each warp has four columns."""
+def tile_of_columns(problem, target):
+    """(lanes, splits) of transposed: vectors of rows side by side in a tile, and blocks that share the columns of one.
+
+    8 lanes are a line of 128 bytes: the most tiles. More only where columns are too few for the other threads of the block.
+    Blocks share a tile while that fills the GPU and leaves each thread a round of loads, in the end of partial sums too.
+    """
+    lanes = next((lanes for lanes in (8, 32) if BLOCK // lanes <= problem.n), BLOCK)
     if not target.is_gpu:
-        return 2
-    tiles = problem.batch * math.ceil(problem.m / (32 * full_vector(problem.a_dtype)))
-    return min(_power_of_two(2 * target.sms / max(1, tiles)), _power_of_two(problem.n / (4 * WARPS)), 1024)
+        return lanes, 2
+    tiles = problem.batch * math.ceil(problem.m / (lanes * full_vector(problem.a_dtype)))
+    wanted = target.sms * BLOCKS_AT_ONCE // max(1, tiles)
+    a_round = BLOCK // lanes * UNROLL
+    return lanes, max(1, min(wanted, problem.n // a_round, a_round))
 
 
 def _transposed(problem, target):
-    width = full_vector(problem.a_dtype)
-    splits = splits_of_columns(problem, target)
-    threads = problem.batch * math.ceil(problem.m / (32 * width)) * BLOCK * splits
-    steps = max(1, math.ceil(problem.n / (WARPS * splits)))
-    busy = problem.m / (math.ceil(problem.m / (32 * width)) * 32 * width)
+    lanes, splits = tile_of_columns(problem, target)
+    tile, depth = lanes * full_vector(problem.a_dtype), BLOCK // lanes
+    tiles = problem.batch * math.ceil(problem.m / tile)
+    steps = max(1, math.ceil(problem.n / (depth * splits)))
+    busy = problem.m / (math.ceil(problem.m / tile) * tile)
     waste = 1.0 if problem.a_layout == "col" else SECTOR / problem.a_dtype.itemsize
-    return Shape(threads, steps, min(4, steps), 16, BARRIER + (LAST_BLOCK if splits > 1 else 0), busy, waste)
+    reduction = BARRIER + (LAST_BLOCK if splits > 1 else 0)
+    return Shape(tiles * splits * BLOCK, steps, min(UNROLL, steps), 16, reduction, busy, waste)
 
 
 # The order is that of the ladder: of equals the first is preferred. staged_x is never faster than warp_per_row.
@@ -111,10 +124,10 @@ SHAPES = {
     "naive": lambda p, t: _of_rows(p, 1, p.a_dtype.itemsize, 1, 0.0),
     "warp_per_row": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 4, _shuffles(32)),
     "staged_x": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 1, _shuffles(32) + BARRIER),
-    "vectorized": lambda p, t: _of_rows(p, 32, 16, 4, _shuffles(32)),
-    "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, 2, _shuffles(sub_warp(p))),
-    "block_per_row": lambda p, t: _of_rows(p, BLOCK, 16, 2, _shuffles(32) + BARRIER),
-    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, 2, _shuffles(32) + BARRIER + LAST_BLOCK),
+    "vectorized": lambda p, t: _of_rows(p, 32, 16, UNROLL, _shuffles(32)),
+    "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, UNROLL, _shuffles(sub_warp(p))),
+    "block_per_row": lambda p, t: _of_rows(p, threads_of_row(p), 16, UNROLL, _shuffles(32) + BARRIER),
+    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, UNROLL, _shuffles(32) + BARRIER + LAST_BLOCK),
     "transposed": _transposed,
 }
 
@@ -137,7 +150,8 @@ def expected(design, problem, target):
 
 
 def prefer(problem, target):
-    """The design with the shortest time; of equals (launches cost the same) the one that waits least.
+    """The design with the shortest time; of equals (bytes or the launch bind) one that wastes nothing, then the one whose
+    threads have most in flight, then the one that has most of a block's on a row: they read the longest pieces.
 
     Contiguous columns have a design of their own, at any size.
     """
@@ -147,7 +161,8 @@ def prefer(problem, target):
         return "vectorized"
 
     def cost(name):
-        told = expected(name, problem, target)
-        return told.seconds, told.chain_s + told.bytes_s
+        shape = SHAPES[name](problem, target)
+        in_flight, on_a_row = round(shape.busy * shape.unroll * shape.width), min(shape.threads / problem.rows, BLOCK)
+        return expected(name, problem, target).seconds, shape.waste, -in_flight, -on_a_row
 
     return min(SHAPES, key=cost)

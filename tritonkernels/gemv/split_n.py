@@ -1,8 +1,8 @@
 """GEMV, N split over blocks: `block_per_row` with several blocks a row, for fewer rows than SMs.
 
-Each block leaves one partial sum; the last to arrive adds them up in the order of N, so that the bits do not depend on
-which it was. One launch, a counter a row that is zero before and after (workspace.py). What it costs: splits words written
-and read, an atomic a block, and one round trip through L2 at the end, about a microsecond.
+Each block leaves one partial sum; the last to arrive adds them up in a fixed order, so that the bits do not depend on which
+it was. One launch, a counter a row that is zero before and after (workspace.py). What it costs: splits words written and
+read, an atomic a block, and one round trip through L2 at the end, about a microsecond.
 
 Mirrors cuda_reference/gemv/split_n.cuh.
 """
@@ -14,8 +14,8 @@ from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments, cut
-from .regime import splits_of_row
-from .row_tile import ends, row_sums, store_rows
+from .regime import UNROLL, splits_of_row
+from .row_tile import REGISTERS, ends, row_sums, store_rows
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
 
@@ -27,7 +27,7 @@ def _split_n_kernel(
     y_ptr,  # (batch, M), None without HAS_Y
     scale_ptr,  # (M,), None without HAS_SCALE
     out_ptr,  # (batch, M)
-    workspace_ptr,  # (splits, batch * M)
+    workspace_ptr,  # (batch * M, splits)
     counters_ptr,  # one a program along the rows, zeros
     rows,  # batch * M
     M,
@@ -74,9 +74,10 @@ def _split_n_kernel(
     if split == 0:  # it takes both ends
         body = vectors * V
         partial = ends(partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, WIDE)
-    tl.store(workspace_ptr + split.to(tl.int64) * rows + index, tl.sum(partial, axis=1), mask=valid)
+    of_rows = workspace_ptr + index.to(tl.int64) * splits
+    tl.store(of_rows + split, tl.sum(partial, axis=1), mask=valid)
     if last_to_arrive(counters_ptr + tl.program_id(0), splits):
-        sums = sum_of_splits(workspace_ptr + index, valid, splits, rows)
+        sums = sum_of_splits(of_rows, valid, splits, 1, LANES)
         store_rows(
             sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta,
             stride_yb, stride_y, stride_s, stride_ob, stride_o, HAS_Y, HAS_SCALE,
@@ -88,8 +89,8 @@ def configs(problem, target):
     best, rows = splits_of_row(problem, target), 1 if target.is_gpu else 128
     for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
         for warps in (8, 4):
-            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": 32 * warps, "UNROLL": 2}
-            yield triton.Config(tile, num_warps=warps, num_stages=1)
+            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": 32 * warps, "UNROLL": UNROLL}
+            yield triton.Config(tile, num_warps=warps, num_stages=1, maxnreg=REGISTERS)
 
 
 def launches(problem, config, a, x, y, scale, out):

@@ -1,8 +1,10 @@
 """GEMV, transposed: A with contiguous columns, as a.t() of a row-major matrix has them; x^T A without transposing.
 
-Now neighbouring lanes own neighbouring rows of the result, V each by 128-bit loads, and walk the columns of A with one x for
-all: every load is coalesced and no sum crosses lanes. N is split over the warps of a block, and, while there are fewer tiles
-than SMs want, over blocks: the last to arrive adds the partial sums up in the order of N (as in `split_n`).
+A thread owns V neighbouring rows of the result and walks columns of A with one x for all: loads are coalesced and 128 bits
+wide, UNROLL of them under way, and no sum crosses threads until the end. LANES threads side by side own a tile of rows; the
+others of the program take a share of its columns each. Narrow tiles make many programs and few partial sums; 8 lanes are
+the 128 bytes that memory likes to be read in. Where there are few tiles all the same, N is split over programs as well: the
+last to arrive adds the partial sums up in a fixed order (as in `split_n`).
 
 Mirrors cuda_reference/gemv/transposed.cuh.
 """
@@ -13,9 +15,9 @@ import triton.language as tl
 from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import cut, full_vector, results
-from .regime import splits_of_columns
-from .row_tile import store_rows
+from .operands import cut, results
+from .regime import BLOCK, UNROLL, tile_of_columns
+from .row_tile import REGISTERS, store_rows
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
 
@@ -46,7 +48,8 @@ def _transposed_kernel(
     stride_ob,
     stride_o,
     LANES: tl.constexpr,  # vectors of rows side by side
-    BLOCK_N: tl.constexpr,
+    DEPTH: tl.constexpr,  # columns side by side, one a thread
+    UNROLL: tl.constexpr,
     V: tl.constexpr,
     HAS_Y: tl.constexpr,
     HAS_SCALE: tl.constexpr,
@@ -64,21 +67,24 @@ def _transposed_kernel(
     valid = m < vectors * V
     first = split * columns_per_split
     last = tl.minimum(first + columns_per_split, N)
-    partial = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-    for n in range(first, last, BLOCK_N):
-        cols = span(n, BLOCK_N, WIDE)
-        inside = (cols < last)[:, None] & valid[None, :]
-        a_ptrs = a_ptr + (batch * stride_ab + cols[:, None] * stride_an) * V + m[None, :] * stride_am
-        a = tl.load(a_ptrs, mask=inside, other=0)
-        x_ptrs = tl.broadcast_to(x_ptr + batch * stride_xb + (cols * stride_x)[:, None], (BLOCK_N, BLOCK_M))
-        partial += a.to(tl.float32) * tl.load(x_ptrs, mask=inside, other=0).to(tl.float32)
+    a_rows = a_ptr + batch * stride_ab * V + m * stride_am
+    x_ptr += batch * stride_xb
+    partial = tl.zeros((DEPTH, BLOCK_M), tl.float32)
+    for n in range(first, last, DEPTH * UNROLL):
+        for step in tl.static_range(UNROLL):
+            cols = span(n + step * DEPTH, DEPTH, WIDE)
+            a_ptrs = a_rows[None, :] + (cols * stride_an)[:, None] * V
+            inside = (cols < last)[:, None] & valid[None, :]
+            a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy="evict_first")
+            x = tl.load(x_ptr + cols * stride_x, mask=cols < last, other=0)
+            partial += a.to(tl.float32) * x.to(tl.float32)[:, None]
     sums = tl.sum(partial, axis=0)
     if SPLIT:
-        width = tl.num_programs(0) * BLOCK_M
+        width = tl.num_programs(0).to(tl.int64) * BLOCK_M
         place = workspace_ptr + program.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-        tl.store(place + split.to(tl.int64) * width, sums, mask=valid)
+        tl.store(place + split * width, sums, mask=valid)
         if last_to_arrive(counters_ptr + program, tl.num_programs(1)):
-            sums = sum_of_splits(place, valid, tl.num_programs(1), width.to(tl.int64))
+            sums = sum_of_splits(place, valid, tl.num_programs(1), width, DEPTH)
             store_rows(
                 sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta,
                 stride_yb, stride_y, stride_s, stride_ob, stride_o, HAS_Y, HAS_SCALE,
@@ -91,13 +97,21 @@ def _transposed_kernel(
 
 
 def configs(problem, target):
-    """Eight warps over the columns, two of which each has in flight; splits as fill the GPU come first."""
-    lanes, width = 32, full_vector(problem.a_dtype)
-    best = splits_of_columns(problem, target)
-    for splits in dict.fromkeys((best, 1, 4, 16) if target.is_gpu else (best, 1)):
-        for warps in (8, 4):
-            block_n = (2 if width > 4 else 4) * warps if target.is_gpu else 128
-            yield triton.Config({"LANES": lanes, "BLOCK_N": block_n, "SPLITS": splits}, num_warps=warps, num_stages=1)
+    """The tile and the splits that fill the GPU come first. The interpreter pays by the operation, so there tiles are large."""
+    if not target.is_gpu:
+        for splits in (2, 1):
+            yield _config(32, 128, 1, splits)
+    lanes, best = tile_of_columns(problem, target)
+    for splits in dict.fromkeys((best, 1, 4)):
+        for unroll in (UNROLL, 2 * UNROLL):
+            yield _config(lanes, BLOCK // lanes, unroll, splits)
+
+
+def _config(lanes, depth, unroll, splits):
+    numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits}
+    return triton.Config(
+        numbers, num_warps=lanes * depth // 32, num_stages=1, maxnreg=REGISTERS // 2
+    )  # BLOCKS_AT_ONCE of them fit
 
 
 def launches(problem, config, a, x, y, scale, out):

@@ -17,7 +17,10 @@ def configs(problem, target):
     if not target.is_gpu:
         yield tile(256, 32)
     steps = -(-problem.n // (32 * full_vector(problem.a_dtype)))
-    for unroll, rows in ((4, 1), (2, 2), (1, 4), (2, 1)) if steps > 2 else ((1, 4), (2, 1), (2, 2), (4, 1)):
+    space = ((4, 1), (2, 2), (1, 4)) if steps > 2 else ((1, 4), (2, 2))
+    if steps >= 8 and problem.a_dtype.itemsize > 1:  # the x of a vector of int8 takes more registers
+        space = ((8, 1), *space)
+    for unroll, rows in space:
         yield tile(4 * rows, 32, unroll)
 
 

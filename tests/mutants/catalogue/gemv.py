@@ -18,12 +18,12 @@ MUTANTS = [
     *of(
         "tritonkernels/gemv/splits.py",
         "tritonkernels and gemv",
-        ("the last split left out", "range(1, splits)", "range(1, splits - 1)"),
+        ("the last split left out", "(first + at < splits)", "(first + at < splits - 1)"),
     ),
     *of(
         "tritonkernels/gemv/transposed.py",
         "tritonkernels and gemv",
-        ("a column dropped", "range(first, last, BLOCK_N)", "range(first, last - 1, BLOCK_N)"),
+        ("the last column dropped", "inside = (cols < last)[:, None]", "inside = (cols < last - 1)[:, None]"),
     ),
     *of(
         "cuda_reference/gemv/common.cuh",
@@ -41,7 +41,14 @@ MUTANTS = [
     *of(
         "cuda_reference/gemv/splits.cuh",
         "cuda_reference and gemv",
-        ("the counter left standing", "if (last) atomicExch(counter, 0);", ""),
-        ("the last split left out", "split < splits; ++split", "split < splits - 1; ++split"),
+        ("the counter left standing", "atomicExch(counter, 0);", ""),
+        ("the last split left out", "split < splits; split", "split < splits - 1; split"),
+    ),
+    *of(
+        "cuda_reference/gemv/transposed.cuh",
+        "cuda_reference and gemv",
+        ("the last column dropped", "if (n + u * DEPTH < last) {", "if (n + u * DEPTH < last - 1) {"),
+        ("one thread's sums left out", "depth < DEPTH; ++depth", "depth < DEPTH - 1; ++depth"),
+        ("the last split left out", "split < int(gridDim.y); split", "split < int(gridDim.y) - 1; split"),
     ),
 ]
