@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ from .environment import environment, sm_clock_mhz
 from .records import Record
 
 
+RESIDENT_CALLS = 20  # of a timed run, so that the events' own time is a small part
+
+
 class GpuLost(RuntimeError):
     """A kernel's fault took the CUDA context with it: this process can run nothing more."""
 
@@ -30,7 +34,7 @@ class Entry:
     record: Record
     problem: Problem
     output: Output
-    call: Callable[[], torch.Tensor]
+    on: Callable[..., torch.Tensor]  # the call, given the positional operands
     writes_out: bool
 
     def judge(self, checker, computed):
@@ -58,13 +62,13 @@ class Comparison:
         with baselines.precision(prepared.problem.precision):
             entries = []
             for contender in contenders.contenders(case.op, self._designs):
-                entry = self._enter(case, contender, prepared, args, kwargs)
+                entry = self._enter(case, contender, prepared, kwargs)
                 if self._first_run(entry, contender, checker, args, kwargs):
                     entries.append(entry)
             if self._clock and entries:
-                self._time(entries, checker)
+                self._time(case, entries, checker, args)
 
-    def _enter(self, case, contender, prepared, args, kwargs):
+    def _enter(self, case, contender, prepared, kwargs):
         problem = prepared.problem
         if contender.implementation == "torch":
             problem = dataclasses.replace(problem, precision=baselines.precision_of(problem, self._device))
@@ -84,15 +88,14 @@ class Comparison:
             environment=self._environment,
         )
         output = Output(prepared.result)
-        call = functools.partial(contender.call, *args, out=output.tensor, **kwargs)
-        return Entry(record, problem, output, call, contender.writes_out)
+        return Entry(record, problem, output, functools.partial(contender.call, out=output.tensor, **kwargs), contender.writes_out)
 
     def _first_run(self, entry, contender, checker, args, kwargs):
         """Whether the contender is right; its record is kept unless it refuses."""
         record = entry.record
         try:
             record.config = contender.explain(*args, **kwargs)["config"]
-            entry.judge(checker, entry.call())
+            entry.judge(checker, entry.on(*args))
         except UnsupportedError as refusal:
             self.refusals.append(f"{record.op} {record.case}, {record.implementation} {record.design}: {refusal}")
             return False
@@ -102,13 +105,14 @@ class Comparison:
         self._or_lost(checker)
         return record.ok
 
-    def _time(self, entries, checker):
-        runs = {i: (entry.output.poison, entry.call) for i, entry in enumerate(entries)}
+    def _time(self, case, entries, checker, args):
         try:
-            timings = timing.interleaved(runs, self._clock, self._seed)
+            operands = self._operands(case, args)
+            runs = {i: (e.output.poison, [functools.partial(e.on, *own) for own in operands]) for i, e in enumerate(entries)}
+            timings = timing.interleaved(runs, self._clock, self._seed, warm=case.cache == "resident")
             clock_mhz = sm_clock_mhz(self._device)
             for i, entry in enumerate(entries):
-                entry.judge(checker, entry.output.tensor if entry.writes_out else entry.call())
+                entry.judge(checker, entry.output.tensor if entry.writes_out else entry.on(*args))
                 if entry.record.ok:
                     _speed(entry, timings[i], clock_mhz)
         except Exception as error:
@@ -119,6 +123,13 @@ class Comparison:
             for torch_one in torch_ones:
                 if baselines.yardstick(record.precision) == torch_one.precision:
                     record.ratio_to_torch = torch_one.median_ms / record.median_ms
+
+    def _operands(self, case, args):
+        """The operands of each call of a timed run, as the case's `cache` says."""
+        if case.cache == "rotating":
+            size = sum(t.numel() * t.element_size() for t in args)
+            return [args, *([t.clone() for t in args] for _ in range(math.ceil(2 * self._clock.l2_bytes / max(1, size))))]
+        return [args] * (RESIDENT_CALLS if case.cache == "resident" else 1)
 
     def _failed(self, entries, error):
         for entry in entries:

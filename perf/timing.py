@@ -1,11 +1,13 @@
 """How long contenders take on a GPU, side by side: the GPU's time, and apart from it the host's time of a call.
 
 Every round runs every contender once, in an order shuffled anew, so that drifting clocks and temperatures hit all alike.
-What runs is a CUDA graph of the call, replayed, or the call itself where it cannot be captured. Before each run the L2 cache is
-filled with other data. The same fill keeps the GPU busy while the host prepares the launch, so that the time between the two
-events is the GPU's, not Python's; a run where the host was late nevertheless counts as exposed.
+What runs is a CUDA graph of a contender's calls, one or more, replayed, or the calls themselves where they cannot be captured;
+the time is that of one. Before each run the L2 cache is filled with other data. The same fill keeps the GPU busy while the host
+prepares the launch, so that the time between the two events is the GPU's, not Python's; a run where the host was late
+nevertheless counts as exposed. The two events themselves take 2 to 3 us, which many calls share and a single one bears alone.
 """
 
+import functools
 import math
 import random
 import statistics
@@ -38,7 +40,8 @@ class GpuClock:
 
     def __init__(self, device):
         self._device = device
-        self._other_data = torch.empty(2 * Target.live(device).l2_bytes, dtype=torch.uint8, device=device)
+        self.l2_bytes = Target.live(device).l2_bytes
+        self._other_data = torch.empty(2 * self.l2_bytes, dtype=torch.uint8, device=device)
 
     def flush(self):
         self._other_data.zero_()
@@ -64,14 +67,15 @@ class GpuClock:
         return graph.replay
 
 
-def interleaved(runs, clock, seed, now=time.perf_counter):
-    """{name: Timing} of runs, {name: (reset, call)}; reset, untimed, goes before each call."""
-    for _, call in runs.values():
+def interleaved(runs, clock, seed, warm=False, now=time.perf_counter):
+    """{name: Timing} of runs, {name: (reset, calls)}; reset, untimed, goes before the calls, and if `warm` so do they."""
+    for _, calls in runs.values():
         for _ in range(WARM_UPS):
-            call()
-    call_ms = {name: _host_ms(call, clock, now) for name, (_, call) in runs.items()}
-    replays = {name: clock.replay(call) for name, (_, call) in runs.items()}
-    timed = {name: replays[name] or call for name, (_, call) in runs.items()}
+            calls[0]()
+    call_ms = {name: _host_ms(calls[0], clock, now) for name, (_, calls) in runs.items()}
+    together = {name: functools.partial(_do, calls) for name, (_, calls) in runs.items()}
+    replays = {name: clock.replay(calls) for name, calls in together.items()}
+    timed = {name: replays[name] or calls for name, calls in together.items()}
     flushes = _flushes_to_hide(timed.values(), clock, now)
     shuffled, samples, exposed = random.Random(seed), {name: [] for name in runs}, dict.fromkeys(runs, 0)
     started = now()
@@ -79,17 +83,24 @@ def interleaved(runs, clock, seed, now=time.perf_counter):
         if done >= ROUNDS[0] and now() - started > BUDGET_S:
             break
         for name in shuffled.sample(list(runs), len(runs)):
-            reset, _ = runs[name]
+            reset, calls = runs[name]
             reset()
             for _ in range(flushes):
                 clock.flush()
+            if warm:
+                timed[name]()
             start = clock.event()
             timed[name]()
             stop = clock.event()
             exposed[name] += start.query()  # the GPU is past `start` already: it may have waited for the host
             clock.synchronize()
-            samples[name].append(start.elapsed_time(stop))
+            samples[name].append(start.elapsed_time(stop) / len(calls))
     return {name: summary(samples[name], exposed[name], call_ms[name], replays[name] is not None) for name in runs}
+
+
+def _do(calls):
+    for call in calls:
+        call()
 
 
 def summary(samples, exposed, call_ms, replayed):

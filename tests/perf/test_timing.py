@@ -29,8 +29,11 @@ class SimulatedGpu:
         self._captured[run] = lambda: self.enqueue(name, gpu, 1e-6)
         return (lambda: self.log.append(f"reset {name}")), run
 
-    def replay(self, call):
-        return self._captured.get(call)
+    def replay(self, calls):
+        (listed,) = calls.args
+        if all(call in self._captured for call in listed):
+            return lambda: [self._captured[call]() for call in listed]
+        return None
 
     def flush(self):
         self.enqueue("flush", self._flush_s, 2e-6)
@@ -53,8 +56,8 @@ class SimulatedEvent:
         return 1e3 * (later._at - self._at)
 
 
-def measure(gpu, seed=0, **runs):
-    return timing.interleaved(runs, gpu, seed, now=gpu.now)
+def measure(gpu, seed=0, warm=False, times=1, **runs):
+    return timing.interleaved({n: (reset, [call] * times) for n, (reset, call) in runs.items()}, gpu, seed, warm, now=gpu.now)
 
 
 def rounds_of(gpu):
@@ -92,6 +95,20 @@ def test_a_host_that_cannot_be_hidden_is_told():
 
     result = measure(gpu, waits=(lambda: None, waits))["waits"]
     assert (result.exposed, result.replayed) == (1.0, False)
+
+
+def test_many_calls_share_a_run():
+    gpu = SimulatedGpu()
+    result = measure(gpu, times=7, a=gpu.call("a", 5e-6), b=gpu.call("b", 9e-6))
+    assert [result[name].median_ms for name in "ab"] == pytest.approx([5e-3, 9e-3])
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_warm_run_finds_what_the_one_before_it_left(warm):
+    gpu = SimulatedGpu()
+    reset, call = gpu.call("a", 5e-6)
+    gpu._captured[call] = lambda: gpu.enqueue("a", 5e-6 if gpu.log[-1] == "a" else 50e-6, 1e-6)
+    assert measure(gpu, warm=warm, a=(reset, call))["a"].median_ms == pytest.approx(5e-3 if warm else 50e-3)
 
 
 def test_every_run_follows_a_flush_and_a_reset():
