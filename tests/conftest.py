@@ -6,6 +6,10 @@ import torch
 NOT_RUN = pytest.StashKey[int]()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--every-config", action="store_true", help="compile every kernel for every architecture: 10 minutes more")
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU; counted, not run, without one")
     config.stash[NOT_RUN] = 0

@@ -8,12 +8,12 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design, takes_everything
-from .row_tile import launches, tile
+from .row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):
     if not target.is_gpu:
-        yield tile(16, 256)
+        yield interpreted(problem, 512, 256)
     for warps in (8, 4):
         for unroll in (2, 4, 1):
             yield tile(1, 32 * warps, unroll, warps)

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 from ..design import Design, takes_everything
 from .operands import full_vector
 from .regime import sub_warp
-from .row_tile import launches, tile
+from .row_tile import interpreted, launches, tile
 
 LANES = (16, 8, 4, 2, 1)
 
@@ -18,7 +18,7 @@ LANES = (16, 8, 4, 2, 1)
 def configs(problem, target):
     """The fewest lanes that take a row in one step come first, at most 16; two rows a lane keep two loads in flight."""
     if not target.is_gpu:
-        yield tile(256, 16)
+        yield interpreted(problem, 256, 16)
     vectors = -(-problem.n // full_vector(problem.a_dtype))
     for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
         yield tile(2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)

@@ -15,7 +15,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import cut, full_vector, results
 from .regime import splits_of_columns
-from .row_tile import store_rows
+from .row_tile import store_rows, within
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
 
@@ -92,11 +92,12 @@ def _transposed_kernel(
 
 def configs(problem, target):
     """Eight warps over the columns, two of which each has in flight; splits as fill the GPU come first."""
-    lanes, width = 32, full_vector(problem.a_dtype)
+    width = full_vector(problem.a_dtype)
+    lanes = 32 if target.is_gpu else within(triton.cdiv(problem.m, width), 128)
     best = splits_of_columns(problem, target)
     for splits in dict.fromkeys((best, 1, 4, 16) if target.is_gpu else (best, 1)):
         for warps in (8, 4):
-            block_n = (2 if width > 4 else 4) * warps if target.is_gpu else 128
+            block_n = (2 if width > 4 else 4) * warps if target.is_gpu else within(problem.n, 128)
             yield triton.Config({"LANES": lanes, "BLOCK_N": block_n, "SPLITS": splits}, num_warps=warps, num_stages=1)
 
 
