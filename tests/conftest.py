@@ -1,7 +1,12 @@
 """Counts what cannot run here, so that a green run never hides it: without a GPU the last lines say how many need one."""
 
-import pytest
-import torch
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads than one each would wait for each other, spinning
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
 
 NOT_RUN = pytest.StashKey[int]()
 
