@@ -212,10 +212,12 @@ def _timeout():
 def _compile(recipe, folder, timeout):
     environment = toolchain.clean_environment()
     if recipe.backend != "cuda":
-        program, job = _RUN, _commands(recipe, folder)
+        program = _RUN
+        job = _commands(recipe, folder)
     else:
         environment |= {"CXX": toolchain.compiler().path, "CUDA_HOME": str(toolchain.cuda_home())}
-        program, job = _LOAD_INLINE, {
+        program = _LOAD_INLINE
+        job = {
             "name": recipe.name,
             "build_directory": str(folder),
             "no_implicit_headers": True,

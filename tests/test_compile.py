@@ -1,5 +1,5 @@
-"""Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc where
-there is one, and neither spills, but for the few words of which FEW_WORDS tells.
+"""Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc
+where there is one, and neither spills, but for the few words of which FEW_WORDS tells.
 
 All of them for sm_90. Of the other architectures each has the first config and its share of the rest, so that every kernel
 is compiled for two; with --every-config, for each.
