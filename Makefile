@@ -1,4 +1,4 @@
-# make compare    every design of both packages on the seeds' sizes, checked against float64; timed where there is a GPU
+# make compare    every design of both packages on the seeds' cases, checked against float64; timed where there is a GPU
 # make test       the test suite
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s repeats one round, ONLY=tests/... a file or test of it
 # make mutants    break every kernel on purpose, and see the suite notice

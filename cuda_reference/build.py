@@ -14,9 +14,11 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -31,20 +33,20 @@ __all__ = ["BACKENDS", "ROOT", "doctor", "load", "sanitizer_preload"]
 BACKENDS = ("simt", "cuda", "trace")
 _RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # what a traced module has besides its kernels
 
-# SIGTERM, also when the process that wants the module dies, goes to ninja, which alone can end its compilers. The
-# sanitizer's runtime is for what is loaded in the end: it would slow the compiler down, and judge it.
+# SIGTERM, also when the process that wants the module dies, goes to all of the child's group: to g++ and its compiler,
+# and to ninja, which alone can end its compilers.
 _CHILD = """
-import ctypes, json, os, signal, sys
+import ctypes, json, os, signal, subprocess, sys
 def end(*_):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-os.environ.pop("LD_PRELOAD", None)
-from torch.utils.cpp_extension import load_inline
-signal.signal(signal.SIGTERM, end)
-load_inline(**json.load(sys.stdin))
+job = json.load(sys.stdin)
 """
+# What is for the CPU needs nothing of torch, whose import would take as long as the compiler.
+_RUN = "signal.signal(signal.SIGTERM, end); sys.exit(any(subprocess.call(command) for command in job))"
+_LOAD_INLINE = "from torch.utils.cpp_extension import load_inline; signal.signal(signal.SIGTERM, end); load_inline(**job)"
 _GRACE = 10  # seconds to end in
 
 _kernels: dict = {}
@@ -84,10 +86,15 @@ def doctor() -> dict[str, str]:
 
 
 def _ready(backend):
+    _check_tools(backend)
     toolchain.flags(backend)
-    toolchain.ninja()
     cache.folder()
     return "ready"
+
+
+def _check_tools(backend):
+    if backend == "cuda":
+        toolchain.ninja()
 
 
 def _load(key):
@@ -166,7 +173,7 @@ def _build(recipe):
     module = cache.find(recipe.name)
     if module is not None:
         return module
-    toolchain.ninja()
+    _check_tools(recipe.backend)
     timeout = _timeout()
     with cache.locked(recipe.name, timeout):
         module = cache.find(recipe.name)  # from who held the lock before
@@ -203,23 +210,25 @@ def _timeout():
 
 
 def _compile(recipe, folder, timeout):
-    job = {"name": recipe.name, "build_directory": str(folder), "no_implicit_headers": True, "verbose": True}
-    environment = toolchain.clean_environment() | {"CXX": toolchain.compiler().path}
+    environment = toolchain.clean_environment()
     if recipe.backend != "cuda":
-        link = ["-fsanitize=address"] if toolchain.sanitizer() else []
-        job |= {"cpp_sources": recipe.source, "extra_cflags": recipe.flags, "extra_ldflags": link}
-        if toolchain.sanitizer():  # load_inline ends with an import
-            environment |= {"LD_PRELOAD": sanitizer_preload(), "ASAN_OPTIONS": "detect_leaks=0"}
+        program = _RUN
+        job = _commands(recipe, folder)
     else:
-        environment["CUDA_HOME"] = str(toolchain.cuda_home())
-        job |= {
+        environment |= {"CXX": toolchain.compiler().path, "CUDA_HOME": str(toolchain.cuda_home())}
+        program = _LOAD_INLINE
+        job = {
+            "name": recipe.name,
+            "build_directory": str(folder),
+            "no_implicit_headers": True,
+            "verbose": True,
             "cpp_sources": "// all is in the CUDA source",
             "cuda_sources": recipe.source,
             "extra_cuda_cflags": recipe.flags,
         }
 
     child = subprocess.Popen(
-        [sys.executable, "-c", _CHILD],
+        [sys.executable, "-c", _CHILD + program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -238,6 +247,19 @@ def _compile(recipe, folder, timeout):
     if child.returncode != 0:
         compiler_says = output.partition("\nninja: build stopped")[0]  # what follows is torch's traceback
         raise BuildError(f"building {recipe.name} failed:\n{toolchain.tail(compiler_says)}")
+
+
+def _commands(recipe, folder):
+    """Of g++. To link is apart: what asks for callbacks at each access of a traced kernel would ask for their library there."""
+    source, compiled, module = (folder / name for name in ("main.cpp", "main.o", f"{recipe.name}.so"))
+    source.write_text(recipe.source)
+    compiler = shlex.split(toolchain.compiler().path)
+    named = [f"-DTORCH_EXTENSION_NAME={recipe.name}", "-isystem", sysconfig.get_paths()["include"]]
+    link = ["-fsanitize=address"] if toolchain.sanitizer() else []
+    return [
+        [*compiler, *named, *recipe.flags, "-fPIC", "-c", str(source), "-o", str(compiled)],
+        [*compiler, "-shared", *link, str(compiled), "-o", str(module)],
+    ]
 
 
 def _end(child):

@@ -2,7 +2,8 @@
 
 Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 
-    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_80 sm_90      one JSON object per config and target
+    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80      one JSON object per config and target
+    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1/3  of sm_80 a third of the configs
 """
 
 import importlib
@@ -130,8 +131,14 @@ def unusual_calls(op):
     yield prepare(a, b, alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu", precision="fp16x3")
 
 
-def survey(op, design, target):
-    """The resources of every config of a design, over the representative calls that it does not refuse.
+def share(things, part, parts):
+    """The first of `things`, and of the others every `parts`-th, from number `part` on: all parts together have each once."""
+    things = list(things)
+    return things[:1] + things[part::parts]
+
+
+def survey(op, design, target, part=1, parts=1):
+    """The resources of every config of a design, or a share of them, over the representative calls that it does not refuse.
 
     Of an unusual call the first config alone, which has the biggest tile there.
     """
@@ -140,7 +147,7 @@ def survey(op, design, target):
     calls = [(call, None) for call in representative_calls(op)] + [(call, 1) for call in unusual_calls(op)]
     for call, most in calls:
         if chosen.refuses(call.problem, target) is None:
-            for config in itertools.islice(chosen.configs(call.problem, target), most):
+            for config in share(itertools.islice(chosen.configs(call.problem, target), most), part, parts):
                 for launch in chosen.launches(call.problem, config, *call.parts[0]):
                     kernel = compile_launch(launch, target)
                     if kernel.hash not in seen:
@@ -150,6 +157,8 @@ def survey(op, design, target):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[3:]:
-        for row in survey(sys.argv[1], sys.argv[2], Target.named(name)):
+    for wanted in sys.argv[3:]:
+        architecture, _, of = wanted.partition(":")
+        part, parts = map(int, (of or "1/1").split("/"))
+        for row in survey(sys.argv[1], sys.argv[2], Target.named(architecture), part, parts):
             print(json.dumps(row), flush=True)

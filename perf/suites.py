@@ -1,8 +1,8 @@
 """What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
 
 `smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
-measurements; `ladder` climbs the FP32 GEMM designs on squares, on a size that no vector divides, and on two with few tiles;
-`precision` multiplies fp32 squares in every mode.
+measurements, and small twins of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on squares,
+on a size that no vector divides, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
 `unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
 Convolutions: `image`, the seed's filters of few channels on whole images; `grouped`, depthwise and by groups, as vision models
@@ -165,12 +165,14 @@ SUITES = {
         ),
     ),
     "seeds": (
-        gemm(1024, 1024, 1024, alpha=1.5, beta=0.5),
+        gemm(512, 512, 512, alpha=1.5, beta=0.5),  # the twin of the next
+        gemm(1024, 1024, 1024, alpha=1.5, beta=0.5, gpu_only=True),
         gemm(4096, 4096, 4096, alpha=1.5, beta=0.5, gpu_only=True),
         gemv(16384, 16),
         gemv(16384, 32),
         gemv(16384, 128),
-        conv2d((1, 6, 768, 512), (6, 6, 6, 6)),
+        conv2d((1, 6, 96, 128), (6, 6, 6, 6)),  # the twin of the next
+        conv2d((1, 6, 768, 512), (6, 6, 6, 6), gpu_only=True),
         matmul(1024, 128, 256, torch.float16, out_dtype=torch.float32),
         matmul(1024, 128, 256, torch.float16),
         matmul(1024, 128, 256, precision="tf32"),

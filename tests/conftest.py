@@ -1,9 +1,18 @@
 """Counts what cannot run here, so that a green run never hides it: without a GPU the last lines say how many need one."""
 
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads than one each would wait for each other, spinning
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
 import pytest
 import torch
 
 NOT_RUN = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--every-config", action="store_true", help="compile every kernel for every architecture: 10 minutes more")
 
 
 def pytest_configure(config):

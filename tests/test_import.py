@@ -27,10 +27,12 @@ new = set(sys.modules) - before
 print(sorted(m for m in new if m.split('.')[0] == 'triton' or m.startswith(('torch.utils.cpp_extension', 'torch.cuda.'))))
 print(torch.cuda.is_initialized())
 """
-    seconds, modules, initialised = min((python(code)[0].splitlines() for _ in range(3)), key=lambda lines: float(lines[0]))
-    assert modules == "[]"
-    assert initialised == "False"
-    assert float(seconds) < 0.1
+    for _ in range(3):  # on a busy machine it takes longer
+        seconds, modules, initialised = python(code)[0].splitlines()
+        assert (modules, initialised) == ("[]", "False")
+        if float(seconds) < 0.1:
+            return
+    raise AssertionError(f"importing takes {seconds} s")
 
 
 def test_the_interpreter_is_announced_once():

@@ -68,6 +68,29 @@ def _switch_triton_to_the_interpreter():
     triton.knobs.runtime.interpret = True
     if already_imported:
         _interpret_standard_library()
+    _patch_once_a_launch()
+
+
+def _patch_once_a_launch():
+    """In every call of a device function Triton's interpreter looks through all of triton.language for what it replaces,
+    which takes longer than what most of them do. Once a launch is enough for those that see the same modules of it."""
+    from triton.runtime import interpreter
+
+    language = interpreter.tl
+    patch, execute = interpreter._patch_lang, interpreter.GridExecutor.__call__
+    patched = set()  # in the running launch
+
+    def patch_once(function):
+        visible = frozenset(m.__name__ for m in function.__globals__.values() if m is language or m is language.core)
+        if visible not in patched:
+            patched.add(visible)
+            return patch(function)
+
+    def execute_patched(self, *args, **kwargs):
+        patched.clear()
+        return execute(self, *args, **kwargs)
+
+    interpreter._patch_lang, interpreter.GridExecutor.__call__ = patch_once, execute_patched
 
 
 def _version(module):

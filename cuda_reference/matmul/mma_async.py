@@ -46,7 +46,10 @@ def soonest(configs, problem, target, operand_fmas):
 
 
 def configs(problem, target):
-    fitting = [config for config in _SPACE if not target.is_gpu or shared_bytes(config) <= target.shared_per_block]
+    """First the tile that is done soonest; the smallest where it is emulated, so that few are built."""
+    if not target.is_gpu:
+        return _SPACE[::-1]
+    fitting = [config for config in _SPACE if shared_bytes(config) <= target.shared_per_block]
     return soonest(fitting, problem, target, OPERAND_FMAS)
 
 

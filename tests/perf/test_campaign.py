@@ -149,7 +149,7 @@ def test_without_pytest_the_comparison_stands_in(tmp_path, monkeypatch):
 
 def test_the_doctors_command_works(tmp_path):
     doctor = campaign.plan(tmp_path)[0]
-    assert run([doctor], tmp_path)["doctor"].status == "passed", (tmp_path / "doctor.log").read_text()
+    assert run([doctor], tmp_path, seconds=1200)["doctor"].status == "passed", (tmp_path / "doctor.log").read_text()
     assert "triton" in (tmp_path / "doctor.log").read_text()
 
 

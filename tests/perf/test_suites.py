@@ -50,7 +50,7 @@ def test_smoke_reaches_every_precision_and_layout():
 
 
 def test_seeds_have_the_sizes_of_the_seeds():
-    gemm, _, *gemvs, conv, half_to_float, half, tf32 = SUITES["seeds"]
+    small_gemm, gemm, big_gemm, *gemvs, small_conv, conv, half_to_float, half, tf32 = SUITES["seeds"]
     assert prepare(gemm).problem.describe().items() >= {"m": 1024, "n": 1024, "k": 1024, "alpha": 1.5, "beta": 0.5}.items()
     assert [(p.m, p.n) for p in (prepare(c).problem for c in gemvs)] == [(16384, 16), (16384, 32), (16384, 128)]
     expected = {"n": 1, "c": 6, "k": 6, "h": 768, "w": 512, "r": 6, "s": 6}
@@ -59,7 +59,8 @@ def test_seeds_have_the_sizes_of_the_seeds():
     assert {(p.m, p.k, p.n) for p in matmuls} == {(1024, 256, 128)}
     assert [p.precision for p in matmuls] == ["fp16", "fp16", "tf32"]
     assert [p.out_dtype for p in matmuls] == [torch.float32, torch.float16, torch.float32]
-    assert [(c.op, c.name) for c in SUITES["seeds"] if c.gpu_only] == [("gemm", "4096x4096x4096")]
+    assert [c for c in SUITES["seeds"] if c.gpu_only] == [gemm, big_gemm, conv] and big_gemm.name == "4096x4096x4096"
+    assert small_gemm.options == gemm.options and small_conv.operands[1] == conv.operands[1], "twins of what a CPU cannot run"
 
 
 def test_images_have_the_sizes_of_the_seed_in_both_layouts():

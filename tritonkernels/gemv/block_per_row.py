@@ -9,13 +9,13 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 
 from ..design import Design, takes_everything
 from .regime import BLOCK, UNROLL, threads_of_row
-from .row_tile import launches, tile
+from .row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):
     """As many threads as a row has rounds of UNROLL loads for."""
     if not target.is_gpu:
-        yield tile(16, 256)
+        yield interpreted(problem, 512, 256)
     best = threads_of_row(problem)
     for threads in (best, BLOCK + BLOCK // 2 - best):
         for unroll in (UNROLL, UNROLL // 2):

@@ -10,12 +10,12 @@ Mirrors cuda_reference/gemv/naive.cuh.
 import functools
 
 from ..design import Design, takes_everything
-from .row_tile import launches, tile
+from .row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):
     if not target.is_gpu:
-        yield tile(1024, 8)  # the interpreter pays by the operation
+        yield interpreted(problem, 1024, 8)
     for threads in (128, 32):
         yield tile(threads, 1, num_warps=threads // 32)
 

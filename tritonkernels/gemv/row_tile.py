@@ -128,6 +128,16 @@ def tile(block_m, lanes, unroll=1, num_warps=4):
     return triton.Config(numbers, num_warps=num_warps, num_stages=1, maxnreg=REGISTERS)
 
 
+def within(size, most):
+    """The power of two that covers `size`, up to `most`: a side of the interpreter's tiles, who pays by the operation, and by
+    the element."""
+    return min(most, triton.next_power_of_2(max(1, size)))
+
+
+def interpreted(problem, most_rows, most_lanes):
+    return tile(within(problem.rows, most_rows), within(problem.n, most_lanes))
+
+
 def launches(problem, config, *tensors, vector=True):
     """The one launch; without `vector`, element by element whatever the addresses."""
     given = arguments(problem, *tensors, cut(tensors[0]) if vector else uncut(tensors[0]))

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 from ..design import Design, takes_everything
 from .operands import full_vector
 from .regime import sub_warp
-from .row_tile import launches, tile
+from .row_tile import interpreted, launches, tile
 
 LANES = (8, 4, 2, 1, 16)
 
@@ -18,7 +18,7 @@ LANES = (8, 4, 2, 1, 16)
 def configs(problem, target):
     """The lanes of `sub_warp` come first; two steps of two rows a lane keep four loads in flight."""
     if not target.is_gpu:
-        yield tile(256, 16)
+        yield interpreted(problem, 256, 16)
     vectors = -(-problem.n // full_vector(problem.a_dtype))
     for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
         yield tile(2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)

@@ -15,7 +15,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments, cut
 from .regime import UNROLL, splits_of_row
-from .row_tile import REGISTERS, ends, row_sums, store_rows
+from .row_tile import REGISTERS, ends, row_sums, store_rows, within
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
 
@@ -86,10 +86,11 @@ def _split_n_kernel(
 
 def configs(problem, target):
     """As many splits as fill the GPU come first. The interpreter pays by the program: there one takes many rows."""
-    best, rows = splits_of_row(problem, target), 1 if target.is_gpu else 128
+    best, rows = splits_of_row(problem, target), 1 if target.is_gpu else within(problem.rows, 512)
     for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
         for warps in (8, 4):
-            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": 32 * warps, "UNROLL": UNROLL}
+            lanes = 32 * warps if target.is_gpu else within(problem.n, 32 * warps)
+            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": lanes, "UNROLL": UNROLL}
             yield triton.Config(tile, num_warps=warps, num_stages=1, maxnreg=REGISTERS)
 
 

@@ -14,7 +14,7 @@ from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments, uncut
-from .row_tile import store_rows
+from .row_tile import store_rows, within
 
 
 @triton.jit
@@ -66,7 +66,7 @@ def _staged_x_kernel(
 
 def configs(problem, target):
     if not target.is_gpu:
-        yield triton.Config({"BLOCK_M": 1024, "BLOCK_N": 512})
+        yield triton.Config({"BLOCK_M": within(problem.m, 1024), "BLOCK_N": within(problem.n, 512)})
     for warps in (4, 8):
         for steps in (4, 1):
             yield triton.Config({"BLOCK_M": warps, "BLOCK_N": 32 * steps}, num_warps=warps, num_stages=1)

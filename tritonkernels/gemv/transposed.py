@@ -15,9 +15,9 @@ import triton.language as tl
 from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import cut, results
+from .operands import cut, full_vector, results
 from .regime import BLOCK, UNROLL, tile_of_columns
-from .row_tile import REGISTERS, store_rows
+from .row_tile import REGISTERS, store_rows, within
 from .splits import last_to_arrive, sum_of_splits
 from .workspace import counters, partial_sums
 
@@ -99,8 +99,10 @@ def _transposed_kernel(
 def configs(problem, target):
     """The tile and the splits that fill the GPU come first. The interpreter pays by the operation, so there tiles are large."""
     if not target.is_gpu:
+        quads = triton.cdiv(problem.m, full_vector(problem.a_dtype))
         for splits in (2, 1):
-            yield _config(32, 128, 1, splits)
+            yield _config(within(quads, 128), within(problem.n, 128), 1, splits)
+        return
     lanes, best = tile_of_columns(problem, target)
     for splits in dict.fromkeys((best, 1, 4)):
         for unroll in (UNROLL, 2 * UNROLL):
@@ -108,10 +110,9 @@ def configs(problem, target):
 
 
 def _config(lanes, depth, unroll, splits):
+    """With the registers that leave room for BLOCKS_AT_ONCE."""
     numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits}
-    return triton.Config(
-        numbers, num_warps=lanes * depth // 32, num_stages=1, maxnreg=REGISTERS // 2
-    )  # BLOCKS_AT_ONCE of them fit
+    return triton.Config(numbers, num_warps=max(1, lanes * depth // 32), num_stages=1, maxnreg=REGISTERS // 2)
 
 
 def launches(problem, config, a, x, y, scale, out):

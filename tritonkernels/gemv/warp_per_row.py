@@ -11,13 +11,13 @@ Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
 import functools
 
 from ..design import Design, takes_everything
-from .row_tile import launches, tile
+from .row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):
     """One warp per row of the tile; no more steps at once than a row has."""
     if not target.is_gpu:
-        yield tile(1024, 512)
+        yield interpreted(problem, 1024, 512)
     for unroll in (4, 1) if problem.n > 64 else (1, 4):
         for warps in (4, 8):
             yield tile(warps, 32, unroll, warps)
