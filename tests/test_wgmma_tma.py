@@ -65,10 +65,13 @@ def test_which_operands_tma_reads(matrix, expected):
     assert as_tma_reads(matrix.transpose(1, 2), 2) is expected
 
 
-def test_other_operands_are_aligned_first():
+def test_other_operands_are_aligned_first_and_other_results_leave_from_registers():
     a, b = random(70, 37, dtype=torch.float16), random(1, 64, dtype=torch.float16).expand(37, 64)
-    names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
-    assert names == ["matmul::align", "matmul::align", "matmul::wgmma_tma"]
+    *aligned, product = launches(a, b, SMALL)
+    assert [launch.expression for launch in aligned] == ["matmul::align<uint16_t>"] * 2
+    assert product.expression.endswith(", 1>")
+    (product,) = launches(a[:, :32].contiguous(), random(32, 60, dtype=torch.float16).mT.contiguous().mT, SMALL)
+    assert product.expression.endswith(", 0>"), "rows of 60 are not multiples of 16 bytes"
 
 
 def test_refusals():
@@ -129,5 +132,7 @@ def test_machine_code(kind, tmp_path):
     assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
     opcodes = [text.split()[0] for _, text in code.instructions]
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
+    boxes = config["BM"] // 2 // 64 * config["BN"] // (32 if dtype == torch.int8 else 64)
+    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, "of 64 rows of 128 bytes, of a consumer's tile"
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     assert code.registers * 3 == 40 + 2 * 232, "of a warpgroup of each: else a consumer waits for ever for its registers"

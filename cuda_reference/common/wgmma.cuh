@@ -117,6 +117,11 @@ template <class Tile, int TILES> __device__ __forceinline__ void wgmma_results(T
     }
 }
 
+// Waits for the other threads of the warpgroup.
+__device__ __forceinline__ void warpgroup_barrier() {
+    asm volatile("bar.sync %0, 128;" ::"r"(1 + threadIdx.x / 128) : "memory");  // barrier 0 is the block's
+}
+
 // All threads of a warpgroup give up registers, or wait until others have: COUNT each from here on, a multiple of 8.
 template <int COUNT> __device__ __forceinline__ void give_up_registers() {
     SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));

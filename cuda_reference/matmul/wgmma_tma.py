@@ -25,8 +25,8 @@ OPERAND_FMAS = 100  # multiply-adds in the time that an SM fetches a 16-bit oper
 
 
 def shared_bytes(config):
-    """Of a block: STAGES slices of both operands, and two mbarriers of 8 bytes each."""
-    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16)
+    """Of a block: STAGES slices of both operands, two mbarriers of 8 bytes for each, two boxes of the result a consumer."""
+    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * 2 * 64 * SLICE
 
 
 def configs(problem, target):
@@ -63,20 +63,22 @@ def _operand(matrix, span_dim, span):
     return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), along_k, copies
 
 
-def _kernels(problem, config):
-    """{(A lies along K, B does): instantiation}, built together."""
+def _kernels(problem, config, in_boxes):
+    """{(A lies along K, B does): instantiation}, built together; `in_boxes`: the copy engine writes the result."""
     types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
     numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     of = ", ".join(map(str, (*types, *numbers)))
     layouts = itertools.product((True, False) if problem.dtype.itemsize == 2 else (True,), repeat=2)
-    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}>" for a, b in layouts}
+    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}, {in_boxes:d}>" for a, b in layouts}
 
 
 def _launches(problem, config, a, b, c, bias, out):
     a, a_map, a_along_k, copies_of_a = _operand(a, 1, config["BM"])
     b, b_map, b_along_k, copies_of_b = _operand(b, 2, config["BN"])
     yield from (*copies_of_a, *copies_of_b)
-    kernels = _kernels(problem, config)
+    in_boxes = bool(as_tma_reads(out, 1))
+    out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
+    kernels = _kernels(problem, config, in_boxes)
     kernel = kernels[a_along_k, b_along_k]
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * out.shape[0]
     _, _, *others = arguments(problem, a, b, c, bias, out)
@@ -85,7 +87,7 @@ def _launches(problem, config, a, b, c, bias, out):
         kernel,
         (min(config["BLOCKS"], tiles),),
         ((config["CONSUMERS"] + 1) * 128, 1, 1),
-        (a_map, b_map, *others, out.shape[0], config["GROUP"]),
+        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),
         shared_bytes(config),
     )
 

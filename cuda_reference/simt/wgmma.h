@@ -120,5 +120,11 @@ template <int PENDING> void wgmma_wait() {
 
 template <class Tile, int TILES> void wgmma_results(Tile (&)[TILES]) {}
 
+inline void warpgroup_barrier() {
+    simt::fence();
+    simt::Block::current->wait_warpgroup("warpgroup_barrier", [](simt::Thread*, int, unsigned) {}, nullptr);
+    simt::fence();
+}
+
 template <int COUNT> void give_up_registers() {}
 template <int COUNT> void take_registers() {}

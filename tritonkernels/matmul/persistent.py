@@ -13,7 +13,7 @@ runs like 4096. tf32 operands always are, and rounded on the way: nobody rounds 
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
-Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves from registers.
+Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves in boxes of 64 rows of 128 bytes.
 """
 
 import triton

@@ -102,6 +102,13 @@ MUTANTS = [
         ("both warpgroups multiply the same rows", "a_slices + first_row * SLICE", "a_slices"),
         ("A's step for B", "k * BSlice::STEP", "k * ASlice::STEP"),
         ("B of the first matrix of the batch", "b_batch = stride.bb == 0 ? 0 : i / tiles", "b_batch = 0"),
+        ("a box of the result overwritten before it has left", "if (asks) tma_store_wait<COUNT - 1>();", ""),
+        (
+            "a box of the result leaves before all have written it",
+            "            tma_store_fence();\n            warpgroup_barrier();\n",
+            "            tma_store_fence();\n",
+        ),
+        ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
     ),
     *of(
         "cuda_reference/matmul/wgmma_tma.py",
