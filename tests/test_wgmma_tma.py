@@ -107,6 +107,7 @@ CODE = {
     "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2),
     "fp16, high": (torch.float16, {}, HIGH, "row", "HGMMA.64x128x16.F32", 8, 3),
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5),
+    "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2),
     "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2),
 }
 
@@ -117,7 +118,7 @@ def test_machine_code(kind, tmp_path):
     """Nothing waits between the wgmmas of a slice, nothing is spilled in their loop, and the register counts add up."""
     dtype, options, config, layout, instruction, count, copies = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
-    (launch,) = launches(a, b if layout == "row" else b.t(), config, **options)
+    *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
     unit = tmp_path / "unit.cu"
     unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
     root = Path(cuda_reference.__file__).parent
@@ -128,11 +129,11 @@ def test_machine_code(kind, tmp_path):
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
-    assert sass.count(loop, sass.LOCAL) == 0 and code.stack_bytes <= (8 if dtype == torch.int8 else 0)
+    assert sass.count(loop, sass.LOCAL) == 0 and code.stack_bytes <= (0 if dtype.itemsize == 2 else 8)
     assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
     opcodes = [text.split()[0] for _, text in code.instructions]
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
-    boxes = config["BM"] // 2 // 64 * config["BN"] // (32 if dtype == torch.int8 else 64)
+    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if dtype.itemsize == 2 else 32)
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, "of 64 rows of 128 bytes, of a consumer's tile"
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     assert code.registers * 3 == 40 + 2 * 232, "of a warpgroup of each: else a consumer waits for ever for its registers"

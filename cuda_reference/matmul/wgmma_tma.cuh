@@ -30,7 +30,7 @@ constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // of k; of 64 rows of a s
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
-    static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes along k only, and 64 elements are 128 bytes");
+    static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes and tf32 along k only, and 64 elements are 128 bytes");
 
     __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
                                                 int k, int batch) {

@@ -5,10 +5,10 @@ import itertools
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, TensorMap, ceil_div
-from .mma_async import ELEMENTS, aligned, k_major, soonest
+from .mma_async import ELEMENTS, aligned, along_k, k_major, soonest
 from .wmma import SUMS, TYPES, arguments
 
-PRECISIONS = ("fp16", "bf16", "int8", "uint8")  # not tf32: operands would have to be rounded before TMA copies them
+PRECISIONS = ("fp16", "bf16", "tf32", "int8", "uint8")
 SLICE = 128  # bytes of k: what the swizzle repeats in
 
 _NAMES = ("BM", "BN", "CONSUMERS", "STAGES", "GROUP")
@@ -47,20 +47,23 @@ def _refuses(problem, target):
 
 def as_tma_reads(matrix, span_dim):
     """mma_async's k_major of what the copy engine reads: its rows must be apart, which includes expanded ones."""
-    along_k = k_major(matrix, span_dim)
-    row, column = (span_dim, 3 - span_dim) if along_k else (3 - span_dim, span_dim)
+    by_k = k_major(matrix, span_dim)
+    row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
     apart = sizes[row] == 1 or strides[row] >= sizes[column] or not matrix.numel()
-    return along_k if apart else None
+    return by_k if apart else None
 
 
-def _operand(matrix, span_dim, span):
+def _operand(problem, matrix, span_dim, span):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it there)."""
-    matrix, copies = aligned(matrix, span_dim, as_tma_reads)
-    along_k = as_tma_reads(matrix, span_dim)
-    rows = matrix if along_k == (span_dim == 1) else matrix.transpose(1, 2)
-    box = (span if along_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
-    return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), along_k, copies
+    if problem.precision == "tf32":  # always copied: nobody rounds what wgmma reads from shared memory
+        matrix, copies = along_k(matrix, span_dim, to_tf32=True)
+    else:
+        matrix, copies = aligned(matrix, span_dim, as_tma_reads)
+    by_k = as_tma_reads(matrix, span_dim)
+    rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
+    box = (span if by_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
+    return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), by_k, copies
 
 
 def _kernels(problem, config, in_boxes):
@@ -73,13 +76,13 @@ def _kernels(problem, config, in_boxes):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    a, a_map, a_along_k, copies_of_a = _operand(a, 1, config["BM"])
-    b, b_map, b_along_k, copies_of_b = _operand(b, 2, config["BN"])
+    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
     yield from (*copies_of_a, *copies_of_b)
     in_boxes = bool(as_tma_reads(out, 1))
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     kernels = _kernels(problem, config, in_boxes)
-    kernel = kernels[a_along_k, b_along_k]
+    kernel = kernels[a_by_k, b_by_k]
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * out.shape[0]
     _, _, *others = arguments(problem, a, b, c, bias, out)
     yield CudaLaunch(
