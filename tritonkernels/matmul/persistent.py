@@ -28,7 +28,7 @@ from ..launch import TritonLaunch
 from . import ALONG_K, TENSOR_CORES_READ
 from .arguments import matmul_arguments
 from .operands import packed_along_k, refuses_operands
-from .space import block_tile, count_tiles, fits, serialised, tile_configs
+from .space import block_tile, count_tiles, fits, serialised, soonest, tile_configs
 from .tile import finished, no_sum, tile_corner
 
 
@@ -120,7 +120,7 @@ TILES = (
     (128, 128, 128, 8, 4),
     (128, 128, 128, 4, 3),
     (128, 128, 64, 8, 3),
-    (128, 64, 128, 4, 4),
+    (64, 128, 128, 4, 5),
 )
 
 
@@ -143,7 +143,7 @@ def configs(problem, target):
         return shared <= target.shared_per_block and fits(tile, problem, target) and not serialised(tile, problem, target)
 
     tiles = [tile for tile in TILES if not target.is_gpu or is_good(tile)]
-    return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
+    return tile_configs(problem, target, soonest(tiles, problem, target), GROUP_M=8, PROGRAMS=target.sms or 3)
 
 
 def as_tma_reads(t):

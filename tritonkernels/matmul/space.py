@@ -2,14 +2,14 @@
 
 import triton
 
-from . import ALONG_K, ENOUGH_REUSE
+from . import ALONG_K, ENOUGH_REUSE, TENSOR_CORES_READ
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (
     (128, 256, 128, 8, 3),
     (128, 128, 128, 8, 3),
-    (128, 64, 128, 4, 3),
-    (64, 64, 128, 4, 3),
+    (64, 128, 128, 4, 4),
+    (64, 64, 128, 4, 4),
     (32, 64, 128, 4, 4),
     (16, 64, 256, 4, 4),
 )
@@ -94,20 +94,39 @@ def packing(problem, target):
     }
 
 
-def tile_configs(problem, target, tiles=None, enough_tiles=1.0, **constants):
-    """A config per tile, of those given or all good ones. First the biggest that still gives each SM `enough_tiles` tiles.
+# precision -> multiply-adds in the time in which an SM fetches an operand from L2; on tensor cores of an H200, which fetches 40
+# bytes a clock and multiplies 2048 16-bit operands, twice as many bytes and half as many tf32
+OPERAND_FMAS = {"ieee": 12, "fp64": 25}
+OF_TENSOR_CORES = 100
+
+
+def soonest(tiles, problem, target):
+    """First the tile that is done soonest: rounds of a tile per SM, times its multiply-adds and the operands it fetches.
+
+    It orders what was timed on an H200 from 333^3 to 4096^3, 4096 x 333 x 4096 and 1536 x 1536 x 4096 as the clock did. wgmma
+    and tcgen05 multiply 64 rows; below, mma.sync does, at a quarter of their rate.
+    """
+    fetch = OPERAND_FMAS.get(problem.precision, OF_TENSOR_CORES)
+    by_64_rows = target.arch in (90, 100) and problem.precision in TENSOR_CORES_READ
+
+    def time(tile):
+        block_m, block_n = tile[:2]
+        rounds = triton.cdiv(count_tiles(problem, {"BLOCK_M": block_m, "BLOCK_N": block_n}, problem.batch), max(1, target.sms))
+        slower = 4 if by_64_rows and block_m < 64 else 1
+        return rounds * (slower * block_m * block_n + fetch * (block_m + block_n))
+
+    return sorted(tiles, key=time)
+
+
+def tile_configs(problem, target, tiles, **constants):
+    """A config per tile, in the order given.
 
     The interpreter's cost is per tile operation, and by the tile only beyond 64 KB or so: there comes first what covers most.
     """
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
-    tiles = tiles or good_tiles(problem, target)
-    filling = [
-        t for t in tiles if count_tiles(problem, {"BLOCK_M": t[0], "BLOCK_N": t[1]}, problem.batch) >= enough_tiles * target.sms
-    ]
-    best = filling[0] if filling else tiles[-1]
-    for block_m, block_n, k_bytes, num_warps, num_stages in (best, *(tile for tile in tiles if tile != best)):
+    for block_m, block_n, k_bytes, num_warps, num_stages in tiles:
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // problem.dtype.itemsize}
         yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=num_stages)
 
