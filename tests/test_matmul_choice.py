@@ -37,6 +37,7 @@ def square(size, dtype=torch.float16, **options):
         (product(16, 14336, 4096), "h200", "tensor_core"),
         (product(256, 4096, 4096), "h200", "persistent"),
         (product(1536, 1536, 4096), "h200", "persistent"),
+        (product(333, 4096, 333), "h200", "persistent"),
         (square(512), "h200", "tensor_core"),
         (square(1024), "h200", "persistent"),
         (square(8192, torch.float64), "h200", "tensor_core"),
@@ -59,9 +60,10 @@ def test_the_preferred_design(problem, target, wanted):
         ((1536, 1536, 4096), (128, 256)),
         ((16, 4096, 4096), (16, 64, 4)),
         ((16, 1024, 1024), (16, 64, 2)),
-        ((64, 4096, 16384), (64, 64, 4)),
+        ((64, 4096, 16384), (64, 64, 2)),
         ((4096, 16, 4096), (64, 16, 4)),
-        ((256, 256, 65536), (64, 64, 16)),
+        ((256, 1024, 4096), (64, 64, 2)),
+        ((256, 256, 65536), (64, 128, 16)),
     ],
 )
 def test_the_tile_and_the_splits_that_a_clock_preferred(sizes, tile):

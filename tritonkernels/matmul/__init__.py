@@ -28,7 +28,7 @@ ACCEPTS = {
 TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in memory; of others registers hold another form
 ALONG_K = ("fp8", "int8", "tf32")  # and of these Hopper reads what is contiguous along K
 ENOUGH_REUSE = 256  # a packed element is read that often: copying it then costs less than reading it unaligned again and again
-ENOUGH_WORK = 2**29  # multiply-adds; with fewer, describing operands to TMA takes longer than it saves
+ENOUGH_WORK = 2**28  # multiply-adds; with fewer, describing operands to TMA takes longer than it saves
 # result dtype -> the types of the sums, the default first; float16 operands may ask for "fp16" beside
 SUMS = {torch.int32: ("int32",), torch.float64: ("fp64",)}
 # torch.get_float32_matmul_precision() -> precision. "medium" may use bf16 where that is fast, else it is "high": so here
@@ -190,7 +190,7 @@ def prepare(
 
 def prefer(problem, target):
     """The design for a problem, by records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have
-    much K; from sm_90 on `persistent` from 800^3 on, of what TMA reads or what is re-used enough to be packed for it; in all
+    much K; from sm_90 on `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all
     else a program per tile. In the interpreter the cost is per operation, and `tensor_core` has the fewest.
     """
     if not target.is_gpu:

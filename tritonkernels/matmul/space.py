@@ -2,6 +2,7 @@
 
 import triton
 
+from ..numerics import FP8_SLICE
 from . import ALONG_K, ENOUGH_REUSE, TENSOR_CORES_READ
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
@@ -9,6 +10,7 @@ TILES = (
     (128, 256, 128, 8, 3),
     (128, 128, 128, 8, 3),
     (64, 128, 128, 4, 4),
+    (64, 64, 256, 4, 4),
     (64, 64, 128, 4, 4),
     (32, 64, 128, 4, 4),
     (16, 64, 256, 4, 4),
@@ -57,8 +59,12 @@ def fits(tile, problem, target):
 
 
 def serialised(tile, problem, target):
-    """Whether ptxas makes every WGMMA wait for the one before: of fp8, whose sums are a second set, on one warpgroup."""
-    return target.arch == 90 and problem.precision == "fp8" and tile[0] == 128 and tile[3] == 4
+    """Whether ptxas makes every WGMMA wait for the one before: of fp8, whose sums are a second set, on one warpgroup with 128
+    rows, or where a slice is longer than these sums may run.
+    """
+    block_m, _, k_bytes, num_warps, _ = tile
+    waits = (block_m == 128 and num_warps == 4) or (block_m >= 64 and k_bytes > FP8_SLICE)
+    return target.arch == 90 and problem.precision == "fp8" and waits
 
 
 def two_warpgroups_wait(problem, target):

@@ -23,7 +23,7 @@ from ..launch import TritonLaunch
 from . import ALONG_K
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands
-from .space import SPECIAL, count_tiles, fits, good_tiles, packing, tile_configs
+from .space import SPECIAL, count_tiles, fits, good_tiles, packing, shared_bytes, tile_configs
 from .tile import store_tile, tile_corner, tile_product
 
 WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
@@ -156,17 +156,19 @@ ALONE = 2**18  # bytes of partial sums of a tile that one SM adds up sooner than
 LEAST = 512  # products of a split: with fewer it costs more than it brings
 ROOMY = 255  # registers: as many as a thread can have
 FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # beside the tiles of space.py, which are for few rows
+MUCH_K, FOR_MUCH_K = 2**14, (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
 
 
 def splits(problem, target, tile):
-    """As many as give every SM two programs, of LEAST products each at least; a power of two."""
+    """As many as give every SM two programs, or one where two do not fit, of LEAST products each at least; a power of two."""
     tiles = count_tiles(problem, {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}, problem.batch)
-    most = min(2 * max(1, target.sms) // max(1, tiles), problem.k // LEAST, 64)
+    programs = max(1, target.sms) * max(1, min(2, target.shared_per_sm // shared_bytes(tile)))
+    most = min(programs // max(1, tiles), problem.k // LEAST, 64)
     return 2 ** (max(1, most).bit_length() - 1)
 
 
 def configs(problem, target):
-    """First the smallest tile that covers up to 64 rows and columns, for no split needs a bigger one; all in 4 splits too."""
+    """First the smallest tile that covers up to 64 rows and columns, or FOR_MUCH_K; all in 4 splits too."""
     by_mma = target.arch == 120 or (target.arch, problem.precision) == (100, "int8")
     turns = by_mma and problem.precision in ALONG_K  # B in registers, which leaves no room for 64 x 64 sums
     tiles = [tile for tile in good_tiles(problem, target) if tile[0] * tile[1] <= (32 if turns else 64) * 64]
@@ -178,6 +180,8 @@ def configs(problem, target):
         return not covers, tile[0] * tile[1]
 
     tiles.sort(key=wasteful)
+    if target.arch == 90 and problem.k >= MUCH_K and min(problem.m, problem.n) > 64 and problem.precision in ("fp16", "bf16"):
+        tiles.insert(0, FOR_MUCH_K)
     for split_k in dict.fromkeys((splits(problem, target, tiles[0]), 4)):
         for config in tile_configs(problem, target, tiles, GROUP_M=8, SPLIT_K=split_k, **packing(problem, target)):
             if target.arch >= 100:
