@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import cuda_reference
 import tritonkernels
 from tritonkernels.matmul import prefer
 from tritonkernels.target import Target
@@ -79,7 +80,10 @@ def test_explain_shows_what_is_packed_first():
     int8 = empty(4096, 4096, dtype=torch.int8)
     assert len(grids(int8, int8)) == 2 and len(grids(int8, int8.t())) == 1
     assert len(grids(empty(4096, 4096), empty(4096, 4096))) == 1
-    assert len(grids(empty(4096, 4097), empty(4097, 4096))) == 2, "A is unaligned, B is not"
+    unaligned = tritonkernels.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
+    assert unaligned["kernels"] == ["pack", "persistent"], "A is unaligned, B is not"
+    on_cuda = cuda_reference.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
+    assert on_cuda["kernels"] == ["align", "wgmma_tma"]
     tf32 = empty(4096, 4096, dtype=torch.float32)
     assert len(grids(tf32, tf32, precision="tf32")) == 3
     assert len(grids(int8[:64], int8, design="tensor_core")) == 1, "64 rows do not pay for packing B"

@@ -9,6 +9,7 @@ class Launch(Protocol):
     """One kernel launch, described but not yet done: explain reads it, the offline compiler reads it, run() does it."""
 
     grid: tuple[int, ...]
+    name: str  # of the kernel
 
     def run(self) -> None: ...
 
