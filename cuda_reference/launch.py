@@ -33,6 +33,11 @@ class CudaLaunch:
     arguments: tuple[Any, ...]
     shared_bytes: int = 0
 
+    @property
+    def name(self):
+        """The kernel's, for people: "align"."""
+        return self.expression.partition("<")[0].rpartition("::")[2]
+
     def run(self):
         device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
         backend, stream = "cuda" if device.type == "cuda" else "simt", stream_of(device)

@@ -20,8 +20,11 @@ from tritonkernels.tuning.choose import as_dict
 from . import sass
 
 
-def compile_launch(launch, target):
-    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it."""
+def compile_launch(launch, target, machine=None):
+    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it.
+
+    `machine`, a triton GPUTarget, is what it is compiled for; default: the target's architecture of NVIDIA's.
+    """
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -52,7 +55,7 @@ def compile_launch(launch, target):
     else:
         Source = ASTSource
     source = Source(launch.kernel, signature, constants, aligned)
-    return triton.compile(source, target=GPUTarget("cuda", target.arch, 32), options=launch.options)
+    return triton.compile(source, target=machine or GPUTarget("cuda", target.arch, 32), options=launch.options)
 
 
 def _triton_type(dtype):

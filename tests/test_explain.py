@@ -70,6 +70,17 @@ def test_explain_predicts_limits_on_a_gpu_that_is_not_there(package):
     assert package.explain("gemv", a, x, target="sm_90")["target"] == "h200"
 
 
+def test_a_split_mode_s_limit_is_that_of_its_planes():
+    a, byte = (torch.empty(4096, 4096, dtype=dtype, device="meta") for dtype in (torch.float32, torch.uint8))
+
+    def compute_s(a, precision):
+        return tritonkernels.explain("matmul", a, a, precision=precision, target="h200")["limits"]["compute_s"]
+
+    assert compute_s(a, "fp16x3") == pytest.approx(3 * 2 * 4096**3 / 989e12)
+    assert compute_s(a, "bf16x9") == pytest.approx(3 * compute_s(a, "fp16x3"))
+    assert compute_s(byte, "uint8") == pytest.approx(2 * 4096**3 / 1979e12)
+
+
 def test_design_follows_the_problem_s_shape():
     def design(package, m, n, k):
         a, b = torch.empty(m, k, device="meta"), torch.empty(k, n, device="meta")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import cuda_reference
 import tritonkernels
 from tritonkernels.matmul import prefer
 from tritonkernels.target import Target
@@ -14,8 +15,12 @@ def empty(*shape, dtype=torch.float16):
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
+def product(m, n, k, dtype=torch.float16, **options):
+    return prepare("matmul", empty(m, k, dtype=dtype), empty(k, n, dtype=dtype), **options).problem
+
+
 def square(size, dtype=torch.float16, **options):
-    return prepare("matmul", empty(size, size, dtype=dtype), empty(size, size, dtype=dtype), **options).problem
+    return product(size, size, size, dtype, **options)
 
 
 @pytest.mark.parametrize(
@@ -25,9 +30,17 @@ def square(size, dtype=torch.float16, **options):
         (square(8192), "b200", "persistent"),
         (square(8192), "a100", "tensor_core"),
         (square(4095), "h200", "persistent"),  # packed, and re-used enough for that
-        (prepare("matmul", empty(256, 4095), empty(4095, 8192)).problem, "h200", "tensor_core"),
-        (prepare("matmul", empty(256, 65536), empty(65536, 256)).problem, "h200", "split_k"),
-        (prepare("matmul", empty(12 * 128, 4096), empty(4096, 12 * 128)).problem, "h200", "stream_k"),
+        (product(4096, 333, 4096), "h200", "persistent"),
+        (product(192, 8192, 4095), "h200", "tensor_core"),
+        (product(256, 256, 65536), "h200", "split_k"),
+        (product(16, 4096, 4096), "h200", "split_k"),
+        (product(4096, 1, 1024), "h200", "split_k"),
+        (product(16, 14336, 4096), "h200", "tensor_core"),
+        (product(256, 4096, 4096), "h200", "persistent"),
+        (product(1536, 1536, 4096), "h200", "persistent"),
+        (product(333, 4096, 333), "h200", "persistent"),
+        (square(512), "h200", "tensor_core"),
+        (square(1024), "h200", "persistent"),
         (square(8192, torch.float64), "h200", "tensor_core"),
         (square(8192, torch.float32, precision="tf32"), "h200", "persistent"),
         (square(8192), "interpreter", "tensor_core"),
@@ -35,6 +48,28 @@ def square(size, dtype=torch.float16, **options):
 )
 def test_the_preferred_design(problem, target, wanted):
     assert prefer(problem, Target.named(target)) == wanted
+
+
+@pytest.mark.parametrize(
+    "sizes, tile",
+    [
+        ((256, 256, 256), (16, 64)),
+        ((512, 512, 512), (64, 64)),
+        ((1024, 1024, 1024), (64, 128)),
+        ((2048, 2048, 2048), (128, 256)),
+        ((4096, 333, 4096), (128, 128)),
+        ((1536, 1536, 4096), (128, 256)),
+        ((16, 4096, 4096), (16, 64, 4)),
+        ((16, 1024, 1024), (16, 64, 2)),
+        ((64, 4096, 16384), (64, 64, 2)),
+        ((4096, 16, 4096), (64, 16, 4)),
+        ((256, 1024, 4096), (64, 64, 2)),
+        ((256, 256, 65536), (64, 128, 16)),
+    ],
+)
+def test_the_tile_and_the_splits_that_a_clock_preferred(sizes, tile):
+    config = tritonkernels.explain("matmul", empty(sizes[0], sizes[2]), empty(sizes[2], sizes[1]), target="h200")["config"]
+    assert tuple(config[name] for name in ("BLOCK_M", "BLOCK_N", "SPLIT_K") if name in config) == tile
 
 
 def grids(*args, **kwargs):
@@ -45,10 +80,15 @@ def test_explain_shows_what_is_packed_first():
     int8 = empty(4096, 4096, dtype=torch.int8)
     assert len(grids(int8, int8)) == 2 and len(grids(int8, int8.t())) == 1
     assert len(grids(empty(4096, 4096), empty(4096, 4096))) == 1
-    assert len(grids(empty(4096, 4097), empty(4097, 4096))) == 2, "A is unaligned, B is not"
+    unaligned = tritonkernels.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
+    assert unaligned["kernels"] == ["pack", "persistent"], "A is unaligned, B is not"
+    on_cuda = cuda_reference.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
+    assert on_cuda["kernels"] == ["align", "wgmma_tma"]
     tf32 = empty(4096, 4096, dtype=torch.float32)
     assert len(grids(tf32, tf32, precision="tf32")) == 3
     assert len(grids(int8[:64], int8, design="tensor_core")) == 1, "64 rows do not pay for packing B"
+    few, many = grids(empty(16, 4096), empty(4096, 64)), grids(empty(64, 65536), empty(65536, 64))
+    assert (len(few), len(many)) == (1, 2), "of many splits a second kernel adds the sums"
 
 
 @pytest.mark.parametrize("design", ["tensor_core", "persistent", "split_k", "stream_k"])

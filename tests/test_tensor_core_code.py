@@ -37,6 +37,37 @@ for name in sys.argv[3:]:
                 print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)
 """
 
+# Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel of an MI300's, for
+# the designs that need no more than an sm_80 has, in its 64 KB of shared memory.
+COMPILE_FOR_AMD = """
+import dataclasses, json, re, sys, torch
+from triton.backends.compiler import GPUTarget
+from perf.offline import compile_launch
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import prepare
+from tritonkernels.target import Target
+
+target = dataclasses.replace(Target.named("sm_80"), name="gfx942", sms=304, shared_per_sm=65536, shared_per_block=65536)
+kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "int8": torch.int8, "tf32": torch.float32,
+         "fp64": torch.float64, "ieee": torch.float32, "fp16x3": torch.float32}
+for name, *precisions in map(str.split, sys.argv[1:]):
+    (design,) = (d for d in LIBRARY.designs("matmul") if d.name == name)
+    for precision in precisions:
+        a, b = (torch.empty(4096, 4096, dtype=kinds[precision], device="meta") for _ in range(2))
+        call = prepare(a, b, precision=precision)
+        if design.refuses(call.problem, target):
+            continue
+        config = next(iter(design.configs(call.problem, target)))
+        for launch in design.launches(call.problem, config, *call.parts[0]):
+            kernel = compile_launch(launch, target, GPUTarget("hip", "gfx942", 64))
+            code = kernel.asm["amdgcn"]
+            scratch = int(re.search(r"private_segment_fixed_size: *(\\d+)", code).group(1))
+            products = sorted(set(re.findall(r"v_mfma_(\\w+)", code)))
+            print(json.dumps([name, precision, products, scratch, kernel.metadata.shared]), flush=True)
+"""
+PRODUCTS_OF_AMD = {"fp16": "f32_32x32x8_f16", "bf16": "f32_32x32x8_bf16", "int8": "i32_32x32x16_i8", "tf32": "f32_32x32x4_xf32",
+                   "fp64": "f64_16x16x4_f64", "ieee": "f32_32x32x2_f32", "fp16x3": "f32_32x32x8_f16"}  # fmt: skip
+
 INSTRUCTIONS = {
     "sm_80": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "int8": "IMMA.16832.S8.S8", "tf32": "HMMA.1688.F32.TF32",
               "fp64": "DMMA"},
@@ -48,10 +79,10 @@ INSTRUCTIONS = {
 }  # fmt: skip
 
 
-def machine_code(architecture, which, *designs):
+def machine_code(program, *arguments):
     """In a process of its own: in this one the kernels are decorated for the interpreter."""
     environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-c", COMPILE, architecture, which, *designs]
+    command = [sys.executable, "-c", program, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
     assert run.returncode == 0, run.stderr[-3000:]
     return [json.loads(line) for line in run.stdout.splitlines()]
@@ -59,7 +90,7 @@ def machine_code(architecture, which, *designs):
 
 @pytest.mark.parametrize("architecture", INSTRUCTIONS)
 def test_each_type_has_its_instruction(architecture):
-    found = machine_code(architecture, "first", "tensor_core")
+    found = machine_code(COMPILE, architecture, "first", "tensor_core")
     assert {row[1] for row in found} == set(INSTRUCTIONS[architecture])
     for _, precision, layout, opcodes, _ in found:
         assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
@@ -68,8 +99,19 @@ def test_each_type_has_its_instruction(architecture):
 @pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["tensor_core", "split_k", "stream_k"])])
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
-    found = [row for row in machine_code("sm_90", which, *designs) if row[1] != "fp64"]
+    found = [row for row in machine_code(COMPILE, "sm_90", which, *designs) if row[1] != "fp64"]
     assert {design for design, *_ in found} == set(designs) and len(found) >= 12
     for design, precision, layout, _, loop in found:
         products = sum(n for opcode, n in loop.items() if opcode.startswith(("HGMMA", "QGMMA", "IGMMA")))
         assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)
+
+
+def test_the_portable_designs_are_matrix_instructions_on_amd_too():
+    every = " ".join(["fp8", *PRODUCTS_OF_AMD])
+    found = machine_code(COMPILE_FOR_AMD, f"tensor_core {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
+    assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "fp8 of gfx942 is of another kind: refused, as on sm_80"
+    multiplied = [(design, precision) for design, precision, products, _, _ in found if products]
+    assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "each call has one kernel that multiplies"
+    for design, precision, products, scratch, shared in found:
+        assert products in ([], [PRODUCTS_OF_AMD[precision]]), (design, precision)
+        assert scratch == 0 and shared <= 65536, (design, precision)

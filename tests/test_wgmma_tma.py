@@ -65,10 +65,13 @@ def test_which_operands_tma_reads(matrix, expected):
     assert as_tma_reads(matrix.transpose(1, 2), 2) is expected
 
 
-def test_other_operands_are_aligned_first():
+def test_other_operands_are_aligned_first_and_other_results_leave_from_registers():
     a, b = random(70, 37, dtype=torch.float16), random(1, 64, dtype=torch.float16).expand(37, 64)
-    names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
-    assert names == ["matmul::align", "matmul::align", "matmul::wgmma_tma"]
+    *aligned, product = launches(a, b, SMALL)
+    assert [launch.expression for launch in aligned] == ["matmul::align<uint16_t>"] * 2
+    assert product.expression.endswith(", 1>")
+    (product,) = launches(a[:, :32].contiguous(), random(32, 60, dtype=torch.float16).mT.contiguous().mT, SMALL)
+    assert product.expression.endswith(", 0>"), "rows of 60 are not multiples of 16 bytes"
 
 
 def test_refusals():
@@ -77,6 +80,15 @@ def test_refusals():
     assert DESIGN.refuses(half, Target.named("a100")) == "wgmma is of sm_90 alone, a100 is sm_80"
     assert DESIGN.refuses(half, Target.named("b200")) == "wgmma is of sm_90 alone, b200 is sm_100"
     assert DESIGN.refuses(single, Target.named("h200")) == "it has no ieee"
+
+
+def test_it_is_chosen_where_its_tiles_fill_a_hopper_gpu():
+    def chosen(m, n, target):
+        a, b = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((m, 512), (512, n)))
+        return cuda_reference.explain("matmul", a, b, target=target)["design"]
+
+    assert chosen(4096, 4096, "h200") == chosen(1024, 1024, "h200") == "wgmma_tma"
+    assert chosen(512, 512, "h200") == chosen(16, 65536, "h200") == chosen(4096, 4096, "a100") == "mma_async"
 
 
 def test_configs_fit_the_target():
@@ -104,6 +116,7 @@ CODE = {
     "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2),
     "fp16, high": (torch.float16, {}, HIGH, "row", "HGMMA.64x128x16.F32", 8, 3),
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5),
+    "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2),
     "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2),
 }
 
@@ -114,7 +127,7 @@ def test_machine_code(kind, tmp_path):
     """Nothing waits between the wgmmas of a slice, nothing is spilled in their loop, and the register counts add up."""
     dtype, options, config, layout, instruction, count, copies = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
-    (launch,) = launches(a, b if layout == "row" else b.t(), config, **options)
+    *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
     unit = tmp_path / "unit.cu"
     unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
     root = Path(cuda_reference.__file__).parent
@@ -125,9 +138,11 @@ def test_machine_code(kind, tmp_path):
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
-    assert sass.count(loop, sass.LOCAL) == 0 and code.stack_bytes <= (8 if dtype == torch.int8 else 0)
+    assert sass.count(loop, sass.LOCAL) == 0 and code.stack_bytes <= (0 if dtype.itemsize == 2 else 8)
     assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
     opcodes = [text.split()[0] for _, text in code.instructions]
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
+    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if dtype.itemsize == 2 else 32)
+    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, "of 64 rows of 128 bytes, of a consumer's tile"
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     assert code.registers * 3 == 40 + 2 * 232, "of a warpgroup of each: else a consumer waits for ever for its registers"

@@ -14,6 +14,7 @@ class Launch(Protocol):
     """
 
     grid: tuple[int, ...]
+    name: str  # of the kernel
 
     def run(self) -> Launched | None: ...
 

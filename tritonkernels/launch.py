@@ -29,6 +29,11 @@ class TritonLaunch:
     arguments: dict[str, Any]
 
     @property
+    def name(self):
+        """The kernel's, for people: "pack"."""
+        return self.kernel.__name__.strip("_").removesuffix("_kernel")
+
+    @property
     def values(self):
         """The kernel's parameters by name, in order."""
         known = {**self.arguments, **self.config.kwargs}

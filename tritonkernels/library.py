@@ -144,6 +144,7 @@ class Library:
             summary=chosen.summary,
             mirrors=chosen.mirrors,
             config=as_dict(config),
+            kernels=[launch.name for launch in launches],
             grid=[launch.grid for launch in launches],
             target=target.name,
             problem=problem.describe(),

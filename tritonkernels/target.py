@@ -10,6 +10,9 @@ import torch
 
 from .errors import BackendError
 
+SAME_RATE = {"uint8": "int8", "uint4": "int4", "b1_and": "b1", "b1_xor": "b1"}
+PLANES = {"tf32x3": ("tf32", 3), "fp16x3": ("fp16", 3), "bf16x6": ("bf16", 6), "bf16x9": ("bf16", 9)}  # products for one
+
 
 @dataclass(frozen=True)
 class Target:
@@ -29,6 +32,11 @@ class Target:
     @property
     def is_gpu(self):
         return self.arch > 0
+
+    def peak(self, precision):
+        """FLOP/s in a precision, None where unknown. A split mode's are those of FP32 products, each several of planes."""
+        same, products = PLANES.get(precision, (SAME_RATE.get(precision, precision), 1))
+        return self.peaks[same] / products if same in self.peaks else None
 
     @staticmethod
     def named(name):
@@ -76,16 +84,22 @@ def _gpu(name, arch, sms, shared_kb, threads, blocks, l2_mb, tb_per_s, l2_tb_per
     )
 
 
+# Hopper multiplies 4-bit elements as bytes
+_AMPERE = {"ieee": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "int8": 624, "int4": 1248, "b1": 4992, "fp64": 19.5}
+_ADA = {"ieee": 82.6, "tf32": 82.6, "fp16": 165, "bf16": 165, "fp8": 330, "int8": 661, "int4": 1321, "fp64": 1.29}
+_HOPPER = {"ieee": 67, "tf32": 494, "fp16": 989, "bf16": 989, "fp8": 1979, "int8": 1979, "int4": 1979, "fp64": 67}
+_BLACKWELL = {"ieee": 75, "tf32": 1100, "fp16": 2250, "bf16": 2250, "fp8": 4500, "int8": 4500, "fp64": 37}
+_RTX_BLACKWELL = {"ieee": 105, "tf32": 105, "fp16": 210, "bf16": 210, "fp8": 419, "int8": 838, "fp64": 1.64}
 KNOWN = (
     _gpu("titan_v", 70, 80, 96, 2048, 32, 4.5, 0.653, 1.9, ieee=14.9, fp16=119, fp64=7.45),
     _gpu("v100", 70, 80, 96, 2048, 32, 6, 0.900, ieee=15.7, fp16=125, fp64=7.8),
-    _gpu("rtx_2080", 75, 46, 64, 1024, 16, 4, 0.448, ieee=10.1, fp16=80.5, int8=161, fp64=0.314),
-    _gpu("a100", 80, 108, 164, 2048, 32, 40, 2.039, ieee=19.5, tf32=156, fp16=312, bf16=312, int8=624, fp64=19.5),
-    _gpu("rtx_4090", 89, 128, 100, 1536, 24, 72, 1.008, ieee=82.6, tf32=82.6, fp16=165, bf16=165, int8=661, fp64=1.29),
-    _gpu("h200", 90, 132, 228, 2048, 32, 50, 4.8, 9.7, ieee=67, tf32=494, fp16=989, bf16=989, int8=1979, fp64=67),
-    _gpu("h100", 90, 132, 228, 2048, 32, 50, 3.35, ieee=67, tf32=494, fp16=989, bf16=989, int8=1979, fp64=67),
-    _gpu("b200", 100, 148, 228, 2048, 32, 126, 8.0, ieee=75, tf32=1100, fp16=2250, bf16=2250, int8=4500, fp64=37),
-    _gpu("rtx_5090", 120, 170, 100, 1536, 24, 96, 1.792, ieee=105, tf32=105, fp16=210, bf16=210, int8=838, fp64=1.64),
+    _gpu("rtx_2080", 75, 46, 64, 1024, 16, 4, 0.448, ieee=10.1, fp16=80.5, int8=161, int4=322, fp64=0.314),
+    _gpu("a100", 80, 108, 164, 2048, 32, 40, 2.039, **_AMPERE),
+    _gpu("rtx_4090", 89, 128, 100, 1536, 24, 72, 1.008, **_ADA),
+    _gpu("h200", 90, 132, 228, 2048, 32, 50, 4.8, 9.7, **_HOPPER),
+    _gpu("h100", 90, 132, 228, 2048, 32, 50, 3.35, **_HOPPER),
+    _gpu("b200", 100, 148, 228, 2048, 32, 126, 8.0, **_BLACKWELL),
+    _gpu("rtx_5090", 120, 170, 100, 1536, 24, 96, 1.792, **_RTX_BLACKWELL),
     Target("interpreter"),
     Target("simt"),
 )

@@ -3,6 +3,10 @@
 // What lies outside of the matrix becomes zeros. Rows of the box stand 128 bytes apart, and 16-byte chunk c of a row stands
 // where chunk c XOR (row % 8) would: bits 4 to 6 of the address XOR bits 7 to 9, so `to` should be a multiple of 1024. The
 // bytes of the whole box, zeros too, count down the bytes that `barrier` waits for.
+//
+// The other way, tma_store writes what of a box lies inside. Threads that wrote the box to shared memory call tma_store_fence
+// and meet; then one thread asks and commits, which makes a group of what it asked for. Shared memory may be written again once
+// tma_store_wait<PENDING>, by that thread, has returned: all but the youngest PENDING groups have been read.
 #pragma once
 #include "mbarrier.cuh"
 #include "tensor_map.cuh"
@@ -20,6 +24,25 @@ __device__ __forceinline__ void tma_load(void* to, const CUtensorMap& map, uint6
     __trap();
 #endif
 }
+
+#if __CUDA_ARCH__ >= 900
+#define SM90(...) asm volatile(__VA_ARGS__)
+#else
+#define SM90(...) __trap()
+#endif
+
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, const void* from, int column, int row, int batch) {
+    SM90("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
+         "r"(shared_address(from)), "r"(column), "r"(row), "r"(batch)
+         : "memory");
+}
+__device__ __forceinline__ void tma_store_fence() { SM90("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void tma_store_commit() { SM90("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int PENDING> __device__ __forceinline__ void tma_store_wait() {
+    SM90("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}
+
+#undef SM90
 
 #else
 #include "../simt/tma.h"

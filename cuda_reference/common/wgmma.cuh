@@ -1,8 +1,8 @@
 // wgmma: the 4 warps of a warpgroup multiply 64 rows of A by 8 TILES columns of B, both in shared memory: sm_90a alone.
 //
-// It goes 32 bytes along k: 16 elements of 16 bits, 32 of one byte. D stays in registers: warp w of the group holds rows
+// It goes 32 bytes along k: 16 elements of 16 bits, 8 tf32, 32 of one byte. D stays in registers: warp w of the group holds rows
 // 16 w to 16 w + 15, in TILES tiles of 16 x 8, each as mma.sync (mma_sync.cuh) has it. Tile is a struct whose x is
-// float[4], int[4] or __half2[2]. T says what A and B hold.
+// float[4], int[4] or __half2[2]. T says what A and B hold, float standing for tf32, whose low 13 bits are ignored.
 //
 // Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or
 // column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 bytes and follow each
@@ -61,12 +61,16 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_FLAGS_64 "%66, %67"
 #define WGMMA_FLAGS_128 "%130, %131"
 
-// N columns in COUNT registers of D. Bytes take neither factors of 1 for A and B nor flags.
+// N columns in COUNT registers of D. tf32 takes no flags, and bytes neither these nor factors of 1 for A and B.
 #define WGMMA_ADDS "{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n"
 #define WGMMA_16_BITS(N, COUNT, D, TYPES)                                                                                    \
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1, " WGMMA_FLAGS_##COUNT ";}"       \
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR))
+#define WGMMA_32_BITS(N, COUNT, D, TYPES)                                                                                    \
+    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
+          : "l"(a), "l"(b))
 #define WGMMA_8_BITS(N, COUNT, D, TYPES)                                                                                     \
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
           : WGMMA_##COUNT(D, 0)                                                                                              \
@@ -92,8 +96,11 @@ __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b
         WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 64);
     } else if constexpr (std::is_same_v<T, __half>) {
         WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 128);
+    } else if constexpr (std::is_same_v<T, float>) {
+        static_assert(A_K_MAJOR && B_K_MAJOR, "tf32 lies along k");
+        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 128);
     } else {
-        static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half or bfloat16");
+        static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16 or tf32");
         WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 128);
     }
 }
@@ -115,6 +122,11 @@ template <class Tile, int TILES> __device__ __forceinline__ void wgmma_results(T
         else
             asm volatile("" : WGMMA_HALVES(2 * n), WGMMA_HALVES(2 * n + 1)::"memory");
     }
+}
+
+// Waits for the other threads of the warpgroup.
+__device__ __forceinline__ void warpgroup_barrier() {
+    asm volatile("bar.sync %0, 128;" ::"r"(1 + threadIdx.x / 128) : "memory");  // barrier 0 is the block's
 }
 
 // All threads of a warpgroup give up registers, or wait until others have: COUNT each from here on, a multiple of 8.

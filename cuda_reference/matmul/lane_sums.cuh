@@ -41,12 +41,10 @@ __device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& 
             for (int i = 0; i < 4; ++i) change(numbers[m][n][i], m * 16 + i / 2 * 8, n * 8 + i % 2);
 }
 
-// Results of 16 bits leave in runs of 8, so that 4 lanes fill two sectors of a row; those of 32 bits in pairs, and 4 fill one.
+// What follows the products, of all of a lane's sums, of which the first is at (lane_row, lane_col) of the result.
 template <class Sum, class Out, int MS, int NS>
-__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
-                                           int first_row, int first_col, int M, int N) {
-    const int quad = threadIdx.x % 4, lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + quad * 2;
-    Scalar<Sum> results[MS][NS][4];
+__device__ __forceinline__ void finish(Scalar<Sum> (&results)[MS][NS][4], const LaneSums<Sum> (&sum)[MS][NS],
+                                       const Epilogue<Sum, Out>& epilogue, int lane_row, int lane_col, int M, int N) {
     for_all(results, [&](Scalar<Sum>& result, int row, int col) {
         const int m = row / 16, n = col / 8, i = row % 16 / 8 * 2 + col % 2;
         result = epilogue.scaled(sum[m][n].at(i));
@@ -62,20 +60,35 @@ __device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], c
     if (epilogue.activation == RELU) activate_all(RELU);
     if (epilogue.activation == GELU) activate_all(GELU);
     if (epilogue.activation == SILU) activate_all(SILU);
+}
 
+// take(run, row, col) of the neighbours that a lane writes at once, in COUNT tiles' columns from tile `first` on: runs of 8
+// results of 16 bits, so that 4 lanes fill two sectors of a row, or pairs of those of 32 bits, and 4 fill one.
+template <class Out, int COUNT, class Number, int MS, int NS, class Take>
+__device__ __forceinline__ void for_runs(const Number (&results)[MS][NS][4], int first, const Take& take) {
     constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // whose rows four lanes exchange
-    static_assert(NS % TILES == 0, "four lanes exchange the rows of four tiles");
+    static_assert(COUNT % TILES == 0, "four lanes exchange the rows of four tiles");
+    const int quad = threadIdx.x % 4, lane_row = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int m = 0; m < 2 * MS; ++m)
 #pragma unroll
-        for (int n = 0; n < NS; n += TILES) {
+        for (int n = 0; n < COUNT; n += TILES) {
             __align__(16) Out run[2 * TILES];
 #pragma unroll
-            for (int i = 0; i < 2 * TILES; ++i) convert(results[m / 2][n + i / 2][m % 2 * 2 + i % 2], run[i]);
+            for (int i = 0; i < 2 * TILES; ++i) convert(results[m / 2][first + n + i / 2][m % 2 * 2 + i % 2], run[i]);
             if constexpr (TILES == 4) transpose_quad(reinterpret_cast<unsigned(&)[4]>(run));
-            const int col = TILES == 4 ? first_col + (n + quad) * 8 : lane_col + n * 8;
-            store_run(run, epilogue.out, lane_row + m * 8, col, M, N, epilogue.om, epilogue.on);
+            take(run, lane_row + m * 8, TILES == 4 ? (n + quad) * 8 : quad * 2 + n * 8);
         }
+}
+
+template <class Sum, class Out, int MS, int NS>
+__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
+                                           int first_row, int first_col, int M, int N) {
+    Scalar<Sum> results[MS][NS][4];
+    finish(results, sum, epilogue, first_row + threadIdx.x % 32 / 4, first_col + threadIdx.x % 4 * 2, M, N);
+    for_runs<Out, NS>(results, 0, [&](const auto& run, int row, int col) {
+        store_run(run, epilogue.out, first_row + row, first_col + col, M, N, epilogue.om, epilogue.on);
+    });
 }
 
 }  // namespace matmul

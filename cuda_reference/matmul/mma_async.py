@@ -25,7 +25,7 @@ _SPACE = [
         (64, 64, 64, 32, 32, 4, 8),
     )
 ]
-_ALIGN = tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32))
+_ALIGN = (*(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32)), "matmul::align<uint32_t, true>")
 OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 1280 and 20 a clock on an H200
 
 
@@ -82,18 +82,21 @@ def aligned(matrix, span_dim, layout=k_major):
     # Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned
     idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
     matrix = matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
-    if layout(matrix, span_dim) is not None:
-        return matrix, ()
+    return (matrix, ()) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)
+
+
+def along_k(matrix, span_dim, to_tf32=False):
+    """(room for the matrix with rows along K of whole chunks, the launches that copy it there)."""
     batch = matrix.shape[0] if matrix.stride(0) else 1
     span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
     chunk = 16 // matrix.element_size()
     room = torch.empty(batch, span, ceil_div(k, chunk) * chunk, dtype=matrix.dtype, device=matrix.device)
-    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t>"
+    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t{', true' * to_tf32}>"
     strides = matrix.stride(0), matrix.stride(span_dim), matrix.stride(3 - span_dim)
     blocks = ceil_div(span, 64) * ceil_div(k, 64) * batch
     launch = CudaLaunch(Source("matmul/align.cuh", _ALIGN), kernel, (blocks,), (256, 1, 1), (matrix, room, span, k, strides))
     rows = room[:, :, :k].expand(matrix.shape[0], span, k)
-    return rows if span_dim == 1 else rows.transpose(1, 2), (launch,)
+    return rows if span_dim == 1 else rows.transpose(1, 2), (launch,) if blocks else ()
 
 
 def _launches(problem, config, a, b, c, bias, out):

@@ -7,12 +7,14 @@
 
 namespace matmul {
 
+template <int BYTES> using RunWord = std::conditional_t<BYTES == 16, uint4, uint2>;
+
 // COUNT neighbours in a row of out, where they are in its M x N: by one store of 64 or 128 bits if it is contiguous and
 // aligned.
 template <class Out, int COUNT>
 __device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int row, int col, int M, int N, int64_t row_stride,
                                           int64_t col_stride) {
-    using Word = std::conditional_t<sizeof run == 16, uint4, uint2>;
+    using Word = RunWord<sizeof run>;
     static_assert(sizeof run == sizeof(Word), "a run is a word");
     if (row >= M) return;
     Out* const to = out + row * row_stride + col * col_stride;

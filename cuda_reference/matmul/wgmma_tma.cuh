@@ -8,7 +8,9 @@
 // 2 (64 + 256) * 32 bytes of shared memory for a 128 x 256 tile, 20 KB in the 256 clocks that its 2^19 multiply-adds take at
 // 2048 a clock, in which 32 KB could be read.
 //
-// A block walks tiles, a grid apart, so that the slices of the next tile land while this one's result is written. Glossary:
+// A block walks tiles, a grid apart, so that the slices of the next tile land while this one's result is written: by the copy
+// engine too (OUT_BOXES), from two boxes of shared memory a warpgroup, the one being filled while the other leaves; from
+// registers, 16 bytes a lane, where it cannot write the result. Glossary:
 // BM x BN is the block's tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k, of
 // which a step takes 32.
 #pragma once
@@ -28,7 +30,7 @@ constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // of k; of 64 rows of a s
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
-    static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes along k only, and 64 elements are 128 bytes");
+    static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes and tf32 along k only, and 64 elements are 128 bytes");
 
     __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
                                                 int k, int batch) {
@@ -54,11 +56,45 @@ template <int STAGES> struct Ring {
     }
 };
 
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR>
+// Boxes of 64 rows of 128 bytes of the result, on their way from a warpgroup's lanes to memory.
+template <class Out> struct OutBoxes {
+    static constexpr int COLUMNS = SLICE / sizeof(Out), COUNT = 2;
+    const CUtensorMap& map;
+    unsigned char* boxes;
+    bool asks;  // one thread of the warpgroup
+    int next = 0;
+
+    template <class Number, int TILES>
+    __device__ __forceinline__ void store(const Number (&results)[1][TILES][4], int first_row, int first_col, int batch) {
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile += COLUMNS / 8) {
+            unsigned char* const box = boxes + next * BLOCK_BYTES;
+            next ^= 1;
+            if (asks) tma_store_wait<COUNT - 1>();  // then what this one held before has left
+            warpgroup_barrier();
+            for_runs<Out, COLUMNS / 8>(results, tile, [&](const auto& run, int row, int col) {
+                const int at_row = threadIdx.x % 128 / 32 * 16 + row, byte = col * int(sizeof(Out));
+                const int chunk = byte / 16 ^ at_row % 8;  // the swizzle
+                using Word = RunWord<sizeof run>;
+                *reinterpret_cast<Word*>(box + at_row * SLICE + chunk * 16 + byte % 16) = reinterpret_cast<const Word&>(run);
+            });
+            tma_store_fence();
+            warpgroup_barrier();
+            if (asks) {
+                tma_store(map, box, first_col + tile * 8, first_row, batch);
+                tma_store_commit();
+            }
+        }
+    }
+};
+
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+          bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
-wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const Out* __restrict__ c,
-          const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
-          int activation, Strides stride, int batches, int group) {
+wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
+          const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
+          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
+          int batches, int group) {
     static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // a consumer's, of 64 rows; a slice's
@@ -66,7 +102,8 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
-    uint64_t* const full = reinterpret_cast<uint64_t*>(b_slices + STAGES * BSlice::BYTES);
+    unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two a consumer, or none
+    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + OUT_BOXES * CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES);
     uint64_t* const empty = full + STAGES;
     if (threadIdx.x == 0) {
 #pragma unroll
@@ -104,6 +141,7 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
+        OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
             LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
             int last = 0;  // the stage that the wgmmas under way read
@@ -131,9 +169,17 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m) {
                 wgmma_results(sum[m][0]);
-                store_tile(sum[m], epilogue, tile.m * BM + first_row + m * 64 + warp * 16, tile.n * BN, M, N);
+                const int row = tile.m * BM + first_row + m * 64, col = tile.n * BN;
+                if constexpr (OUT_BOXES) {
+                    Scalar<Sum> results[1][BN / 8][4];
+                    finish(results, sum[m], epilogue, row + warp * 16 + lane / 4, col + lane % 4 * 2, M, N);
+                    out_boxes.store(results, row, col, i / tiles);
+                } else {
+                    store_tile(sum[m], epilogue, row + warp * 16, col, M, N);
+                }
             }
         }
+        if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // shared memory is the block's no longer than the block lives
     }
 }
 

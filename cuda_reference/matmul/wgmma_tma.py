@@ -5,10 +5,10 @@ import itertools
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, TensorMap, ceil_div
-from .mma_async import ELEMENTS, aligned, k_major, soonest
+from .mma_async import ELEMENTS, aligned, along_k, k_major, soonest
 from .wmma import SUMS, TYPES, arguments
 
-PRECISIONS = ("fp16", "bf16", "int8", "uint8")  # not tf32: operands would have to be rounded before TMA copies them
+PRECISIONS = ("fp16", "bf16", "tf32", "int8", "uint8")
 SLICE = 128  # bytes of k: what the swizzle repeats in
 
 _NAMES = ("BM", "BN", "CONSUMERS", "STAGES", "GROUP")
@@ -18,6 +18,7 @@ _SPACE = [
         (128, 256, 2, 4, 8),
         (256, 128, 2, 4, 4),
         (128, 128, 2, 6, 8),
+        (128, 64, 2, 8, 8),
         (64, 64, 1, 4, 8),
     )
 ]
@@ -25,8 +26,8 @@ OPERAND_FMAS = 100  # multiply-adds in the time that an SM fetches a 16-bit oper
 
 
 def shared_bytes(config):
-    """Of a block: STAGES slices of both operands, and two mbarriers of 8 bytes each."""
-    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16)
+    """Of a block: STAGES slices of both operands, two mbarriers of 8 bytes for each, two boxes of the result a consumer."""
+    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * 2 * 64 * SLICE
 
 
 def configs(problem, target):
@@ -47,37 +48,42 @@ def _refuses(problem, target):
 
 def as_tma_reads(matrix, span_dim):
     """mma_async's k_major of what the copy engine reads: its rows must be apart, which includes expanded ones."""
-    along_k = k_major(matrix, span_dim)
-    row, column = (span_dim, 3 - span_dim) if along_k else (3 - span_dim, span_dim)
+    by_k = k_major(matrix, span_dim)
+    row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
     apart = sizes[row] == 1 or strides[row] >= sizes[column] or not matrix.numel()
-    return along_k if apart else None
+    return by_k if apart else None
 
 
-def _operand(matrix, span_dim, span):
+def _operand(problem, matrix, span_dim, span):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it there)."""
-    matrix, copies = aligned(matrix, span_dim, as_tma_reads)
-    along_k = as_tma_reads(matrix, span_dim)
-    rows = matrix if along_k == (span_dim == 1) else matrix.transpose(1, 2)
-    box = (span if along_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
-    return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), along_k, copies
+    if problem.precision == "tf32":  # always copied: nobody rounds what wgmma reads from shared memory
+        matrix, copies = along_k(matrix, span_dim, to_tf32=True)
+    else:
+        matrix, copies = aligned(matrix, span_dim, as_tma_reads)
+    by_k = as_tma_reads(matrix, span_dim)
+    rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
+    box = (span if by_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
+    return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), by_k, copies
 
 
-def _kernels(problem, config):
-    """{(A lies along K, B does): instantiation}, built together."""
+def _kernels(problem, config, in_boxes):
+    """{(A lies along K, B does): instantiation}, built together; `in_boxes`: the copy engine writes the result."""
     types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
     numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     of = ", ".join(map(str, (*types, *numbers)))
     layouts = itertools.product((True, False) if problem.dtype.itemsize == 2 else (True,), repeat=2)
-    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}>" for a, b in layouts}
+    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}, {in_boxes:d}>" for a, b in layouts}
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    a, a_map, a_along_k, copies_of_a = _operand(a, 1, config["BM"])
-    b, b_map, b_along_k, copies_of_b = _operand(b, 2, config["BN"])
+    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
     yield from (*copies_of_a, *copies_of_b)
-    kernels = _kernels(problem, config)
-    kernel = kernels[a_along_k, b_along_k]
+    in_boxes = bool(as_tma_reads(out, 1))
+    out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
+    kernels = _kernels(problem, config, in_boxes)
+    kernel = kernels[a_by_k, b_by_k]
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * out.shape[0]
     _, _, *others = arguments(problem, a, b, c, bias, out)
     yield CudaLaunch(
@@ -85,7 +91,7 @@ def _launches(problem, config, a, b, c, bias, out):
         kernel,
         (min(config["BLOCKS"], tiles),),
         ((config["CONSUMERS"] + 1) * 128, 1, 1),
-        (a_map, b_map, *others, out.shape[0], config["GROUP"]),
+        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),
         shared_bytes(config),
     )
 

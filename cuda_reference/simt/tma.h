@@ -1,5 +1,9 @@
-// The copy engine (common/tma.cuh).
+// The copy engine (common/tma.cuh). Boxes leave as late as they may, when the thread that asked waits for them, so that a missing
+// wait shows; in a random order of threads (SIMT_ORDER) about half leave at once, so that asking too early shows.
 #pragma once
+#include <deque>
+#include <vector>
+
 #include "mbarrier.h"
 
 namespace simt {
@@ -24,6 +28,33 @@ inline void land(const TiledTensor& tensor, unsigned char* to, uint64_t* place, 
     write_mbarrier(place, barrier);
 }
 
+inline void leave(const TiledTensor& tensor, const unsigned char* from, int column, int row, int batch) {
+    const int64_t size = tensor.element_bytes;
+    const unsigned start = shared_address(from);
+    for (int r = 0; r < int(tensor.box[0]); ++r)
+        for (int c = 0; c < int(tensor.box[1]); ++c) {
+            const bool inside = row + r >= 0 && row + r < tensor.sizes[1] && column + c >= 0 && column + c < tensor.sizes[2];
+            if (!inside || batch < 0 || batch >= tensor.sizes[0]) continue;
+            const int64_t offset = batch * tensor.strides[0] + (row + r) * tensor.strides[1] + column + c;
+            const unsigned byte = start + r * 128 + unsigned(c * size);
+            untraced_copy(reinterpret_cast<char*>(tensor.address) + offset * size, dynamic_shared_memory + swizzled(byte), size);
+        }
+}
+
+// What one thread has asked for.
+struct Stores {
+    uint64_t block;
+    std::vector<std::function<void()>> open;
+    std::deque<std::vector<std::function<void()>>> groups;  // oldest first
+
+    static Stores& mine() {
+        static thread_local std::vector<Stores> of_threads(1024);
+        Stores& stores = of_threads[Block::current->rank()];
+        if (stores.block != Block::count) stores = {Block::count, {}, {}};
+        return stores;
+    }
+};
+
 }  // namespace simt
 
 inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch) {
@@ -37,4 +68,29 @@ inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int co
         copy();
     else
         simt::Copies::mine().of_barrier[barrier].push_back(copy);
+}
+
+inline void tma_store(const CUtensorMap& map, const void* from, int column, int row, int batch) {
+    if (shared_address(from) % 128 != 0) simt::fail("a tensor copy from an address that is not a multiple of 128");
+    const auto copy = [tensor = map.tensor, from = static_cast<const unsigned char*>(from), column, row, batch] {
+        simt::leave(tensor, from, column, row, batch);
+    };
+    if (simt::Block::current->flip())
+        copy();
+    else
+        simt::Stores::mine().open.push_back(copy);
+}
+
+inline void tma_store_fence() {}
+
+inline void tma_store_commit() {
+    auto& mine = simt::Stores::mine();
+    mine.groups.push_back(std::move(mine.open));
+    mine.open.clear();
+}
+
+template <int PENDING> void tma_store_wait() {
+    auto& mine = simt::Stores::mine();
+    for (; mine.groups.size() > PENDING; mine.groups.pop_front())
+        for (const auto& copy : mine.groups.front()) copy();
 }

@@ -30,6 +30,8 @@ struct Wgmmas {
     }
 };
 
+template <class T> using FormatOf = std::conditional_t<std::is_same_v<T, float>, nvcuda::wmma::precision::tf32, T>;
+
 // The 32 bytes of k of SPAN rows of A or columns of B: by chunks of 16 bytes along k, or along M or N.
 template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint64_t descriptor, Factor (*to)[32 / sizeof(T)]) {
     constexpr int CHUNK = 16 / sizeof(T);
@@ -41,13 +43,13 @@ template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint6
             T elements[CHUNK];
             untraced_copy(elements, dynamic_shared_memory + swizzled(start + row + chunk), sizeof elements);
             for (int e = 0; e < CHUNK; ++e)
-                (K_MAJOR ? to[i][j * CHUNK + e] : to[j * CHUNK + e][i]) = nvcuda::wmma::detail::operand<T>(elements[e]);
+                (K_MAJOR ? to[i][j * CHUNK + e] : to[j * CHUNK + e][i]) = nvcuda::wmma::detail::operand<FormatOf<T>>(elements[e]);
         }
 }
 
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Number, int TILES>
 void multiply_warpgroup(const Wgmma& what, void* const* sums) {
-    using Factor = decltype(nvcuda::wmma::detail::operand<T>(T{}));
+    using Factor = decltype(nvcuda::wmma::detail::operand<FormatOf<T>>(T{}));
     using Sum = std::conditional_t<std::is_same_v<Factor, int>, unsigned, float>;  // unsigned: int wraps
     constexpr int N = 8 * TILES, K = 32 / sizeof(T);
     static thread_local Factor a[64][K], by_columns[N][K], b[K][N];
@@ -90,7 +92,7 @@ inline void multiply_oldest_group(Thread* threads, int count, unsigned) {
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
 void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
-    static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes lie along k");
+    static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes and tf32 lie along k");
     using InTile = std::remove_extent_t<decltype(sum[0].x)>;
     using Number = std::conditional_t<std::is_same_v<InTile, half2>, half, InTile>;
     for (const uint64_t descriptor : {a, b})
@@ -119,6 +121,12 @@ template <int PENDING> void wgmma_wait() {
 }
 
 template <class Tile, int TILES> void wgmma_results(Tile (&)[TILES]) {}
+
+inline void warpgroup_barrier() {
+    simt::fence();
+    simt::Block::current->wait_warpgroup("warpgroup_barrier", [](simt::Thread*, int, unsigned) {}, nullptr);
+    simt::fence();
+}
 
 template <int COUNT> void give_up_registers() {}
 template <int COUNT> void take_registers() {}

@@ -17,6 +17,7 @@ PRODUCTS = {
     ("__half", "float", 4, 32, 0, 0): (torch.float16, torch.float32),
     ("__half", "__half2", 2, 8, 1, 0): (torch.float16, torch.float16),
     ("__nv_bfloat16", "float", 4, 16, 1, 1): (torch.bfloat16, torch.float32),
+    ("float", "float", 4, 8, 1, 1): (torch.float32, torch.float32),
     ("signed char", "int", 4, 8, 1, 1): (torch.int8, torch.int32),
     ("unsigned char", "int", 4, 16, 1, 1): (torch.uint8, torch.int32),
 }

@@ -37,7 +37,7 @@ def predict(problem, tile, target, registers=None, shared_bytes=None):
     registers = -(-bm * bn // threads) if registers is None else registers
     shared_bytes = (bm + bn) * bk * tile.get("stages", 1) * itemsize if shared_bytes is None else shared_bytes
     held = occupancy(target, threads, registers, shared_bytes)
-    peak = target.peaks.get(problem.precision)
+    peak = target.peak(problem.precision)
     facts |= {
         "needed_bandwidth": required_bandwidth(peak, flop_per_byte) if peak else None,
         "registers": registers,

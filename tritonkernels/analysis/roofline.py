@@ -19,7 +19,7 @@ def slowest(seconds):
 
 def limits(problem, target):
     """The two times (seconds) that no kernel for the problem can beat, None where the rate is unknown, and which one binds."""
-    peak = target.peaks.get(problem.precision)
+    peak = target.peak(problem.precision)
     memory = problem.bytes / target.dram_bandwidth if target.dram_bandwidth else None
     compute = problem.flops / peak if peak else None
     return {"memory_s": memory, "compute_s": compute, "bound_by": slowest({"memory": memory, "compute": compute})}

@@ -5,7 +5,6 @@ import math
 import torch
 
 from .. import validate
-from ..analysis.waves import waves
 from ..batches import uniform_batches
 from ..errors import ArgumentError, DtypeError
 from ..launch import LIBRARY
@@ -28,7 +27,8 @@ ACCEPTS = {
 }
 TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in memory; of others registers hold another form
 ALONG_K = ("fp8", "int8", "tf32")  # and of these Hopper reads what is contiguous along K
-ENOUGH_REUSE = 512  # a packed element is read that often: copying it then costs a few per cent
+ENOUGH_REUSE = 256  # a packed element is read that often: copying it then costs less than reading it unaligned again and again
+ENOUGH_WORK = 2**28  # multiply-adds; with fewer, describing operands to TMA takes longer than it saves
 # result dtype -> the types of the sums, the default first; float16 operands may ask for "fp16" beside
 SUMS = {torch.int32: ("int32",), torch.float64: ("fp64",)}
 # torch.get_float32_matmul_precision() -> precision. "medium" may use bf16 where that is fast, else it is "high": so here
@@ -57,9 +57,10 @@ def matmul(
             strides
     b       (K,), (K, N) or (..., K, N), of the same dtype
     precision  float32: "ieee" (default; CUDA cores), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores),
-            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", on tensor cores at the accuracy of ieee (fp16x3 where the
-            elements of a row of A, of a column of B, lie within a factor of 2^27), or "torch": what
-            torch.get_float32_matmul_precision() says.
+            the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", on tensor cores at the accuracy of ieee, or "torch": what
+            torch.get_float32_matmul_precision() says. fp16x3 has one scale for a row of A and one for a column of B: elements
+            below 2^-27 of the largest there lose bits, and each product may be off by 2^-48 of (the largest of its row) |b| +
+            |a| (the largest of its column). So 1e30 beside 1e-30 is for the others, which keep both.
             uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
             low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product
             is the number of ones in a xor b, in a and b. Sizes are in bytes then: a is (..., M, K / 2), b (..., K / 2, N).
@@ -188,21 +189,21 @@ def prepare(
 
 
 def prefer(problem, target):
-    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K; from sm_90 on `persistent` is for
-    what TMA reads, or what is re-used enough to be packed for it; a poor last wave wants stream-K; in all else a program per
-    tile does. In the interpreter the cost is per operation, and `tensor_core` has the fewest. Not fitted to measurements yet.
+    """The design for a problem, by records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have
+    much K; from sm_90 on `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all
+    else a program per tile. In the interpreter the cost is per operation, and `tensor_core` has the fewest.
     """
     if not target.is_gpu:
         return "tensor_core"
-    tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 128)
-    if 4 * tiles <= target.sms and problem.k >= 1024:
+    tiles = problem.batch * -(-problem.m // 64) * -(-problem.n // 64)
+    shortest = min(problem.m, problem.n)
+    if problem.k >= 1024 and tiles * (1 if shortest <= 64 else 2) <= target.sms:
         return "split_k"
-    if tiles >= target.sms and waves(tiles, target.sms, 1).efficiency < 0.7:
-        return "stream_k"
-    if target.arch >= 90 and problem.k and problem.precision in TENSOR_CORES_READ and min(problem.m, problem.n) >= 128:
+    read_by_tma = target.arch >= 90 and problem.k and problem.precision in TENSOR_CORES_READ
+    if read_by_tma and shortest >= 128 and problem.batch * problem.m * problem.n * problem.k >= ENOUGH_WORK:
         along_k = (problem.a_layout, problem.b_layout) == ("row", "col")
         as_it_lies = problem.aligned and problem.precision != "tf32" and (along_k or problem.precision not in ALONG_K)
-        if as_it_lies or min(problem.m, problem.n) >= ENOUGH_REUSE:
+        if as_it_lies or shortest >= ENOUGH_REUSE:
             return "persistent"
     return "tensor_core"
 

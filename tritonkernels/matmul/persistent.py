@@ -13,7 +13,7 @@ runs like 4096. tf32 operands always are, and rounded on the way: nobody rounds 
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
-Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves from registers.
+Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves in boxes of 64 rows of 128 bytes.
 """
 
 import triton
@@ -28,7 +28,7 @@ from ..launch import TritonLaunch
 from . import ALONG_K, TENSOR_CORES_READ
 from .arguments import matmul_arguments
 from .operands import packed_along_k, refuses_operands
-from .space import block_tile, count_tiles, fits, serialised, tile_configs
+from .space import block_tile, count_tiles, fits, serialised, soonest, tile_configs
 from .tile import finished, no_sum, tile_corner
 
 
@@ -114,14 +114,17 @@ def _persistent_kernel(
                 tl.store(out_ptrs, result, mask=inside)
 
 
-# (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
+# (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages at most), biggest tile first
 TILES = (
-    (128, 256, 128, 8, 3),
-    (128, 128, 128, 8, 4),
+    (128, 256, 128, 8, 4),
+    (128, 128, 128, 8, 6),
     (128, 128, 128, 4, 3),
     (128, 128, 64, 8, 3),
-    (128, 64, 128, 4, 4),
+    (64, 128, 128, 4, 7),
 )
+
+
+BARRIERS = 256  # bytes, at least what the stages' barriers take
 
 
 def refuses(problem, target):
@@ -135,15 +138,18 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """The staged half of the result takes shared memory beside the slices."""
+    """As many stages as fit beside the staged half of the result: a program has its SM for itself."""
+
+    def deepest(tile):
+        block_m, block_n, k_bytes, num_warps, most = tile
+        room = target.shared_per_block - block_m * block_n // 2 * problem.out_dtype.itemsize - BARRIERS
+        return block_m, block_n, k_bytes, num_warps, min(most, room // ((block_m + block_n) * k_bytes))
 
     def is_good(tile):
-        block_m, block_n, k_bytes, _, num_stages = tile
-        shared = (block_m + block_n) * k_bytes * num_stages + block_m * block_n // 2 * problem.out_dtype.itemsize
-        return shared <= target.shared_per_block and fits(tile, problem, target) and not serialised(tile, problem, target)
+        return tile[4] >= 3 and fits(tile, problem, target) and not serialised(tile, problem, target)
 
-    tiles = [tile for tile in TILES if not target.is_gpu or is_good(tile)]
-    return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
+    tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
+    return tile_configs(problem, target, soonest(tiles, problem, target), GROUP_M=8, PROGRAMS=target.sms or 3)
 
 
 def as_tma_reads(t):

@@ -2,14 +2,16 @@
 
 import triton
 
-from . import ALONG_K, ENOUGH_REUSE
+from ..numerics import FP8_SLICE
+from . import ALONG_K, ENOUGH_REUSE, TENSOR_CORES_READ
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (
     (128, 256, 128, 8, 3),
     (128, 128, 128, 8, 3),
-    (128, 64, 128, 4, 3),
-    (64, 64, 128, 4, 3),
+    (64, 128, 128, 4, 4),
+    (64, 64, 256, 4, 4),
+    (64, 64, 128, 4, 4),
     (32, 64, 128, 4, 4),
     (16, 64, 256, 4, 4),
 )
@@ -57,8 +59,12 @@ def fits(tile, problem, target):
 
 
 def serialised(tile, problem, target):
-    """Whether ptxas makes every WGMMA wait for the one before: of fp8, whose sums are a second set, on one warpgroup."""
-    return target.arch == 90 and problem.precision == "fp8" and tile[0] == 128 and tile[3] == 4
+    """Whether ptxas makes every WGMMA wait for the one before: of fp8, whose sums are a second set, on one warpgroup with 128
+    rows, or where a slice is longer than these sums may run.
+    """
+    block_m, _, k_bytes, num_warps, _ = tile
+    waits = (block_m == 128 and num_warps == 4) or (block_m >= 64 and k_bytes > FP8_SLICE)
+    return target.arch == 90 and problem.precision == "fp8" and waits
 
 
 def two_warpgroups_wait(problem, target):
@@ -94,20 +100,39 @@ def packing(problem, target):
     }
 
 
-def tile_configs(problem, target, tiles=None, enough_tiles=1.0, **constants):
-    """A config per tile, of those given or all good ones. First the biggest that still gives each SM `enough_tiles` tiles.
+# precision -> multiply-adds in the time in which an SM fetches an operand from L2; on tensor cores of an H200, which fetches 40
+# bytes a clock and multiplies 2048 16-bit operands, twice as many bytes and half as many tf32
+OPERAND_FMAS = {"ieee": 12, "fp64": 25}
+OF_TENSOR_CORES = 100
+
+
+def soonest(tiles, problem, target):
+    """First the tile that is done soonest: rounds of a tile per SM, times its multiply-adds and the operands it fetches.
+
+    It orders what was timed on an H200 from 333^3 to 4096^3, 4096 x 333 x 4096 and 1536 x 1536 x 4096 as the clock did. wgmma
+    and tcgen05 multiply 64 rows; below, mma.sync does, at a quarter of their rate.
+    """
+    fetch = OPERAND_FMAS.get(problem.precision, OF_TENSOR_CORES)
+    by_64_rows = target.arch in (90, 100) and problem.precision in TENSOR_CORES_READ
+
+    def time(tile):
+        block_m, block_n = tile[:2]
+        rounds = triton.cdiv(count_tiles(problem, {"BLOCK_M": block_m, "BLOCK_N": block_n}, problem.batch), max(1, target.sms))
+        slower = 4 if by_64_rows and block_m < 64 else 1
+        return rounds * (slower * block_m * block_n + fetch * (block_m + block_n))
+
+    return sorted(tiles, key=time)
+
+
+def tile_configs(problem, target, tiles, **constants):
+    """A config per tile, in the order given.
 
     The interpreter's cost is per tile operation, and by the tile only beyond 64 KB or so: there comes first what covers most.
     """
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
-    tiles = tiles or good_tiles(problem, target)
-    filling = [
-        t for t in tiles if count_tiles(problem, {"BLOCK_M": t[0], "BLOCK_N": t[1]}, problem.batch) >= enough_tiles * target.sms
-    ]
-    best = filling[0] if filling else tiles[-1]
-    for block_m, block_n, k_bytes, num_warps, num_stages in (best, *(tile for tile in tiles if tile != best)):
+    for block_m, block_n, k_bytes, num_warps, num_stages in tiles:
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // problem.dtype.itemsize}
         yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=num_stages)
 

@@ -155,9 +155,9 @@ def refuses(problem, target):
 
 def configs(problem, target):
     """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
-    tiles = [tile for tile in tiles_with_room(problem, target) if tile[3] == 8]  # all there are where none has 8 warps
+    tiles = tiles_with_room(problem, target)
     constants = {"GROUP_M": 8, "PROGRAMS": target.sms or 5, **packing(problem, target)}
-    return tile_configs(problem, target, tiles, enough_tiles=0.25, **constants)
+    return tile_configs(problem, target, [tile for tile in tiles if tile[3] == 8] or tiles, **constants)
 
 
 def launches(problem, config, a, b, c, bias, out):

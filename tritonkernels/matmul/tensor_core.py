@@ -19,7 +19,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .arguments import matmul_arguments
 from .operands import packed_operands, refuses_operands
-from .space import block_tile, count_tiles, good_tiles, packing, tile_configs, two_warpgroups_wait
+from .space import block_tile, count_tiles, good_tiles, packing, soonest, tile_configs, two_warpgroups_wait
 from .tile import store_tile, tile_corner, tile_product
 
 
@@ -81,7 +81,7 @@ def configs(problem, target):
     tiles = good_tiles(problem, target)
     if b_along_k and two_warpgroups_wait(problem, target):
         tiles = [tile for tile in tiles if tile[3] == 4]
-    return tile_configs(problem, target, tiles, GROUP_M=8, **pack)
+    return tile_configs(problem, target, soonest(tiles, problem, target), GROUP_M=8, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out):

@@ -57,7 +57,8 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/split_k.py",
         "split_k and matmul",
-        ("last split forgotten", "for _ in range(SPLIT_K):", "for _ in range(SPLIT_K - 1):"),
+        ("last split forgotten", "in tl.static_range(1, SPLIT_K):", "in tl.static_range(1, SPLIT_K - 1):"),
+        ("every part of a tile the first", "(first_row + tl.arange(0, ROWS))", "(first_row * 0 + tl.arange(0, ROWS))"),
         ("ranges of K overlap", "min(first_k + k_per_split, K)", "min(first_k + k_per_split + 1, K)"),
     ),
     *of(
@@ -102,6 +103,13 @@ MUTANTS = [
         ("both warpgroups multiply the same rows", "a_slices + first_row * SLICE", "a_slices"),
         ("A's step for B", "k * BSlice::STEP", "k * ASlice::STEP"),
         ("B of the first matrix of the batch", "b_batch = stride.bb == 0 ? 0 : i / tiles", "b_batch = 0"),
+        ("a box of the result overwritten before it has left", "if (asks) tma_store_wait<COUNT - 1>();", ""),
+        (
+            "a box of the result leaves before all have written it",
+            "            tma_store_fence();\n            warpgroup_barrier();\n",
+            "            tma_store_fence();\n",
+        ),
+        ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
     ),
     *of(
         "cuda_reference/matmul/wgmma_tma.py",
