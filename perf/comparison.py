@@ -19,7 +19,6 @@ from .check import Checker, Finding, Output
 from .environment import environment, sm_clock_mhz
 from .records import Record
 
-
 RESIDENT_CALLS = 20  # of a timed run, so that the events' own time is a small part
 
 
@@ -88,7 +87,9 @@ class Comparison:
             environment=self._environment,
         )
         output = Output(prepared.result)
-        return Entry(record, problem, output, functools.partial(contender.call, out=output.tensor, **kwargs), contender.writes_out)
+        return Entry(
+            record, problem, output, functools.partial(contender.call, out=output.tensor, **kwargs), contender.writes_out
+        )
 
     def _first_run(self, entry, contender, checker, args, kwargs):
         """Whether the contender is right; its record is kept unless it refuses."""

@@ -7,7 +7,9 @@ Tensor-core products: `square`; `skinny`, with few rows or columns or with much 
 `unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
 Convolutions: `image`, the seed's filters of few channels on whole images; `grouped`, depthwise and by groups, as vision models
 have them. Both in NCHW and channels_last.
-`gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch.
+`gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch; each
+by calls in a row that go past L2 ("rotating") and, where it fits, that stay in it ("resident"), since a single call takes no
+longer than the events around it. All other cases are single calls after a flush of L2.
 """
 
 import math
@@ -55,6 +57,9 @@ class Case:
     operands: tuple[Operand, ...]
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     gpu_only: bool = False  # would take minutes without one
+    cache: str = (
+        "flushed"  # L2 before a timed call; "rotating": calls in a row, on copies that exceed it; "resident": on the same
+    )
     named: dict[str, Operand] = field(default_factory=dict, hash=False)  # operands that are keyword arguments
 
     def arguments(self, seed, device):
@@ -127,6 +132,26 @@ def in_mode(mode, case):
     return replace(case, name=f"{case.name} {mode}")
 
 
+def in_cache(case):
+    """The case by calls in a row: past L2, and within it where it fits with room to spare."""
+    yield replace(case, name=f"{case.name}, rotating", cache="rotating")
+    if math.prod(case.operands[0].shape) * case.operands[0].dtype.itemsize <= 2**24:
+        yield replace(case, name=f"{case.name}, resident", cache="resident", gpu_only=True)
+
+
+GEMV = (
+    *(gemv(16384, n, gpu_only=n > 128) for n in (8, 16, 32, 64, 128, 256, 512, 1000, 1024, 4096)),
+    *(gemv(size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 16384)),
+    gemv(1, 10**6),
+    gemv(64, 65536, gpu_only=True),
+    *(gemv(m, n, a="col", gpu_only=m * n > 2**21) for m, n in ((16384, 16), (16384, 128), (16384, 1024), (4096, 4096))),
+    *(gemv(m, n, a="col", gpu_only=True) for m, n in ((16384, 16384), (10**6, 4), (64, 65536))),
+    *(gemv(m, n, dtype=torch.float16, gpu_only=True) for m, n in PROJECTIONS),
+    gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
+    gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
+)
+
+
 SUITES = {
     "smoke": (
         gemm(65, 47, 33, alpha=1.5, beta=0.5),
@@ -187,17 +212,7 @@ SUITES = {
         *(in_mode(mode, matmul(128, 128, 128, precision=mode)) for mode in MODES),
         *(in_mode(mode, matmul(n, n, n, precision=mode, gpu_only=True)) for n in (1024, 2048, 4096, 8192) for mode in MODES),
     ),
-    "gemv": (
-        *(gemv(16384, n, gpu_only=n > 128) for n in (8, 16, 32, 64, 128, 256, 512, 1000, 1024, 4096)),
-        *(gemv(size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 16384)),
-        gemv(1, 10**6),
-        gemv(64, 65536, gpu_only=True),
-        *(gemv(m, n, a="col", gpu_only=m * n > 2**21) for m, n in ((16384, 16), (16384, 128), (16384, 1024), (4096, 4096))),
-        *(gemv(m, n, a="col", gpu_only=True) for m, n in ((16384, 16384), (10**6, 4), (64, 65536))),
-        *(gemv(m, n, dtype=torch.float16, gpu_only=True) for m, n in PROJECTIONS),
-        gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
-        gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
-    ),
+    "gemv": tuple(timed for case in GEMV for timed in in_cache(case)),
     "image": (
         conv2d((1, 3, 96, 64), (3, 3, 3, 3)),
         *(

@@ -8,7 +8,7 @@ from tritonkernels.gemv.operands import cut, full_vector
 from tritonkernels.gemv.regime import UNROLL, splits_of_row, sub_warp, threads_of_row, tile_of_columns
 from tritonkernels.gemv.regime import expected as expected
 from tritonkernels.gemv.regime import prefer as prefer
-from tritonkernels.gemv.workspace import counters, partial_sums
+from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 

@@ -14,6 +14,7 @@ class Act:
     grid: tuple[int, ...]
     on: Callable[..., None]
     tensors: tuple[Any, ...]
+    name: str = "act"
 
     def run(self):
         self.on(*self.tensors)

@@ -1,5 +1,8 @@
 """What is timed and how it is written down, with a stand-in for the GPU's timing loop."""
 
+import types
+from dataclasses import replace
+
 import pytest
 import torch
 from stand_ins import right
@@ -17,11 +20,13 @@ MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05}
 def timed(monkeypatch, gemv_does):
     """timed(act): the records by design of a comparison that believes it has a GPU; the loop runs everything three times."""
 
-    def interleaved(runs, clock, seed):
+    def interleaved(runs, clock, seed, warm):
+        assert not warm
         for _ in range(3):
-            for reset, call in runs.values():
+            for reset, calls in runs.values():
                 reset()
-                call()
+                for call in calls:
+                    call()
         designs = ["stand_in", "addmv"][-len(runs) :]
         return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
 
@@ -120,3 +125,34 @@ def test_a_lost_gpu_is_told_apart_from_a_failed_run(timed, monkeypatch):
     monkeypatch.setattr(comparison.Checker, "restore", lost)
     with pytest.raises(comparison.GpuLost, match="unspecified launch failure"):
         timed(right)
+
+
+@pytest.mark.parametrize("cache, least, warm", [("flushed", 1, False), ("rotating", 3, False), ("resident", 20, True)])
+def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, warm):
+    """Past L2 no operand is met again before twice its size was read; copies are equal, and a contender reads them all."""
+    read, size = [], 4 * (64 * 32 + 32)
+
+    def act(problem, a, x, y, out):
+        right(problem, a, x, y, out)
+        read.append((a.clone(), a.data_ptr(), a.stride()))
+
+    def interleaved(runs, clock, seed, warm):
+        read.clear()
+        for _, calls in runs.values():
+            for call in calls:
+                call()
+        told.append(warm)
+        return {name: timing.Timing(1.0, 1.0, 1.0, 3, 0.0, 1.0, True) for name in runs}
+
+    told = []
+    monkeypatch.setattr(timing, "interleaved", interleaved)
+    monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
+    monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
+    gemv_does(act)
+    compared = Comparison("smoke", 0, ["stand_in"], torch.device("cpu"))
+    compared._clock = types.SimpleNamespace(l2_bytes=size)
+    compared.run(replace(gemv(64, 32, a="col"), cache=cache))
+    places = {place for _, place, _ in read}
+    assert told == [warm] and all(r.ok for r in compared.records)
+    assert len(read) >= least and len(places) == (least if cache == "rotating" else 1)
+    assert all(torch.equal(a, read[0][0]) and stride == (1, 64) for a, _, stride in read)

@@ -13,13 +13,13 @@ import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
+from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.tiles import span
 from ..launch import TritonLaunch
+from ..workspace import counters, partial_sums
 from .operands import cut, full_vector, results
 from .regime import BLOCK, UNROLL, tile_of_columns
 from .row_tile import REGISTERS, store_rows, within
-from .splits import last_to_arrive, sum_of_splits
-from .workspace import counters, partial_sums
 
 
 @triton.jit

@@ -16,10 +16,10 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..gemv.splits import last_to_arrive
-from ..gemv.workspace import counters
+from ..language.splits import last_to_arrive
 from ..language.tiles import span
 from ..launch import TritonLaunch
+from ..workspace import counters
 from . import ALONG_K
 from .arguments import matmul_arguments, stored_k
 from .operands import packed_operands, refuses_operands

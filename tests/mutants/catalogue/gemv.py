@@ -16,7 +16,7 @@ MUTANTS = [
         ("scale of the first row for all", "scale_ptr + m * stride_s", "scale_ptr + m * 0"),
     ),
     *of(
-        "tritonkernels/gemv/splits.py",
+        "tritonkernels/language/splits.py",
         "tritonkernels and gemv",
         ("the last split left out", "(first + at < splits)", "(first + at < splits - 1)"),
     ),

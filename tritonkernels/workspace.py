@@ -9,8 +9,8 @@ import threading
 
 import torch
 
-from ..plans import stream_of
-from ..watch import anew
+from .plans import stream_of
+from .watch import anew
 
 AT_ONCE = 2**16  # counters that are made, and zeroed, together
 
