@@ -57,10 +57,8 @@ class Case:
     operands: tuple[Operand, ...]
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     gpu_only: bool = False  # would take minutes without one
-    cache: str = (
-        "flushed"  # L2 before a timed call; "rotating": calls in a row, on copies that exceed it; "resident": on the same
-    )
     named: dict[str, Operand] = field(default_factory=dict, hash=False)  # operands that are keyword arguments
+    cache: str = "flushed"  # L2 before a timed call; calls in a row: "rotating" over copies that exceed it, or "resident"
 
     def arguments(self, seed, device):
         """(args, kwargs) of the user function."""

@@ -57,8 +57,11 @@ def narrow_products(ttir):
     def walk(value):
         operation, rest = definitions.get(value, ("argument", ""))
         if operation == "arith.muli":
-            by_a_tile_size = re.search(r"%c\d+_i32\b|%cst", rest)  # a constant: an index, which sizes bound
-            if re.search(r"(: |x)i32\b", rest) and not by_a_tile_size:
+            factors = re.findall(r"%[\w#]+", rest.split(" : ")[0])
+            by_a_constant = any(
+                definitions.get(f, ("",))[0] == "arith.constant" for f in factors
+            )  # an index, which sizes bound
+            if re.search(r"(: |x)i32\b", rest) and not by_a_constant:
                 found.add(f"{value} = {operation}{rest}")
         elif operation in CARRIES:
             for operand in re.findall(r"%[\w#]+", rest.split(" : ")[0]):

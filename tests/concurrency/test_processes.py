@@ -1,5 +1,6 @@
 """Builds among processes: two at once compile once, and one that was killed is in nobody's way."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -30,7 +31,8 @@ def start(tmp_path):
         compiler.write_text(f'#!/bin/sh\n{log}\nexec g++ "$@"\n')
         compiler.chmod(0o700)
         environment = os.environ | {"CXX": str(compiler), "TRITONKERNELS_CACHE": str(tmp_path / "cache")}
-        return subprocess.Popen([sys.executable, "-c", BUILD], cwd=HERE.parents[1], env=environment)
+        heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a suite in the background does not
+        return subprocess.Popen([sys.executable, "-c", BUILD], cwd=HERE.parents[1], env=environment, preexec_fn=heeds)
 
     return start
 

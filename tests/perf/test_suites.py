@@ -73,7 +73,15 @@ def test_images_have_the_sizes_of_the_seed_in_both_layouts():
 
 
 def test_gemv_walks_the_axis_of_n():
-    problems = [importlib.import_module("tritonkernels.gemv").prepare(*case.outlines()[0]).problem for case in SUITES["gemv"]]
+    """By calls in a row past L2; what fits in half of an L2 of 32 MB also within it."""
+    prepare = importlib.import_module("tritonkernels.gemv").prepare
+    rotating, resident = (
+        [prepare(*case.outlines()[0]).problem for case in SUITES["gemv"] if case.cache == cache]
+        for cache in ("rotating", "resident")
+    )
+    assert len(rotating) + len(resident) == len(SUITES["gemv"])
+    assert resident == [p for p in rotating if p.batch * p.m * p.n * p.a_dtype.itemsize <= 2**24]
+    problems = rotating
     rows = [p for p in problems if p.m == 16384 and p.a_layout == "row"]
     assert [p.n for p in rows] == [8, 16, 32, 64, 128, 256, 512, 1000, 1024, 4096, 16384]
     assert {p.a_layout for p in problems} == {"row", "col"} and {p.dtype for p in problems} == {torch.float32, torch.float16}
