@@ -8,7 +8,8 @@ kernel takes five layouts, all of them constants, and the designs differ in thes
     SHARED_A, SHARED_B          where a slice lies in shared memory: row by row of k, swizzled or not
 
 No result depends on them. An access is as wide as a thread's elements are provably neighbours and aligned (stride 1; pointer,
-pitch and length multiples of 16), else 4 bytes, which is also the least that cp.async can copy: any strides are right.
+pitch and length multiples of 16), else 4 bytes: any strides are right. But copies by cp.async (STAGES > 1) have no masks along
+M and N, so they take operands that lie in quads along these (reads_quads).
 """
 
 import triton
