@@ -90,7 +90,8 @@ def test_design_follows_the_problem_s_shape():
         assert design(package, 256, 256, 65536) == "split_k"  # 4 tiles for 132 SMs
         assert design(package, 8192, 8192, 8192) == "async_copy"
         assert design(package, 256, 256, 256) == "double_buffered"
-    assert design(cuda_reference, 1536, 1536, 4096) == "stream_k"  # 144 tiles: a second wave of 12
+    assert design(cuda_reference, 1536, 1536, 4096) == "split_k"  # 144 tiles: a second wave of 12
+    assert design(cuda_reference, 1536, 1536, 512) == "stream_k"
     assert design(tritonkernels, 1024, 1024, 1024) == "async_copy"  # in 256 small tiles
 
 

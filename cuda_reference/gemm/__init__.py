@@ -18,17 +18,20 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
 
 
 def prefer(problem, target):
-    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, a poor last wave stream-K, full waves
-    the biggest tile; where a wave is not full, small tiles do best. Fitted to perf/results/h200/ladder.json.
+    """The design for a problem, by tiles of 128 x 128: few tiles or a poor last wave want split-K where there is much K, a poor
+    wave stream-K where there is little, full waves the biggest tile; where a wave is not full, small tiles do best. Fitted to
+    perf/results/h200/ladder.json.
     """
     if not target.is_gpu:
         return "tiled"
     tiles = ceil_div(problem.m, 128) * ceil_div(problem.n, 128)
-    if 4 * tiles <= target.sms and problem.k >= 1024:
+    efficiency = waves(tiles, target.sms, 1).efficiency
+    poor = 4 * tiles <= target.sms or (tiles > target.sms and efficiency < 0.95)
+    if poor and problem.k >= 1024:
         return "split_k"
     if tiles < target.sms:
         return "double_buffered"
-    if waves(tiles, target.sms, 1).efficiency < 0.85:
+    if efficiency < 0.85:
         return "stream_k"
     return "async_copy" if target.arch >= 80 else "rasterized"
 

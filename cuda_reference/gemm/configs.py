@@ -3,9 +3,8 @@
 from ..launch import ceil_div
 
 OPERAND_FMAS = 24  # FMAs in the time that a block takes to fetch an operand: fits the tiles' order on an H200
-ALONE = (
-    1.15  # slower by this is a block with an SM to itself, as nobody works while it waits; 4 stages wait too seldom to matter
-)
+ALONE = 1.15  # slower by this is a block with an SM to itself: nobody works while it waits; 4 stages wait too seldom to matter
+LONG_SINGLES = 1.2  # slower by this is a slice of 16 k that is read float by float: it has no registers for so many addresses
 WORKSPACE_FMAS = 50  # FMAs in the time that an SM of an H200 writes and reads a float: 8 bytes at 20 B/clock, 128 FMA/clock
 
 
@@ -32,7 +31,7 @@ def as_given(space, problem, target):
 
 def fewest_rounds(space, problem, target):
     """First the tile that is done soonest: rounds of one tile per SM, times what a tile costs."""
-    return sorted(space, key=lambda config: _rounds(problem, config, target) * _tile_cost(config))
+    return sorted(space, key=lambda config: _rounds(problem, config, target) * _tile_cost(problem, config))
 
 
 def _rounds(problem, config, target, splits=1):
@@ -40,9 +39,11 @@ def _rounds(problem, config, target, splits=1):
     return ceil_div(down * across * splits, max(target.sms, 1))
 
 
-def _tile_cost(config):
+def _tile_cost(problem, config):
     """In FMAs per k: one an element, and BM + BN operands to fetch for BM * BN of them."""
     fmas = config["BM"] * config["BN"] + OPERAND_FMAS * (config["BM"] + config["BN"])
+    if config["BK"] > 8 and config["TM"] * config["TN"] >= 64 and (problem.n % 4 or problem.k % 4):
+        fmas *= LONG_SINGLES
     return fmas * (ALONE if _alone(config) and config.get("STAGES", 0) < 4 else 1)
 
 
@@ -69,7 +70,7 @@ def enough_splits(space, problem, target):
     def time(config):
         splits = config["SPLITS"]
         length = ceil_div(ceil_div(problem.k, config["BK"]), splits) * config["BK"]
-        multiply = _rounds(problem, config, target, splits) * _tile_cost(config) * length
+        multiply = _rounds(problem, config, target, splits) * _tile_cost(problem, config) * length
         return multiply + splits * problem.m * problem.n / max(target.sms, 1) * WORKSPACE_FMAS
 
     return sorted(space, key=time)
