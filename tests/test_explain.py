@@ -95,6 +95,17 @@ def test_design_follows_the_problem_s_shape():
     assert design(tritonkernels, 1024, 1024, 1024) == "async_copy"  # in 256 small tiles
 
 
+def test_slices_are_short_where_rows_cannot_be_read_in_quads():
+    """A thread that reads float by float has no registers for the addresses of a long slice."""
+
+    def slice_of(design, n):
+        a = torch.empty(n, n, device="meta")
+        return cuda_reference.explain("gemm", a, a, design=design, target="h200")["config"]["BK"]
+
+    for design in ("z_order", "double_buffered", "rasterized"):
+        assert (slice_of(design, 4096), slice_of(design, 4097)) == (16, 8)
+
+
 def test_explain_predicts_waves_and_occupancy():
     a = torch.empty(4096, 4096, device="meta")
     predicted = tritonkernels.explain("gemm", a, a, design="tiled", target="h200")["predicted"]

@@ -96,10 +96,10 @@ class Library:
         told = expected(chosen.name, problem, target) if expected else None
         return dataclasses.asdict(told) if told else None
 
-    def call(self, prepare, arguments, design=None, config=None):
+    def call(self, prepare, *, design, config, **arguments):
         """run(prepare(**arguments), design, config), or what is left of it where a call like it was made before.
 
-        `arguments` in an order that is always the same, `out` the last.
+        The arguments are a user function's own, all of them, in its order, in which `out` is the last for `prepare`.
         """
         key, tensors = key_of((prepare, self.switches()), (design, config, *arguments.values()))
         plan = self.plans.find(key)

@@ -15,17 +15,7 @@ BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None):
     """tritonkernels.conv2d, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    arguments = {
-        "input": input,
-        "weight": weight,
-        "bias": bias,
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "groups": groups,
-        "out": out,
-    }
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def blocks(problem, tile, kt):

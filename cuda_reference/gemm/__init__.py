@@ -13,8 +13,7 @@ from .configs import each, tile_grid, tiles
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
     """tritonkernels.gemm, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    arguments = {"a": a, "b": b, "c": c, "alpha": alpha, "beta": beta, "out": out}
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def prefer(problem, target):

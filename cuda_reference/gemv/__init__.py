@@ -18,8 +18,7 @@ PAIRS = tuple((kind, kind) for kind in VECTORS) + tuple((torch.int8, kind) for k
 
 def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None, config=None):
     """tritonkernels.gemv, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    arguments = {"a": a, "x": x, "y": y, "alpha": alpha, "beta": beta, "scale": scale, "out": out}
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def _strides(a, x, y, scale, out):

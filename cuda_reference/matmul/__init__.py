@@ -24,20 +24,7 @@ def matmul(
     config=None,
 ):
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    arguments = {
-        "a": a,
-        "b": b,
-        "precision": precision,
-        "out_dtype": out_dtype,
-        "accumulate": accumulate,
-        "alpha": alpha,
-        "beta": beta,
-        "c": c,
-        "bias": bias,
-        "activation": activation,
-        "out": out,
-    }
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN, wgmma_tma.DESIGN)

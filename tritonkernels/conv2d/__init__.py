@@ -36,17 +36,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
-    arguments = {
-        "input": input,
-        "weight": weight,
-        "bias": bias,
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "groups": groups,
-        "out": out,
-    }
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None):

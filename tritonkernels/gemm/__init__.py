@@ -41,8 +41,7 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=Non
 
     Source: "how to write a fast FP32 matrix product" (Hands-on-GEMM), the ladder of this operation's designs.
     """
-    arguments = {"a": a, "b": b, "c": c, "alpha": alpha, "beta": beta, "out": out}
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def prefer(problem, target):

@@ -44,8 +44,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None
 
     Source: "gemv optimisation summary", work split by regime of N.
     """
-    arguments = {"a": a, "x": x, "y": y, "alpha": alpha, "beta": beta, "scale": scale, "out": out}
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def prepare(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None):

@@ -86,20 +86,7 @@ def matmul(
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """
-    arguments = {
-        "a": a,
-        "b": b,
-        "precision": precision,
-        "out_dtype": out_dtype,
-        "accumulate": accumulate,
-        "alpha": alpha,
-        "beta": beta,
-        "c": c,
-        "bias": bias,
-        "activation": activation,
-        "out": out,
-    }
-    return LIBRARY.call(prepare, arguments, design, config)
+    return LIBRARY.call(prepare, **locals())
 
 
 def prepare(
