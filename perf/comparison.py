@@ -19,6 +19,7 @@ from .check import Checker, Finding, Output
 from .environment import environment, sm_clock_mhz
 from .records import Record
 
+COPY = "copy"  # among the runs of a case: what memory can do
 RESIDENT_CALLS = 20  # of a timed run, so that the events' own time is a small part
 
 
@@ -110,12 +111,16 @@ class Comparison:
         try:
             operands = self._operands(case, args)
             runs = {i: (e.output.poison, [functools.partial(e.on, *own) for own in operands]) for i, e in enumerate(entries)}
+            if case.cache == "rotating":
+                runs[COPY] = (lambda: None, self._copies(entries[0].problem.bytes, len(operands)))
             timings = timing.interleaved(runs, self._clock, self._seed, warm=case.cache == "resident")
             clock_mhz = sm_clock_mhz(self._device)
+            copied = timings.get(COPY)
             for i, entry in enumerate(entries):
                 entry.judge(checker, entry.output.tensor if entry.writes_out else entry.on(*args))
                 if entry.record.ok:
                     _speed(entry, timings[i], clock_mhz)
+                    entry.record.copy_gbps = copied and 1e-6 * entry.problem.bytes / copied.median_ms
         except Exception as error:
             self._failed(entries, error)
         self._or_lost(checker)
@@ -131,6 +136,11 @@ class Comparison:
             size = sum(t.numel() * t.element_size() for t in args)
             return [args, *([t.clone() for t in args] for _ in range(math.ceil(2 * self._clock.l2_bytes / max(1, size))))]
         return [args] * (RESIDENT_CALLS if case.cache == "resident" else 1)
+
+    def _copies(self, size, count):
+        """As many copies, each of other memory, that read and write `size` bytes in all."""
+        halves = [torch.empty(2, max(1, size // 2), dtype=torch.uint8, device=self._device).random_() for _ in range(count)]
+        return [functools.partial(to.copy_, source) for source, to in halves]
 
     def _failed(self, entries, error):
         for entry in entries:

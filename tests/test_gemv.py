@@ -1,5 +1,6 @@
 """GEMV beyond what every operation's tests ask: types, batches, edges of vectors, promised loads, the choice."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -15,9 +16,10 @@ import torch
 import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
 from tritonkernels import explain
-from tritonkernels.gemv.regime import SHAPES, expected, prefer
+from tritonkernels.gemv.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
+from tritonkernels.tuning.choose import as_dict
 
 from .harness import (
     DEVICES,
@@ -245,6 +247,39 @@ def test_the_choice_follows_the_regime(sizes, wanted):
 def test_contiguous_columns_want_the_transposed_design(m, n):
     if min(m, n) > 1:
         assert prefer(problem(m, n, col=True), H200) == "transposed"
+
+
+@pytest.mark.parametrize("sizes, dtype, wanted", [
+    ((4096, 4096), torch.float32, (8, 1024, 1)),  # 128 tiles, 132 SMs: a block each
+    ((4096, 14336), torch.float16, (8, 256, 8)),  # 64 tiles
+    ((16384, 128), torch.float32, (8, 256, 1)),  # 512 tiles
+    ((1024, 4096), torch.float16, (8, 256, 16)),  # 16 tiles, but no more than two rounds of columns for 16
+    ((16384, 16), torch.float32, (32, 256, 1)),  # 16 columns are too few for 32 threads above each other
+    ((2048, 4096), torch.int8, (8, 256, 16)),
+    ((16384, 4096), torch.int8, (8, 256, 4)),  # 128 tiles, whose sums outgrow shared memory
+])  # fmt: skip
+def test_blocks_of_contiguous_columns(sizes, dtype, wanted):
+    asked = dataclasses.replace(problem(*sizes, col=True), a_dtype=dtype)
+    assert tile_of_columns(asked, H200) == wanted
+    lanes, threads, splits = wanted
+    for library in (TRITON, CUDA):
+        chosen = {d.name: d for d in library.designs("gemv")}["transposed"]
+        config = as_dict(next(iter(chosen.configs(asked, H200))))
+        assert (config["LANES"], config["SPLITS"]) == (lanes, splits)
+        warps = config.get("WARPS") or config["num_warps"] * config["UNROLL"] // UNROLL
+        assert 32 * warps == threads or (library is TRITON and config["UNROLL"] < 2 * UNROLL)
+
+
+@pytest.mark.parametrize("columns, wanted", [(16, True), (128, True), (256, False), (384, False), (512, True), (4096, True)])
+def test_what_could_stay_in_l2_is_not_sent_away_first(columns, wanted):
+    """Of 50 MB: 16384 rows of 256 columns are 17 MB, of 384 25 MB."""
+    asked = problem(16384, columns)
+    assert streams(asked, H200) == wanted
+    for library in (TRITON, CUDA):
+        for design in library.designs("gemv"):
+            told = {as_dict(config).get("STREAMS") for config in design.configs(asked, H200)}
+            assert told == {wanted} or (design.name not in VECTOR_DESIGNS and told <= {wanted, None})
+    assert not streams(asked, Target.named("interpreter"))
 
 
 @pytest.mark.parametrize("m, n", LLAMA, ids=str)

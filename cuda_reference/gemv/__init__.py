@@ -5,7 +5,7 @@ import torch
 from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv import VECTORS, prepare
 from tritonkernels.gemv.operands import cut, full_vector
-from tritonkernels.gemv.regime import UNROLL, splits_of_row, sub_warp, threads_of_row, tile_of_columns
+from tritonkernels.gemv.regime import UNROLL, splits_of_row, streams, sub_warp, threads_of_row, tile_of_columns
 from tritonkernels.gemv.regime import expected as expected
 from tritonkernels.gemv.regime import prefer as prefer
 from tritonkernels.workspace import counters, partial_sums
@@ -66,41 +66,57 @@ def _by_splits(problem, config, a, x, y, scale, out):
 def _by_columns(problem, config, a, x, y, scale, out):
     (batch, m, n), splits = a.shape, config["SPLITS"]
     width = cut(a.mT, may_have_head=False).width
-    lanes = config["LANES"] if width > 1 else 32
-    rows = lanes * width
+    instance = {"LANES": config["LANES"], "WARPS": config["WARPS"]} if width > 1 else {"LANES": 32, "WARPS": 8}
+    rows = instance["LANES"] * width
     tiles = batch * ceil_div(m, rows)
     shared = (partial_sums(splits, tiles * rows, out), counters(tiles, out)) if splits > 1 else (None, None)
     sizes = m, n, ceil_div(n, splits), problem.alpha, problem.beta
     arguments = (a, x, y, scale, out, *shared, *sizes, _strides(a, x, y, scale, out))
-    return {"WIDTH": width, "LANES": lanes}, (tiles, splits), _threads(config), arguments
+    return instance | {"WIDTH": width}, (tiles, splits), _threads(instance), arguments
 
 
-def _design(name, template, space, summary, mirrors, launch, order=lambda space, problem, target: space, also=()):
+def _as_they_are(space, problem, target):
+    return space
+
+
+def _design(name, template, space, summary, mirrors, launch, order=_as_they_are, also=(), streaming=True):
     """A Design from its row in the table. `template` is the arguments of gemv::name after the two types; `order` puts the
     configs for a problem, whose numbers that are no template argument may be any, in order; `also` has numbers of instances
-    that are launched besides those of `space`."""
+    that are launched besides those of `space`; a `streaming` kernel is told, last, how to read A."""
     template = f"gemv::{name}<{{A}}, {{X}}, {template}>"
 
     def instances(a, x):
         return tuple(
-            template.format(**{"A": TYPES[a], "X": TYPES[x], "WIDTH": full_vector(a)} | config) for config in (*space, *also)
+            template.format(**{"A": TYPES[a], "X": TYPES[x], "WIDTH": full_vector(a)} | config)
+            for config in (*space, *also)
+            if _has_room(config, a)
         )
+
+    def configs(problem, target):
+        read = {"STREAMS": streams(problem, target)} if streaming else {}
+        return [config | read for config in order(space, problem, target) if _has_room(config, problem.a_dtype)]
 
     sources = {pair: Source(f"gemv/{name}.cuh", instances(*pair)) for pair in PAIRS}
 
     def launches(problem, config, *tensors):
         more, grid, threads, arguments = launch(problem, config, *tensors)
         kernel = template.format(**config | {"A": TYPES[problem.a_dtype], "X": TYPES[problem.dtype]} | more)
-        yield CudaLaunch(sources[problem.a_dtype, problem.dtype], kernel, grid, (threads, 1, 1), arguments)
+        read = (config["STREAMS"],) if streaming else ()
+        yield CudaLaunch(sources[problem.a_dtype, problem.dtype], kernel, grid, (threads, 1, 1), (*arguments, *read))
 
     return Design(
         name=name,
         summary=summary,
         mirrors=mirrors,
         refuses=takes_everything,
-        configs=lambda problem, target: order(space, problem, target),
+        configs=configs,
         launches=launches,
     )
+
+
+def _has_room(config, a_dtype):
+    """Sums of tiles of int8, 128 rows of them, outgrow shared memory with 1024 threads."""
+    return a_dtype.itemsize > 1 or config.get("WARPS", 0) <= 8
 
 
 def _rows_split(space, problem, target):
@@ -111,8 +127,8 @@ def _rows_split(space, problem, target):
 
 def _columns_split(space, problem, target):
     """The tile and the splits that fill the GPU, then others."""
-    lanes, best = tile_of_columns(problem, target)
-    nearest = sorted(space, key=lambda config: config["LANES"] != lanes)
+    lanes, threads, best = tile_of_columns(problem, target)
+    nearest = sorted(space, key=lambda config: (config["LANES"] != lanes, 32 * config["WARPS"] != threads))
     return [config | {"SPLITS": splits} for splits in dict.fromkeys((best, 1, 4)) for config in nearest]
 
 
@@ -132,6 +148,7 @@ DESIGNS = (
         "a thread per row",
         "gemv seed: the starting point",
         _by_rows(lambda config: config["THREADS"]),
+        streaming=False,
     ),
     _design(
         "staged_x",
@@ -140,6 +157,7 @@ DESIGNS = (
         "warp_per_row with x through shared memory, to show that it gains nothing",
         "gemv seed: x through shared memory",
         _by_tiles,
+        streaming=False,
     ),
     _design(
         "warp_per_row",
@@ -148,6 +166,7 @@ DESIGNS = (
         "the lanes of a warp walk a row together, reduced by shuffles",
         "gemv seed: N = 32",
         _by_rows(lambda config: config["ROWS"]),
+        streaming=False,
     ),
     _design(
         "vectorized",
@@ -187,7 +206,7 @@ DESIGNS = (
     _design(
         "transposed",
         "{WIDTH}, {LANES}, {WARPS}, {UNROLL}",
-        [{"LANES": lanes, "WARPS": 8, "UNROLL": UNROLL} for lanes in (8, 32, 256)],
+        [{"LANES": lanes, "WARPS": warps, "UNROLL": UNROLL} for lanes, warps in ((8, 8), (8, 32), (32, 8), (256, 8))],
         "lanes side by side over rows for contiguous columns, N over warps and blocks",
         "gemv seed: none; x^T A",
         _by_columns,

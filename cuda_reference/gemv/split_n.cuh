@@ -14,13 +14,13 @@ template <class A, class X, int WARPS, int UNROLL>
 __global__ void __launch_bounds__(32 * WARPS)
 split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
         X* __restrict__ out, float* workspace, int* counters, int rows, int M, int N, int columns, float alpha, float beta,
-        Strides stride) {
+        Strides stride, bool streams) {
     const int index = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
     const Row row(index, M);
     const int64_t first = min(int64_t(split) * columns, int64_t(N));
     const float partial = row_sum<UNROLL>(row.of(a, stride) + first * stride.an, stride.an,
                                           x + row.batch * stride.xb + first * stride.x, stride.x,
-                                          min(columns, int(N - first)), threadIdx.x, 32 * WARPS);
+                                          min(columns, int(N - first)), threadIdx.x, 32 * WARPS, Loader(streams));
     const float sum = block_sum<WARPS>(partial);
     float* of_row = workspace + int64_t(index) * splits;
     if (threadIdx.x == 0) of_row[split] = sum;

@@ -12,10 +12,10 @@
 namespace gemv {
 
 // WIDTH neighbouring rows of a column: a vector, which the launcher knows to be aligned and whole, or one.
-template <int WIDTH, class A> __device__ __forceinline__ void load_rows(A (&to)[WIDTH], const A* column) {
+template <int WIDTH, class A> __device__ __forceinline__ void load_rows(A (&to)[WIDTH], const A* column, const Loader& loader) {
     static_assert(WIDTH == FULL<A> || WIDTH == 1, "128 bits or an element");
     if constexpr (WIDTH == FULL<A>)
-        load_once(to, column);
+        load_vector(to, column, loader);
     else
         to[0] = *column;
 }
@@ -45,7 +45,7 @@ template <class A, class X, int WIDTH, int LANES, int WARPS, int UNROLL>
 __global__ void __launch_bounds__(32 * WARPS)
 transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
            X* __restrict__ out, float* workspace, int* counters, int M, int N, int columns, float alpha, float beta,
-           Strides stride) {
+           Strides stride, bool streams) {
     using Place = Column<WIDTH, LANES, 32 * WARPS>;
     constexpr int ROWS = Place::ROWS, DEPTH = Place::DEPTH;
     __shared__ __align__(16) typename Place::Sums sums;
@@ -56,6 +56,7 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
 
     const A* column = a + batch * stride.ab + (first_row + own) * stride.am + first * stride.an;
     const X* factor = x + batch * stride.xb + first * stride.x;
+    const Loader loader(streams);
     float sum[WIDTH] = {};
     for (int n = first; n < last; n += UNROLL * DEPTH) {
         A of_a[UNROLL][WIDTH];
@@ -63,7 +64,7 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             if (n + u * DEPTH < last) {
-                load_rows(of_a[u], column);
+                load_rows(of_a[u], column, loader);
                 of_x[u] = *factor;
             }
             column += DEPTH * stride.an;

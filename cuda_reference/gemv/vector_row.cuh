@@ -6,6 +6,7 @@
 #pragma once
 #include <cstring>
 
+#include "../common/cache_hint.cuh"
 #include "../common/vector.cuh"
 #include "common.cuh"
 
@@ -13,9 +14,8 @@ namespace gemv {
 
 template <class T> constexpr int FULL = 16 / sizeof(T);  // elements of a vector
 
-// 128 bits of A, which nobody reads again: first to leave the caches, so that they keep x, and what others left there.
-template <class A> __device__ __forceinline__ void load_once(A (&to)[FULL<A>], const A* a) {
-    const uint4 quad = __ldcs(reinterpret_cast<const uint4*>(a));
+template <class A> __device__ __forceinline__ void load_vector(A (&to)[FULL<A>], const A* a, const Loader& loader) {
+    const uint4 quad = loader.load(a);
     std::memcpy(to, &quad, sizeof to);
 }
 
@@ -38,7 +38,8 @@ __device__ __forceinline__ void load_factors(X (&to)[COUNT], const X* x, int64_t
 // Vectors first, first + step, ... of an aligned row: the UNROLL loads of a round are independent, and all under way before
 // the first is used.
 template <int UNROLL, bool X_VECTOR, class A, class X>
-__device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step) {
+__device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step,
+                                                const Loader& loader) {
     float sum = 0.0f;
     for (int i = first; i < vectors; i += UNROLL * step) {
         A of_a[UNROLL][FULL<A>];
@@ -47,7 +48,7 @@ __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t 
         for (int u = 0; u < UNROLL; ++u) {
             const int at = i + u * step;
             if (at < vectors) {
-                load_once(of_a[u], a + at * FULL<A>);
+                load_vector(of_a[u], a + at * FULL<A>, loader);
                 load_factors<X_VECTOR>(of_x[u], x + at * FULL<A> * stride_x, stride_x);
             }
         }
@@ -63,15 +64,15 @@ __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t 
 // One thread's share of a row's inner product, as one of `step` threads, of which it is number `first`.
 template <int UNROLL, class A, class X>
 __device__ __forceinline__ float row_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
-                                         int step) {
+                                         int step, const Loader& loader) {
     if (stride_a != 1) return scalar_sum(a, stride_a, x, stride_x, N, first, step);
     const int head = min(N, int(-reinterpret_cast<uintptr_t>(a) % 16 / sizeof(A)));
     const int vectors = (N - head) / FULL<A>, tail = head + vectors * FULL<A>;
     const A* a_body = a + head;
     const X* x_body = x + head * stride_x;
     float sum = stride_x == 1 && is_aligned16(x_body)  // else x is many small loads, whose addresses take the registers
-                    ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step)
-                    : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step);
+                    ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step, loader)
+                    : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step, loader);
     for (int n = first; n < head; n += step) sum += float(a[n]) * float(x[n * stride_x]);
     for (int n = tail + first; n < N; n += step) sum += float(a[n]) * float(x[n * stride_x]);
     return sum;

@@ -52,7 +52,6 @@ template <class A, class B> simt::Arithmetic<A, B> max(A a, B b) {
 
 template <class T> T __ldg(const T* p) { return *p; }
 template <class T> T __ldcg(const T* p) { return *p; }
-template <class T> T __ldcs(const T* p) { return *p; }
 template <class T> void __stcg(T* p, T value) { *p = value; }
 template <class T> void __stcs(T* p, T value) { *p = value; }
 

@@ -129,7 +129,10 @@ def test_a_lost_gpu_is_told_apart_from_a_failed_run(timed, monkeypatch):
 
 @pytest.mark.parametrize("cache, least, warm", [("flushed", 1, False), ("rotating", 3, False), ("resident", 20, True)])
 def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, warm):
-    """Past L2 no operand is met again before twice its size was read; copies are equal, and a contender reads them all."""
+    """Past L2 no operand is met again before twice its size was read; copies are equal, and a contender reads them all.
+
+    Beside them run copies of memory that move as many bytes.
+    """
     read, size = [], 4 * (64 * 32 + 32)
 
     def act(problem, a, x, y, out):
@@ -142,9 +145,10 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, wa
             for call in calls:
                 call()
         told.append(warm)
+        moved.extend(2 * call.args[0].nbytes for call in runs.get(comparison.COPY, (None, ()))[1])
         return {name: timing.Timing(1.0, 1.0, 1.0, 3, 0.0, 1.0, True) for name in runs}
 
-    told = []
+    told, moved = [], []
     monkeypatch.setattr(timing, "interleaved", interleaved)
     monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
     monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
@@ -155,4 +159,8 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, wa
     places = {place for _, place, _ in read}
     assert told == [warm] and all(r.ok for r in compared.records)
     assert len(read) >= least and len(places) == (least if cache == "rotating" else 1)
+    needed = 4 * (64 * 32 + 32 + 64)
+    assert moved == ([needed] * least if cache == "rotating" else [])
+    for r in compared.records:
+        assert r.copy_gbps == (pytest.approx(needed / 1e-3 / 1e9) if moved else None)
     assert all(torch.equal(a, read[0][0]) and stride == (1, 64) for a, _, stride in read)

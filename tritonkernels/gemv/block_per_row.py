@@ -15,11 +15,11 @@ from .row_tile import interpreted, launches, tile
 def configs(problem, target):
     """As many threads as a row has rounds of UNROLL loads for."""
     if not target.is_gpu:
-        yield interpreted(problem, 512, 256)
+        yield interpreted(problem, target, 512, 256)
     best = threads_of_row(problem)
     for threads in (best, BLOCK + BLOCK // 2 - best):
         for unroll in (UNROLL, UNROLL // 2):
-            yield tile(1, threads, unroll, threads // 32)
+            yield tile(problem, target, 1, threads, unroll, threads // 32)
 
 
 DESIGN = Design(

@@ -15,9 +15,9 @@ from .row_tile import interpreted, launches, tile
 
 def configs(problem, target):
     if not target.is_gpu:
-        yield interpreted(problem, 1024, 8)
+        yield interpreted(problem, target, 1024, 8)
     for threads in (128, 32):
-        yield tile(threads, 1, num_warps=threads // 32)
+        yield tile(problem, target, threads, 1, num_warps=threads // 32)
 
 
 DESIGN = Design(

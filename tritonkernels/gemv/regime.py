@@ -57,6 +57,15 @@ class Shape:
     waste: float = 1.0  # bytes that the caches move for each that is used
 
 
+def streams(problem, target):
+    """Whether A is read as what is first to leave L2: it keeps x then, and of matrices in turn what it can.
+
+    All but an A that takes a quarter to half of L2. That could stay for the next call, but read so it would wait for room
+    until what others left there has gone; a smaller one finds room all the same.
+    """
+    return target.is_gpu and not target.l2_bytes < 4 * problem.matrix_bytes <= 2 * target.l2_bytes
+
+
 def _of_rows(problem, threads, width, unroll, reduction):
     """`threads` walk a row together, loading `width` bytes each."""
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
@@ -94,29 +103,34 @@ def splits_of_row(problem, target):
 
 
 def tile_of_columns(problem, target):
-    """(lanes, splits) of transposed: vectors of rows side by side in a tile, and blocks that share the columns of one.
+    """(lanes, threads, splits) of transposed: vectors of rows side by side in a tile, threads of a block, blocks of a tile.
 
     8 lanes are a line of 128 bytes: the most tiles. More only where columns are too few for the other threads of the block.
-    Blocks share a tile while that fills the GPU and leaves each thread a round of loads, in the end of partial sums too.
+    Blocks share a tile while that fills the GPU and leaves each thread two rounds of loads, and one of partial sums in the end.
+    Where that means one tile an SM, one block with the threads of all of them does without partial sums (not for int8, whose
+    tiles of 128 rows by so many threads outgrow shared memory).
     """
     lanes = next((lanes for lanes in (8, 32) if BLOCK // lanes <= problem.n), BLOCK)
     if not target.is_gpu:
-        return lanes, 2
+        return lanes, BLOCK, 2
     tiles = problem.batch * math.ceil(problem.m / (lanes * full_vector(problem.a_dtype)))
     wanted = target.sms * BLOCKS_AT_ONCE // max(1, tiles)
     a_round = BLOCK // lanes * UNROLL
-    return lanes, max(1, min(wanted, problem.n // a_round, a_round))
+    splits = max(1, min(wanted, problem.n // (2 * a_round), a_round))
+    if splits == wanted == BLOCKS_AT_ONCE and problem.a_dtype.itemsize > 1:
+        return lanes, BLOCK * BLOCKS_AT_ONCE, 1
+    return lanes, BLOCK, splits
 
 
 def _transposed(problem, target):
-    lanes, splits = tile_of_columns(problem, target)
-    tile, depth = lanes * full_vector(problem.a_dtype), BLOCK // lanes
+    lanes, threads, splits = tile_of_columns(problem, target)
+    tile, depth = lanes * full_vector(problem.a_dtype), threads // lanes
     tiles = problem.batch * math.ceil(problem.m / tile)
     steps = max(1, math.ceil(problem.n / (depth * splits)))
     busy = problem.m / (math.ceil(problem.m / tile) * tile)
     waste = 1.0 if problem.a_layout == "col" else SECTOR / problem.a_dtype.itemsize
     reduction = BARRIER + (LAST_BLOCK if splits > 1 else 0)
-    return Shape(tiles * splits * BLOCK, steps, min(UNROLL, steps), 16, reduction, busy, waste)
+    return Shape(tiles * splits * threads, steps, min(UNROLL, steps), 16, reduction, busy, waste)
 
 
 # The order is that of the ladder: of equals the first is preferred. staged_x is never faster than warp_per_row.

@@ -16,6 +16,7 @@ from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments, cut, uncut
+from .regime import streams
 
 # Of a thread, at most. Left alone, ptxas makes room for as many threads as an SM holds, by 32 to 40 registers each: it moves
 # loads down to where they are used, and UNROLL of them are no longer under way at once.
@@ -23,38 +24,36 @@ REGISTERS = 128
 
 
 @triton.jit
-def products(a_rows, x_rows, cols, inside, stride_an, stride_x):
-    """a * x in fp32, zeros outside; a_rows and x_rows are columns of pointers.
-
-    Nobody reads A again, so it is the first to leave the caches: they keep x, and what others left there.
-    """
-    a = tl.load(a_rows + cols[None, :] * stride_an, mask=inside, other=0, eviction_policy="evict_first")
+def products(a_rows, x_rows, cols, inside, stride_an, stride_x, STREAMS: tl.constexpr):
+    """a * x in fp32, zeros outside; a_rows and x_rows are columns of pointers."""
+    POLICY: tl.constexpr = "evict_first" if STREAMS else ""
+    a = tl.load(a_rows + cols[None, :] * stride_an, mask=inside, other=0, eviction_policy=POLICY)
     x = tl.load(x_rows + cols[None, :] * stride_x, mask=inside, other=0)
     return a.to(tl.float32) * x.to(tl.float32)
 
 
 @triton.jit
 def row_sums(a_rows, x_rows, valid, first, last, stride_an, stride_x, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-             UNROLL: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
+             UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
     """Partial sums (BLOCK_M, BLOCK_N) over columns first ... last - 1 of the valid rows."""
     partial = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for n in range(first, last, BLOCK_N * UNROLL):
         for step in tl.static_range(UNROLL):
             cols = span(n + step * BLOCK_N, BLOCK_N, WIDE)
-            partial += products(a_rows, x_rows, cols, valid & (cols < last)[None, :], stride_an, stride_x)
+            partial += products(a_rows, x_rows, cols, valid & (cols < last)[None, :], stride_an, stride_x, STREAMS)
     return partial
 
 
 @triton.jit
 def ends(partial, a_rows, x_rows, valid, head, body, size, stride_an, stride_x, BLOCK_N: tl.constexpr, HEAD: tl.constexpr,
-         TAIL: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
+         TAIL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
     """The same with what lies before the vectors and after them: less than a vector each."""
     if HEAD:
         cols = span(-BLOCK_N, BLOCK_N, WIDE)
-        partial += products(a_rows, x_rows, cols, valid & (cols >= -head)[None, :], stride_an, stride_x)
+        partial += products(a_rows, x_rows, cols, valid & (cols >= -head)[None, :], stride_an, stride_x, STREAMS)
     if TAIL:
         cols = span(body, BLOCK_N, WIDE)
-        partial += products(a_rows, x_rows, cols, valid & (cols < size)[None, :], stride_an, stride_x)
+        partial += products(a_rows, x_rows, cols, valid & (cols < size)[None, :], stride_an, stride_x, STREAMS)
     return partial
 
 
@@ -97,6 +96,7 @@ def row_tile_kernel(
     BLOCK_M: tl.constexpr,
     LANES: tl.constexpr,  # vectors side by side in the tile
     UNROLL: tl.constexpr,
+    STREAMS: tl.constexpr,  # A is first to leave the caches
     V: tl.constexpr,  # elements of a vector
     XV: tl.constexpr,
     HEAD: tl.constexpr,  # there is one
@@ -114,17 +114,18 @@ def row_tile_kernel(
     a_rows = a_ptr + (batch * stride_ab + m * stride_am)[:, None] * V
     x_rows = x_ptr + (batch * stride_xb)[:, None] * XV
     in_tile = valid[:, None]
-    partial = row_sums(a_rows, x_rows, in_tile, 0, vectors * V, stride_an, stride_x, BLOCK_M, BLOCK_N, UNROLL, WIDE)
-    partial = ends(partial, a_rows, x_rows, in_tile, head, vectors * V, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, WIDE)
+    partial = row_sums(a_rows, x_rows, in_tile, 0, vectors * V, stride_an, stride_x, BLOCK_M, BLOCK_N, UNROLL, STREAMS, WIDE)
+    body = vectors * V
+    partial = ends(partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, STREAMS, WIDE)
     store_rows(
         tl.sum(partial, axis=1), batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta,
         stride_yb, stride_y, stride_s, stride_ob, stride_o, HAS_Y, HAS_SCALE,
     )  # fmt: skip
 
 
-def tile(block_m, lanes, unroll=1, num_warps=4):
+def tile(problem, target, block_m, lanes, unroll=1, num_warps=4):
     """A config of the kernel; BLOCK_N is LANES vectors of whatever V the call allows."""
-    numbers = {"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll}
+    numbers = {"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll, "STREAMS": streams(problem, target)}
     return triton.Config(numbers, num_warps=num_warps, num_stages=1, maxnreg=REGISTERS)
 
 
@@ -134,8 +135,8 @@ def within(size, most):
     return min(most, triton.next_power_of_2(max(1, size)))
 
 
-def interpreted(problem, most_rows, most_lanes):
-    return tile(within(problem.rows, most_rows), within(problem.n, most_lanes))
+def interpreted(problem, target, most_rows, most_lanes):
+    return tile(problem, target, within(problem.rows, most_rows), within(problem.n, most_lanes))
 
 
 def launches(problem, config, *tensors, vector=True):

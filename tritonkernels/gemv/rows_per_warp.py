@@ -18,10 +18,10 @@ LANES = (8, 4, 2, 1, 16)
 def configs(problem, target):
     """The lanes of `sub_warp` come first; two steps of two rows a lane keep four loads in flight."""
     if not target.is_gpu:
-        yield interpreted(problem, 256, 16)
+        yield interpreted(problem, target, 256, 16)
     vectors = -(-problem.n // full_vector(problem.a_dtype))
     for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
-        yield tile(2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)
+        yield tile(problem, target, 2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)
 
 
 DESIGN = Design(

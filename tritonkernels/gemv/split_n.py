@@ -16,7 +16,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
 from .operands import arguments, cut
-from .regime import UNROLL, splits_of_row
+from .regime import UNROLL, splits_of_row, streams
 from .row_tile import REGISTERS, ends, row_sums, store_rows, within
 
 
@@ -50,6 +50,7 @@ def _split_n_kernel(
     BLOCK_M: tl.constexpr,
     LANES: tl.constexpr,  # vectors side by side
     UNROLL: tl.constexpr,
+    STREAMS: tl.constexpr,  # A is first to leave the caches
     V: tl.constexpr,  # elements of a vector
     XV: tl.constexpr,
     HEAD: tl.constexpr,  # there is one
@@ -70,10 +71,12 @@ def _split_n_kernel(
     first = split * vectors_per_split * V
     last = tl.minimum(split * vectors_per_split + vectors_per_split, vectors) * V
     in_tile = valid[:, None]
-    partial = row_sums(a_rows, x_rows, in_tile, first, last, stride_an, stride_x, BLOCK_M, BLOCK_N, UNROLL, WIDE)
+    partial = row_sums(a_rows, x_rows, in_tile, first, last, stride_an, stride_x, BLOCK_M, BLOCK_N, UNROLL, STREAMS, WIDE)
     if split == 0:  # it takes both ends
         body = vectors * V
-        partial = ends(partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, WIDE)
+        partial = ends(
+            partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, STREAMS, WIDE
+        )
     of_rows = workspace_ptr + index.to(tl.int64) * splits
     tl.store(of_rows + split, tl.sum(partial, axis=1), mask=valid)
     if last_to_arrive(counters_ptr + tl.program_id(0), splits):
@@ -90,7 +93,7 @@ def configs(problem, target):
     for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
         for warps in (8, 4):
             lanes = 32 * warps if target.is_gpu else within(problem.n, 32 * warps)
-            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": lanes, "UNROLL": UNROLL}
+            tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": lanes, "UNROLL": UNROLL, "STREAMS": streams(problem, target)}
             yield triton.Config(tile, num_warps=warps, num_stages=1, maxnreg=REGISTERS)
 
 

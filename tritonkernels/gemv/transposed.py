@@ -18,7 +18,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
 from .operands import cut, full_vector, results
-from .regime import BLOCK, UNROLL, tile_of_columns
+from .regime import BLOCK, UNROLL, streams, tile_of_columns
 from .row_tile import REGISTERS, store_rows, within
 
 
@@ -50,6 +50,7 @@ def _transposed_kernel(
     LANES: tl.constexpr,  # vectors of rows side by side
     DEPTH: tl.constexpr,  # columns side by side, one a thread
     UNROLL: tl.constexpr,
+    STREAMS: tl.constexpr,  # A is first to leave the caches
     V: tl.constexpr,
     HAS_Y: tl.constexpr,
     HAS_SCALE: tl.constexpr,
@@ -57,6 +58,7 @@ def _transposed_kernel(
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
     BLOCK_M: tl.constexpr = LANES * V
+    POLICY: tl.constexpr = "evict_first" if STREAMS else ""
     program = tl.program_id(0)
     split = tl.program_id(1)
     tiles = tl.cdiv(M, BLOCK_M)
@@ -75,7 +77,7 @@ def _transposed_kernel(
             cols = span(n + step * DEPTH, DEPTH, WIDE)
             a_ptrs = a_rows[None, :] + (cols * stride_an)[:, None] * V
             inside = (cols < last)[:, None] & valid[None, :]
-            a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy="evict_first")
+            a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy=POLICY)
             x = tl.load(x_ptr + cols * stride_x, mask=cols < last, other=0)
             partial += a.to(tl.float32) * x.to(tl.float32)[:, None]
     sums = tl.sum(partial, axis=0)
@@ -97,22 +99,29 @@ def _transposed_kernel(
 
 
 def configs(problem, target):
-    """The tile and the splits that fill the GPU come first. The interpreter pays by the operation, so there tiles are large."""
+    """The tile and the splits that fill the GPU come first. The interpreter pays by the operation, so there tiles are large.
+
+    Half the threads with twice the loads each do as much with fewer partial sums, but for a tile that has an SM to itself.
+    """
     if not target.is_gpu:
         quads = triton.cdiv(problem.m, full_vector(problem.a_dtype))
         for splits in (2, 1):
-            yield _config(within(quads, 128), within(problem.n, 128), 1, splits)
+            yield _config(problem, target, within(quads, 128), within(problem.n, 128), 1, splits)
         return
-    lanes, best = tile_of_columns(problem, target)
+    lanes, threads, best = tile_of_columns(problem, target)
+    shapes = ((threads, UNROLL),) if threads > BLOCK else ((BLOCK // 2, 2 * UNROLL), (BLOCK, UNROLL))
     for splits in dict.fromkeys((best, 1, 4)):
-        for unroll in (UNROLL, 2 * UNROLL):
-            yield _config(lanes, BLOCK // lanes, unroll, splits)
+        for threads, unroll in shapes:
+            depth = threads // lanes
+            rounds = triton.next_power_of_2(max(1, problem.n // (depth * splits)))
+            yield _config(problem, target, lanes, depth, min(unroll, rounds), splits)
 
 
-def _config(lanes, depth, unroll, splits):
-    """With the registers that leave room for BLOCKS_AT_ONCE."""
-    numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits}
-    return triton.Config(numbers, num_warps=max(1, lanes * depth // 32), num_stages=1, maxnreg=REGISTERS // 2)
+def _config(problem, target, lanes, depth, unroll, splits):
+    """With registers for the loads under way, and for BLOCKS_AT_ONCE where these are few."""
+    numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits, "STREAMS": streams(problem, target)}
+    registers = REGISTERS if unroll > UNROLL else REGISTERS // 2
+    return triton.Config(numbers, num_warps=max(1, lanes * depth // 32), num_stages=1, maxnreg=registers)
 
 
 def launches(problem, config, a, x, y, scale, out):
