@@ -15,7 +15,7 @@ from tritonkernels.conv2d.regime import prefer
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 
-from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random
+from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random, run_checked
 from .test_designs import run_unless_refused
 
 H200 = Target.named("h200")
@@ -53,6 +53,46 @@ def test_every_width_of_filter(library, op, design, device):
     for s in range(1, 10):
         input, weight = random(1, 2, 18, 71 + s % 2, device=device), random(3, 2, 2, s, device=device)
         run_unless_refused(library, op, design, input, weight, padding=(0, s // 2))
+
+
+def one_element_further(image):
+    """channels_last, one element past an aligned address."""
+    pixels = image.permute(0, 2, 3, 1)
+    moved = torch.empty(image.numel() + 1, dtype=image.dtype, device=image.device)[1:].view(pixels.shape).copy_(pixels)
+    return moved.permute(0, 3, 1, 2)
+
+
+# Channels that are whole pieces of memory, blocks of 32 of them and what is left; filters that are unrolled and not.
+@pytest.mark.parametrize("channels, taps, options", [
+    (40, (3, 3), {"padding": 1}),
+    (4, (5, 5), {"padding": (2, 1)}),
+    (36, (3, 2), {"stride": (2, 1)}),
+    (8, (9, 3), {"dilation": (1, 2), "padding": (0, 3)}),
+    (6, (3, 3), {}),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.float64), ids=str)
+@pytest.mark.parametrize("library, op, design", [p for p in designs("conv2d") if p.values[2] == "depthwise"])
+@on_devices
+def test_depthwise_channels_side_by_side(library, op, design, channels, taps, options, dtype, device):
+    available_on(library, device)
+    input = channels_last(random(2, channels, 11, 7, dtype=dtype, device=device))
+    weight, bias = random(channels, 1, *taps, dtype=dtype, device=device), random(channels, dtype=dtype, device=device)
+    run_checked(library, op, design, input, weight, bias, groups=channels, **options)
+    run_checked(library, op, design, one_element_further(input), weight, groups=channels, **options)
+
+
+def test_pixels_of_channels_are_loaded_together():
+    """Where they are aligned and there is one filter a channel."""
+
+    def kernel(image, filters, **options):
+        return launch_of("depthwise", image, filters, groups=image.shape[1], **options)[1].name
+
+    image, filters = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
+    assert kernel(image, filters) == "depthwise_channels"
+    assert kernel(image.contiguous(), filters) == "depthwise"
+    assert kernel(channels_last(random(1, 6, 9, 9)), random(6, 1, 3, 3)) == "depthwise"
+    assert kernel(image, random(16, 1, 3, 3)) == "depthwise"
+    assert kernel(one_element_further(image), filters) == "depthwise"
 
 
 # What register_blocked promises: by the trace of the emulation, and in the machine code.

@@ -1,9 +1,10 @@
-"""conv2d, depthwise: a lane owns four outputs of a column, below each other, and one output channel; nothing is shared.
+"""conv2d, depthwise: a lane owns four outputs of a column, below each other, of one output channel; nothing is shared.
 
 With one input channel per group there is no sum over channels to block for: 2 R S operations an output, on 4 bytes in and 4
 out, leave it to bandwidth. What is to be saved are loads: down a column of taps the four outputs share a window of four
 inputs, which slides by one from tap to tap (where taps are as far apart as outputs are). Runs go down, so that neighbouring
-lanes stay neighbours in memory: along W in NCHW, along the channels in channels_last.
+lanes stay neighbours in memory: along W in NCHW, along the channels in channels_last, where a thread has four channels and
+loads them at once. Columns of few taps are unrolled, so that all their loads are under way together.
 
 It computes every convolution, but with more channels per group its filter taps, a load for 4 multiply-adds, hold it up.
 
@@ -19,6 +20,8 @@ from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments
+
+MOST_UNROLLED = 7
 
 
 @triton.jit
@@ -62,45 +65,51 @@ def _depthwise_kernel(
     stride_ok,
     stride_op,
     stride_oq,
-    BLOCK: tl.constexpr,  # lanes
+    BLOCK: tl.constexpr,  # runs of four outputs
+    BLOCK_K: tl.constexpr,
+    TAPS: tl.constexpr,  # of a column that are unrolled: divides R
     CHANNELS_INSIDE: tl.constexpr,
     SLIDES: tl.constexpr,  # taps are as far apart as outputs
     HAS_BIAS: tl.constexpr,
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
-    # lane -> (image, channel, run, column), or (image, run, column, channel) where channels lie side by side, the last fastest
+    # program -> (channels, runs), or (runs, channels) where channels lie side by side, the last fastest
     K = K_PER_GROUP * GROUPS
-    runs = tl.cdiv(P, 4)
+    rows = tl.cdiv(P, 4)
     program = tl.program_id(0)
-    if WIDE:
-        program = program.to(tl.int64)
-    index = span(program * BLOCK, BLOCK, WIDE)
     if CHANNELS_INSIDE:
-        k = index % K
-        q = index // K % Q
-        p = index // K // Q % runs * 4
+        blocks = tl.cdiv(K, BLOCK_K)
+        block_k = program % blocks
+        block = program // blocks
     else:
-        q = index % Q
-        p = index // Q % runs * 4
-        k = index // Q // runs % K
-    image = index // Q // runs // K
-    valid = image < N
+        blocks = tl.num_programs(0) // tl.cdiv(K, BLOCK_K)
+        block = program % blocks
+        block_k = program // blocks
+    if WIDE:
+        block = block.to(tl.int64)
+    index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
+    q = index % Q
+    p = index // Q % rows * 4
+    image = index // Q // rows
+    k = span(block_k * BLOCK_K, BLOCK_K, WIDE)
+    k_inside = k < K
+    valid = (image < N)[:, None] & k_inside[None, :]
 
     SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    first = tl.zeros((BLOCK,), SUMS)
+    first = tl.zeros((BLOCK, BLOCK_K), SUMS)
     if HAS_BIAS:
-        first += widened(tl.load(bias_ptr + k * stride_bias, mask=valid, other=0), SUMS)
+        first += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)[None, :]
     acc0 = first
     acc1 = first
     acc2 = first
     acc3 = first
-    plane_ptrs = input_ptr + image * stride_in + k // K_PER_GROUP * C_PER_GROUP * stride_ic
+    plane_ptrs = input_ptr + (image * stride_in)[:, None] + (k // K_PER_GROUP * C_PER_GROUP * stride_ic)[None, :]
     filter_ptrs = weight_ptr + k * stride_wk
-    h = p * STEP_H - PADDING_H  # of the first output's first tap
+    h = (p * STEP_H - PADDING_H)[:, None]  # of the first output's first tap
     for _ in range(C_PER_GROUP):
         tap_column_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
         for s in range(S):
-            w = q * STEP_W + (s * DILATION_W - PADDING_W)
+            w = (q * STEP_W + (s * DILATION_W - PADDING_W))[:, None]
             inside = valid & (w >= 0) & (w < W)
             column_ptrs = plane_ptrs + w * stride_iw
             tap_ptrs = tap_column_ptrs
@@ -108,28 +117,30 @@ def _depthwise_kernel(
                 x0 = load_row(column_ptrs, h, stride_ih, inside, H)
                 x1 = load_row(column_ptrs, h + STEP_H, stride_ih, inside, H)
                 x2 = load_row(column_ptrs, h + 2 * STEP_H, stride_ih, inside, H)
-            for r in range(R):
-                at = h + r * DILATION_H
-                if not SLIDES:
-                    x0 = load_row(column_ptrs, at, stride_ih, inside, H)
-                    x1 = load_row(column_ptrs, at + STEP_H, stride_ih, inside, H)
-                    x2 = load_row(column_ptrs, at + 2 * STEP_H, stride_ih, inside, H)
-                x3 = load_row(column_ptrs, at + 3 * STEP_H, stride_ih, inside, H)
-                tap = widened(tl.load(tap_ptrs, mask=valid, other=0), SUMS)
-                acc0 += tap * widened(x0, SUMS)
-                acc1 += tap * widened(x1, SUMS)
-                acc2 += tap * widened(x2, SUMS)
-                acc3 += tap * widened(x3, SUMS)
-                if SLIDES:
-                    x0 = x1
-                    x1 = x2
-                    x2 = x3
-                tap_ptrs += stride_wr
+            for first_r in range(0, R, TAPS):
+                for r in tl.static_range(TAPS):
+                    at = h + (first_r + r) * DILATION_H
+                    if not SLIDES:
+                        x0 = load_row(column_ptrs, at, stride_ih, inside, H)
+                        x1 = load_row(column_ptrs, at + STEP_H, stride_ih, inside, H)
+                        x2 = load_row(column_ptrs, at + 2 * STEP_H, stride_ih, inside, H)
+                    x3 = load_row(column_ptrs, at + 3 * STEP_H, stride_ih, inside, H)
+                    tap = widened(tl.load(tap_ptrs, mask=k_inside, other=0), SUMS)[None, :]
+                    acc0 += tap * widened(x0, SUMS)
+                    acc1 += tap * widened(x1, SUMS)
+                    acc2 += tap * widened(x2, SUMS)
+                    acc3 += tap * widened(x3, SUMS)
+                    if SLIDES:
+                        x0 = x1
+                        x1 = x2
+                        x2 = x3
+                    tap_ptrs += stride_wr
             tap_column_ptrs += stride_ws
         plane_ptrs += stride_ic
         filter_ptrs += stride_wc
-    out_ptrs = out_ptr + image * stride_on + k * stride_ok + q * stride_oq
+    out_ptrs = out_ptr + (image * stride_on + q * stride_oq)[:, None] + (k * stride_ok)[None, :]
     dtype: tl.constexpr = out_ptr.dtype.element_ty
+    p = p[:, None]
     tl.store(out_ptrs + p * stride_op, rounded(acc0, dtype), mask=valid)
     tl.store(out_ptrs + (p + 1) * stride_op, rounded(acc1, dtype), mask=valid & (p + 1 < P))
     tl.store(out_ptrs + (p + 2) * stride_op, rounded(acc2, dtype), mask=valid & (p + 2 < P))
@@ -138,24 +149,35 @@ def _depthwise_kernel(
 
 def runs_of(problem):
     """Columns of four outputs, or of what is left at the bottom of a plane."""
-    return problem.n * problem.k * triton.cdiv(problem.p, 4) * problem.q
+    return problem.n * triton.cdiv(problem.p, 4) * problem.q
 
 
 def configs(problem, target):
-    """A run or two a lane; the interpreter pays by the operation, so it gets them all at once. Left to itself ptxas spills a
-    few words to fit more warps on an SM than bandwidth asks for."""
+    """Four channels a lane where they lie side by side, else one, of a run or two; the interpreter pays by the operation, so it
+    gets all at once. Left to itself ptxas spills a few words to fit more warps on an SM than bandwidth asks for."""
+    channels = triton.next_power_of_2(max(1, problem.k))
     if not target.is_gpu:
-        yield triton.Config({"BLOCK": min(2**14, triton.next_power_of_2(max(1, runs_of(problem))))})
-    for runs in (1, 2):
-        yield triton.Config({"BLOCK": 128 * runs}, num_warps=4, num_stages=1, maxnreg=64 * runs)
+        block_k = min(64, channels)
+        yield triton.Config(
+            {"BLOCK": min(2**14 // block_k, triton.next_power_of_2(max(1, runs_of(problem)))), "BLOCK_K": block_k}
+        )
+    if problem.channels_last and channels > 1:
+        block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
+        for warps in (4, 8):
+            block = 32 * warps * a_lane // block_k
+            yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
+    for runs in (2, 1):
+        yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=4, num_stages=1, maxnreg=64 * runs)
 
 
 def launches(problem, config, input, weight, bias, out):
     given = arguments(problem, input, weight, bias, out) | {
+        "TAPS": problem.r if problem.r <= MOST_UNROLLED else 1,
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
         "SLIDES": problem.stride[0] == problem.dilation[0],
     }
-    yield TritonLaunch(_depthwise_kernel, (triton.cdiv(runs_of(problem), config.kwargs["BLOCK"]),), config, given)
+    blocks = triton.cdiv(runs_of(problem), config.kwargs["BLOCK"]) * triton.cdiv(problem.k, config.kwargs["BLOCK_K"])
+    yield TritonLaunch(_depthwise_kernel, (blocks,), config, given)
 
 
 DESIGN = Design(
