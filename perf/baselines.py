@@ -67,7 +67,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out):
     return torch.baddbmm(column[..., None], a, x[..., None], alpha=alpha, beta=beta, out=out[..., None])[..., 0]
 
 
-def conv2d(input, weight, bias=None, *, out, **options):
+def conv2d(input, weight, bias=None, *, precision=None, out, **options):
     return torch.conv2d(input, weight, bias, **options)
 
 

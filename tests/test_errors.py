@@ -159,6 +159,14 @@ BAD_CALLS = {
         ["padding:"],
     ),
     "conv2d: three strides": ("conv2d", (IMAGE, FILTER), {"stride": (1, 1, 1)}, errors.ArgumentError, ["stride:", "pair"]),
+    "conv2d: precision": ("conv2d", (IMAGE, FILTER), {"precision": "fp16"}, errors.ArgumentError, ["precision:", "tf32"]),
+    "conv2d: precision of another dtype": (
+        "conv2d",
+        (IMAGE.half(), FILTER.half()),
+        {"precision": "tf32"},
+        errors.ArgumentError,
+        ["precision:", "tf32", "fp16"],
+    ),
     "conv2d: out is input": ("conv2d", (IMAGE, f32(4, 4, 1, 1)), {"out": IMAGE}, errors.OverlapError, ["out:", "input"]),
 }
 

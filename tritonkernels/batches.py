@@ -17,13 +17,13 @@ def uniform_batches(*tensors):
         yield tuple(t[None] for t in tensors)
         return
     outer = len(shape) - 1  # batch dimensions from here inwards merge into one
-    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):
+    while outer > 0 and all(merges(t, outer - 1) for t in tensors):
         outer -= 1
     for index in itertools.product(*map(range, shape[:outer])):
         yield tuple(_merge(t[index]) for t in tensors)
 
 
-def _merges(t, dim):
+def merges(t, dim):
     return t.shape[dim] == 1 or t.shape[dim + 1] == 1 or t.stride(dim) == t.stride(dim + 1) * t.shape[dim + 1]
 
 

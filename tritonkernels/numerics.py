@@ -287,10 +287,11 @@ def _may_overflow(problem, exact, scale, bound, args, kwargs):
 
 def _sums_of_inputs(op, args, kwargs, units=None):
     """sum |a_i| e(b_i) + e(a_i) |b_i| over each element's products: what an input's error in `units` e (default: 1) adds."""
-    left, right = args[:2]
+    left, right, *rest = args
     units = units or [torch.ones_like(left, dtype=torch.float64), torch.ones_like(right, dtype=torch.float64)]
-    alpha = {"alpha": kwargs.get("alpha", 1.0)}
-    return magnitude(op, left, units[1], **alpha) + magnitude(op, units[0], right, **alpha)
+    rest[:1] = [None] * len(rest[:1])  # what is added to the products; after it comes a convolution's geometry
+    kwargs = {k: v for k, v in kwargs.items() if k not in ("bias", "beta", "c")}
+    return magnitude(op, left, units[1], *rest, **kwargs) + magnitude(op, units[0], right, *rest, **kwargs)
 
 
 def _largest(a, b):

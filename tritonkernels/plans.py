@@ -119,8 +119,10 @@ def key_of(about, arguments):
                 key.append(value)
             elif kind in _NUMBERS:
                 key.append((kind, repr(value)))
-            elif kind is str:  # "torch" as a precision follows torch's switch
-                key.append((value, torch.get_float32_matmul_precision()) if value == "torch" else value)
+            elif kind is str and value == "torch":  # as a precision it follows torch's switches
+                key.append((value, torch.get_float32_matmul_precision(), torch.backends.cudnn.conv.fp32_precision))
+            elif kind is str:
+                key.append(value)
             else:
                 return None, tensors
     except RuntimeError:  # a tensor without strides or memory

@@ -110,6 +110,15 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **i
     return out
 
 
+def choice(argument, value, choices):
+    """The value, or the first of the choices for None."""
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        raise out_of_choices(argument, value, choices)
+    return value
+
+
 def out_of_choices(argument, value, choices):
     return ArgumentError(argument, repr(value), ", ".join(map(repr, choices)))
 

@@ -13,7 +13,9 @@ TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
 
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None):
+def conv2d(
+    input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
+):
     """tritonkernels.conv2d, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return LIBRARY.call(prepare, **locals())
 

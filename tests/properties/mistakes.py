@@ -164,7 +164,7 @@ def unknown_config(draw, call):
     return ConfigError, "config"
 
 
-@mistake("matmul")
+@mistake("conv2d", "matmul")
 def unknown_precision(draw, call):
     call.arguments["precision"] = pick(draw, "tf23", "fp4", "", 16, ["ieee"])
     return ArgumentError, "precision"

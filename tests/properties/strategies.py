@@ -137,6 +137,8 @@ def conv2d(draw):
     images = draw(st.sampled_from(((1,), (), (2,), (3,), (0,))))
     weight = (groups * k, c, *taps)
     dtype = draw(st.sampled_from((torch.float32, torch.float32, torch.float16)))
+    if dtype == torch.float32 and draw(st.booleans()):
+        options["precision"] = draw(st.sampled_from(("ieee", "tf32", "torch")))
     operands = (
         draw(operand((*images, groups * c, height, width), dtype)),
         draw(operand(weight, dtype)),

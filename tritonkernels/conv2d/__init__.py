@@ -1,4 +1,4 @@
-"""Two-dimensional convolution (cross-correlation, as in torch), products and sums in IEEE fp32 or fp64."""
+"""Two-dimensional convolution (cross-correlation, as in torch), with the precision stated by the caller."""
 
 import torch
 
@@ -9,40 +9,49 @@ from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .regime import prefer as prefer
 
-DESIGNS = ("naive", "depthwise", "direct", "register_blocked")
+DESIGNS = ("naive", "depthwise", "direct", "register_blocked", "implicit_gemm", "pointwise")
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
+FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
 
 
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None):
+def conv2d(
+    input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
+):
     """The convolution of torch.nn.functional.conv2d, with its arguments and semantics.
 
     input   (N, C, H, W) or (C, H, W), any strides (channels_last is answered in channels_last): float32, float16,
-            bfloat16, all three with products and sums in IEEE fp32, or float64
+            bfloat16, all three with sums in fp32, or float64
     weight  (K, C / groups, R, S) of input's dtype, any strides
     bias    (K,) of input's dtype, or None
     stride, dilation  an int or a pair, at least 1
     padding an int or a pair, at least 0, of zeros on both sides; or "valid" (none), or "same" (stride 1 only: the result has
             the size of the input, the odd row or column of zeros below or to the right)
     groups  divides C and K
+    precision  float32: "ieee" (default), "tf32" (inputs rounded to nearest, 10 bits of mantissa, or more exact), or "torch":
+            what torch.backends.cudnn.conv.fp32_precision says. Each other dtype has one: "fp16", "bf16", "fp64"
     out     (N, K, P, Q) (or unbatched) of input's dtype to write into; must not overlap an input. Default: a new tensor
     design  a name from designs("conv2d"); default: chosen for the problem (`regime.prefer`)
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. Error,
-    elementwise: gamma(C / groups * R * S + 4) * (|input| conv |weight| + |bias|) plus the one rounding of the result,
-    u = 2^-24 for float32, 2^-23 for 16-bit types, 2^-53 for float64 (`numerics.error_bound`). Raises as `gemm` does,
-    before anything is launched.
+    elementwise: (gamma(C / groups * R * S + 4) + 2v + v^2) * (|input| conv |weight| + |bias|) plus the one rounding of the
+    result, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
+    (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
     return LIBRARY.call(prepare, **locals())
 
 
-def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None):
+def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
     """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched."""
     input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
     weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,), like=("input", input))
+    default = FLOAT_PRECISION[input.dtype]
+    precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
+    if precision == "torch":
+        precision = "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"
     (c, h, w), (k, c_per_group, r, s) = input.shape[-3:], weight.shape
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
@@ -77,7 +86,7 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
     problem = Conv2dProblem(
         dtype=input.dtype,
         out_dtype=input.dtype,
-        precision=FLOAT_PRECISION[input.dtype],
+        precision=precision,
         wide=needs_wide_offsets(batched, weight, bias, batched_out),
         n=n,
         c=c,

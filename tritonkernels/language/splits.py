@@ -29,3 +29,12 @@ def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
         total += tl.load(places, mask=inside, other=0, cache_modifier=".cg")
         places += BLOCK_S * stride
     return tl.sum(total, axis=0)
+
+
+@triton.jit
+def sum_in_order(place, SIZE: tl.constexpr, SPLITS: tl.constexpr):
+    """The partial sums of all splits, SIZE apart from `place` on; unrolled, so that their loads are under way together."""
+    total = tl.load(place, cache_modifier=".cg")
+    for split in tl.static_range(1, SPLITS):
+        total += tl.load(place + split * SIZE, cache_modifier=".cg")
+    return total

@@ -111,14 +111,14 @@ def prepare(
     a = validate.tensor("a", a, dtypes=tuple(ACCEPTS), ranks=ranks)
     b = validate.tensor("b", b, dtypes=tuple(ACCEPTS), ranks=ranks, like=("a", a))
     precisions, out_dtypes = ACCEPTS[a.dtype]
-    precision = _choice("precision", precision, precisions)
+    precision = validate.choice("precision", precision, precisions)
     if precision == "torch":
         precision = TORCH_PRECISION[torch.get_float32_matmul_precision()]
     out_dtype = out_dtypes[0] if out_dtype is None else out_dtype
     if out_dtype not in out_dtypes:
         raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)))
     sums = SUMS.get(out_dtype, ("fp32", "fp16") if a.dtype == torch.float16 else ("fp32",))
-    accumulate = _choice("accumulate", accumulate, sums)
+    accumulate = validate.choice("accumulate", accumulate, sums)
     alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", beta, out_dtype)
     activations = ("relu",) if out_dtype == torch.int32 else tuple(ACTIVATIONS)
     if activation is not None and activation not in activations:
@@ -193,15 +193,6 @@ def prefer(problem, target):
         if as_it_lies or shortest >= ENOUGH_REUSE:
             return "persistent"
     return "tensor_core"
-
-
-def _choice(argument, value, choices):
-    """The value, or the first of the choices for None."""
-    if value is None:
-        return choices[0]
-    if value not in choices:
-        raise validate.out_of_choices(argument, value, choices)
-    return value
 
 
 def _scalar(argument, value, out_dtype):

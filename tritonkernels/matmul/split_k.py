@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.splits import last_to_arrive
+from ..language.splits import last_to_arrive, sum_in_order
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters
@@ -89,7 +89,7 @@ def _split_kernel(
     adds = last_to_arrive(counters_ptr + tile, SPLIT_K) if LAST_ADDS else False
     if adds:
         store_tile(
-            _sum_of_splits(place, BLOCK_M * BLOCK_N, SPLIT_K), c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+            sum_in_order(place, BLOCK_M * BLOCK_N, SPLIT_K), c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
             stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
         )  # fmt: skip
 
@@ -128,7 +128,7 @@ def _add_splits_kernel(
     cols = span(col, BLOCK_N, WIDE)
     place = _place(workspace_ptr, tile, first_row, ROWS, BLOCK_M, BLOCK_N, SPLIT_K)
     store_tile(
-        _sum_of_splits(place, BLOCK_M * BLOCK_N, SPLIT_K), c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
+        sum_in_order(place, BLOCK_M * BLOCK_N, SPLIT_K), c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
         stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
     )  # fmt: skip
 
@@ -140,15 +140,6 @@ def _place(
     """Pointers to ROWS rows of a tile's first split."""
     within = (first_row + tl.arange(0, ROWS))[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     return workspace_ptr + tile.to(tl.int64) * (SPLIT_K * BLOCK_M * BLOCK_N) + within
-
-
-@triton.jit
-def _sum_of_splits(place, SIZE: tl.constexpr, SPLIT_K: tl.constexpr):
-    """The partial sums in the order of k; unrolled, so that their loads are under way together."""
-    total = tl.load(place, cache_modifier=".cg")
-    for split in tl.static_range(1, SPLIT_K):
-        total += tl.load(place + split * SIZE, cache_modifier=".cg")
-    return total
 
 
 ADD_ROWS = 4

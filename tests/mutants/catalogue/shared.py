@@ -43,7 +43,7 @@ MUTANTS = [
         "matmul_shapes",
         (
             "unmergeable batches merged",
-            "    while outer > 0 and all(_merges(t, outer - 1) for t in tensors):",
+            "    while outer > 0 and all(merges(t, outer - 1) for t in tensors):",
             "    while outer > 0:",
         ),
     ),
