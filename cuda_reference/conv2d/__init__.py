@@ -8,8 +8,9 @@ from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
+from . import implicit_gemm
+from .operands import TYPES, arguments
 
-TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
 
@@ -36,14 +37,6 @@ def covering(problem, space):
 def sources(header, templates):
     """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
     return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
-
-
-def arguments(problem, input, weight, bias, out):
-    """What every kernel takes: tensors, Geometry, Strides."""
-    g = problem
-    sizes = (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
-    strides = (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
-    return input, weight, bias, out, sizes, strides
 
 
 def _naive():
@@ -157,4 +150,4 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked())
+DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked(), implicit_gemm.DESIGN)
