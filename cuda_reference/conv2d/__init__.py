@@ -111,6 +111,47 @@ def _direct():
     )
 
 
+def _prefetched():
+    space = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
+    template = "conv2d::prefetched<{T}, {KT}>"
+    built = sources("conv2d/prefetched.cuh", [template.format(T="{T}", **config) for config in space])
+
+    def shared_bytes(problem, config):
+        unit = problem.dtype.itemsize
+        halo = halo_bytes(problem, TILE, 16) // max(4, unit) * unit
+        return 2 * (halo + ceil_div(problem.r * problem.s * config["KT"] * unit, 16) * 16)
+
+    def fitting(problem):
+        return [config for config in space if shared_bytes(problem, config) <= STAGED_BYTES]
+
+    def refuses(problem, target):
+        if target.is_gpu and target.arch < 80:
+            return f"cp.async needs sm_80, {target.name} is sm_{target.arch}"
+        if not fitting(problem):
+            needed = min(shared_bytes(problem, config) for config in space)
+            return f"two channels' inputs and filters take {needed} bytes of shared memory, of {STAGED_BYTES}"
+        return None
+
+    def launches(problem, config, *tensors):
+        yield CudaLaunch(
+            built[problem.dtype],
+            template.format(T=TYPES[problem.dtype], **config),
+            grid=(blocks(problem, TILE, config["KT"]),),
+            block=(TILE[0] * TILE[1], 1, 1),
+            arguments=arguments(problem, *tensors),
+            shared_bytes=shared_bytes(problem, config),
+        )
+
+    return Design(
+        name="prefetched",
+        summary="direct with the next channel's inputs and filters under way, by cp.async or in registers",
+        mirrors="conv2d seed: the next channel's inputs and the next filter are prefetched",
+        refuses=refuses,
+        configs=lambda problem, target: covering(problem, fitting(problem)),
+        launches=launches,
+    )
+
+
 def _register_blocked():
     space = [{"KT": kt} for kt in (8, 3, 4, 6, 16)]
     template = "conv2d::register_blocked<{T}, {KT}, {UNIT}>"
@@ -150,4 +191,4 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked(), implicit_gemm.DESIGN)
+DESIGNS = (_naive(), _depthwise(), _direct(), _prefetched(), _register_blocked(), implicit_gemm.DESIGN)

@@ -103,8 +103,9 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
 
 // The filters' rows, of one group after the other, are `pitch` apart and lie in the order of `Copies`. A block of gridDim.y
 // takes `split_size` of the reduction, whole slices.
-template <class T, bool TENSOR_CORES, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED>
-__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
+template <class T, bool TENSOR_CORES, int BM, int BN, int BK, int WM, int WN, int STAGES, int RESIDENT, bool AHEAD,
+          bool CHUNKED>
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
               const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
               int split_size, int band) {
@@ -129,15 +130,24 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
     const Results<T> results(out, bias, group, g, stride);
     if constexpr (TENSOR_CORES) {
         const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
-        matmul::Fragments<ATile, BTile, WM, WN> fragments[2];
         matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};
-        slices.walk(
-            length,
-            [&](int which, int stage, int step) {
-                fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
-                if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
-            },
-            [&](int which, int) { matmul::multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
+        if constexpr (AHEAD) {
+            matmul::Fragments<ATile, BTile, WM, WN> fragments[2];
+            slices.walk(
+                length,
+                [&](int which, int stage, int step) {
+                    fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
+                    if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
+                },
+                [&](int which, int) { matmul::multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
+        } else {
+            slices.walk_in_place(length, [&](int stage, int step) {
+                matmul::Fragments<ATile, BTile, WM, WN> fragments;
+                fragments.load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
+                if constexpr (std::is_same_v<T, float>) fragments.to_tf32();
+                matmul::multiply_add<T>(sum, fragments.a, fragments.b);
+            });
+        }
         if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
     } else {
         T sum[WM / ROWS_OF_LANES][WN / COLS_OF_LANES] = {};

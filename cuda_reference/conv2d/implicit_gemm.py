@@ -13,10 +13,10 @@ MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile
 THREADS = 128  # of the small kernels
 
 # SLICE is BK in bytes
-_NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES")
-_TENSOR_CORES = ((128, 128, 128, 64, 32, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4))
-_CUDA_CORES = ((128, 128, 64, 64, 32, 3), (128, 64, 64, 64, 32, 3), (64, 64, 64, 32, 16, 3))
-_DOUBLES = ((64, 64, 64, 32, 16, 3),)
+_NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES", "RESIDENT", "AHEAD")
+_TENSOR_CORES = ((128, 128, 128, 64, 32, 3, 2, 0), (128, 64, 128, 64, 32, 3, 2, 1), (64, 64, 128, 32, 32, 4, 2, 1))
+_CUDA_CORES = ((128, 128, 64, 64, 32, 3, 1, 0), (128, 64, 64, 64, 32, 3, 1, 0), (64, 64, 64, 32, 16, 3, 1, 0))
+_DOUBLES = ((64, 64, 64, 32, 16, 3, 1, 0),)
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
@@ -46,7 +46,7 @@ SPLIT_FMAS = 100  # multiply-adds in the time that a partial sum takes through L
 
 
 def configs(problem, target):
-    """First the tile and the number of splits that are done soonest; where it is emulated, the smallest, so that few are built."""
+    """First the tile and the splits that are done soonest; the smallest where it is emulated, so that few are built."""
     kinds = _TENSOR_CORES if on_tensor_cores(problem) else _DOUBLES if problem.dtype == torch.float64 else _CUDA_CORES
     space = [dict(zip(_NAMES, sizes)) for sizes in kinds]
     if not target.is_gpu:
@@ -98,9 +98,7 @@ def rows_of_filters(problem, weight, input, chunked):
         return weight, pitch, ()
     pitch = max(1, ceil_div(problem.terms, chunk)) * chunk
     packed = torch.empty(problem.k, pitch, dtype=weight.dtype, device=weight.device)
-    kernels = {
-        inside: f"conv2d::pack_filters<{TYPES[weight.dtype]}, {inside}, {THREADS}>" for inside in ("true", "false")
-    }
+    kernels = {inside: f"conv2d::pack_filters<{TYPES[weight.dtype]}, {inside}, {THREADS}>" for inside in ("true", "false")}
     geometry, steps = sizes(problem), strides(input, weight, None, input)
     launch = CudaLaunch(
         Source("conv2d/taps.cuh", tuple(kernels.values())),
@@ -142,7 +140,16 @@ def _launches(problem, config, input, weight, bias, out):
         sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
         partial = torch.empty(splits, tiles, config["BM"] * config["BN"], dtype=sums, device=out.device)
         arrivals = counters(tiles, out)
-    numbers = (config["BM"], config["BN"], depth, config["WM"], config["WN"], config["STAGES"])
+    numbers = (
+        config["BM"],
+        config["BN"],
+        depth,
+        config["WM"],
+        config["WN"],
+        config["STAGES"],
+        config["RESIDENT"],
+        config["AHEAD"],
+    )
     types = TYPES[problem.dtype], str(on_tensor_cores(problem)).lower()
     kernels = [f"conv2d::implicit_gemm<{', '.join(map(str, (*types, *numbers, kind)))}>" for kind in ("true", "false")]
     yield CudaLaunch(
