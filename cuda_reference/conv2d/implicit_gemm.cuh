@@ -105,7 +105,7 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
 // takes `split_size` of the reduction, whole slices.
 template <class T, bool TENSOR_CORES, int BM, int BN, int BK, int WM, int WN, int STAGES, int RESIDENT, bool AHEAD,
           bool CHUNKED>
-__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, CHUNKED ? RESIDENT : 1)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
               const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
               int split_size, int band) {
@@ -151,8 +151,9 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
         if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
     } else {
         T sum[WM / ROWS_OF_LANES][WN / COLS_OF_LANES] = {};
+        const LanePlaces<ATile, BTile> places(row, col);
         slices.walk_in_place(length, [&](int stage, int step) {
-            multiply_add<ATile, BTile>(sum, slices.a_tile(stage, 0), slices.b_tile(stage, 0), row + lane_row(), col + lane_col(), step);
+            multiply_add(sum, slices.a_tile(stage, 0), slices.b_tile(stage, 0), places, step);
         });
         if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
     }

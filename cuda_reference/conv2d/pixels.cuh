@@ -125,7 +125,9 @@ template <class Tile, int THREADS, int PARTS> struct GatheredCopies {
     __device__ __forceinline__ void fetch(int i, int first_k) {
 #pragma unroll
         for (int e = 0; e < Tile::CHUNK; ++e) {
-            const Tap tap = taps[first_k + i * CHUNKS_APART * Tile::CHUNK + e];
+            const int4 bits = reinterpret_cast<const int4*>(taps)[first_k + i * CHUNKS_APART * Tile::CHUNK + e];  // one load
+            Tap tap;
+            std::memcpy(&tap, &bits, sizeof tap);
             const bool inside = pixel.inside(tap.h, tap.w, H, W);
             held[i][e] = inside ? reinterpret_cast<const Element*>(pixel.from)[tap.offset] : Element(0);
         }
