@@ -1,10 +1,16 @@
 """The CUDA design implicit_gemm: both ways that inputs come, split reductions, its accesses in the trace, its machine code."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 
+import cuda_reference
 from cuda_reference.conv2d.implicit_gemm import DESIGN, in_chunks
 from cuda_reference.launch import LIBRARY
+from perf import sass
 from tritonkernels.target import Target
 
 from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, step_two
@@ -147,3 +153,39 @@ def test_accesses_of_nchw(kind):
     assert loads and all(x.units == x.ideal_units for x in loads)
     shared = [x for x in traced.accesses if x.space == "shared" and x.width == 16]
     assert {x.kind for x in shared} == {"read", "write"} and all(x.units == x.ideal_units for x in shared)
+
+
+# How the products of a kind are spelt, and the share of them in the hot loop where channels come by 16 bytes and one by one.
+PRODUCTS = {
+    "fp16": ("HMMA.16816.F32", 0.19, 0.07),
+    "bf16": ("HMMA.16816.F32.BF16", 0.19, 0.07),
+    "tf32": ("HMMA.1688.F32.TF32", 0.09, 0.08),  # rounding takes three instructions an operand, with NaN kept
+    "ieee": ("FFMA", 0.64, 0.6),
+    "fp64": ("DFMA", 0.4, 0.4),
+}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture, kind", [*(("sm_90", kind) for kind in KINDS), ("sm_80", "fp16"), ("sm_80", "ieee")])
+def test_machine_code(architecture, kind, tmp_path):
+    """Of every tile: its instruction, no spills, slices copied past the registers, one barrier a slice."""
+    (input, weight), precision = of_kind(kind, (1, 16, 9, 9), (8, 16, 3, 3))
+    problem = prepare("conv2d", input, weight, **precision).problem
+    kernels = []
+    for config in DESIGN.configs(problem, SIMT):
+        kernels += launches(input, weight, config=config, **precision)[-1].source.expressions
+    kernels = list(dict.fromkeys(kernels))
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
+    unit.write_text(f'#include "conv2d/implicit_gemm.cuh"\n{uses}\n')
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", Path(cuda_reference.__file__).parent]
+    subprocess.run([*command, unit, "-o", cubin], check=True)
+    codes = sass.read(cubin.read_bytes()).values()
+    assert len(codes) == len(kernels) >= 2
+    instruction, chunked, one_by_one = PRODUCTS[kind]
+    for code in codes:
+        loop = code.hot_loop()
+        least = chunked if "Lb1EEEv" in code.name else one_by_one
+        assert code.stack_bytes == 0, code.name
+        assert sass.count(loop, (instruction,)) and sass.share(loop, (instruction,)) >= least, f"{code.name}: {loop}"
+        assert sass.count(loop, ("LDGSTS",)) and sass.count(loop, ("BAR.SYNC",)) == 1, f"{code.name}: {loop}"
