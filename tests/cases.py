@@ -51,6 +51,8 @@ CONVOLUTIONS = {
     "depthwise": ((1, 5, 8, 9), (10, 1, 3, 3), {"groups": 5, "stride": 2}),
     "many output channels": ((1, 2, 4, 5), (37, 2, 2, 2), {}),
     "large filter": ((1, 1, 20, 23), (2, 1, 17, 19), {}),
+    "one tap": ((2, 17, 6, 7), (35, 17, 1, 1), {}),
+    "one tap, steps": ((2, 5, 6, 7), (9, 5, 1, 1), {"stride": (2, 3)}),
     "unbatched": ((3, 8, 9), (4, 3, 3, 3), {"padding": 1}),
     "no images": ((0, 3, 8, 9), (4, 3, 3, 3), {}),
     "no output channels": ((2, 3, 8, 9), (0, 3, 3, 3), {}),

@@ -32,10 +32,29 @@ def taken(library, op, design):
     chosen = {d.name: d for d in library.designs(op)}[design]
     kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
     for dtype, options in kinds:
-        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+        shapes, _ = suited(library, op, design, SMALL[op])
+        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes), **options)
         if chosen.refuses(call.problem, Target.named("h200")) is None:
             return dtype, options
     raise AssertionError(f"{design} takes none of the precisions in cases.py")
+
+
+def suited(library, op, design, shapes, **options):
+    """(shapes, options) of a call that the design takes: as they are, or of a convolution with a filter that suits it.
+
+    Options are left out then, all or all but groups; none are added.
+    """
+    if op != "conv2d":
+        return shapes, options
+    image, weight, *bias = shapes
+    grouped = {"groups": options["groups"]} if "groups" in options else {}
+    filters = ((weight, options), ((*weight[:2], 3, 3), grouped), ((weight[0], image[1], 1, 1), {}))
+    refuses = {d.name: d for d in library.designs(op)}[design].refuses
+    for filter, asked in filters:
+        problem = prepare(op, *(torch.empty(shape, device="meta") for shape in (image, filter, *bias)), **asked).problem
+        if refuses(problem, Target.named("h200")) is None:
+            return (image, filter, *bias), asked
+    raise AssertionError(f"{design} takes none of these filters: {filters}")
 
 
 @functools.cache
@@ -47,7 +66,8 @@ def cannot_run_here(op):
     refusals = {}
     for design in library.designs(op):
         dtype, options = taken(library, op, design.name)
-        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+        shapes, _ = suited(library, op, design.name, SMALL[op])
+        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes), **options)
         refusals[design.name] = design.refuses(call.problem, library.target(call.result.device))
     return {name: why for name, why in refusals.items() if why is not None}
 

@@ -114,9 +114,10 @@ def sources_of(library, op, design):
     """The Sources behind a CUDA design, read off the launches of a call."""
     import torch
 
-    from .harness import SMALL, prepare, taken
+    from .harness import SMALL, prepare, suited, taken
 
     dtype, options = taken(library, op, design.name)
-    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+    shapes, _ = suited(library, op, design.name, SMALL[op])
+    call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes), **options)
     config = next(iter(design.configs(call.problem, Target.named("h200"))))
     return {launch.source for launch in design.launches(call.problem, config, *call.parts[0])}

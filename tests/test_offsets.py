@@ -8,7 +8,7 @@ import torch
 from tritonkernels import backend
 from tritonkernels.problem import needs_wide_offsets
 
-from .harness import designs, prepare, random, taken
+from .harness import designs, prepare, random, suited, taken
 
 ELEMENTS = 2**31 + 2**29
 pytestmark = pytest.mark.skipif(backend.device_type() != "cpu", reason="reserves address space on the CPU only")
@@ -38,12 +38,13 @@ def test_offsets_beyond_32_bits(library, op, design, far):
         "conv2d": ((3, 2, 6, 5), (4, 2, 3, 2)),
         "matmul": ((5, 7), (7, 6)),
     }
-    first, second = (random(*shape, dtype=dtype) for shape in shapes[op])
+    suitable, _ = suited(library, op, design, shapes[op])
+    first, second = (random(*shape, dtype=dtype) for shape in suitable)
     near = library.run(prepare(op, first, second, **options), design)
     far_first = spread(far, first, 0)
     out = spread(far, torch.full(near.shape, torch.nan, dtype=dtype), 1000)
     call = prepare(op, far_first, second, out=out, **options)
-    assert call.problem.wide and not prepare(op, first, second).problem.wide
+    assert call.problem.wide and not prepare(op, first, second, **options).problem.wide
     assert torch.equal(library.run(call, design), near), "the same design on the same values gives the same bits"
 
 

@@ -8,7 +8,7 @@ import torch
 
 from tritonkernels.numerics import reference
 
-from .harness import DEVICES, available_on, bits, designs, prepare, random, run_checked, taken
+from .harness import DEVICES, available_on, bits, designs, prepare, random, run_checked, suited, taken
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -21,8 +21,9 @@ SHAPES = {
 }
 
 
-def operands(op, device, dtype=torch.float32):
-    return [random(*shape, dtype=dtype, device=device) for shape in SHAPES[op]]
+def operands(library, op, design, device, dtype=torch.float32):
+    shapes, _ = suited(library, op, design, SHAPES[op])
+    return [random(*shape, dtype=dtype, device=device) for shape in shapes]
 
 
 def first_row(op, result):
@@ -32,7 +33,7 @@ def first_row(op, result):
 
 def accepts(library, op, design, device, **kwargs):
     """Skip what the design refuses; that it raises is tested elsewhere."""
-    call = prepare(op, *operands(op, device, kwargs.pop("dtype", torch.float32)), **kwargs)
+    call = prepare(op, *operands(library, op, design, device, kwargs.pop("dtype", torch.float32)), **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
     if refusal := chosen.refuses(call.problem, library.target(call.result.device)):
         pytest.skip(refusal)
@@ -43,7 +44,7 @@ def accepts(library, op, design, device, **kwargs):
 def test_a_special_value_stays_in_its_row(library, op, design, device, value):
     available_on(library, device)
     dtype, options = taken(library, op, design)
-    first, second = operands(op, device, dtype)
+    first, second = operands(library, op, design, device, dtype)
     clean, _ = run_checked(library, op, design, first, second, **options)
     clean = clean.clone()
     first[(0, *(size // 2 for size in first.shape[1:]))] = value
@@ -57,7 +58,7 @@ def test_a_special_value_stays_in_its_row(library, op, design, device, value):
 def test_infinity_times_zero_is_nan(library, op, design, device):
     available_on(library, device)
     dtype, options = taken(library, op, design)
-    first, second = operands(op, device, dtype)
+    first, second = operands(library, op, design, device, dtype)
     second.zero_()
     first[(0, *(0 for _ in first.shape[1:]))] = math.inf
     result, _ = run_checked(library, op, design, first, second, **options)
@@ -67,7 +68,7 @@ def test_infinity_times_zero_is_nan(library, op, design, device):
 @pytest.mark.parametrize("library, op, design", IEEE)
 def test_denormals_are_neither_flushed_nor_lost(library, op, design, device):
     available_on(library, device)
-    first, second = operands(op, device)
+    first, second = operands(library, op, design, device)
     first *= 2.0**-130
     result, _ = run_checked(library, op, design, first, second)
     exact = reference(op, first, second)
@@ -78,7 +79,7 @@ def test_denormals_are_neither_flushed_nor_lost(library, op, design, device):
 @pytest.mark.parametrize("library, op, design", IEEE)
 def test_large_beside_small(library, op, design, device):
     available_on(library, device)
-    first, second = operands(op, device)
+    first, second = operands(library, op, design, device)
     first[..., 0] *= 1e30
     first[..., 1] *= 1e-30
     second *= 1e-8
@@ -89,7 +90,7 @@ def test_large_beside_small(library, op, design, device):
 def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, device):
     available_on(library, device)
     dtype, options = taken(library, op, design)
-    first, second = operands(op, device, dtype)
+    first, second = operands(library, op, design, device, dtype)
     first, second = first.abs() + 1, -(second.abs() + 1)
     scale = 200.0 if dtype == torch.float16 else 1e20
     result, _ = run_checked(library, op, design, first * scale, second * scale, **options)
@@ -103,7 +104,7 @@ def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, devi
 def test_special_alpha_and_beta(library, op, design, device, alpha, beta):
     """Rounded to fp32 first: 1e39 is infinite, 1e-46 is 0."""
     available_on(library, device)
-    first, second = operands(op, device)
+    first, second = operands(library, op, design, device)
     addend = random(*prepare(op, first, second).result.shape, device=device)
     run_checked(library, op, design, first, second, addend, alpha=alpha, beta=beta)
 
@@ -111,7 +112,7 @@ def test_special_alpha_and_beta(library, op, design, device, alpha, beta):
 @pytest.mark.parametrize("library, op, design", designs("gemm", "gemv"))
 def test_alpha_zero_reads_neither_matrix(library, op, design, device):
     available_on(library, device)
-    first, second = operands(op, device)
+    first, second = operands(library, op, design, device)
     first.fill_(math.nan)
     addend = random(*prepare(op, first, second).result.shape, device=device)
     result, _ = run_checked(library, op, design, first, second, addend, alpha=0.0, beta=1.0)
@@ -137,7 +138,7 @@ def test_every_nan_stays_a_nan(library, op, design, device, mode, pattern):
     available_on(library, device)
     dtype, kwargs = MODES[mode]
     accepts(library, op, design, device, dtype=dtype, **kwargs)
-    a, b = operands(op, device, dtype)
+    a, b = operands(library, op, design, device, dtype)
     nan = torch.tensor([pattern - 2**32 if pattern >= 2**31 else pattern], dtype=torch.int32).view(torch.float32).to(device)
     a[3, 5] = nan.to(dtype)[0]
     result, _ = run_checked(library, op, design, a, b, **kwargs)
@@ -151,7 +152,7 @@ def test_denormal_operands(library, op, design, device, mode):
     available_on(library, device)
     dtype, kwargs = MODES[mode]
     accepts(library, op, design, device, dtype=dtype, **kwargs)
-    a, b = operands(op, device, torch.float64)
+    a, b = operands(library, op, design, device, torch.float64)
     a *= torch.finfo(dtype).smallest_normal / 4
     result, _ = run_checked(library, op, design, a.to(dtype), (b * 8).to(dtype), **kwargs)
     assert (result != 0).any()
@@ -185,6 +186,6 @@ def test_zeros_give_zero(library, op, design, device):
     """0 in, 0 out; the sign of a zero is not promised (a sum that starts at +0 loses it, in torch as well)."""
     available_on(library, device)
     dtype, options = taken(library, op, design)
-    first, second = operands(op, device, dtype)
+    first, second = operands(library, op, design, device, dtype)
     result, _ = run_checked(library, op, design, first * -0.0, second, **options)
     assert (result == 0).all()

@@ -18,7 +18,7 @@ import json, sys, torch
 from perf.offline import compile_launch
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
-from tests.harness import prepare, taken
+from tests.harness import prepare, suited, taken
 
 def far(*shape, dtype):
     return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, [2**30 + 8 * i for i in range(len(shape))])
@@ -26,8 +26,9 @@ def far(*shape, dtype):
 def ttir(op, name):
     dtype, precision = taken(LIBRARY, op, name)
     options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": precision}
-    args = [far(*shape, dtype=dtype) for shape in shapes[op]]
-    call = prepare(op, *args, **options.get(op, {"beta": 0.5}))
+    suitable, more = suited(LIBRARY, op, name, shapes[op], **options.get(op, {"beta": 0.5}))
+    args = [far(*shape, dtype=dtype) for shape in suitable]
+    call = prepare(op, *args, **more)
     assert call.problem.wide
     design = {d.name: d for d in LIBRARY.designs(op)}[name]
     target = Target.named("h200")

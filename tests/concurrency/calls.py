@@ -28,6 +28,7 @@ def calls(op):
         "conv2d": [
             ((random(2, 4, 7, 17), random(6, 2, 3, 2), random(6)), {"padding": 1, "groups": 2}),
             ((random(1, 3, 9, 21).to(memory_format=torch.channels_last), random(9, 3, 3, 3)), {"stride": (2, 1)}),
+            ((random(2, 5, 7, 9), random(6, 5, 1, 1), random(6)), {}),
         ],
         "matmul": [
             ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),

@@ -10,7 +10,7 @@ import threading
 
 from tritonkernels import numerics
 
-from ..harness import prepare, random, runnable_designs, taken
+from ..harness import prepare, random, runnable_designs, suited, taken
 
 THREADS = 16  # or one per design, if there are more
 ROUNDS = 2
@@ -39,6 +39,8 @@ def main(names):
             barrier.wait()
             dtype, options = taken(library, op, design)
             args = operands(op, number, dtype)
+            shapes, _ = suited(library, op, design, [t.shape for t in args])
+            args = [t if t.shape == shape else random(*shape, dtype=dtype) for t, shape in zip(args, shapes)]
             call = prepare(op, *args, **options)
             results.append((call.problem, library.run(call, design), args))
         except BaseException as error:

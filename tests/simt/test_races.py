@@ -4,7 +4,7 @@ import pytest
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.trace import trace
-from tests.harness import designs, prepare, random, taken
+from tests.harness import designs, prepare, random, suited, taken
 from tests.test_gemm_ladder import RUNGS
 from tritonkernels.target import Target
 
@@ -21,7 +21,8 @@ TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] 
 @pytest.mark.parametrize("library, op, design", TRACED)
 def test_no_races(library, op, design):
     dtype, options = taken(library, op, design)
-    call = prepare(op, *(random(*shape, dtype=dtype) for shape in SHAPES[op]), **options)
+    shapes, _ = suited(library, op, design, SHAPES[op])
+    call = prepare(op, *(random(*shape, dtype=dtype) for shape in shapes), **options)
     chosen = {d.name: d for d in library.designs(op)}[design]
     config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
     traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))
