@@ -8,7 +8,7 @@ from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
-from . import implicit_gemm
+from . import implicit_gemm, pointwise
 from .operands import TYPES, arguments
 
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
@@ -191,4 +191,4 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _depthwise(), _direct(), _prefetched(), _register_blocked(), implicit_gemm.DESIGN)
+DESIGNS = (_naive(), _depthwise(), _direct(), _prefetched(), _register_blocked(), pointwise.DESIGN, implicit_gemm.DESIGN)
