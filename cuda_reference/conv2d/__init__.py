@@ -8,8 +8,9 @@ from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
+from . import implicit_gemm, pointwise
+from .operands import TYPES, arguments
 
-TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
 
@@ -36,14 +37,6 @@ def covering(problem, space):
 def sources(header, templates):
     """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
     return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
-
-
-def arguments(problem, input, weight, bias, out):
-    """What every kernel takes: tensors, Geometry, Strides."""
-    g = problem
-    sizes = (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
-    strides = (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
-    return input, weight, bias, out, sizes, strides
 
 
 def _naive():
@@ -152,6 +145,47 @@ def _direct():
     )
 
 
+def _prefetched():
+    space = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
+    template = "conv2d::prefetched<{T}, {KT}>"
+    built = sources("conv2d/prefetched.cuh", [template.format(T="{T}", **config) for config in space])
+
+    def shared_bytes(problem, config):
+        unit = problem.dtype.itemsize
+        halo = halo_bytes(problem, TILE, 16) // max(4, unit) * unit
+        return 2 * (halo + ceil_div(problem.r * problem.s * config["KT"] * unit, 16) * 16)
+
+    def fitting(problem):
+        return [config for config in space if shared_bytes(problem, config) <= STAGED_BYTES]
+
+    def refuses(problem, target):
+        if target.is_gpu and target.arch < 80:
+            return f"cp.async needs sm_80, {target.name} is sm_{target.arch}"
+        if not fitting(problem):
+            needed = min(shared_bytes(problem, config) for config in space)
+            return f"two channels' inputs and filters take {needed} bytes of shared memory, of {STAGED_BYTES}"
+        return None
+
+    def launches(problem, config, *tensors):
+        yield CudaLaunch(
+            built[problem.dtype],
+            template.format(T=TYPES[problem.dtype], **config),
+            grid=(blocks(problem, TILE, config["KT"]),),
+            block=(TILE[0] * TILE[1], 1, 1),
+            arguments=arguments(problem, *tensors),
+            shared_bytes=shared_bytes(problem, config),
+        )
+
+    return Design(
+        name="prefetched",
+        summary="direct with the next channel's inputs and filters under way, by cp.async or in registers",
+        mirrors="conv2d seed: the next channel's inputs and the next filter are prefetched",
+        refuses=refuses,
+        configs=lambda problem, target: covering(problem, fitting(problem)),
+        launches=launches,
+    )
+
+
 def _register_blocked():
     space = [{"KT": kt} for kt in (8, 3, 4, 6, 16)]
     template = "conv2d::register_blocked<{T}, {KT}, {UNIT}>"
@@ -191,4 +225,4 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked())
+DESIGNS = (_naive(), _depthwise(), _direct(), _prefetched(), _register_blocked(), pointwise.DESIGN, implicit_gemm.DESIGN)

@@ -15,14 +15,17 @@ template <class T> struct Corner {
     int64_t span_stride, k_stride, plane_stride;
 };
 
-// A stage holds a tile of each of the PLANES matrices that an operand consists of. Steps but the last of STEPS copy.
-template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS> struct Slices {
+// A stage holds a tile of each of the PLANES matrices that an operand consists of. Steps but the last of STEPS copy. A's slices
+// may come another way than by TileCopies (conv2d's pixels do): those that pass registers are put down after a step's products.
+template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS,
+          class ACopies = TileCopies<ATile, THREADS, STEPS - 1>>
+struct Slices {
     using T = typename ATile::Element;
     static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     static_assert(STEPS % 2 == 0, "steps use two sets of fragments in turn, across slices too");
     static constexpr int A_SIZE = PLANES * ATile::SIZE, B_SIZE = PLANES * BTile::SIZE;
 
-    TileCopies<ATile, THREADS, STEPS - 1> a_copies;
+    ACopies a_copies;
     TileCopies<BTile, THREADS, STEPS - 1> b_copies;
     int64_t a_plane, b_plane;
     T *a_tiles, *b_tiles;
@@ -35,10 +38,18 @@ template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREA
           a_tiles(dynamic_shared<T>()),
           b_tiles(a_tiles + STAGES * A_SIZE) {}
 
+    __device__ __forceinline__ Slices(const ACopies& a, const Corner<T>& b)
+        : a_copies(a),
+          b_copies(b.matrix, b.first, b.span, b.span_stride, b.k_stride),
+          a_plane(0),
+          b_plane(b.plane_stride),
+          a_tiles(dynamic_shared<T>()),
+          b_tiles(a_tiles + STAGES * A_SIZE) {}
+
     __device__ __forceinline__ T* a_tile(int stage, int plane) const { return a_tiles + stage * A_SIZE + plane * ATile::SIZE; }
     __device__ __forceinline__ T* b_tile(int stage, int plane) const { return b_tiles + stage * B_SIZE + plane * BTile::SIZE; }
 
-    __device__ __forceinline__ void copy_tail(int first_k, int K) const {
+    __device__ __forceinline__ void copy_tail(int first_k, int K) {
 #pragma unroll
         for (int plane = 0; plane < PLANES; ++plane) {
             a_copies.copy_tail(a_tile(0, plane), first_k, K, plane * a_plane);
@@ -46,7 +57,7 @@ template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREA
         }
     }
 
-    __device__ __forceinline__ void copy(int stage, int part) const {
+    __device__ __forceinline__ void copy(int stage, int part) {
 #pragma unroll
         for (int plane = 0; plane < PLANES; ++plane) {
             a_copies.copy(a_tile(stage, plane), part, plane * a_plane);
@@ -54,14 +65,18 @@ template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREA
         }
     }
 
+    // What `copy` left in registers.
+    __device__ __forceinline__ void put(int stage, int part) {
+        if constexpr (!ACopies::PAST_REGISTERS) a_copies.put(a_tile(stage, 0), part);
+    }
+
     __device__ __forceinline__ void advance() {
         a_copies.advance();
         b_copies.advance();
     }
 
-    // load(which, stage, step) fills one of two sets of fragments from a stage, multiply(which, step) uses it.
-    template <class Load, class Multiply>
-    __device__ __forceinline__ void walk(int K, const Load& load, const Multiply& multiply) {
+    // The slices before the loop: their number.
+    __device__ __forceinline__ int start(int K) {
         const int last = max(K - 1, 0) / ATile::DEPTH, slices = last + 1;
         copy_tail(last * ATile::DEPTH, K);
         cp_async_commit();
@@ -69,14 +84,23 @@ template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREA
         for (int stage = 1; stage < STAGES - 1; ++stage) {
             if (stage < slices) {
 #pragma unroll
-                for (int part = 0; part < STEPS - 1; ++part) copy(stage, part);
+                for (int part = 0; part < STEPS - 1; ++part) {
+                    copy(stage, part);
+                    put(stage, part);
+                }
                 advance();
             }
             cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
         }
         cp_async_wait<STAGES - 2>();
         __syncthreads();
+        return slices;
+    }
 
+    // load(which, stage, step) fills one of two sets of fragments from a stage, multiply(which, step) uses it.
+    template <class Load, class Multiply>
+    __device__ __forceinline__ void walk(int K, const Load& load, const Multiply& multiply) {
+        const int slices = start(K);
         int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
         load(0, 0, 0);
         for (int slice = 0; slice < slices; ++slice) {
@@ -94,7 +118,29 @@ template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREA
                 }
                 load((step + 1) % 2, now, (step + 1) % STEPS);
                 multiply(step % 2, step);
+                if (more && step < STEPS - 1) put(free, step);
             }
+        }
+    }
+
+    // multiply(stage, step) reads the stage itself, where registers do not hold two sets of fragments.
+    template <class Multiply> __device__ __forceinline__ void walk_in_place(int K, const Multiply& multiply) {
+        const int slices = start(K);
+        int now = 0, free = STAGES - 1;
+        for (int slice = 0; slice < slices; ++slice) {
+            const bool more = slice + STAGES - 1 < slices;
+#pragma unroll
+            for (int step = 0; step < STEPS; ++step) {
+                if (more && step < STEPS - 1) copy(free, step);
+                multiply(now, step);
+                if (more && step < STEPS - 1) put(free, step);
+            }
+            advance();
+            cp_async_commit();
+            cp_async_wait<STAGES - 2>();
+            __syncthreads();
+            free = now;
+            now = now + 1 == STAGES ? 0 : now + 1;
         }
     }
 };

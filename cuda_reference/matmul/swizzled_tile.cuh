@@ -47,6 +47,7 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
 // and N nothing need be copied: no sum that is stored needs it.
 template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;
+    static constexpr bool PAST_REGISTERS = true;
     static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows apart
     static_assert(COUNT * STEP == Tile::ROWS && STEP * Tile::CHUNKS == THREADS, "a thread stays in its column of chunks");
 

@@ -39,9 +39,13 @@ MUTANTS = [
         ("tail dropped", "n < N; n += step) sum += float(a[n])", "n < N - 1; n += step) sum += float(a[n])"),
     ),
     *of(
-        "cuda_reference/gemv/splits.cuh",
+        "cuda_reference/common/last_to_arrive.cuh",
         "cuda_reference and gemv",
         ("the counter left standing", "atomicExch(counter, 0);", ""),
+    ),
+    *of(
+        "cuda_reference/gemv/splits.cuh",
+        "cuda_reference and gemv",
         ("the last split left out", "split < splits; split", "split < splits - 1; split"),
     ),
     *of(

@@ -1,0 +1,162 @@
+// conv2d, implicit_gemm: a matrix product (pixels, taps) x (taps, output channels) whose left operand is never written.
+//
+// Over `direct`, which holds a few output channels of few pixels, a block owns BM output pixels and BN output channels of a group
+// and reduces over all channels and filter taps in slices of BK: an input fetched once serves BN multiply-adds, a weight BM.
+// im2col's copy, R * S times the input, is made in shared memory a slice at a time (pixels.cuh); else this is matmul's mma_async,
+// with its slices under way in cp.async and its fragments. Where C is no multiple of a chunk (the 3 of an image) the reduction is
+// flattened over (c, r, s), so that nothing is padded per tap. FP32 to IEEE and FP64 run the same tiles on CUDA cores.
+//
+// Few tiles (batch 1) share the reduction among gridDim.y blocks each; the last to arrive adds their sums up in order, so the
+// bits do not depend on which it was. Mirrors tritonkernels/conv2d/implicit_gemm.py.
+// Glossary: BM x BN x BK is the block tile, WM x WN the warp tile.
+#pragma once
+#include "../common/last_to_arrive.cuh"
+#include "../common/raster.cuh"
+#include "../matmul/slices.cuh"
+#include "../matmul/warp_tile.cuh"
+#include "pixels.cuh"
+#include "thread_tile.cuh"
+
+namespace conv2d {
+
+// change(number) of all of a lane's sums, in a fixed order.
+template <class Number, int MS, int NS, class Do>
+__device__ __forceinline__ void for_sums(matmul::LaneSums<Number> (&sum)[MS][NS], const Do& change) {
+#pragma unroll
+    for (int i = 0; i < MS * NS * 4; ++i) change(sum[i / 4 / NS][i / 4 % NS].x[i % 4], i);
+}
+template <class Number, int TM, int TN, class Do>
+__device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change) {
+#pragma unroll
+    for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
+}
+
+// Whether this block has the sum of all splits now. `partial` is (splits, tiles, sums, threads): neighbours write side by side.
+template <int THREADS, class Number, class Sums>
+__device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
+    constexpr int COUNT = sizeof sum / sizeof(Number);
+    const int splits = gridDim.y;
+    if (splits == 1) return true;
+    const int64_t apart = int64_t(gridDim.x) * COUNT * THREADS;
+    Number* const of_tile = partial + int64_t(blockIdx.x) * COUNT * THREADS + threadIdx.x;
+    for_sums(sum, [&](Number& number, int i) { of_tile[blockIdx.y * apart + i * THREADS] = number; });
+    if (!last_to_arrive(counters + blockIdx.x, splits)) return false;
+    for_sums(sum, [&](Number& number, int) { number = 0; });
+    for (int split = 0; split < splits; ++split)
+        for_sums(sum, [&](Number& number, int i) { number += __ldcg(of_tile + split * apart + i * THREADS); });
+    return true;
+}
+
+// Where the results of a group's output pixels go: (pixel, channel of the group).
+template <class T> struct Results {
+    T* out;
+    const T* bias;
+    int64_t on, op, oq, ok, bias_k;
+    int pixels, channels, P, Q;
+
+    __device__ __forceinline__ Results(T* out, const T* bias, int group, const Geometry& g, const Strides& stride)
+        : out(out + group * (g.K / g.groups) * stride.ok),
+          bias(bias == nullptr ? nullptr : bias + group * (g.K / g.groups) * stride.bias),
+          on(stride.on),
+          op(stride.op),
+          oq(stride.oq),
+          ok(stride.ok),
+          bias_k(stride.bias),
+          pixels(g.N * g.P * g.Q),
+          channels(g.K / g.groups),
+          P(g.P),
+          Q(g.Q) {}
+
+    __device__ __forceinline__ T* of_pixel(int pixel) const {
+        return out + pixel / Q / P * on + pixel / Q % P * op + pixel % Q * oq;
+    }
+};
+
+// Runs of channels at a time, as a matrix product's.
+template <class T, int MS, int NS>
+__device__ __forceinline__ void store(const matmul::LaneSums<float> (&sum)[MS][NS], const Results<T>& to, int pixel, int channel) {
+    matmul::Strides strides{};
+    strides.bias = to.bias_k;
+    const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, matmul::NONE, strides, 0);
+    float results[MS][NS][4];
+    matmul::finish(results, sum, epilogue, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2, to.pixels, to.channels);
+    matmul::for_runs<T, NS>(results, 0, [&](const auto& run, int row, int col) {
+        if (pixel + row < to.pixels)
+            matmul::store_run(run, to.of_pixel(pixel + row), 0, channel + col, 1, to.channels, 0, to.ok);
+    });
+}
+
+template <class T, int TM, int TN>
+__device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& to, int pixel, int channel) {
+#pragma unroll
+    for (int m = 0; m < TM; ++m) {
+        const int row = pixel + lane_row() + m * ROWS_OF_LANES;
+        if (row >= to.pixels) continue;
+        T* const at = to.of_pixel(row);
+#pragma unroll
+        for (int n = 0; n < TN; ++n) {
+            const int col = channel + lane_col() + n * COLS_OF_LANES;
+            if (col < to.channels) at[col * to.ok] = sum[m][n] + (to.bias == nullptr ? T(0) : to.bias[col * to.bias_k]);
+        }
+    }
+}
+
+// The filters' rows, of one group after the other, are `pitch` apart and lie in the order of `Copies`. A block of gridDim.y
+// takes `split_size` of the reduction, whole slices.
+template <class T, bool TENSOR_CORES, int BM, int BN, int BK, int WM, int WN, int STAGES, int RESIDENT, bool AHEAD,
+          bool CHUNKED>
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, CHUNKED ? RESIDENT : 1)
+implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
+              const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
+              int split_size, int band) {
+    static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
+    static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
+    constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / (TENSOR_CORES ? 32 : 16);
+    using ATile = matmul::SwizzledTile<T, true, BM, BK, true>;
+    using BTile = matmul::SwizzledTile<T, false, BN, BK, true>;
+    using Copies = std::conditional_t<CHUNKED, ChannelCopies<ATile, THREADS, STEPS - 1>, GatheredCopies<ATile, THREADS, STEPS - 1>>;
+
+    const int channels = g.C / g.groups, filters_of_group = g.K / g.groups;
+    const int tiles_m = ceil_div(g.N * g.P * g.Q, BM), tiles_n = ceil_div(filters_of_group, BN);
+    const int group = blockIdx.x / (tiles_m * tiles_n);
+    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, band);
+    const int first_pixel = tile.m * BM, first_filter = tile.n * BN, warp = threadIdx.x / 32;
+    const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
+    const int first_k = blockIdx.y * split_size, length = min(channels * g.R * g.S - first_k, split_size);
+
+    matmul::Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, Copies> slices(
+        Copies(input + group * channels * stride.ic, taps, first_pixel, first_k, g, stride),
+        {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
+    const Results<T> results(out, bias, group, g, stride);
+    if constexpr (TENSOR_CORES) {
+        const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
+        matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};
+        if constexpr (AHEAD) {
+            matmul::Fragments<ATile, BTile, WM, WN> fragments[2];
+            slices.walk(
+                length,
+                [&](int which, int stage, int step) {
+                    fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
+                    if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
+                },
+                [&](int which, int) { matmul::multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
+        } else {
+            slices.walk_in_place(length, [&](int stage, int step) {
+                matmul::Fragments<ATile, BTile, WM, WN> fragments;
+                fragments.load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
+                if constexpr (std::is_same_v<T, float>) fragments.to_tf32();
+                matmul::multiply_add<T>(sum, fragments.a, fragments.b);
+            });
+        }
+        if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+    } else {
+        T sum[WM / ROWS_OF_LANES][WN / COLS_OF_LANES] = {};
+        const LanePlaces<ATile, BTile> places(row, col);
+        slices.walk_in_place(length, [&](int stage, int step) {
+            multiply_add(sum, slices.a_tile(stage, 0), slices.b_tile(stage, 0), places, step);
+        });
+        if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+    }
+}
+
+}  // namespace conv2d

@@ -1,0 +1,175 @@
+"""implicit_gemm: its kernel's instantiations, their config space, which of them a problem gets, and how operands come to it."""
+
+import torch
+
+from tritonkernels.design import Design
+from tritonkernels.workspace import counters
+
+from ..launch import CudaLaunch, Source, ceil_div
+from .operands import TYPES, sizes, strides
+
+BAND = 8  # rows of tiles that blocks walk down together: their inputs are still in L2 for the next output channels
+MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile
+THREADS = 128  # of the small kernels
+
+# SLICE is BK in bytes
+_NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES", "RESIDENT", "AHEAD")
+_TENSOR_CORES = ((128, 128, 128, 64, 32, 3, 2, 0), (128, 64, 128, 64, 32, 3, 2, 1), (64, 64, 128, 32, 32, 4, 2, 1))
+_CUDA_CORES = ((128, 128, 64, 64, 32, 3, 1, 0), (128, 64, 64, 64, 32, 3, 1, 0), (64, 64, 64, 32, 16, 3, 1, 0))
+_DOUBLES = ((64, 64, 64, 32, 16, 3, 1, 0),)
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+
+
+def on_tensor_cores(problem):
+    """Whether its products are mma.sync's."""
+    return problem.precision in ("fp16", "bf16", "tf32")
+
+
+def shared_bytes(config):
+    """Of a block: STAGES slices of both operands."""
+    return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
+
+
+def tiles_of(problem, config):
+    """Blocks but for splits."""
+    pixels = ceil_div(problem.n * problem.p * problem.q, config["BM"])
+    return pixels * ceil_div(problem.k // problem.groups, config["BN"]) * problem.groups
+
+
+def slices_of(problem, config):
+    """How many make the reduction."""
+    return max(1, ceil_div(problem.terms * problem.dtype.itemsize, config["SLICE"]))
+
+
+OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches an operand from L2
+SPLIT_FMAS = 100  # multiply-adds in the time that a partial sum takes through L2, and back
+
+
+def configs(problem, target):
+    """First the tile and the splits that are done soonest; the smallest where it is emulated, so that few are built."""
+    kinds = _TENSOR_CORES if on_tensor_cores(problem) else _DOUBLES if problem.dtype == torch.float64 else _CUDA_CORES
+    space = [dict(zip(_NAMES, sizes)) for sizes in kinds]
+    if not target.is_gpu:
+        return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
+
+    def time(config):
+        splits, depth = config["SPLITS"], config["SLICE"] // problem.dtype.itemsize
+        rounds = ceil_div(tiles_of(problem, config) * splits, target.sms)
+        fmas = config["BM"] * config["BN"] + OPERAND_FMAS * (config["BM"] + config["BN"])
+        shared = SPLIT_FMAS * (splits + 1) * config["BM"] * config["BN"] if splits > 1 else 0
+        return rounds * (fmas * depth * ceil_div(slices_of(problem, config), splits) + shared)
+
+    fitting = [config for config in space if shared_bytes(config) <= target.shared_per_block - 1024]
+    return sorted(({**config, "SPLITS": splits} for splits in SPLITS for config in fitting), key=time)
+
+
+def _refuses(problem, target):
+    if target.is_gpu and target.arch < 80:
+        return f"cp.async and this mma.sync need sm_80, {target.name} is sm_{target.arch}"
+    if problem.n * problem.p * problem.q > MOST_PIXELS:
+        return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
+    return None
+
+
+def _dense(tensor, dims):
+    """Whether the dimensions, the first outermost, lie one in the other without gaps."""
+    expected = 1
+    for dim in reversed(dims):
+        if tensor.shape[dim] > 1 and tensor.stride(dim) != expected:
+            return False
+        expected *= tensor.shape[dim]
+    return True
+
+
+def in_chunks(problem, input):
+    """Whether the channels of every pixel and group are contiguous and whole chunks of 16 bytes, each of them aligned."""
+    chunk = 16 // input.element_size()
+    channels = problem.c // problem.groups
+    apart = (input.stride(dim) for dim in (0, 2, 3) if input.shape[dim] > 1)
+    aligned = input.data_ptr() % 16 == 0 and all(stride % chunk == 0 for stride in apart)
+    return channels > 0 and channels % chunk == 0 and input.stride(1) == 1 and aligned
+
+
+def rows_of_filters(problem, weight, input, chunked):
+    """(the filters as rows along the reduction, its order that of `chunked`, elements from row to row, the launches for it)."""
+    chunk, order = 16 // weight.element_size(), (2, 3, 1) if chunked else (1, 2, 3)
+    pitch = weight.stride(0) if weight.shape[0] > 1 else 0
+    if _dense(weight, order) and pitch % chunk == 0 and weight.data_ptr() % 16 == 0:
+        return weight, pitch, ()
+    pitch = max(1, ceil_div(problem.terms, chunk)) * chunk
+    packed = torch.empty(problem.k, pitch, dtype=weight.dtype, device=weight.device)
+    kernels = {inside: f"conv2d::pack_filters<{TYPES[weight.dtype]}, {inside}, {THREADS}>" for inside in ("true", "false")}
+    geometry, steps = sizes(problem), strides(input, weight, None, input)
+    launch = CudaLaunch(
+        Source("conv2d/taps.cuh", tuple(kernels.values())),
+        kernels[str(chunked).lower()],
+        (problem.k * ceil_div(pitch, THREADS),),
+        (THREADS, 1, 1),
+        (weight, packed, pitch, geometry, steps),
+    )
+    return packed, pitch, (launch,)
+
+
+def table_of_taps(problem, input, weight, padded):
+    """(where each tap's input is, `padded` of them, the launch that writes it)."""
+    table = torch.empty(padded, 4, dtype=torch.int32, device=input.device)
+    kernel = f"conv2d::table_of_taps<{THREADS}>"
+    launch = CudaLaunch(
+        Source("conv2d/taps.cuh", (kernel,)),
+        kernel,
+        (ceil_div(padded, THREADS),),
+        (THREADS, 1, 1),
+        (table, padded, sizes(problem), strides(input, weight, None, input)),
+    )
+    return table, launch
+
+
+def _launches(problem, config, input, weight, bias, out):
+    chunked = in_chunks(problem, input)
+    filters, pitch, copies = rows_of_filters(problem, weight, input, chunked)
+    yield from copies
+    slices, depth = slices_of(problem, config), config["SLICE"] // problem.dtype.itemsize
+    taps = None
+    if not chunked:
+        taps, launch = table_of_taps(problem, input, weight, slices * depth)
+        yield launch
+    splits = ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))  # none of them empty
+    tiles = tiles_of(problem, config)
+    partial = arrivals = None
+    if splits > 1:
+        sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
+        partial = torch.empty(splits, tiles, config["BM"] * config["BN"], dtype=sums, device=out.device)
+        arrivals = counters(tiles, out)
+    numbers = (
+        config["BM"],
+        config["BN"],
+        depth,
+        config["WM"],
+        config["WN"],
+        config["STAGES"],
+        config["RESIDENT"],
+        config["AHEAD"],
+    )
+    types = TYPES[problem.dtype], str(on_tensor_cores(problem)).lower()
+    kernels = [f"conv2d::implicit_gemm<{', '.join(map(str, (*types, *numbers, kind)))}>" for kind in ("true", "false")]
+    yield CudaLaunch(
+        Source("conv2d/implicit_gemm.cuh", tuple(kernels)),
+        kernels[0 if chunked else 1],
+        (tiles, splits),
+        (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
+        (
+            *(input, filters, bias, out, taps, partial, arrivals, sizes(problem), strides(input, weight, bias, out)),
+            *(pitch, ceil_div(slices, splits) * depth, BAND),
+        ),
+        shared_bytes(config),
+    )
+
+
+DESIGN = Design(
+    name="implicit_gemm",
+    summary="a matrix product of pixels and filters whose im2col exists in shared memory only, by tensor cores or FFMA",
+    mirrors="conv2d: im2col, named as future work",
+    refuses=_refuses,
+    configs=configs,
+    launches=_launches,
+)

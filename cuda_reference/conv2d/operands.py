@@ -1,0 +1,21 @@
+"""What the kernels of a convolution take: types by name, and the structs of common.cuh."""
+
+import torch
+
+TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
+
+
+def sizes(problem):
+    """Geometry."""
+    g = problem
+    return (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
+
+
+def strides(input, weight, bias, out):
+    """Strides."""
+    return (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
+
+
+def arguments(problem, input, weight, bias, out):
+    """What every kernel that reads the operands as they are takes: tensors, Geometry, Strides."""
+    return input, weight, bias, out, sizes(problem), strides(input, weight, bias, out)

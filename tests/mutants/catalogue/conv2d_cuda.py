@@ -1,0 +1,55 @@
+"""Broken CUDA kernels of conv2d that came after the first ones: prefetched and implicit_gemm."""
+
+from ..mutant import of
+
+_BARRIER = "        __syncthreads();  // the next channel is there, and nobody reads this one any more\n"
+_WAITS = "const Geometry&, const Strides&) { cp_async_wait<0>(); }"
+
+MUTANTS = [
+    *of(
+        "cuda_reference/conv2d/prefetched.cuh",
+        "cuda_reference and conv2d and prefetched",
+        ("present stage overwritten", "other = stages + (c + 1) % 2", "other = stages + c % 2"),
+        ("barrier of a channel removed", _BARRIER, ""),
+        ("copies not waited for", _WAITS, "const Geometry&, const Strides&) {}"),
+        ("filters of the next block of channels", "filters + i, i % KT < next.k_inside ?", "filters + i, true ?"),
+        ("pieces beyond those held forgotten", "at < next.pieces(); at += THREADS) to[at]", "at < 0; at += THREADS) to[at]"),
+        ("weights beyond those held forgotten", "at < next.weights(g); at += THREADS)", "at < 0; at += THREADS)"),
+        ("piece past the row", "col + PIECE<T> <= g.W", "col < g.W"),
+    ),
+    *of(
+        "cuda_reference/conv2d/implicit_gemm.cuh",
+        "test_channels_by_16_bytes and (ieee or fp16)",
+        ("splits overlap", "first_k = blockIdx.y * split_size", "first_k = blockIdx.y * (split_size - 4)"),
+        ("sums of the last to arrive counted twice", "{ number = 0; });", "{});"),
+        ("group of the first channels", "input + group * channels * stride.ic", "input + 0 * channels * stride.ic"),
+        ("bias of the first group", "bias + group * (g.K / g.groups)", "bias + 0 * (g.K / g.groups)"),
+        ("results past the last channel", "if (col < to.channels) at[", "at["),
+    ),
+    *of(
+        "cuda_reference/conv2d/pixels.cuh",
+        "test_channels_by_16_bytes and ieee",
+        ("below the image is not zero", "unsigned(h + tap_h) < unsigned(H)", "unsigned(h + tap_h) <= unsigned(H)"),
+        ("taps beyond the filter", "copy_from(tile, at, at.r < R, 0, 1)", "copy_from(tile, at, true, 0, 1)"),
+        ("carry of channels forgotten", "place.c -= channels, ++place.s;", "place.c -= channels;"),
+        ("carry of columns forgotten", "place.s -= S, ++place.r;", "place.s -= S;"),
+    ),
+    *of(
+        "cuda_reference/conv2d/pixels.cuh",
+        "test_elements_of_any_strides and fp16",
+        ("chunks in another order", "Tile::ROWS + i * CHUNKS_APART;", "Tile::ROWS * COUNT + i;"),
+        ("split begins at the first tap", "taps(taps + first_k + chunk(0)", "taps(taps + chunk(0)"),
+        ("taps do not advance", "{ taps += Tile::DEPTH; }", "{}"),
+    ),
+    *of(
+        "cuda_reference/conv2d/taps.cuh",
+        "test_elements_of_any_strides and ieee or test_channels_by_16_bytes and ieee",
+        ("filter flipped", "r = i / g.S % g.R, c", "r = g.R - 1 - i / g.S % g.R, c"),
+        ("filters packed in the other order", "int c = C_INSIDE ?", "int c = !C_INSIDE ?"),
+    ),
+    *of(
+        "cuda_reference/conv2d/thread_tile.cuh",
+        "test_channels_by_16_bytes and ieee",
+        ("odd columns read as even ones", "places.b[n % 2] ^", "places.b[0] ^"),
+    ),
+]
