@@ -8,7 +8,7 @@ import torch
 
 import cuda_reference.launch
 import tritonkernels.launch
-from tritonkernels import backend, numerics
+from tritonkernels import backend
 from tritonkernels.library import OPS
 from tritonkernels.target import Target
 

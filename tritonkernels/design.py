@@ -31,7 +31,7 @@ class Design:
     configs   (problem, target) -> the legal configs; the first is what an untuned call gets
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
     tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, from which the analysis predicts; else None
-    transform numbers of a config -> the cook_toom.Transform it multiplies through, which has a bound of its own (numerics.py), or None
+    transform numbers of a config -> the cook_toom.Transform that it multiplies through, whose bound is another, or None
     """
 
     name: str

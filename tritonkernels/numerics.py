@@ -42,17 +42,18 @@ planes. Their error beside the roundings above:
   its columns, this adds 2^-48 (lmax(A) |B| + |A| lmax(B)) for n <= 2^26. An element begins to lose bits of its 24 where it is
   below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
 
-A convolution through Winograd's transforms (cook_toom.py) adds up what is larger than S and cancels: with U = |G| |g| |G^T| and
-V = |B^T| |d| |B| of each filter g and tile of inputs d, what stands for S is S' = |A^T| (sum over c of U * V) |A| + |bias|, and each term
-of it passes through the n = C / groups roundings of the products' sum, one of the bias and those of two lines of each transform
-(Higham's counting again, as in B. Barabasz et al., Error analysis and improving the accuracy of Winograd convolution for deep
-neural networks, 2020, but element by element, with the sizes of the operands at hand where they have norms):
+A convolution through Winograd's transforms (cook_toom.py) adds up what is larger than S and cancels. With U = |G| |g| |G^T| of
+each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is S' = |A^T| (sum over c of U * V) |A| + |bias|,
+and each of its terms passes through the roundings of the n = C / groups products' sum, of the bias and of two lines of each
+transform, 10 together for F(2 x 2, 3 x 3) and 26 for F(4 x 4, 3 x 3). That is Higham's counting once more, as B. Barabasz et al.
+do it for norms (Error analysis and improving the accuracy of Winograd convolution for deep neural networks, 2020), element by
+element:
 
-    |computed - exact| <= gamma_(n + 1 + 2 (lines)) * S' + w * |exact| + underflow
+    |computed - exact| <= gamma_(n + 1 + 10 or 26) * S' + w * |exact| + underflow
 
-2 (lines) is 10 for F(2 x 2, 3 x 3) and 26 for F(4 x 4, 3 x 3), whose S' / S is about 7 and 40. Underflow in a transform is multiplied by
-what its other factor comes to. A NaN or an infinity of an operand makes of its tile what is not finite where its products
-reach, whatever float64 has there; a finite result must be right.
+S' is about 7 S and 40 S. What underflow takes in a transform is multiplied by what its other factor comes to. Of a NaN or an
+infinity of an operand a tile gets what is not finite wherever a product with it goes, whatever float64 has there; finite
+results must be right.
 
 An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 for gelu, 1.1 for silu (the largest slopes are 1,
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
@@ -257,7 +258,7 @@ class Verdict:
 
 
 def judge(problem, computed, *args, transform=None, **kwargs):
-    """Compare the result of the user's call with float64, elementwise, within error_bound(problem), or that of a `transform`."""
+    """Compare the result of the user's call with float64, elementwise, within error_bound(problem) or what a transform owes."""
     op = problem.op
     exact, scale = reference(op, *args, **kwargs), magnitude(op, *args, **kwargs)
     if computed.shape != exact.shape or computed.dtype != problem.out_dtype:
@@ -295,7 +296,7 @@ def judge(problem, computed, *args, transform=None, **kwargs):
 
 
 def _through(transform, problem, exact, input, weight, bias=None, *args, **kwargs):
-    """(S', the bound, where an operand or the transform of one is not finite) of a convolution through Winograd's transforms."""
+    """(S', the bound, where an operand or its transform is not finite) of a convolution through Winograd's transforms."""
     mode, (store, subnormal) = mode_of(problem), STORES[problem.out_dtype]
     input, weight = (t.detach().double() for t in (input.reshape(-1, *input.shape[-3:]), weight))
     known = [torch.where(t.isfinite(), t, 0.0) for t in (input, weight)]

@@ -7,9 +7,10 @@ from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_by
 from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
-from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
+from ..launch import LIBRARY, CudaLaunch, ceil_div
+from . import winograd
+from .operands import TYPES, arguments, sources
 
-TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
 
@@ -29,19 +30,6 @@ def covering(problem, space):
     ordered = sorted(space, key=lambda c: c["KT"])
     first = next((c for c in ordered if c["KT"] >= problem.k // problem.groups), ordered[-1])
     return [first, *(c for c in space if c != first)]
-
-
-def sources(header, templates):
-    """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
-    return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
-
-
-def arguments(problem, input, weight, bias, out):
-    """What every kernel takes: tensors, Geometry, Strides."""
-    g = problem
-    sizes = (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
-    strides = (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
-    return input, weight, bias, out, sizes, strides
 
 
 def _naive():
@@ -155,4 +143,4 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked())
+DESIGNS = (_naive(), _depthwise(), _direct(), _register_blocked(), winograd.DESIGN)

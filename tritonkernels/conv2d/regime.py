@@ -32,9 +32,9 @@ def blocked_bytes(problem, kt):
 
 
 def product_at_points(problem, outputs, images):
-    """The product that `winograd` is at each of its points: (K, C) (C, tiles) in each group; (tiles, C) (C, K) with channels_last.
+    """What `winograd` does at its points, in each group: (K, C) (C, tiles); with channels_last (tiles, C) (C, K).
 
-    Tiles of `images` images, rounded up to 16, so that every row of them can be read in vectors.
+    The tiles are those of `images` images, rounded up to 16, so that every row of them can be read in vectors.
     """
     sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
     tiles = -(-images * -(-problem.p // outputs) * -(-problem.q // outputs) // 16) * 16
@@ -60,6 +60,15 @@ def product_at_points(problem, outputs, images):
         bias=False,
         activation=None,
     )
+
+
+def refuses_winograd(problem, target):
+    """What has no tiles to transform, or too large ones."""
+    if (problem.r, problem.s) != (3, 3):
+        return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
+    if problem.stride != (1, 1) or problem.dilation != (1, 1):
+        return f"its tiles need stride 1 and dilation 1, not {problem.stride} and {problem.dilation}"
+    return None
 
 
 def images_at_once(problem, outputs, target):

@@ -58,5 +58,5 @@ def across(lines, i: tl.constexpr):
     """The i-th values of all lines, a line of the other axis."""
     line = ()
     for j in tl.static_range(len(lines)):
-        line = line + (lines[j][i],)
+        line += (lines[j][i],)
     return line

@@ -6,8 +6,8 @@ cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 tim
 
 Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. What is left at each of the
 (M + 2)^2 points is a matrix product over the channels, U V, and all of them are one batch: matmul's tensor_core, with its
-configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times what they
-are of. So as not to send them through DRAM they are made for a few images at a time, as many as half of L2 has room for.
+configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
+what they are of. So as not to send them through DRAM they are made for a few images at a time, as many as half of L2 holds.
 
 With channels_last, channels lie side by side in V, U and the products too: whatever lies side by side in memory is read and
 written by neighbouring lanes.
@@ -30,7 +30,7 @@ from ..launch import TritonLaunch
 from ..matmul import tensor_core
 from ..problem import needs_wide_offsets
 from .operands import arguments
-from .regime import images_at_once, product_at_points
+from .regime import images_at_once, product_at_points, refuses_winograd
 from .transforms import across, of_inputs, of_taps, to_outputs
 
 
@@ -73,13 +73,13 @@ def _filters_kernel(
     valid = index < filters
     tap_ptrs = weight_ptr + k * stride_wk + c * stride_wc
     columns = ()
-    for s in tl.static_range(3):
+    for _ in tl.static_range(3):
         row_ptrs = tap_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
         taps = ()
-        for r in tl.static_range(3):
-            taps = taps + (widened(tl.load(row_ptrs, mask=valid, other=0), SUMS),)
+        for _ in tl.static_range(3):
+            taps += (widened(tl.load(row_ptrs, mask=valid, other=0), SUMS),)
             row_ptrs += stride_wr
-        columns = columns + (of_taps(taps, OUTPUTS),)
+        columns += (of_taps(taps, OUTPUTS),)
         tap_ptrs += stride_ws
     u_ptrs = u_ptr + index
     for i in tl.static_range(OUTPUTS + 2):
@@ -130,8 +130,8 @@ def _inputs_kernel(
         pixels = ()
         for r in tl.static_range(OUTPUTS + 2):
             there = in_column & (h + r >= 0) & (h + r < H)
-            pixels = pixels + (widened(tl.load(column_ptrs + (h + r) * stride_ih, mask=there, other=0), SUMS),)
-        columns = columns + (of_inputs(pixels, OUTPUTS),)
+            pixels += (widened(tl.load(column_ptrs + (h + r) * stride_ih, mask=there, other=0), SUMS),)
+        columns += (of_inputs(pixels, OUTPUTS),)
     v_ptrs = v_ptr + index
     for i in tl.static_range(OUTPUTS + 2):
         points = of_inputs(across(columns, i), OUTPUTS)
@@ -176,13 +176,13 @@ def _outputs_kernel(
     inside = (index < products) & (image < images)
     column_ptrs = products_ptr + index
     columns = ()
-    for j in tl.static_range(OUTPUTS + 2):
+    for _ in tl.static_range(OUTPUTS + 2):
         point_ptrs = column_ptrs
         points = ()
-        for i in tl.static_range(OUTPUTS + 2):
-            points = points + (tl.load(point_ptrs, mask=inside, other=0),)
+        for _ in tl.static_range(OUTPUTS + 2):
+            points += (tl.load(point_ptrs, mask=inside, other=0),)
             point_ptrs += (OUTPUTS + 2) * products
-        columns = columns + (to_outputs(points, OUTPUTS),)
+        columns += (to_outputs(points, OUTPUTS),)
         column_ptrs += products
     bias = tl.zeros((BLOCK,), SUMS)
     if HAS_BIAS:
@@ -206,14 +206,6 @@ def _outputs_kernel(
             tl.store(row_ptrs[:, None] + j[None, :] * stride_oq, row, mask=row_inside)
 
 
-def refuses(problem, target):
-    if (problem.r, problem.s) != (3, 3):
-        return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
-    if problem.stride != (1, 1) or problem.dilation != (1, 1):
-        return f"its tiles need stride 1 and dilation 1, not {problem.stride} and {problem.dilation}"
-    return None
-
-
 def configs(problem, target):
     """F(4 x 4) first: fewer products, and V and the products take less room. The tiles are matmul's for the product."""
     for outputs in (4, 2):
@@ -227,7 +219,7 @@ def configs(problem, target):
 
 def launches(problem, config, input, weight, bias, out):
     outputs, block, at_once = (config.kwargs[name] for name in ("OUTPUTS", "BLOCK", "IMAGES"))
-    inside, groups, images = problem.channels_last, problem.groups, min(problem.n, at_once)
+    inside, images = problem.channels_last, min(problem.n, at_once)
     product = product_at_points(problem, outputs, images)
     like = {"dtype": product.dtype, "device": out.device}
     batch, rows, cols, depth = product.batch, product.m, product.n, product.k
@@ -263,7 +255,7 @@ DESIGN = Design(
     name="winograd",
     summary="tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or a half of the products, as a batch of matmuls",
     mirrors="conv2d: what cuDNN calls WINOGRAD_NONFUSED",
-    refuses=refuses,
+    refuses=refuses_winograd,
     configs=configs,
     launches=launches,
     transform=lambda numbers: transform(numbers["OUTPUTS"]),
