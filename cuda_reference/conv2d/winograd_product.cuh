@@ -3,7 +3,7 @@
 // All three are the design's own workspace, which makes it a short kernel: rows are contiguous, N is a multiple of 128 bits, and
 // what stands there may be read and written. Slices of A and B are copied by cp.async, STAGES of them in shared memory, A's
 // transposed on the way in words of 4 bytes; gemm/async_copy.cuh has the reasons. M and K need not be multiples of anything:
-// a row past the end repeats the last one and is not stored, what lies past K is zero.
+// what lies outside is zero, and not stored.
 #pragma once
 #include "../common/cp_async.cuh"
 #include "../common/index.cuh"
@@ -12,39 +12,53 @@
 namespace conv2d {
 
 template <class S, int BM, int BN, int BK, int TM, int TN> struct Slice {
-    static constexpr int PIECE = 16 / sizeof(S);       // elements of 128 bits
-    static constexpr int PITCH = BM + 16 / sizeof(S);  // of A's rows along M; copies of 8 k of 4 rows meet 32 banks
+    static constexpr int PIECE = 16 / sizeof(S);  // elements of 128 bits
+    static constexpr int PITCH = BM + PIECE;      // of A's rows along M: copies of 8 k of 4 rows meet 32 banks
     static constexpr int THREADS = (BM / TM) * (BN / TN);
-    static constexpr int A_STEP = THREADS / 8, B_STEP = THREADS / (BN / PIECE);  // rows of A, of B
-    static_assert(BM % A_STEP == 0 && BK % 8 == 0, "8 threads copy 8 elements of a row of A");
-    static_assert(THREADS % (BN / PIECE) == 0 && BK % B_STEP == 0, "every thread copies the same number of pieces of B");
 
     alignas(16) S a[BK * PITCH];
     alignas(16) S b[BK * BN];
+};
 
-    __device__ __forceinline__ void copy(const S* from_a, const S* from_b, int first_row, int first_col, int first_k, int M, int N,
-                                         int K) {
-        const int k = threadIdx.x % 8;
+// What a thread copies of one slice after the other.
+template <class S, int BM, int BN, int BK, int TM, int TN> struct Copies {
+    using Slices = Slice<S, BM, BN, BK, TM, TN>;
+    static constexpr int PIECE = Slices::PIECE, THREADS = Slices::THREADS;
+    static constexpr int A_STEP = THREADS / 8, B_STEP = THREADS / (BN / PIECE);  // rows of A, of B
+    static_assert(BM % A_STEP == 0 && BK == 8, "8 threads copy 8 elements of a row of A");
+    static_assert(THREADS % (BN / PIECE) == 0 && BK % B_STEP == 0, "every thread copies the same number of pieces of B");
+
+    const S *from_a, *from_b;  // of the next slice
+    int rows, columns;         // of A, of B, from the thread's first on
+    int left;                  // of K
+    int64_t K, N;
+
+    __device__ __forceinline__ static int k_of_a() { return threadIdx.x % 8; }
+    __device__ __forceinline__ static int k_of_b() { return threadIdx.x / (BN / PIECE); }
+    __device__ __forceinline__ static int row() { return threadIdx.x / 8; }
+    __device__ __forceinline__ static int col() { return threadIdx.x % (BN / PIECE) * PIECE; }
+
+    __device__ __forceinline__ Copies(const S* a, const S* b, int first_row, int first_col, int M, int N, int K)
+        : from_a(a + int64_t(first_row + row()) * K + k_of_a()),
+          from_b(b + int64_t(k_of_b()) * N + first_col + col()),
+          rows(M - first_row - row()),
+          columns(N - first_col - col()),
+          left(K),
+          K(K),
+          N(N) {}
+
+    // The next slice; zeros where it sticks out of the matrices.
+    __device__ __forceinline__ void copy(Slices& to) {
 #pragma unroll
-        for (int i = 0; i < BM; i += A_STEP) {
-            const int row = threadIdx.x / 8 + i;
-            const S* line = from_a + int64_t(min(first_row + row, M - 1)) * K;
+        for (int i = 0; i < BM; i += A_STEP)
 #pragma unroll
-            for (int octet = 0; octet < BK; octet += 8) {
-                const int column = first_k + octet + k;
+            for (int word = 0; word < int(sizeof(S) / 4); ++word)
+                cp_async<4>(reinterpret_cast<float*>(to.a + k_of_a() * Slices::PITCH + row() + i) + word,
+                            reinterpret_cast<const float*>(from_a + i * K) + word, i < rows && k_of_a() < left ? 4 : 0);
 #pragma unroll
-                for (int word = 0; word < int(sizeof(S) / 4); ++word)
-                    cp_async<4>(reinterpret_cast<float*>(a + (octet + k) * PITCH + row) + word,
-                                reinterpret_cast<const float*>(line + min(column, K - 1)) + word, column < K ? 4 : 0);
-            }
-        }
-        const int col = threadIdx.x % (BN / PIECE) * PIECE;
-#pragma unroll
-        for (int i = 0; i < BK; i += B_STEP) {
-            const int row = threadIdx.x / (BN / PIECE) + i;
-            const S* piece = from_b + int64_t(min(first_k + row, K - 1)) * N + min(first_col + col, N - PIECE);
-            cp_async<16>(b + row * BN + col, piece, first_k + row < K ? 16 : 0);
-        }
+        for (int i = 0; i < BK; i += B_STEP)
+            cp_async<16>(to.b + (k_of_b() + i) * BN + col(), from_b + i * N, columns > 0 && k_of_b() + i < left ? 16 : 0);
+        from_a += BK, from_b += BK * N, left -= BK;
     }
 };
 
@@ -74,9 +88,10 @@ winograd_product(const S* __restrict__ a, const S* __restrict__ b, S* __restrict
     const int row = (warp / (BN / TN / 8) * 4 + lane / 8) * PIECE, col = (warp % (BN / TN / 8) * 8 + lane % 8) * PIECE;
 
     const int slices = ceil_div(K, BK);
+    Copies<S, BM, BN, BK, TM, TN> copies(a, b, first_row, first_col, M, N, K);
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
-        if (stage < slices) buffers[stage].copy(a, b, first_row, first_col, stage * BK, M, N, K);
+        if (stage < slices) copies.copy(buffers[stage]);
         cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
     }
     S sum[TM][TN] = {};
@@ -84,7 +99,7 @@ winograd_product(const S* __restrict__ a, const S* __restrict__ b, S* __restrict
     for (int slice = 0; slice < slices; ++slice) {
         cp_async_wait<STAGES - 2>();
         __syncthreads();  // the slice has landed for all, and nobody reads the one before it any more
-        if (slice + STAGES - 1 < slices) buffers[free].copy(a, b, first_row, first_col, (slice + STAGES - 1) * BK, M, N, K);
+        if (slice + STAGES - 1 < slices) copies.copy(buffers[free]);
         cp_async_commit();
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
