@@ -43,11 +43,11 @@ planes. Their error beside the roundings above:
   below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
 
 A convolution through Winograd's transforms (cook_toom.py) adds up what is larger than S and cancels. With U = |G| |g| |G^T| of
-each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is S' = |A^T| (sum over c of U * V) |A| + |bias|,
-and each of its terms passes through the roundings of the n = C / groups products' sum, of the bias and of two lines of each
-transform, 10 together for F(2 x 2, 3 x 3) and 26 for F(4 x 4, 3 x 3). That is Higham's counting once more, as B. Barabasz et al.
-do it for norms (Error analysis and improving the accuracy of Winograd convolution for deep neural networks, 2020), element by
-element:
+each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is S' = |A^T| (sum over c of U * V) |A| + |bias|.
+Each of its terms passes through the roundings of the n = C / groups products' sum, of the bias and of two lines of each
+transform, 10 together for F(2 x 2, 3 x 3) and 26 for F(4 x 4, 3 x 3). That is Higham's counting once more, element by element;
+B. Barabasz et al. do it for norms (Error analysis and improving the accuracy of Winograd convolution for deep neural networks,
+2020):
 
     |computed - exact| <= gamma_(n + 1 + 10 or 26) * S' + w * |exact| + underflow
 

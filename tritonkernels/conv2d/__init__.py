@@ -9,7 +9,7 @@ from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .regime import prefer as prefer
 
-DESIGNS = ("naive", "depthwise", "direct", "register_blocked", "winograd")
+DESIGNS = ("naive", "depthwise", "direct", "prefetched", "register_blocked", "winograd")
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
 
