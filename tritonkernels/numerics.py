@@ -43,7 +43,10 @@ planes. Their error beside the roundings above:
   below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
 
 A convolution through Winograd's transforms (cook_toom.py) adds up what is larger than S and cancels. With U = |G| |g| |G^T| of
-each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is S' = |A^T| (sum over c of U * V) |A| + |bias|.
+each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is
+
+    S' = |A^T| (sum over c of U * V) |A| + |bias|
+
 Each of its terms passes through the roundings of the n = C / groups products' sum, of the bias and of two lines of each
 transform, 10 together for F(2 x 2, 3 x 3) and 26 for F(4 x 4, 3 x 3). That is Higham's counting once more, element by element;
 B. Barabasz et al. do it for norms (Error analysis and improving the accuracy of Winograd convolution for deep neural networks,
@@ -298,7 +301,7 @@ def judge(problem, computed, *args, transform=None, **kwargs):
 def _through(transform, problem, exact, input, weight, bias=None, *args, **kwargs):
     """(S', the bound, where an operand or its transform is not finite) of a convolution through Winograd's transforms."""
     mode, (store, subnormal) = mode_of(problem), STORES[problem.out_dtype]
-    input, weight = (t.detach().double() for t in (input.reshape(-1, *input.shape[-3:]), weight))
+    input, weight = (t.detach().double() for t in (input if input.ndim == 4 else input[None], weight))
     known = [torch.where(t.isfinite(), t, 0.0) for t in (input, weight)]
     sizes = transform.sizes(problem, *known)
     unknown = transform.sizes(problem, *(1.0 - t.isfinite().double() for t in (input, weight)))

@@ -8,8 +8,6 @@ import faulthandler
 import sys
 import threading
 
-from tritonkernels import numerics
-
 from ..harness import prepare, random, runnable_designs, taken
 
 THREADS = 16  # or one per design, if there are more
@@ -22,7 +20,7 @@ def operands(op, i, dtype):
     return {
         "gemm": lambda: (random(20 + 3 * i, 17 + i), random(17 + i, 40 + i)),
         "gemv": lambda: (random(20 + i, 100 + 7 * i), random(100 + 7 * i)),
-        "conv2d": lambda: (random(1, 2 + i % 3, 6 + i, 9), random(3 + i, 2 + i % 3, 2, 3)),
+        "conv2d": lambda: (random(1, 2 + i % 3, 6 + i, 9), random(3 + i, 2 + i % 3, 3, 3)),
         "matmul": lambda: (random(20 + 3 * i, 17 + i, dtype=dtype), random(17 + i, 40 + i, dtype=dtype)),
     }[op]()
 
@@ -40,7 +38,8 @@ def main(names):
             dtype, options = taken(library, op, design)
             args = operands(op, number, dtype)
             call = prepare(op, *args, **options)
-            results.append((call.problem, library.run(call, design), args))
+            library.run(call, design)
+            results.append((library, call, design, args))
         except BaseException as error:
             wrong.append(f"{library.package} {op} {design}: {error!r}")
 
@@ -54,9 +53,9 @@ def main(names):
             thread.start()
         for thread in threads:
             thread.join()
-        for problem, result, args in results:
-            if not numerics.judge(problem, result, *args).ok:
-                wrong.append(f"round {round}: {problem} is wrong")
+        for library, call, design, args in results:
+            if not library.judge(call, design, None, *args).ok:
+                wrong.append(f"round {round}: {call.problem} is wrong")
     print(*wrong, sep="\n", end="")
     sys.exit(bool(wrong))
 

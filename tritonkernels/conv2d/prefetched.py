@@ -64,39 +64,44 @@ def _prefetched_kernel(
     SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = first_sums(bias_ptr, k, k_inside, stride_bias, BLOCK_P * BLOCK_Q, SUMS, HAS_BIAS)
     input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
-    channel_ptrs = weight_ptr + k * stride_wk  # pointers step by strides: a tap's index times its stride could leave 32 bits
-    row_ptrs = channel_ptrs
-    tap_ptrs = channel_ptrs
-    r = 0
-    s = 0
-    taps = C_PER_GROUP * R * S
+    filters = k * stride_wk
+    row_ptr = weight_ptr  # pointers step by strides: a tap's index times its stride could leave 32 bits
+    is_one = C_PER_GROUP > 0
     x = load_tap(
-        input_ptr, p, q, r, s, taps > 0, H, W,
+        input_ptr, p, q, 0, 0, is_one, H, W,
         STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
     )  # fmt: skip
-    weights = tl.load(tap_ptrs, mask=k_inside & (taps > 0), other=0)
-    for tap in range(taps):
-        s += 1
-        tap_ptrs += stride_ws
-        if s == S:
-            s = 0
-            r += 1
-            row_ptrs += stride_wr
-            if r == R:
-                r = 0
-                channel_ptrs += stride_wc
-                row_ptrs = channel_ptrs
+    weights = tl.load(row_ptr + filters, mask=k_inside & is_one, other=0)
+    for c in range(C_PER_GROUP):
+        next_channel_ptr = weight_ptr + stride_wc
+        for r in range(R):
+            tap_ptr = row_ptr
+            for s in range(1, S):
+                tap_ptr += stride_ws
+                next_x = load_tap(
+                    input_ptr, p, q, r, s, True, H, W,
+                    STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
+                )  # fmt: skip
+                next_weights = tl.load(tap_ptr + filters, mask=k_inside, other=0)
+                acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
+                x = next_x
+                weights = next_weights
+            next_r = r + 1
+            row_ptr += stride_wr
+            if next_r == R:
+                next_r = 0
+                row_ptr = next_channel_ptr
                 input_ptr += stride_ic
-            tap_ptrs = row_ptrs
-        is_one = tap + 1 < taps
-        next_x = load_tap(
-            input_ptr, p, q, r, s, is_one, H, W,
-            STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
-        )  # fmt: skip
-        next_weights = tl.load(tap_ptrs, mask=k_inside & is_one, other=0)
-        acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
-        x = next_x
-        weights = next_weights
+            is_one = (c + 1 < C_PER_GROUP) | (next_r > 0)
+            next_x = load_tap(
+                input_ptr, p, q, next_r, 0, is_one, H, W,
+                STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
+            )  # fmt: skip
+            next_weights = tl.load(row_ptr + filters, mask=k_inside & is_one, other=0)
+            acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
+            x = next_x
+            weights = next_weights
+        weight_ptr = next_channel_ptr
     store_sums(acc, out_ptr, image, p, q, k, k_inside, P, Q, stride_on, stride_ok, stride_op, stride_oq)
 
 

@@ -67,7 +67,8 @@ def refuses_winograd(problem, target):
     if (problem.r, problem.s) != (3, 3):
         return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
     if problem.stride != (1, 1) or problem.dilation != (1, 1):
-        return f"its tiles need stride 1 and dilation 1, not {problem.stride} and {problem.dilation}"
+        steps, apart = (" x ".join(map(str, pair)) for pair in (problem.stride, problem.dilation))
+        return f"its tiles need stride 1 and dilation 1, not {steps} and {apart}"
     return None
 
 
