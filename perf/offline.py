@@ -101,6 +101,7 @@ def representative_calls(op):
         yield prepare(empty(1, 6, 768, 512), empty(6, 6, 6, 6))
         yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)
         yield prepare(empty(1024, 64, 256, 256), empty(64, 4, 5, 3), padding=(2, 1), stride=2, dilation=3, groups=16)
+        yield prepare(empty(1024, 64, 256, 256).to(memory_format=torch.channels_last), empty(64, 4, 3, 3), groups=16)
     else:
         for dtype in (torch.float16, torch.float32, torch.int8):
             yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
@@ -120,6 +121,7 @@ def unusual_calls(op):
     if op == "conv2d":
         for dtype in (torch.float16, torch.float64):
             yield prepare(empty(1, 6, 768, 512, dtype=dtype), empty(6, 6, 6, 6, dtype=dtype), padding=1)
+            yield prepare(empty(8, 64, 56, 56, dtype=dtype), empty(64, 64, 3, 3, dtype=dtype), empty(64, dtype=dtype))
     if op != "matmul":
         return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):

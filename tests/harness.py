@@ -8,7 +8,7 @@ import torch
 
 import cuda_reference.launch
 import tritonkernels.launch
-from tritonkernels import backend, numerics
+from tritonkernels import backend
 from tritonkernels.library import OPS
 from tritonkernels.target import Target
 
@@ -134,11 +134,12 @@ def run_checked(library, op, design, *args, config=None, **kwargs):
     shape, dtype, device = call.result.shape, call.result.dtype, call.result.device
     out, buffer, where = poisoned(shape, dtype, device)
     before = [bits(v).clone() for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
-    result = library.run(prepare(op, *args, out=out, **kwargs), design, config)
+    checked = prepare(op, *args, out=out, **kwargs)
+    result = library.run(checked, design, config)
     assert result is out
     after = [bits(v) for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
     assert all(torch.equal(b, a) for b, a in zip(before, after)), "an input was changed"
-    verdict = numerics.judge(call.problem, result, *args, **kwargs)
+    verdict = library.judge(checked, design, config, *args, **kwargs)
     assert verdict.ok, f"{op} {design} {call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
     outside = torch.ones(buffer.shape, dtype=torch.bool)
     outside[where] = False

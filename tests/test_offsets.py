@@ -35,7 +35,7 @@ def test_offsets_beyond_32_bits(library, op, design, far):
     shapes = {
         "gemm": ((5, 7), (7, 6)),
         "gemv": ((5, 8), (8,)),  # aligned near and far: its order of summation follows the alignment
-        "conv2d": ((3, 2, 6, 5), (4, 2, 3, 2)),
+        "conv2d": ((3, 2, 6, 5), (4, 2, 3, 3)),
         "matmul": ((5, 7), (7, 6)),
     }
     suitable, _ = suited(library, op, design, shapes[op])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .cook_toom import Transform
 from .plans import Launched
 
 
@@ -30,6 +31,7 @@ class Design:
     configs   (problem, target) -> the legal configs; the first is what an untuned call gets
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
     tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, from which the analysis predicts; else None
+    transform numbers of a config -> the cook_toom.Transform that it multiplies through, whose bound is another, or None
     """
 
     name: str
@@ -39,6 +41,7 @@ class Design:
     configs: Callable[[Any, Any], Iterable[Any]]
     launches: Callable[..., Iterable[Launch]]
     tile: Callable[[Any], dict[str, int]] | None = None
+    transform: Callable[[dict[str, Any]], Transform | None] = lambda numbers: None
 
 
 def takes_everything(problem, target):

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import validate
+from . import numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
 from .design import Design
@@ -122,6 +122,11 @@ class Library:
                     for launch in chosen.launches(call.problem, config, *tensors):
                         saw(launch.run())
         return call.result
+
+    def judge(self, call, design, config, *args, **kwargs):
+        """numerics.judge of the result that run(call, design, config) left, by the bound that holds for the two."""
+        chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
+        return numerics.judge(call.problem, call.result, *args, transform=chosen.transform(as_dict(config)), **kwargs)
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
         """What `run` would do, without doing it."""

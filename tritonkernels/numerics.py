@@ -42,6 +42,22 @@ planes. Their error beside the roundings above:
   its columns, this adds 2^-48 (lmax(A) |B| + |A| lmax(B)) for n <= 2^26. An element begins to lose bits of its 24 where it is
   below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
 
+A convolution through Winograd's transforms (cook_toom.py) adds up what is larger than S and cancels. With U = |G| |g| |G^T| of
+each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is
+
+    S' = |A^T| (sum over c of U * V) |A| + |bias|
+
+Each of its terms passes through the roundings of the n = C / groups products' sum, of the bias and of two lines of each
+transform, 10 together for F(2 x 2, 3 x 3) and 26 for F(4 x 4, 3 x 3). That is Higham's counting once more, element by element;
+B. Barabasz et al. do it for norms (Error analysis and improving the accuracy of Winograd convolution for deep neural networks,
+2020):
+
+    |computed - exact| <= gamma_(n + 1 + 10 or 26) * S' + w * |exact| + underflow
+
+S' is about 7 S and 40 S. What underflow takes in a transform is multiplied by what its other factor comes to. Of a NaN or an
+infinity of an operand a tile gets what is not finite wherever a product with it goes, whatever float64 has there; finite
+results must be right.
+
 An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 for gelu, 1.1 for silu (the largest slopes are 1,
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
 """
@@ -51,6 +67,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .cook_toom import TINY
 from .problem import PACKED
 
 FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
@@ -243,15 +260,17 @@ class Verdict:
     ok: bool
 
 
-def judge(problem, computed, *args, **kwargs):
-    """Compare the result of the user's call with float64, elementwise, within error_bound(problem)."""
+def judge(problem, computed, *args, transform=None, **kwargs):
+    """Compare the result of the user's call with float64, elementwise, within error_bound(problem) or what a transform owes."""
     op = problem.op
     exact, scale = reference(op, *args, **kwargs), magnitude(op, *args, **kwargs)
     if computed.shape != exact.shape or computed.dtype != problem.out_dtype:
         return Verdict(math.inf, 0.0, False)
     if not exact.numel():
         return Verdict(0.0, 0.0, True)
-    bound = error_bound(problem).at(exact, scale)
+    bound, beyond = error_bound(problem).at(exact, scale), None
+    if transform:
+        scale, bound, beyond = _through(transform, problem, exact, *args, **kwargs)
     mode = mode_of(problem)
     if mode.input_spacing:
         bound += mode.input_spacing / 2 * _sums_of_inputs(op, args, kwargs)
@@ -267,6 +286,8 @@ def judge(problem, computed, *args, **kwargs):
             error[infinite & _may_overflow(problem, exact, scale, bound, args, kwargs)] = 0.0
         out_of_range = exact.abs() + bound >= torch.finfo(problem.out_dtype).max
         error[out_of_range & torch.isinf(computed) & (computed.sign() == exact.sign())] = 0.0
+    if transform:
+        error[beyond & ~torch.isfinite(computed)] = 0.0
     agree = (exact.isnan() & computed.isnan()) | (exact == computed)
     error = torch.where(agree, 0.0, error.nan_to_num(nan=math.inf, posinf=math.inf))
     bound = bound.nan_to_num(nan=0.0, posinf=0.0)  # an operand is NaN or infinite there: only agreement is right
@@ -275,6 +296,26 @@ def judge(problem, computed, *args, **kwargs):
     unit = unit if 0 < unit < math.inf else 1.0
     ok = bool((error <= bound).all())
     return Verdict(error.flatten()[worst].item() / unit, bound.flatten()[worst].item() / unit, ok)
+
+
+def _through(transform, problem, exact, input, weight, bias=None, *args, **kwargs):
+    """(S', the bound, where an operand or its transform is not finite) of a convolution through Winograd's transforms."""
+    mode, (store, subnormal) = mode_of(problem), STORES[problem.out_dtype]
+    input, weight = (t.detach().double() for t in (input if input.ndim == 4 else input[None], weight))
+    known = [torch.where(t.isfinite(), t, 0.0) for t in (input, weight)]
+    sizes = transform.sizes(problem, *known)
+    unknown = transform.sizes(problem, *(1.0 - t.isfinite().double() for t in (input, weight)))
+    infinite = [(((u > 0) | (size >= torch.finfo(mode.sums).max)).double()) for u, size in zip(unknown, sizes)]
+    ones = [torch.ones_like(size) for size in sizes]
+
+    def spread(filters, inputs):
+        return transform.spread(problem, filters, inputs).reshape(exact.shape)
+
+    scale = spread(*sizes) + (bias.detach().double().abs()[:, None, None] if bias is not None else 0.0)
+    n, tiny = problem.c // problem.groups, STORES[mode.sums][1]
+    lost = TINY * (spread(sizes[0], ones[1]) + spread(ones[0], sizes[1])) + spread(*ones) + 2 * TINY
+    bound = gamma(n + 1 + transform.roundings, mode.accumulate) * scale + store * exact.abs() + tiny * lost + subnormal
+    return scale, bound, spread(infinite[0], ones[1]) + spread(ones[0], infinite[1]) > 0
 
 
 def _may_overflow(problem, exact, scale, bound, args, kwargs):

@@ -8,8 +8,8 @@ from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
-from . import implicit_gemm, pointwise
-from .operands import TYPES, arguments
+from . import implicit_gemm, pointwise, winograd
+from .operands import TYPES, arguments, sources
 
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
@@ -32,11 +32,6 @@ def covering(problem, space):
     ordered = sorted(space, key=lambda c: c["KT"])
     first = next((c for c in ordered if c["KT"] >= problem.k // problem.groups), ordered[-1])
     return [first, *(c for c in space if c != first)]
-
-
-def sources(header, templates):
-    """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
-    return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
 
 
 def _naive():
@@ -225,4 +220,13 @@ def _register_blocked():
     )
 
 
-DESIGNS = (_naive(), _depthwise(), _direct(), _prefetched(), _register_blocked(), pointwise.DESIGN, implicit_gemm.DESIGN)
+DESIGNS = (
+    _naive(),
+    _depthwise(),
+    _direct(),
+    _prefetched(),
+    _register_blocked(),
+    pointwise.DESIGN,
+    implicit_gemm.DESIGN,
+    winograd.DESIGN,
+)

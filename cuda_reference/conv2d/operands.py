@@ -2,7 +2,14 @@
 
 import torch
 
+from ..launch import Source
+
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
+
+
+def sources(header, templates):
+    """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
+    return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
 
 
 def sizes(problem):

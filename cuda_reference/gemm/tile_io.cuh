@@ -129,8 +129,8 @@ template <int T, int GAP> __device__ __forceinline__ void load_fragment(float (&
 
 // To and fro along the thread tile's shorter side, so that every FFMA shares a factor with the one before, which its scheduler
 // then takes from the reuse cache: an FFMA that reads three registers takes longer. Row by row ptxas lets one in four read three.
-template <int TM, int TN>
-__device__ __forceinline__ void outer_product(float (&sum)[TM][TN], const float (&a)[TM], const float (&b)[TN]) {
+template <class T, int TM, int TN>
+__device__ __forceinline__ void outer_product(T (&sum)[TM][TN], const T (&a)[TM], const T (&b)[TN]) {
     constexpr int SHORT = TM < TN ? TM : TN, LONG = TM < TN ? TN : TM;
 #pragma unroll
     for (int i = 0; i < LONG; ++i)

@@ -26,7 +26,7 @@ def calls(op):
             ((transposed(random(11, 259)), random(518)[::2]), {}),
         ],
         "conv2d": [
-            ((random(2, 4, 7, 17), random(6, 2, 3, 2), random(6)), {"padding": 1, "groups": 2}),
+            ((random(2, 4, 7, 17), random(6, 2, 3, 3), random(6)), {"padding": 1, "groups": 2}),
             ((random(1, 3, 9, 21).to(memory_format=torch.channels_last), random(9, 3, 3, 3)), {"stride": (2, 1)}),
             ((random(2, 5, 7, 9), random(6, 5, 1, 1), random(6)), {}),
         ],

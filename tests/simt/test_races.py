@@ -12,7 +12,7 @@ SHAPES = {
     "matmul": ((20, 40), (40, 24)),
     "gemm": ((70, 20), (20, 70)),
     "gemv": ((9, 70), (70,)),
-    "conv2d": ((1, 3, 9, 17), (5, 3, 3, 2)),
+    "conv2d": ((1, 3, 9, 17), (5, 3, 3, 3)),
 }
 ELSEWHERE = RUNGS[RUNGS.index("conflict_free") :]  # tests/test_gemm_ladder.py traces these
 TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] not in ELSEWHERE]

@@ -9,7 +9,16 @@ from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .regime import prefer as prefer
 
-DESIGNS = ("naive", "depthwise", "direct", "register_blocked", "implicit_gemm", "pointwise")
+DESIGNS = (
+    "naive",
+    "depthwise",
+    "direct",
+    "prefetched",
+    "register_blocked",
+    "pointwise",
+    "implicit_gemm",
+    "winograd",
+)
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
 FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one

@@ -21,6 +21,64 @@ from .operands import arguments
 
 
 @triton.jit
+def tile_of_program(
+    P, Q, K_PER_GROUP, GROUPS, BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, WIDE: tl.constexpr
+):
+    """(image, group, output rows and columns of the tile, output channels, which of these are the group's)."""
+    # program -> (image, group, block of output channels, tile row, tile column), the last fastest
+    tiles_q = tl.cdiv(Q, BLOCK_Q)
+    tiles_p = tl.cdiv(P, BLOCK_P)
+    blocks_k = tl.cdiv(K_PER_GROUP, BLOCK_K)
+    program = tl.program_id(0)
+    tile_q = program % tiles_q
+    tile_p = program // tiles_q % tiles_p
+    block_k = program // (tiles_q * tiles_p) % blocks_k
+    group = program // (tiles_q * tiles_p * blocks_k) % GROUPS
+    image = program // (tiles_q * tiles_p * blocks_k * GROUPS)
+    pixel = tl.arange(0, BLOCK_P * BLOCK_Q)  # the tile, row by row, as one axis
+    p = tile_p * BLOCK_P + pixel // BLOCK_Q
+    q = tile_q * BLOCK_Q + pixel % BLOCK_Q
+    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+    k_inside = k < K_PER_GROUP
+    if WIDE:
+        image = image.to(tl.int64)
+        group = group.to(tl.int64)
+        p = p.to(tl.int64)
+        q = q.to(tl.int64)
+    k += group * K_PER_GROUP
+    return image, group, p, q, k, k_inside
+
+
+@triton.jit
+def first_sums(bias_ptr, k, k_inside, stride_bias, PIXELS: tl.constexpr, SUMS: tl.constexpr, HAS_BIAS: tl.constexpr):
+    """What the sums of a tile begin with."""
+    acc = tl.zeros((k.shape[0], PIXELS), SUMS)
+    if HAS_BIAS:
+        acc += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)[:, None]
+    return acc
+
+
+@triton.jit
+def load_tap(
+    input_ptr, p, q, r, s, there, H, W,
+    STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
+):  # fmt: skip
+    """The inputs of a channel that tap (r, s) multiplies, zeros outside of the image."""
+    h = p * STEP_H + (r * DILATION_H - PADDING_H)
+    w = q * STEP_W + (s * DILATION_W - PADDING_W)
+    inside = there & (h >= 0) & (h < H) & (w >= 0) & (w < W)
+    return tl.load(input_ptr + h * stride_ih + w * stride_iw, mask=inside, other=0)
+
+
+@triton.jit
+def store_sums(acc, out_ptr, image, p, q, k, k_inside, P, Q, stride_on, stride_ok, stride_op, stride_oq):
+    """Write the part of a tile that lies inside."""
+    inside = k_inside[:, None] & ((p < P) & (q < Q))[None, :]
+    out_ptrs = out_ptr + image * stride_on + k[:, None] * stride_ok + (p * stride_op + q * stride_oq)[None, :]
+    tl.store(out_ptrs, rounded(acc, out_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
 def _direct_kernel(
     input_ptr,  # (N, C, H, W)
     weight_ptr,  # (K, C / GROUPS, R, S)
@@ -60,32 +118,9 @@ def _direct_kernel(
     HAS_BIAS: tl.constexpr,
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
-    # program -> (image, group, block of output channels, tile row, tile column), the last fastest
-    tiles_q = tl.cdiv(Q, BLOCK_Q)
-    tiles_p = tl.cdiv(P, BLOCK_P)
-    blocks_k = tl.cdiv(K_PER_GROUP, BLOCK_K)
-    program = tl.program_id(0)
-    tile_q = program % tiles_q
-    tile_p = program // tiles_q % tiles_p
-    block_k = program // (tiles_q * tiles_p) % blocks_k
-    group = program // (tiles_q * tiles_p * blocks_k) % GROUPS
-    image = program // (tiles_q * tiles_p * blocks_k * GROUPS)
-    pixel = tl.arange(0, BLOCK_P * BLOCK_Q)  # the tile, row by row, as one axis
-    p = tile_p * BLOCK_P + pixel // BLOCK_Q
-    q = tile_q * BLOCK_Q + pixel % BLOCK_Q
-    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-    k_inside = k < K_PER_GROUP
-    if WIDE:
-        image = image.to(tl.int64)
-        group = group.to(tl.int64)
-        p = p.to(tl.int64)
-        q = q.to(tl.int64)
-    k += group * K_PER_GROUP
-
+    image, group, p, q, k, k_inside = tile_of_program(P, Q, K_PER_GROUP, GROUPS, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), SUMS)
-    if HAS_BIAS:
-        acc += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)[:, None]
+    acc = first_sums(bias_ptr, k, k_inside, stride_bias, BLOCK_P * BLOCK_Q, SUMS, HAS_BIAS)
     input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
     weight_ptrs = weight_ptr + k * stride_wk
     for _ in range(C_PER_GROUP):
@@ -93,19 +128,17 @@ def _direct_kernel(
         for r in range(R):
             tap_ptrs = row_ptrs
             for s in range(S):
-                h = p * STEP_H + (r * DILATION_H - PADDING_H)
-                w = q * STEP_W + (s * DILATION_W - PADDING_W)
-                inside = (h >= 0) & (h < H) & (w >= 0) & (w < W)
-                x = tl.load(input_ptr + h * stride_ih + w * stride_iw, mask=inside, other=0)
+                x = load_tap(
+                    input_ptr, p, q, r, s, True, H, W,
+                    STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
+                )  # fmt: skip
                 weights = tl.load(tap_ptrs, mask=k_inside, other=0)
                 acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
                 tap_ptrs += stride_ws
             row_ptrs += stride_wr
         input_ptr += stride_ic
         weight_ptrs += stride_wc
-    inside = k_inside[:, None] & ((p < P) & (q < Q))[None, :]
-    out_ptrs = out_ptr + image * stride_on + k[:, None] * stride_ok + (p * stride_op + q * stride_oq)[None, :]
-    tl.store(out_ptrs, rounded(acc, out_ptr.dtype.element_ty), mask=inside)
+    store_sums(acc, out_ptr, image, p, q, k, k_inside, P, Q, stride_on, stride_ok, stride_op, stride_oq)
 
 
 def configs(problem, target):
@@ -122,12 +155,14 @@ def configs(problem, target):
             yield triton.Config(tile, num_warps=num_warps, num_stages=1)
 
 
-def launches(problem, config, input, weight, bias, out):
-    tile = config.kwargs
-    k_per_group = problem.k // problem.groups
-    blocks_k = problem.groups * triton.cdiv(k_per_group, tile["BLOCK_K"])
-    tiles = triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
-    yield TritonLaunch(_direct_kernel, (problem.n * blocks_k * tiles,), config, arguments(problem, input, weight, bias, out))
+def count_tiles(problem, tile):
+    """Programs of tile_of_program."""
+    blocks_k = problem.groups * triton.cdiv(problem.k // problem.groups, tile["BLOCK_K"])
+    return problem.n * blocks_k * triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
+
+
+def launches(problem, config, *tensors):
+    yield TritonLaunch(_direct_kernel, (count_tiles(problem, config.kwargs),), config, arguments(problem, *tensors))
 
 
 DESIGN = Design(

@@ -2,6 +2,8 @@
 
 import torch
 
+from ..problem import FLOAT_PRECISION, MatmulProblem
+
 TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`
 STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
@@ -27,6 +29,54 @@ def halo_bytes(problem, tile, row_unit):
 def blocked_bytes(problem, kt):
     """Shared memory of `register_blocked` for a channel's inputs and the filters of kt output channels, in whole quads."""
     return halo_bytes(problem, BIG_TILE, 32) + problem.r * problem.s * -(-kt // 4) * 16
+
+
+def product_at_points(problem, outputs, images):
+    """What `winograd` does at its points, in each group: (K, C) (C, tiles); with channels_last (tiles, C) (C, K).
+
+    The tiles are those of `images` images, rounded up to 16, so that every row of them can be read in vectors.
+    """
+    sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
+    tiles = -(-images * -(-problem.p // outputs) * -(-problem.q // outputs) // 16) * 16
+    k, c = problem.k // problem.groups, problem.c // problem.groups
+    m, n = (tiles, k) if problem.channels_last else (k, tiles)
+    return MatmulProblem(
+        dtype=sums,
+        out_dtype=sums,
+        precision=FLOAT_PRECISION[sums],
+        wide=False,
+        batch=(outputs + 2) ** 2 * problem.groups,
+        m=m,
+        n=n,
+        k=c,
+        a_shared=False,
+        b_shared=False,
+        a_layout="row",
+        b_layout="row",
+        aligned=c % 4 == 0 and n % 4 == 0,
+        accumulate="fp64" if sums == torch.float64 else "fp32",
+        alpha=1.0,
+        beta=0.0,
+        bias=False,
+        activation=None,
+    )
+
+
+def refuses_winograd(problem, target):
+    """What has no tiles to transform, or too large ones."""
+    if (problem.r, problem.s) != (3, 3):
+        return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
+    if problem.stride != (1, 1) or problem.dilation != (1, 1):
+        steps, apart = (" x ".join(map(str, pair)) for pair in (problem.stride, problem.dilation))
+        return f"its tiles need stride 1 and dilation 1, not {steps} and {apart}"
+    return None
+
+
+def images_at_once(problem, outputs, target):
+    """How many images' transforms and products half of L2 has room for: at least one, all of them where there is no L2."""
+    product = product_at_points(problem, outputs, 1)
+    bytes_ = product.batch * (product.m * product.n + product.k * max(product.m, product.n)) * product.dtype.itemsize
+    return max(1, min(problem.n, target.l2_bytes // 2 // max(1, bytes_))) if target.l2_bytes else problem.n
 
 
 def prefer(problem, target):

@@ -1,0 +1,95 @@
+"""conv2d's winograd in CUDA C++: its config space and its launches."""
+
+import torch
+
+from tritonkernels.conv2d.regime import images_at_once, product_at_points, refuses_winograd
+from tritonkernels.cook_toom import transform
+from tritonkernels.design import Design
+
+from ..launch import CudaLaunch, Source, ceil_div
+from .operands import TYPES, arguments, sources
+
+THREADS = 128
+TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in (4, 2) for name in ("filters", "inputs", "outputs")]
+TILES = {torch.float32: ((64, 64), (64, 128), (128, 64), (128, 128)), torch.float64: ((64, 64),)}
+THREAD_TILE = {torch.float32: (8, 8), torch.float64: (4, 4)}
+OPERAND_FMAS = 12  # multiply-adds in the time in which an SM fetches an operand from L2
+
+
+def product_kernel(sums, tile):
+    (bm, bn), (tm, tn) = tile, THREAD_TILE[sums]
+    return f"conv2d::winograd_product<{TYPES[sums]}, {bm}, {bn}, 8, {tm}, {tn}, 3>"
+
+
+TRANSFORM_SOURCES = sources("conv2d/winograd.cuh", TRANSFORMS)
+PRODUCT_SOURCES = {
+    sums: Source("conv2d/winograd_product.cuh", tuple(product_kernel(sums, tile) for tile in tiles))
+    for sums, tiles in TILES.items()
+}
+
+
+def product_and_pitch(problem, outputs, images):
+    """The product at the points, and the elements of a row of B and of the result, whole pieces of 128 bits."""
+    product = product_at_points(problem, outputs, images)
+    return product, ceil_div(product.n, 4) * 4
+
+
+def configs(problem, target):
+    """F(4 x 4) first: fewer products, and what they are of takes less room. First the tile that is done soonest."""
+    for outputs in (4, 2):
+        images = images_at_once(problem, outputs, target)
+        product, pitch = product_and_pitch(problem, outputs, images)
+
+        def time(tile):
+            bm, bn = tile
+            blocks = product.batch * ceil_div(product.m, bm) * ceil_div(pitch, bn)  # noqa: B023
+            return ceil_div(blocks, max(1, target.sms)) * (bm * bn + OPERAND_FMAS * (bm + bn))
+
+        for bm, bn in sorted(TILES[product.dtype], key=time):
+            yield {"OUTPUTS": outputs, "BM": bm, "BN": bn, "IMAGES": images}
+
+
+def launches(problem, config, input, weight, bias, out):
+    outputs, images, inside = config["OUTPUTS"], min(problem.n, config["IMAGES"]), problem.channels_last
+    product, pitch = product_and_pitch(problem, outputs, images)
+    batch, rows, depth = product.batch, product.m, product.k
+    like = {"dtype": product.dtype, "device": out.device}
+    a, b, products = (torch.empty(batch, *shape, **like) for shape in ((rows, depth), (depth, pitch), (rows, pitch)))
+    u, v = (b, a) if inside else (a, b)
+    points, tiles = (outputs + 2) ** 2, rows if inside else pitch
+    source = TRANSFORM_SOURCES[problem.dtype]
+
+    def over(elements, name, *given):
+        kernel = f"conv2d::winograd_{name}<{TYPES[problem.dtype]}, {outputs}, {THREADS}>"
+        return CudaLaunch(source, kernel, (ceil_div(elements.numel() // points, THREADS),), (THREADS, 1, 1), given)
+
+    tile = config["BM"], config["BN"]
+    tm, tn = THREAD_TILE[product.dtype]
+    blocks = batch * ceil_div(rows, tile[0]) * ceil_div(pitch, tile[1])
+    for first in range(0, problem.n, images):
+        part = slice(first, first + images)
+        *_, sizes, strides = arguments(problem, input[part], weight, bias, out[part])
+        sizes = (min(images, problem.n - first), *sizes[1:])
+        if first == 0 and u.numel():
+            yield over(u, "filters", weight, u, sizes, strides, pitch, inside)
+        if v.numel():
+            yield over(v, "inputs", input[part], v, sizes, strides, pitch, tiles, inside)
+        yield CudaLaunch(
+            PRODUCT_SOURCES[product.dtype],
+            product_kernel(product.dtype, tile),
+            grid=(blocks,),
+            block=(tile[0] * tile[1] // (tm * tn), 1, 1),
+            arguments=(a, b, products, rows, pitch, depth),
+        )
+        yield over(products, "outputs", products, bias, out[part], sizes, strides, pitch, tiles, inside)
+
+
+DESIGN = Design(
+    name="winograd",
+    summary="tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or a half of the products, as a batch of matmuls",
+    mirrors="conv2d: what cuDNN calls WINOGRAD_NONFUSED",
+    refuses=refuses_winograd,
+    configs=configs,
+    launches=launches,
+    transform=lambda numbers: transform(numbers["OUTPUTS"]),
+)
