@@ -18,12 +18,29 @@ LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
+class Size(tuple):
+    """Among the shapes of operands, an argument that is a size itself."""
+
+
+def built(shapes, make):
+    """The arguments of a call: make(*shape) for each shape, sizes as they are."""
+    return [tuple(shape) if isinstance(shape, Size) else make(*shape) for shape in shapes]
+
+
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
     "gemv": ((16, 16), (16,)),
     "conv2d": ((1, 1, 8, 8), (1, 1, 3, 3)),
+    "conv2d_input": (Size((1, 1, 8, 8)), (1, 1, 3, 3), (1, 1, 6, 6)),
+    "conv2d_weight": ((1, 1, 8, 8), Size((1, 1, 3, 3)), (1, 1, 6, 6)),
+    "conv2d_bias": ((1, 1, 6, 6),),
     "matmul": ((16, 16), (16, 16)),
 }
+
+
+def small(op, dtype):
+    """The arguments of the small problem."""
+    return built(SMALL[op], functools.partial(torch.empty, dtype=dtype))
 
 
 @functools.cache
@@ -32,7 +49,7 @@ def taken(library, op, design):
     chosen = {d.name: d for d in library.designs(op)}[design]
     kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
     for dtype, options in kinds:
-        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+        call = prepare(op, *small(op, dtype), **options)
         if chosen.refuses(call.problem, Target.named("h200")) is None:
             return dtype, options
     raise AssertionError(f"{design} takes none of the precisions in cases.py")
@@ -47,7 +64,7 @@ def cannot_run_here(op):
     refusals = {}
     for design in library.designs(op):
         dtype, options = taken(library, op, design.name)
-        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in SMALL[op]), **options)
+        call = prepare(op, *small(op, dtype), **options)
         refusals[design.name] = design.refuses(call.problem, library.target(call.result.device))
     return {name: why for name, why in refusals.items() if why is not None}
 
@@ -88,6 +105,18 @@ def available_on(library, device):
 
 def sentinel(dtype):
     return torch.nan if dtype.is_floating_point else torch.iinfo(dtype).min + 77
+
+
+def gradient_call(op, name, make):
+    """(args, kwargs) of a gradient of the convolution cases.CONVOLUTIONS[name], tensors by make(*shape)."""
+    image, weight, kwargs = cases.CONVOLUTIONS[name]
+    result = prepare("conv2d", torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **kwargs).result
+    args = {
+        "conv2d_input": (Size(image), weight, result.shape),
+        "conv2d_weight": (image, Size(weight), result.shape),
+        "conv2d_bias": (result.shape,),
+    }[op]
+    return built(args, make), {} if op == "conv2d_bias" else kwargs
 
 
 def poisoned(shape, dtype, device):
