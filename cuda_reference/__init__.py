@@ -9,16 +9,30 @@ from tritonkernels.report import Report
 
 from . import build
 from .conv2d import conv2d
+from .conv2d_bias import conv2d_bias
+from .conv2d_input import conv2d_input
+from .conv2d_weight import conv2d_weight
 from .gemm import gemm
 from .gemv import gemv
 from .launch import LIBRARY
 from .matmul import matmul
 
-__all__ = ["conv2d", "designs", "doctor", "explain", "gemm", "gemv", "matmul"]
+__all__ = [
+    "conv2d",
+    "conv2d_bias",
+    "conv2d_input",
+    "conv2d_weight",
+    "designs",
+    "doctor",
+    "explain",
+    "gemm",
+    "gemv",
+    "matmul",
+]
 
 
 def designs(op):
-    """The Designs of "gemm", "gemv", "conv2d" or "matmul", simplest first; see tritonkernels.designs."""
+    """The Designs of an operation, simplest first; see tritonkernels.designs."""
     return LIBRARY.designs(op)
 
 

@@ -102,6 +102,18 @@ def representative_calls(op):
         yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)
         yield prepare(empty(1024, 64, 256, 256), empty(64, 4, 5, 3), padding=(2, 1), stride=2, dilation=3, groups=16)
         yield prepare(empty(1024, 64, 256, 256).to(memory_format=torch.channels_last), empty(64, 4, 3, 3), groups=16)
+    elif op == "conv2d_input":
+        yield prepare((32, 64, 56, 56), empty(64, 64, 3, 3), empty(32, 64, 28, 28), padding=1, stride=2)
+    elif op == "conv2d_weight":
+        yield prepare(empty(1, 3, 1080, 1920), (3, 3, 3, 3), empty(1, 3, 1080, 1920), padding=1)
+        yield prepare(empty(32, 64, 56, 56), (64, 64, 3, 3), empty(32, 64, 56, 56), padding=1)
+        yield prepare(empty(32, 96, 56, 56), (96, 1, 3, 3), empty(32, 96, 28, 28), padding=1, stride=2, groups=96)
+        yield prepare(
+            empty(1024, 64, 256, 256), (64, 4, 5, 3), empty(1024, 64, 124, 126), padding=(2, 1), stride=2, dilation=3, groups=16
+        )
+    elif op == "conv2d_bias":
+        yield prepare(empty(32, 64, 56, 56))
+        yield prepare(empty(1024, 64, 256, 256).contiguous(memory_format=torch.channels_last))
     else:
         for dtype in (torch.float16, torch.float32, torch.int8):
             yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
@@ -122,6 +134,12 @@ def unusual_calls(op):
         for dtype in (torch.float16, torch.float64):
             yield prepare(empty(1, 6, 768, 512, dtype=dtype), empty(6, 6, 6, 6, dtype=dtype), padding=1)
             yield prepare(empty(8, 64, 56, 56, dtype=dtype), empty(64, 64, 3, 3, dtype=dtype), empty(64, dtype=dtype))
+    if op == "conv2d_weight":
+        for dtype in (torch.float16, torch.bfloat16, torch.float64):
+            for k in (3, 64):
+                yield prepare(empty(8, k, 56, 56, dtype=dtype), (k, k, 3, 3), empty(8, k, 56, 56, dtype=dtype), padding=1)
+            images = empty(8, 64, 56, 56, dtype=dtype).contiguous(memory_format=torch.channels_last)
+            yield prepare(images, (64, 64, 3, 3), images, padding=1)
     if op != "matmul":
         return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):

@@ -18,10 +18,22 @@ LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
+class Size(tuple):
+    """Among the shapes of operands, an argument that is a size itself."""
+
+
+def built(shapes, make):
+    """The arguments of a call: make(*shape) for each shape, sizes as they are."""
+    return [tuple(shape) if isinstance(shape, Size) else make(*shape) for shape in shapes]
+
+
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
     "gemv": ((16, 16), (16,)),
     "conv2d": ((1, 1, 8, 8), (1, 1, 3, 3)),
+    "conv2d_input": (Size((1, 1, 8, 8)), (1, 1, 3, 3), (1, 1, 6, 6)),
+    "conv2d_weight": ((1, 1, 8, 8), Size((1, 1, 3, 3)), (1, 1, 6, 6)),
+    "conv2d_bias": ((1, 1, 6, 6),),
     "matmul": ((16, 16), (16, 16)),
 }
 
@@ -33,7 +45,7 @@ def taken(library, op, design):
     kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
     for dtype, options in kinds:
         shapes, _ = suited(library, op, design, SMALL[op])
-        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes), **options)
+        call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
         if chosen.refuses(call.problem, Target.named("h200")) is None:
             return dtype, options
     raise AssertionError(f"{design} takes none of the precisions in cases.py")
@@ -44,17 +56,23 @@ def suited(library, op, design, shapes, **options):
 
     Options are left out then, all or all but groups; none are added.
     """
-    if op != "conv2d":
+    if op not in ("conv2d", "conv2d_input"):
         return shapes, options
-    image, weight, *bias = shapes
+    image, weight, *others = shapes
     grouped = {"groups": options["groups"]} if "groups" in options else {}
-    filters = ((weight, options), ((*weight[:2], 3, 3), grouped), ((weight[0], image[1], 1, 1), {}))
+
+    def by(filter):
+        outputs = [size - taps + 1 for size, taps in zip(image[2:], filter[2:])]
+        return (image, filter, *(others if op == "conv2d" else [(image[0], filter[0], *outputs)]))
+
+    c = weight[1] * options.get("groups", 1)
+    calls = ((shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {}))
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
-    for filter, asked in filters:
-        problem = prepare(op, *(torch.empty(shape, device="meta") for shape in (image, filter, *bias)), **asked).problem
+    for suiting, asked in calls:
+        problem = prepare(op, *built(suiting, functools.partial(torch.empty, device="meta")), **asked).problem
         if refuses(problem, Target.named("h200")) is None:
-            return (image, filter, *bias), asked
-    raise AssertionError(f"{design} takes none of these filters: {filters}")
+            return suiting, asked
+    raise AssertionError(f"{design} takes none of these calls: {calls}")
 
 
 @functools.cache
@@ -67,7 +85,7 @@ def cannot_run_here(op):
     for design in library.designs(op):
         dtype, options = taken(library, op, design.name)
         shapes, _ = suited(library, op, design.name, SMALL[op])
-        call = prepare(op, *(torch.empty(shape, dtype=dtype) for shape in shapes), **options)
+        call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
         refusals[design.name] = design.refuses(call.problem, library.target(call.result.device))
     return {name: why for name, why in refusals.items() if why is not None}
 
@@ -108,6 +126,18 @@ def available_on(library, device):
 
 def sentinel(dtype):
     return torch.nan if dtype.is_floating_point else torch.iinfo(dtype).min + 77
+
+
+def gradient_call(op, name, make):
+    """(args, kwargs) of a gradient of the convolution cases.CONVOLUTIONS[name], tensors by make(*shape)."""
+    image, weight, kwargs = cases.CONVOLUTIONS[name]
+    result = prepare("conv2d", torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **kwargs).result
+    args = {
+        "conv2d_input": (Size(image), weight, result.shape),
+        "conv2d_weight": (image, Size(weight), result.shape),
+        "conv2d_bias": (result.shape,),
+    }[op]
+    return built(args, make), {} if op == "conv2d_bias" else kwargs
 
 
 def poisoned(shape, dtype, device):

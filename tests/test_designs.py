@@ -1,5 +1,7 @@
 """Every design of every operation of both packages, against float64 within the derived bound. New designs are picked up."""
 
+import functools
+
 import pytest
 import torch
 
@@ -9,7 +11,9 @@ from . import cases
 from .harness import (
     DEVICES,
     LAYOUTS,
+    Size,
     available_on,
+    built,
     designs,
     poisoned,
     prepare,
@@ -249,9 +253,15 @@ def test_every_config_computes_the_same_problem(library, op, design, device):
         "gemm": ((random(70, 37), random(37, cols), random(70, cols)), {"beta": 0.5}),
         "gemv": ((random(37, 1100), random(1100), random(37)), {"beta": 0.5}),
         "conv2d": (tuple(random(*shape) for shape in image), kept),
+        "conv2d_input": (
+            ((1, 4, 9, 37), random(34, 2, 2, 3), random(1, 34, 5, 38)),
+            {"groups": 2, "padding": 1, "stride": (2, 1)},
+        ),
+        "conv2d_weight": ((random(1, 4, 5, 37), (34, 2, 2, 3), random(1, 34, 6, 37)), {"groups": 2, "padding": 1}),
+        "conv2d_bias": ((random(3, 37, 5, 13),), {}),
         "matmul": ((random(70, 37, dtype=dtype), random(37, 131, dtype=dtype)), options),
     }[op]
-    args = [t.to(device) for t in args]
+    args = [t.to(device) if isinstance(t, torch.Tensor) else t for t in args]
     call = prepare(op, *args, **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
     for config in chosen.configs(call.problem, library.target(call.result.device)):
@@ -266,10 +276,13 @@ def test_small_integers_are_exact(library, op, design, device):
         "gemm": ((67, 70), (70, 35)),
         "gemv": ((67, 130), (130,)),
         "conv2d": ((2, 3, 10, 11), (5, 3, 3, 3)),
+        "conv2d_input": (Size((2, 3, 10, 11)), (5, 3, 3, 2), (2, 5, 8, 10)),
+        "conv2d_weight": ((2, 3, 10, 11), Size((5, 3, 3, 2)), (2, 5, 8, 10)),
+        "conv2d_bias": ((2, 5, 8, 10),),
         "matmul": ((67, 70), (70, 35)),
     }[op]
     shapes, _ = suited(library, op, design, shapes)
-    operands = [small_integers(*shape, dtype=dtype, device=device) for shape in shapes]
+    operands = built(shapes, functools.partial(small_integers, dtype=dtype, device=device))
     call = prepare(op, *operands, **options)
     out, *_ = poisoned(call.result.shape, dtype, device)
     config = {"OUTPUTS": 2} if design == "winograd" else None  # F(4 x 4, 3 x 3) divides by 225

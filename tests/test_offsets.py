@@ -1,5 +1,6 @@
 """Offsets past 2^31 elements, in operands and in the result: strided views over reserved, mostly untouched address space."""
 
+import functools
 import mmap
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from tritonkernels import backend
 from tritonkernels.problem import needs_wide_offsets
 
-from .harness import designs, prepare, random, suited, taken
+from .harness import Size, built, designs, prepare, random, suited, taken
 
 ELEMENTS = 2**31 + 2**29
 pytestmark = pytest.mark.skipif(backend.device_type() != "cpu", reason="reserves address space on the CPU only")
@@ -36,15 +37,19 @@ def test_offsets_beyond_32_bits(library, op, design, far):
         "gemm": ((5, 7), (7, 6)),
         "gemv": ((5, 8), (8,)),  # aligned near and far: its order of summation follows the alignment
         "conv2d": ((3, 2, 6, 5), (4, 2, 3, 3)),
+        "conv2d_input": (Size((3, 2, 6, 5)), (4, 2, 3, 2), (3, 4, 4, 4)),
+        "conv2d_weight": ((3, 2, 6, 5), Size((4, 2, 3, 2)), (3, 4, 4, 4)),
+        "conv2d_bias": ((3, 4, 4, 4),),
         "matmul": ((5, 7), (7, 6)),
     }
     suitable, _ = suited(library, op, design, shapes[op])
-    first, second = (random(*shape, dtype=dtype) for shape in suitable)
-    near = library.run(prepare(op, first, second, **options), design)
-    far_first = spread(far, first, 0)
+    args = built(suitable, functools.partial(random, dtype=dtype))
+    near = library.run(prepare(op, *args, **options), design)
+    first = next(i for i, value in enumerate(args) if isinstance(value, torch.Tensor))
+    far_args = [spread(far, value, 0) if i == first else value for i, value in enumerate(args)]
     out = spread(far, torch.full(near.shape, torch.nan, dtype=dtype), 1000)
-    call = prepare(op, far_first, second, out=out, **options)
-    assert call.problem.wide and not prepare(op, first, second, **options).problem.wide
+    call = prepare(op, *far_args, out=out, **options)
+    assert call.problem.wide and not prepare(op, *args, **options).problem.wide
     assert torch.equal(library.run(call, design), near), "the same design on the same values gives the same bits"
 
 

@@ -14,20 +14,21 @@ from tritonkernels.library import OPS
 
 # Operands strided so far that offsets need 64 bits, and nowhere by 1: a stride of 1 is compiled away, and its product with it.
 COMPILE = """
-import json, sys, torch
+import functools, json, sys, torch
 from perf.offline import compile_launch
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
-from tests.harness import prepare, suited, taken
+from tests.harness import Size, built, prepare, suited, taken
 
 def far(*shape, dtype):
     return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, [2**30 + 8 * i for i in range(len(shape))])
 
 def ttir(op, name):
     dtype, precision = taken(LIBRARY, op, name)
-    options = {"conv2d": {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}, "matmul": precision}
+    geometry = {"groups": 2, "stride": 2, "padding": 1, "dilation": 3}
+    options = {"conv2d": geometry, "conv2d_input": geometry, "conv2d_weight": geometry, "conv2d_bias": {}, "matmul": precision}
     suitable, more = suited(LIBRARY, op, name, shapes[op], **options.get(op, {"beta": 0.5}))
-    args = [far(*shape, dtype=dtype) for shape in suitable]
+    args = built(suitable, functools.partial(far, dtype=dtype))
     call = prepare(op, *args, **more)
     assert call.problem.wide
     design = {d.name: d for d in LIBRARY.designs(op)}[name]
@@ -40,7 +41,9 @@ def ttir(op, name):
     return [asm.get("ttir") or asm["ttgir"] for asm in stages]  # Gluon has no ttir
 
 shapes = {"gemm": ((70, 70), (70, 70), (70, 70)), "gemv": ((3, 70, 70), (3, 70), (70,)),
-          "conv2d": ((4, 8, 30, 30), (8, 4, 5, 3), (8,)), "matmul": ((3, 70, 70), (3, 70, 70))}
+          "conv2d": ((4, 8, 30, 30), (8, 4, 5, 3), (8,)), "matmul": ((3, 70, 70), (3, 70, 70)),
+          "conv2d_input": (Size((4, 8, 30, 30)), (8, 4, 5, 3), (4, 8, 10, 13)),
+          "conv2d_weight": ((4, 8, 30, 30), Size((8, 4, 5, 3)), (4, 8, 10, 13)), "conv2d_bias": ((4, 8, 30, 30),)}
 op = sys.argv[1]
 print(json.dumps({name: ttir(op, name) for name in LIBRARY.names(op)}))
 """

@@ -1,6 +1,7 @@
 """GPU kernels written twice: as readable Triton here, as raw CUDA C++ in `cuda_reference`, under one signature.
 
     gemm, gemv, conv2d, matmul    the operations, on torch tensors
+    conv2d_input, conv2d_weight, conv2d_bias    the gradients of conv2d, which its backward calls
     designs(op)                   the ways to compute an operation, simplest first
     explain(op, *args)            which design and config a call takes, on which target, and what limits it
     doctor()                      what this installation would run on, and what is missing
@@ -10,6 +11,9 @@ same name as attributes; `from tritonkernels.gemm import DESIGNS` reaches into t
 """
 
 from .conv2d import conv2d
+from .conv2d_bias import conv2d_bias
+from .conv2d_input import conv2d_input
+from .conv2d_weight import conv2d_weight
 from .diagnosis import diagnose
 from .gemm import gemm
 from .gemv import gemv
@@ -18,11 +22,23 @@ from .library import OPS
 from .matmul import matmul
 
 __version__ = "0.1.0"
-__all__ = ["OPS", "conv2d", "designs", "doctor", "explain", "gemm", "gemv", "matmul"]
+__all__ = [
+    "OPS",
+    "conv2d",
+    "conv2d_bias",
+    "conv2d_input",
+    "conv2d_weight",
+    "designs",
+    "doctor",
+    "explain",
+    "gemm",
+    "gemv",
+    "matmul",
+]
 
 
 def designs(op):
-    """The Designs of "gemm", "gemv", "conv2d" or "matmul", simplest first; each has a name, a summary and what it mirrors."""
+    """The Designs of an operation (one of OPS), simplest first; each has a name, a summary and what it mirrors."""
     return LIBRARY.designs(op)
 
 

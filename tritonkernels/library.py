@@ -24,7 +24,7 @@ from .target import Target
 from .tuning.choose import as_dict, choose_config
 from .watch import Watch
 
-OPS = ("gemm", "gemv", "conv2d", "matmul")
+OPS = ("gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,11 @@ class Library:
         return tuple(entry if isinstance(entry, str) else entry.name for entry in self._entries(op))
 
     def designs(self, op) -> tuple[Design, ...]:
-        """The operation's designs, simplest first."""
+        """The operation's designs, simplest first. An operation that reduces to another takes that one's `through` its own."""
         self.get_ready()
+        package = importlib.import_module(f"{self.package}.{op}") if op in OPS else None
+        if of := getattr(package, "REDUCES_TO", None):
+            return tuple(package.through(design) for design in self.designs(of))
         return tuple(
             importlib.import_module(f"{self.package}.{op}.{entry}").DESIGN if isinstance(entry, str) else entry
             for entry in self._entries(op)

@@ -8,9 +8,10 @@ result adds w |result|. So, element by element, for result = alpha A B + beta C 
     |computed - exact| <= (gamma_(n + 4) + 2v + v^2) * S + w * |exact| + underflow
 
 The last term is absolute and tiny: what gradual underflow may lose in each operation. A convolution is the same sum over
-channels and filter taps, its bias one more term; so is a matmul's. Where |A||B| or S reaches the largest finite number of the
-sums' type a partial sum may overflow, and the result may be anything that is not finite; NaN and infinities of the operands
-must stand where float64 has them.
+channels and filter taps, its bias one more term; so is a matmul's. The gradients of a convolution are such sums too: over
+output channels and the taps that reach an input, over all positions of the output, and (for the bias, without products) over
+those. Where |A||B| or S reaches the largest finite number of the sums' type a partial sum may overflow, and the result may be
+anything that is not finite; NaN and infinities of the operands must stand where float64 has them.
 
 Some tensor-core sums are coarser than fp32, by a linear term min(n, t) u' beside the above, u' the coarse unit and t the
 products that it may run over:
@@ -218,7 +219,33 @@ def unpacked(t, precision, dim):
     return values.flatten(dim - 1, dim).double()
 
 
-_EXACT = {"gemm": _gemm, "gemv": _gemv, "conv2d": _conv2d, "matmul": _matmul}
+def _gradient(grad_output, wanted, forward):
+    """The gradient of forward(wanted), which is linear in `wanted`, whatever that holds."""
+    with torch.enable_grad():
+        return torch.autograd.grad(forward(wanted.requires_grad_()), wanted, grad_output)[0]
+
+
+def _conv2d_input(input_size, weight, grad_output, *args, **kwargs):
+    return _gradient(grad_output, weight.new_zeros(input_size), lambda input: _conv2d(input, weight, None, *args, **kwargs))
+
+
+def _conv2d_weight(input, weight_size, grad_output, *args, **kwargs):
+    return _gradient(grad_output, input.new_zeros(weight_size), lambda weight: _conv2d(input, weight, None, *args, **kwargs))
+
+
+def _conv2d_bias(grad_output):
+    return grad_output.movedim(-3, 0).flatten(1).sum(1)
+
+
+_EXACT = {
+    "gemm": _gemm,
+    "gemv": _gemv,
+    "conv2d": _conv2d,
+    "conv2d_input": _conv2d_input,
+    "conv2d_weight": _conv2d_weight,
+    "conv2d_bias": _conv2d_bias,
+    "matmul": _matmul,
+}
 
 
 def _evaluate(op, args, kwargs, change):
@@ -226,7 +253,7 @@ def _evaluate(op, args, kwargs, change):
 
     A product of float64 has its alpha and beta in float64 too.
     """
-    scalars = torch.float64 if args[0].dtype == torch.float64 else torch.float32
+    scalars = torch.float64 if any(getattr(value, "dtype", None) == torch.float64 for value in args) else torch.float32
     if kwargs.get("precision") in PACKED:
         a, b = args
         args = unpacked(a, kwargs["precision"], -1), unpacked(b, kwargs["precision"], -min(2, b.ndim))

@@ -21,7 +21,8 @@ WATCH = object()  # in place of a plan: make one when the call comes again
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)  # of other classes a tensor may not be what it says
 _PLAIN = (type(None), torch.dtype)
-_NUMBERS = (int, float, bool, tuple)  # 1 == 1.0 == True and 0.0 == -0.0, but these are not alike: told apart by their text
+# 1 == 1.0 == True and 0.0 == -0.0, but these are not alike: told apart by their text
+_NUMBERS = (int, float, bool, tuple, torch.Size)
 
 
 @dataclass(frozen=True)

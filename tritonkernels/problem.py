@@ -5,6 +5,7 @@ pure function that runs (and is tested) anywhere.
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import torch
@@ -48,7 +49,7 @@ def needs_wide_offsets(*tensors):
 
 @dataclass(frozen=True)
 class Problem:
-    """Common face of the four problems; `dtype` is that of the inputs, `out_dtype` that of the result."""
+    """Common face of all problems; `dtype` is that of the inputs, `out_dtype` that of the result."""
 
     dtype: torch.dtype
     out_dtype: torch.dtype
@@ -185,16 +186,90 @@ class Conv2dProblem(Problem):
 
     @property
     def flops(self):
-        return (2 * self.terms + self.has_bias) * self.outputs
+        """The gradients' too, which have the same products."""
+        per_output = 2 * (self.c // self.groups) * self.r * self.s + self.has_bias
+        return per_output * self.n * self.k * self.p * self.q
 
     @property
     def bytes(self):
-        read = self.n * self.c * self.h * self.w + self.k * self.terms + self.has_bias * self.k
-        return (read + self.outputs) * self.dtype.itemsize
+        """The gradients' too, which read two of the three tensors and write the other."""
+        images = self.n * (self.c * self.h * self.w + self.k * self.p * self.q)
+        return (images + self.k * (self.c // self.groups * self.r * self.s + self.has_bias)) * self.dtype.itemsize
 
     @property
     def terms(self):
         return self.c // self.groups * self.r * self.s
+
+
+@dataclass(frozen=True)
+class Conv2dInputProblem(Conv2dProblem):
+    """The gradient of a Conv2dProblem with respect to its input, (N, C, H, W), from grad_output (N, K, P, Q)."""
+
+    op = "conv2d_input"
+
+    @property
+    def outputs(self):
+        return self.n * self.c * self.h * self.w
+
+    @property
+    def terms(self):
+        """Of the taps along an axis, every stride / gcd(stride, dilation)-th at most meets an input with some output."""
+        r, s = (-(-t // (step // math.gcd(step, d))) for t, step, d in zip((self.r, self.s), self.stride, self.dilation))
+        return self.k // self.groups * r * s
+
+
+@dataclass(frozen=True)
+class Conv2dWeightProblem(Conv2dProblem):
+    """The gradient of a Conv2dProblem with respect to its weight, (K, C / groups, R, S), from grad_output (N, K, P, Q)."""
+
+    op = "conv2d_weight"
+
+    @property
+    def rows(self):
+        """Of a group's weight as a matrix."""
+        return self.k // self.groups
+
+    @property
+    def columns(self):
+        """The same: (c, r, s)."""
+        return self.c // self.groups * self.r * self.s
+
+    @property
+    def outputs(self):
+        return self.k * self.columns
+
+    @property
+    def terms(self):
+        return self.n * self.p * self.q
+
+
+@dataclass(frozen=True)
+class Conv2dBiasProblem(Problem):
+    """The gradient of a convolution with respect to its bias, (K,): the sums of grad_output (N, K, P, Q) over N, P and Q."""
+
+    n: int
+    k: int
+    p: int
+    q: int
+    channels_last: bool
+
+    op = "conv2d_bias"
+
+    @property
+    def outputs(self):
+        return self.k
+
+    @property
+    def flops(self):
+        return self.terms * self.k
+
+    @property
+    def bytes(self):
+        return (self.terms + 1) * self.k * self.dtype.itemsize
+
+    @property
+    def terms(self):
+        return self.n * self.p * self.q
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ _of_stream = {}  # (device, stream) -> the counters of its calls
 
 
 def partial_sums(splits, sums, out):
-    """(splits, sums) of float32, not initialised."""
-    return torch.empty(splits, sums, dtype=torch.float32, device=out.device)
+    """(splits, sums) in the type of the sums, not initialised."""
+    sum_type = torch.float64 if out.dtype == torch.float64 else torch.float32
+    return torch.empty(splits, sums, dtype=sum_type, device=out.device)
 
 
 def counters(count, out):

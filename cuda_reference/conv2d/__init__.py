@@ -3,6 +3,7 @@
 import torch
 
 from tritonkernels.conv2d import prepare
+from tritonkernels.conv2d.autograd import call
 from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, halo_bytes
 from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
@@ -18,7 +19,7 @@ def conv2d(
     input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
 ):
     """tritonkernels.conv2d, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
+    return call(LIBRARY, prepare, **locals())
 
 
 def blocks(problem, tile, kt):

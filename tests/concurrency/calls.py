@@ -12,6 +12,10 @@ from tritonkernels import backend
 from ..harness import bits, offset_by_one, prepare, random, runnable_designs, transposed
 
 
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
 def calls(op):
     """[(args, kwargs)]: several blocks, edges inside of tiles, layouts that defeat vectors."""
     torch.manual_seed(0)
@@ -30,6 +34,15 @@ def calls(op):
             ((random(1, 3, 9, 21).to(memory_format=torch.channels_last), random(9, 3, 3, 3)), {"stride": (2, 1)}),
             ((random(2, 5, 7, 9), random(6, 5, 1, 1), random(6)), {}),
         ],
+        "conv2d_input": [
+            (((2, 4, 7, 17), random(6, 2, 3, 2), random(2, 6, 7, 18)), {"padding": 1, "groups": 2}),
+            (((1, 3, 9, 21), random(9, 3, 3, 3), channels_last(random(1, 9, 4, 19))), {"stride": (2, 1)}),
+        ],
+        "conv2d_weight": [
+            ((random(2, 4, 7, 17), (6, 2, 3, 2), random(2, 6, 7, 18)), {"padding": 1, "groups": 2}),
+            ((channels_last(random(1, 3, 9, 21)), (9, 3, 3, 3), channels_last(random(1, 9, 4, 19))), {"stride": (2, 1)}),
+        ],
+        "conv2d_bias": [((random(2, 6, 17, 31),), {}), ((channels_last(random(3, 37, 19, 11)),), {})],
         "matmul": [
             ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),
             ((offset_by_one(random(33, 50, **half)), random(50, 40, **half)), {"out_dtype": torch.float32}),
@@ -42,7 +55,7 @@ def runs(library, op, design, device="cpu", every_config=False):
     """(call, args, kwargs, config) of each call that the design does not refuse; None is the config that it would choose."""
     chosen = {d.name: d for d in library.designs(op)}[design]
     for args, kwargs in calls(op):
-        args = tuple(t.to(device) for t in args)
+        args = tuple(t.to(device) if isinstance(t, torch.Tensor) else t for t in args)
         call = prepare(op, *args, **kwargs)
         target = library.target(call.result.device)
         if chosen.refuses(call.problem, target) is None:

@@ -21,6 +21,9 @@ def operands(op, i, dtype):
         "gemm": lambda: (random(20 + 3 * i, 17 + i), random(17 + i, 40 + i)),
         "gemv": lambda: (random(20 + i, 100 + 7 * i), random(100 + 7 * i)),
         "conv2d": lambda: (random(1, 2 + i % 3, 6 + i, 9), random(3 + i, 2 + i % 3, 3, 3)),
+        "conv2d_input": lambda: ((1, 2 + i % 3, 6 + i, 9), random(3 + i, 2 + i % 3, 2, 3), random(1, 3 + i, 5 + i, 7)),
+        "conv2d_weight": lambda: (random(1, 2 + i % 3, 6 + i, 9), (3 + i, 2 + i % 3, 2, 3), random(1, 3 + i, 5 + i, 7)),
+        "conv2d_bias": lambda: (random(2, 3 + i, 5 + i, 70),),
         "matmul": lambda: (random(20 + 3 * i, 17 + i, dtype=dtype), random(17 + i, 40 + i, dtype=dtype)),
     }[op]()
 

@@ -9,7 +9,7 @@ import sys
 import torch
 
 from tests import cases
-from tests.harness import LAYOUTS, LIBRARIES, prepare, random, taken
+from tests.harness import LAYOUTS, LIBRARIES, gradient_call, prepare, random, taken
 from tests.memory.guarded import guarded
 
 
@@ -32,12 +32,26 @@ def calls(library, op, design):
                 yield (random(*input_shape), random(*weight_shape), random(weight_shape[0])), kwargs
         for layout in LAYOUTS:
             yield (layout(random(2, 3, 13, 17)), layout(random(5, 3, 3, 2)), random(10)[::2]), {"padding": 1}
+    elif op in ("conv2d_input", "conv2d_weight", "conv2d_bias"):
+        for name in cases.CONVOLUTIONS:
+            yield gradient_call(op, name, random)
+        for layout in LAYOUTS:
+            image, weight, grad = (2, 3, 13, 17), (5, 3, 3, 2), layout(random(2, 5, 13, 18))
+            yield {
+                "conv2d_input": ((image, layout(random(*weight)), grad), {"padding": 1}),
+                "conv2d_weight": ((layout(random(*image)), weight, grad), {"padding": 1}),
+                "conv2d_bias": ((grad,), {}),
+            }[op]
     else:
         dtype, options = taken(library, op, design)
         for m, n, k in cases.MATMUL_SIZES:
             yield (random(m, k, dtype=dtype), random(k, n, dtype=dtype)), options
         for layout in LAYOUTS:
             yield (layout(random(3, 19, 35, dtype=dtype)), layout(random(3, 35, 21, dtype=dtype))), options
+
+
+def said(argument):
+    return f"{tuple(argument.shape)} by {argument.stride()}" if isinstance(argument, torch.Tensor) else argument
 
 
 def main(package, designs):
@@ -47,12 +61,12 @@ def main(package, designs):
         torch.manual_seed(0)
         refuses = {d.name: d for d in library.designs(op)}[design].refuses
         for operands, kwargs in calls(library, op, design):
-            if refuses(prepare(op, *operands, **kwargs).problem, library.target(operands[0].device)):
+            if refuses(prepare(op, *operands, **kwargs).problem, library.target(torch.device("cpu"))):
                 continue
             for side in ("start", "end"):
-                args = [guarded(t, side, read_only=True) for t in operands]
+                args = [guarded(t, side, read_only=True) if isinstance(t, torch.Tensor) else t for t in operands]
                 out = guarded(torch.empty_like(prepare(op, *operands, **kwargs).result), side, read_only=False)
-                print("RUN", entry, side, [tuple(t.shape) for t in args], [t.stride() for t in args], kwargs, flush=True)
+                print("RUN", entry, side, *map(said, args), kwargs, flush=True)
                 call = prepare(op, *args, out=out, **kwargs)
                 library.run(call, design)
                 verdict = library.judge(call, design, None, *operands, **kwargs)

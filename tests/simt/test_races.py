@@ -1,10 +1,12 @@
 """No CUDA design has two threads touch the same bytes, one of them writing, without a barrier between; counted by access."""
 
+import functools
+
 import pytest
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.trace import trace
-from tests.harness import designs, prepare, random, suited, taken
+from tests.harness import Size, built, designs, prepare, random, suited, taken
 from tests.test_gemm_ladder import RUNGS
 from tritonkernels.target import Target
 
@@ -13,6 +15,8 @@ SHAPES = {
     "gemm": ((70, 20), (20, 70)),
     "gemv": ((9, 70), (70,)),
     "conv2d": ((1, 3, 9, 17), (5, 3, 3, 3)),
+    "conv2d_weight": ((1, 3, 9, 17), Size((5, 3, 3, 2)), (1, 5, 7, 16)),
+    "conv2d_bias": ((2, 5, 20, 17),),
 }
 ELSEWHERE = RUNGS[RUNGS.index("conflict_free") :]  # tests/test_gemm_ladder.py traces these
 TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] not in ELSEWHERE]
@@ -22,7 +26,7 @@ TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] 
 def test_no_races(library, op, design):
     dtype, options = taken(library, op, design)
     shapes, _ = suited(library, op, design, SHAPES[op])
-    call = prepare(op, *(random(*shape, dtype=dtype) for shape in shapes), **options)
+    call = prepare(op, *built(shapes, functools.partial(random, dtype=dtype)), **options)
     chosen = {d.name: d for d in library.designs(op)}[design]
     config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
     traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))

@@ -3,10 +3,12 @@
 import torch
 
 from .. import validate
-from ..errors import ArgumentError, ShapeError
+from ..errors import ShapeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
+from .autograd import call
+from .geometry import geometry, is_channels_last
 from .regime import prefer as prefer
 
 DESIGNS = (
@@ -48,9 +50,12 @@ def conv2d(
     result, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
     (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
 
+    Operands may require gradients, which backward computes by conv2d_input, conv2d_weight and conv2d_bias (once: gradients of
+    gradients are refused); into an `out` nothing is recorded, so there operands that require gradients are refused.
+
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
-    return LIBRARY.call(prepare, **locals())
+    return call(LIBRARY, prepare, **locals())
 
 
 def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
@@ -61,34 +66,18 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
     precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
     if precision == "torch":
         precision = "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"
-    (c, h, w), (k, c_per_group, r, s) = input.shape[-3:], weight.shape
+    sizes = geometry(input.shape, weight.shape, stride, padding, dilation, groups)
+    k, p, q = (sizes[name] for name in "kpq")
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
         if bias.shape[0] != k:
             raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight")
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-        raise ArgumentError("groups", repr(groups), "an int, at least 1")
-    if c % groups or k % groups:
-        raise ArgumentError("groups", groups, f"a divisor of the input's {c} channels and the weight's {k} output channels")
-    if c_per_group != c // groups:
-        allowed = f"(K, {c // groups}, R, S): the input's {c} channels over groups={groups}"
-        raise ShapeError("weight", f"shape {tuple(weight.shape)}", allowed)
-    if r == 0 or s == 0:
-        raise ShapeError("weight", f"shape {tuple(weight.shape)}", "a filter of at least 1 x 1")
-    stride, dilation = validate.pair("stride", stride, 1), validate.pair("dilation", dilation, 1)
-    before, after = _padding(padding, stride, dilation, (r, s))
-    padded = [size + b + a for size, b, a in zip((h, w), before, after)]
-    extent = [d * (taps - 1) + 1 for d, taps in zip(dilation, (r, s))]
-    if any(e > p for e, p in zip(extent, padded)):
-        allowed = f"at most the padded input's {padded[0]} x {padded[1]}"
-        raise ShapeError("weight", f"a dilated filter of {extent[0]} x {extent[1]}", allowed)
-    p, q = ((total - e) // step + 1 for total, e, step in zip(padded, extent, stride))
-    validate.no_gradient("conv2d", input=input, weight=weight, bias=bias)
+    if out is not None:
+        validate.no_gradient("conv2d into out", input=input, weight=weight, bias=bias)
 
     batched = input if input.ndim == 4 else input[None]
-    n = batched.shape[0]
-    channels_last = input.ndim == 4 and any(_is_channels_last(t) for t in (input, weight))
-    shape = validate.fits((n, k, p, q) if input.ndim == 4 else (k, p, q))
+    channels_last = input.ndim == 4 and any(is_channels_last(t) for t in (input, weight))
+    shape = validate.fits((*input.shape[:-3], k, p, q))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     out = validate.result(out, shape, input.dtype, input.device, memory_format, input=input, weight=weight, bias=bias)
     batched_out = out if out.ndim == 4 else out[None]
@@ -97,40 +86,8 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
         out_dtype=input.dtype,
         precision=precision,
         wide=needs_wide_offsets(batched, weight, bias, batched_out),
-        n=n,
-        c=c,
-        h=h,
-        w=w,
-        k=k,
-        r=r,
-        s=s,
-        p=p,
-        q=q,
-        stride=stride,
-        padding=before,
-        dilation=dilation,
-        groups=groups,
         has_bias=bias is not None,
         channels_last=channels_last,
+        **sizes,
     )
     return Call(problem, ((batched, weight, bias, batched_out),), out)
-
-
-def _padding(padding, stride, dilation, taps):
-    """((above, left), (below, right)); "same" puts the odd one below and right, as torch does."""
-    if isinstance(padding, str):
-        if padding == "valid":
-            return (0, 0), (0, 0)
-        if padding != "same":
-            raise ArgumentError("padding", repr(padding), "'valid', 'same', an int or a pair of ints, at least 0")
-        if stride != (1, 1):
-            raise ArgumentError("padding", "'same'", "'same' with stride 1 only", "Pass the padding as numbers.")
-        total = [d * (t - 1) for d, t in zip(dilation, taps)]
-        before = tuple(t // 2 for t in total)
-        return before, tuple(t - b for t, b in zip(total, before))
-    both = validate.pair("padding", padding, 0)
-    return both, both
-
-
-def _is_channels_last(t):
-    return t.is_contiguous(memory_format=torch.channels_last) and not t.is_contiguous()

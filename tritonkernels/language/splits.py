@@ -23,7 +23,7 @@ def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
     """
     at = tl.arange(0, BLOCK_S)
     places = places[None, :] + (at * stride)[:, None]
-    total = tl.zeros(places.shape, tl.float32)
+    total = tl.zeros(places.shape, places.dtype.element_ty)
     for first in range(0, splits, BLOCK_S):
         inside = (first + at < splits)[:, None] & valid[None, :]
         total += tl.load(places, mask=inside, other=0, cache_modifier=".cg")

@@ -1,0 +1,32 @@
+"""conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
+
+from tritonkernels.conv2d_input import REDUCES_TO as REDUCES_TO
+from tritonkernels.conv2d_input import prefer as prefer
+from tritonkernels.conv2d_input import prepare
+from tritonkernels.conv2d_input.reduction import reduced
+
+from ..conv2d import DESIGNS as DESIGNS
+from ..conv2d import arguments, sources
+from ..launch import LIBRARY, CudaLaunch, ceil_div
+
+THREADS = 256
+FLIPPED = sources("conv2d_input/flipped.cuh", [f"conv2d_input::flipped<{{T}}, {THREADS}>"])
+
+
+def conv2d_input(
+    input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None
+):
+    """tritonkernels.conv2d_input, by the CUDA designs: arguments, result, error bound and errors are documented there."""
+    return LIBRARY.call(prepare, **locals())
+
+
+def flip(problem, weight, filters):
+    built = FLIPPED[problem.dtype]
+    *_, sizes, strides = arguments(problem, filters, weight, None, filters)
+    blocks = ceil_div(filters.numel(), THREADS)
+    return CudaLaunch(built, built.expressions[0], (blocks,), (THREADS, 1, 1), (weight, filters, sizes, strides))
+
+
+def through(design):
+    """The design of conv2d as one of its gradient."""
+    return reduced(design, flip)

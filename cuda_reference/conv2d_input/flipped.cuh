@@ -1,0 +1,25 @@
+// The filters of the gradient: input and output channels of each group swapped, taps from the last to the first; a copy of a
+// few kilobytes, an element a thread. Mirrors tritonkernels/conv2d_input/flipped.py.
+#pragma once
+#include "../conv2d/common.cuh"
+
+namespace conv2d_input {
+
+// filters (C, K / groups, R, S) with strides on, ok, op, oq.
+template <class T, int THREADS>
+__global__ void __launch_bounds__(THREADS)
+flipped(const T* __restrict__ weight, T* __restrict__ filters, conv2d::Geometry g, conv2d::Strides stride) {
+    const int c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
+    int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    const int s = index % g.S;
+    index /= g.S;
+    const int r = index % g.R;
+    index /= g.R;
+    const int k = index % k_per_group, c = index / k_per_group;
+    if (c >= g.C) return;
+    const T* from = weight + int64_t(c / c_per_group * k_per_group + k) * stride.wk + c % c_per_group * stride.wc;
+    filters[c * stride.on + k * stride.ok + r * stride.op + s * stride.oq] =
+        from[(g.R - 1 - r) * stride.wr + (g.S - 1 - s) * stride.ws];
+}
+
+}  // namespace conv2d_input

@@ -1,0 +1,80 @@
+"""The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
+
+import torch
+
+from .. import validate
+from ..conv2d import DESIGNS as DESIGNS
+from ..conv2d import DTYPES
+from ..conv2d.geometry import geometry, is_channels_last
+from ..conv2d.gradients import batched, beside_output, size_of
+from ..conv2d.regime import prefer as prefer_of_conv2d
+from ..launch import LIBRARY
+from ..library import Call
+from ..problem import FLOAT_PRECISION, LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
+from .phases import largest
+
+REDUCES_TO = "conv2d"
+
+
+def conv2d_input(
+    input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None
+):
+    """The gradient of conv2d(input, weight, ...) with respect to its input, as torch.nn.grad.conv2d_input.
+
+    input_size   of the input, (N, C, H, W) or (C, H, W): a tuple, a list or a torch.Size
+    weight       (K, C / groups, R, S), any strides: float32, float16, bfloat16, all three with sums in fp32, or float64
+    grad_output  (N, K, P, Q) or (K, P, Q) of weight's dtype, any strides (expanded ones too): the gradient of the result
+    stride, padding, dilation, groups  the convolution's, as conv2d takes them
+    out          of input_size and weight's dtype to write into; must not overlap an operand. Default: a new tensor, in
+                 channels_last if weight or grad_output is
+    design       a name from designs("conv2d_input"), which are conv2d's; default: chosen for the problem as conv2d's is
+    config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
+
+    Products and sums of float32 are IEEE. Error, elementwise: gamma(n + 4) * (|grad_output| * |weight|) plus the one rounding
+    of the result, n the products of an element, u = 2^-24 for float32, 2^-23 for 16-bit types, 2^-53 for float64
+    (`numerics.error_bound`). Around grad_output lie zeros, also beside an infinite weight. Raises as `gemm` does, before
+    anything is launched.
+    """
+    return LIBRARY.call(prepare, **locals())
+
+
+def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None):
+    """Validate conv2d_input's arguments into a Call whose one part is (grad_output, weight, out), batched."""
+    input_size = size_of("input_size", input_size, ranks=(3, 4))
+    weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,))
+    grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(len(input_size),), like=("weight", weight))
+    sizes = geometry(input_size, weight.shape, stride, padding, dilation, groups, input="input_size")
+    beside_output(grad_output, sizes, unbatched=len(input_size) == 3)
+    validate.no_gradient("conv2d_input", weight=weight, grad_output=grad_output)
+
+    channels_last = len(input_size) == 4 and any(is_channels_last(t) for t in (weight, grad_output))
+    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    out = validate.result(out, input_size, weight.dtype, weight.device, memory_format, weight=weight, grad_output=grad_output)
+    grad_output, batched_out = batched(grad_output), batched(out)
+    step_h, step_w = sizes["stride"]
+    flipped = (
+        (sizes["c"] + LARGEST_TILE) * weight.shape[0] // groups * sizes["r"] * sizes["s"]
+    )  # a tile of channels past the end
+    problem = Conv2dInputProblem(
+        dtype=weight.dtype,
+        out_dtype=weight.dtype,
+        precision=FLOAT_PRECISION[weight.dtype],
+        wide=flipped >= 2**31 or needs_wide_offsets(weight, grad_output, batched_out, batched_out[..., ::step_h, ::step_w]),
+        has_bias=False,
+        channels_last=channels_last,
+        **sizes,
+    )
+    return Call(problem, ((grad_output, weight, batched_out),), out)
+
+
+def prefer(problem, target):
+    """conv2d's choice for the convolution that most of the work is."""
+    return prefer_of_conv2d(largest(problem).problem, target)
+
+
+def through(design):
+    """The design of conv2d as one of its gradient."""
+    from .flipped import flip  # a kernel
+    from .reduction import reduced
+
+    return reduced(design, flip)

@@ -1,0 +1,25 @@
+"""Tiles and splits of implicit_gemm: pure functions of problem and target, for both packages."""
+
+THIN_ROWS = 8  # up to so many output channels per group, tiles of tl.dot (16 rows at least) would be mostly padding
+LEAST_STEPS = 8  # slices of positions that make a split worth its partial sums
+MOST_SPLITS = 1024
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def power_of_2(size, least, most):
+    """The power of two from `size` on, within limits that are such."""
+    return min(most, max(least, 1 << max(0, size - 1).bit_length()))
+
+
+def count_tiles(problem, block_m, block_n):
+    """How many tiles cover the weight, the matrices of all groups."""
+    return problem.groups * ceil_div(problem.rows, block_m) * ceil_div(problem.columns, block_n)
+
+
+def splits_for(problem, target, tiles, step, per_sm):
+    """As many as give each SM `per_sm` programs, of at least LEAST_STEPS steps each."""
+    wanted = ceil_div(per_sm * max(1, target.sms), max(1, tiles))
+    return max(1, min(wanted, problem.terms // (step * LEAST_STEPS), MOST_SPLITS))
