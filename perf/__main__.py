@@ -1,11 +1,18 @@
-"""python -m perf compare | campaign | inspect | designs | chapter"""
+"""python -m perf compare | errors | campaign | inspect | designs | chapter"""
 
 import argparse
 import sys
 
-from . import campaign, chapter, compare, designs, inspection
+from . import campaign, chapter, compare, designs, errors, inspection
 
-COMMANDS = {"compare": compare, "campaign": campaign, "designs": designs, "inspect": inspection, "chapter": chapter}
+COMMANDS = {
+    "compare": compare,
+    "errors": errors,
+    "campaign": campaign,
+    "designs": designs,
+    "inspect": inspection,
+    "chapter": chapter,
+}
 
 
 def main(argv=None):

@@ -1,8 +1,8 @@
-"""python -m perf chapter: the generated parts of docs/gemm.md and docs/gemv.md, so that text and code cannot drift apart.
+"""python -m perf chapter: the generated parts of docs/gemm.md, gemv.md and matmul.md, so that text and code cannot drift apart.
 
 Between its markers stand the diff from each rung to the one it grew out of, and the figures of `perf inspect` and
-of the access trace, measured records, and the map of gemv's designs. --check covers all but the figures (they need nvcc
-and a minute).
+of the access trace, measured records and errors, and the map of gemv's designs. --check covers all but the figures (they need
+nvcc and a minute).
 """
 
 import difflib
@@ -11,12 +11,13 @@ import os
 import re
 from pathlib import Path
 
+from . import errors
 from .drawings import DRAWINGS
 from .gemv_map import regimes
 
 ROOT = Path(__file__).parents[1]
 CHAPTER = ROOT / "docs" / "gemm.md"
-CHAPTERS = (CHAPTER, CHAPTER.with_name("gemv.md"))
+CHAPTERS = (CHAPTER, CHAPTER.with_name("gemv.md"), CHAPTER.with_name("matmul.md"))
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 
 
@@ -25,15 +26,15 @@ def add_arguments(parser):
 
 
 def main(options, parser):
+    quick = {"diff": diff, "measured": measured, "errors": errors_of, "regimes": regimes}
     if options.check:
         stale = [name for name, path, text in _files() if not path.exists() or path.read_text() != text]
-        quick = {"diff": diff, "measured": measured, "regimes": regimes}
         stale += [str(c.relative_to(ROOT)) for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text()]
         print("\n".join(f"out of date: {name}" for name in stale) or "up to date")
         return 1 if stale else 0
     for _, path, text in _files():
         path.write_text(text)
-    fillers = {"diff": diff, "inspect": inspected, "trace": traced, "measured": measured, "regimes": regimes}
+    fillers = quick | {"inspect": inspected, "trace": traced}
     for chapter in CHAPTERS:
         chapter.write_text(filled(chapter.read_text(), fillers))
     return 0
@@ -77,6 +78,11 @@ def measured(records):
     told = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
     body = [[*design, *(found.get((*design, case), "-") for case in cases)] for design in designs]
     return f"{told}: TFLOP/s, and in brackets times torch.\n\n{table.markdown(headings, body)}"
+
+
+def errors_of(records):
+    """The tables of `perf errors`, of a file of its records."""
+    return errors.chapter(ROOT / records)
 
 
 def inspected(op, architecture):

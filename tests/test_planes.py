@@ -29,13 +29,13 @@ def split(library, matrix, precision):
     """(planes, what they hold in float64) of an FP32 matrix."""
     backend.name()  # before the kernels are decorated
     module = importlib.import_module(f"{library.package}.matmul.split")
-    launches, planes, largest = module.split(matrix[None], precision)
+    launches, planes, ranges = module.split(matrix[None], precision)
     for launch in launches:
         launch.run()
     step = SCHEMES[precision].step
     held = sum(plane[0].double() / step**i for i, plane in enumerate(planes))
-    if largest is not None:
-        held = torch.ldexp(held, (largest[0] >> 23).clamp(min=1)[:, None] - 141)
+    if ranges is not None:
+        held = torch.ldexp(held, (ranges[0, 0] >> 23).clamp(min=1)[:, None] - 141)
     return planes[:, 0], held[:, : matrix.shape[1]]
 
 

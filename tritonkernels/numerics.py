@@ -43,6 +43,20 @@ planes. Their error beside the roundings above:
   its columns, this adds 2^-48 (lmax(A) |B| + |A| lmax(B)) for n <= 2^26. An element begins to lose bits of its 24 where it is
   below 2^-27 of the largest. The other modes keep 1e-30 beside 1e30.
 
+fp16x3 refuses an element of the result, which is NaN then, rather than let such losses spoil it. Let lmin(A) be the smallest
+|element| of the row, p(A) the power of two above lmax(A) and m(A) the number of elements that are below 2^-39 p(A) and not 0;
+the same of columns of B. Each of those m loses at most 2^-51 p(A), all others at most 2^-12 of themselves. Then
+
+    m(A) + m(B) > max(2^39 |A B| / (p(A) p(B)), 2^38 lmin(A) / lmax(A), 2^38 lmin(B) / lmax(B))    is refused:
+
+what may be lost, (m(A) + m(B)) 2^-51 p(A) p(B), is then more than REFUSED = 2^-12 of |A B|, and more than that of lmax(A)
+lmin(B) and of lmin(A) lmax(B), all of which are below |A||B|. So what is not refused is off, beside the roundings, by
+3 * 2^-12 |A||B| at most (2^-12 for the other elements of A, of B, and REFUSED) or the above 2^-48 (lmax(A) |B| + |A| lmax(B)),
+whichever is less; 2^-10 has room for an activation, and is what tf32 is off by everywhere. A small element has high and low
+planes of opposite sign, much larger than itself: rounding does to those at most gamma_(2n)(2^-23) 2^-39 p(A), n 2^-10 of what
+it loses, so n 2^-22 |A||B| in all. To be refused takes a row or column that spans more than 2^38, and a result that is below
+m 2^-39 p(A) p(B), with a 0 or nearly so in the other operand: rows of a softmax times random numbers are far from it.
+
 A convolution through Winograd's transforms (cook_toom.py) adds up what is larger than S and cancels. With U = |G| |g| |G^T| of
 each filter g and V = |B^T| |d| |B| of each tile of inputs d, what stands for S is
 
@@ -73,6 +87,7 @@ from .problem import PACKED
 
 FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
 SLICE = 64  # the same of products of planes; and at least half of it
+REFUSED = 2.0**-12  # of a product: where fp16x3 may have lost more of one, it is NaN
 
 
 @dataclass(frozen=True)
@@ -301,8 +316,12 @@ def judge(problem, computed, *args, transform=None, **kwargs):
     mode = mode_of(problem)
     if mode.input_spacing:
         bound += mode.input_spacing / 2 * _sums_of_inputs(op, args, kwargs)
+    refused = torch.zeros_like(exact, dtype=torch.bool)
     if mode.spread and problem.terms:
-        bound += mode.spread * _sums_of_inputs(op, args, kwargs, _largest(*args))
+        products = magnitude(op, *args, alpha=kwargs.get("alpha", 1.0))
+        spread = mode.spread * _sums_of_inputs(op, args, kwargs, _largest(*args))
+        refused = _may_refuse(problem, *args).reshape(exact.shape)
+        bound += torch.minimum(spread, (4 * REFUSED + problem.terms * 2.0**-22) * products)
     computed = computed.detach().double()
     error = (computed - exact).abs()
     if problem.out_dtype.is_floating_point:
@@ -315,7 +334,7 @@ def judge(problem, computed, *args, transform=None, **kwargs):
         error[out_of_range & torch.isinf(computed) & (computed.sign() == exact.sign())] = 0.0
     if transform:
         error[beyond & ~torch.isfinite(computed)] = 0.0
-    agree = (exact.isnan() & computed.isnan()) | (exact == computed)
+    agree = ((exact.isnan() | refused) & computed.isnan()) | (exact == computed)
     error = torch.where(agree, 0.0, error.nan_to_num(nan=math.inf, posinf=math.inf))
     bound = bound.nan_to_num(nan=0.0, posinf=0.0)  # an operand is NaN or infinite there: only agreement is right
     worst = torch.where(error > 0, error / bound, 0.0).argmax()
@@ -351,6 +370,26 @@ def _may_overflow(problem, exact, scale, bound, args, kwargs):
     largest = torch.finfo(mode_of(problem).sums).max
     sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # planes alone may be that much larger
     return torch.isfinite(exact) & torch.isfinite(scale) & (sums >= largest)
+
+
+def _may_refuse(problem, a, b):
+    """Where fp16x3 refuses by its rule, or would if the product were off by its bound."""
+    a, b = (a if a.ndim > 1 else a[None, :]).double(), (b if b.ndim > 1 else b[:, None]).double()
+
+    def of_lines(t, dim):
+        """The smallest power of two above, m, and the ratio of the smallest element to the largest."""
+        largest, smallest = torch.where(t.isfinite(), t.abs(), 0).amax(dim, True), t.abs().amin(dim, True)
+        above = torch.ldexp(torch.ones_like(largest), torch.frexp(largest.clamp(min=2.0**-126)).exponent)
+        raised = ((t != 0) & (t.abs() < 2.0**-39 * above)).sum(dim, True)
+        return above, raised, torch.where(largest > 0, smallest / largest, 1.0)
+
+    (above, raised, ratio), (above_b, raised_b, ratio_b) = of_lines(a, -1), of_lines(b, -2)
+    off = error_bound(problem).relative * torch.matmul(a.abs(), b.abs())
+    product = torch.matmul(a, b)
+    needed = torch.maximum(
+        2.0**39 * (product.abs() - off) / (above * above_b), 2.0**38 * (1 - 2.0**-20) * torch.maximum(ratio, ratio_b)
+    )
+    return product.isfinite() & (raised + raised_b > needed)
 
 
 def _sums_of_inputs(op, args, kwargs, units=None):

@@ -22,16 +22,16 @@
 
 namespace matmul {
 
-// In elements, from a plane to the next and from a row of shifts to the next of the batch.
+// In elements, from a plane to the next and from the ranges of a matrix to those of the next of the batch.
 struct PlaneStrides {
-    int64_t a, b, a_largest, b_largest;
+    int64_t a, b, a_ranges, b_ranges;
 };
 
-// main += corrections / STEP where it is finite, and both shifts undone where rows and columns have one.
-template <int MS, int NS>
+// main += corrections / STEP where it is finite; of shifted planes NaN where too much of it may be lost, and the shifts undone.
+template <class Of, int MS, int NS>
 __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS],
-                                        float step, const int* a_largest, const int* b_largest, int first_row, int first_col,
-                                        int M, int N) {
+                                        const int* a_ranges, const int* b_ranges, int first_row, int first_col, int M,
+                                        int N) {
     const int lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int m = 0; m < MS; ++m)
@@ -40,23 +40,22 @@ __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const L
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 float& sum = main[m][n].x[i];
-                if (fabsf(sum) < INFINITY) sum += corrections[m][n].x[i] * (1 / step);
+                if (fabsf(sum) < INFINITY) sum += corrections[m][n].x[i] * (1 / Of::STEP);
             }
-    if (a_largest == nullptr) return;
-    int col_shift[NS][2];
-#pragma unroll
-    for (int n = 0; n < NS; ++n)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) col_shift[n][i] = shift_of(b_largest[min(lane_col + n * 8 + i, N - 1)]);
-#pragma unroll
-    for (int m = 0; m < 2 * MS; ++m) {
-        const int row_shift = shift_of(a_largest[min(lane_row + m * 8, M - 1)]);
+    if constexpr (Of::SHIFTED) {
 #pragma unroll
         for (int n = 0; n < NS; ++n)
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                float& sum = main[m / 2][n].x[m % 2 * 2 + i];
-                sum = shifted(sum, -(row_shift + col_shift[n][i]));
+                const RowRange b(b_ranges, N, min(lane_col + n * 8 + i, N - 1));
+#pragma unroll
+                for (int m = 0; m < 2 * MS; ++m) {
+                    const RowRange a(a_ranges, M, min(lane_row + m * 8, M - 1));
+                    float& sum = main[m / 2][n].x[m % 2 * 2 + i];
+                    const float needed = fmaxf(fmaxf(a.needed, b.needed), fabsf(sum) * 0x1p9f);
+                    if (a.raised + b.raised > needed) sum = NAN;  // refused: numerics.py has the rule
+                    sum = shifted(sum, -(a.shift + b.shift));
+                }
             }
     }
 }
@@ -65,7 +64,7 @@ template <class T, int DEPTH, int BM, int BN, int BK, int WM, int WN, int STAGES
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict__ c, const float* __restrict__ bias,
        float* __restrict__ out, int M, int N, int K, float alpha, float beta, int activation, Strides stride,
-       const int* __restrict__ a_largest, const int* __restrict__ b_largest, PlaneStrides planes, int group) {
+       const int* __restrict__ a_ranges, const int* __restrict__ b_ranges, PlaneStrides planes, int group) {
     constexpr int PART = 32, PARTS = WM / PART, K_STEPS = BK * sizeof(T) / 32, STEPS = PARTS * K_STEPS;
     constexpr int COUNT = Planes<T>::COUNT, THREADS = BM / WM * (BN / WN) * 32;
     static_assert(BM % WM == 0 && BN % WN == 0 && WM % PART == 0, "parts cover warp tiles, and these the block tile, exactly");
@@ -115,15 +114,15 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
             }
         });
 
-    if (a_largest != nullptr) {
-        a_largest += batch * planes.a_largest;
-        b_largest += batch * planes.b_largest;
+    if constexpr (Planes<T>::SHIFTED) {
+        a_ranges += batch * planes.a_ranges;
+        b_ranges += batch * planes.b_ranges;
     }
     const Epilogue<float, float> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         const int to_row = first_row + row + part * PART, to_col = first_col + col;
-        combine(main[part], corrections[part], Planes<T>::STEP, a_largest, b_largest, to_row, to_col, M, N);
+        combine<Planes<T>>(main[part], corrections[part], a_ranges, b_ranges, to_row, to_col, M, N);
         store_tile(main[part], epilogue, to_row, to_col, M, N);
     }
 }

@@ -64,10 +64,10 @@ def _refuses(problem, target):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    split_a, a_planes, a_largest = split(a, problem.precision)
-    split_b, b_planes, b_largest = split(b.mT, problem.precision)
+    split_a, a_planes, a_ranges = split(a, problem.precision)
+    split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
-    shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_largest, b_largest))
+    shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_ranges, b_ranges))
     yield CudaLaunch(
         _SOURCES[problem.precision],
         _expression(problem.precision, config),
@@ -75,8 +75,8 @@ def _launches(problem, config, a, b, c, bias, out):
         (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
         (
             *arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out),
-            a_largest,
-            b_largest,
+            a_ranges,
+            b_ranges,
             tuple(shared),
             config["GROUP"],
         ),

@@ -7,22 +7,25 @@
 
 namespace matmul {
 
-// COUNT planes, each lower one times STEP. SMALLEST and LIMIT are the type's own; tf32 is held in FP32.
+// COUNT planes, each lower one times STEP. SMALLEST and LIMIT are the type's own; tf32 is held in FP32. SHIFTED: rows are.
 template <class Plane> struct Planes;
 template <> struct Planes<float> {
     static constexpr int COUNT = 2;
+    static constexpr bool SHIFTED = false;
     static constexpr float SMALLEST = 0x1p-136f, LIMIT = 0x1.ffcp127f, STEP = 1.0f;
     __device__ __forceinline__ static float rounded(float x) { return __uint_as_float(round_to_tf32(__float_as_uint(x))); }
     __device__ __forceinline__ static float widened(float x) { return x; }
 };
 template <> struct Planes<__half> {
     static constexpr int COUNT = 2;
+    static constexpr bool SHIFTED = true;
     static constexpr float SMALLEST = 0x1p-24f, LIMIT = 65504.0f, STEP = 2048.0f;
     __device__ __forceinline__ static __half rounded(float x) { return __float2half(x); }
     __device__ __forceinline__ static float widened(__half x) { return __half2float(x); }
 };
 template <> struct Planes<__nv_bfloat16> {
     static constexpr int COUNT = 3;
+    static constexpr bool SHIFTED = false;
     static constexpr float SMALLEST = 0x1p-133f, LIMIT = 0x1.fep127f, STEP = 1.0f;
     __device__ __forceinline__ static __nv_bfloat16 rounded(float x) { return __float2bfloat16(x); }
     __device__ __forceinline__ static float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -40,5 +43,19 @@ __device__ __forceinline__ float shifted(float x, int n) {
 
 // The exponent that brings a number to [2^14, 2^15), given its bits; that of 2^-126 for what is below.
 __device__ __forceinline__ int shift_of(int largest) { return 141 - max(largest >> 23, 1); }
+
+// Of a row: how many elements are raised, and how many are needed to refuse, whatever the product. `ranges` has three lines of
+// R: bits of the largest finite |x|, those of the smallest |x| with all 31 flipped, and raised elements. All only grow from 0.
+struct RowRange {
+    int shift;
+    float raised, needed;
+
+    __device__ __forceinline__ RowRange(const int* ranges, int R, int row) {
+        const int largest = ranges[row], smallest = ranges[R + row] ^ 0x7fffffff;
+        shift = shift_of(largest);
+        raised = ranges[2 * R + row];
+        needed = 0x1p38f * (largest > 0 ? __int_as_float(smallest) / __int_as_float(largest) : 1);
+    }
+};
 
 }  // namespace matmul

@@ -14,26 +14,31 @@
 
 namespace matmul {
 
-// Bits of the largest finite |x| of each row, which are in the order of the numbers; zeros before.
+// The first two lines of the ranges; bits of |x| are in the order of the numbers.
 // A template, so that a module without shifts has no code of it.
 template <class Float>
-__global__ void __launch_bounds__(256) largest_of_rows(const Float* __restrict__ x, int* __restrict__ largest, int R, int K,
-                                                       OperandStrides stride) {
+__global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R, int K,
+                                                OperandStrides stride) {
     __shared__ PatchTile<Float> tile;
     const Patch patch(R, K);
     patch.load(tile, x, R, K, stride);
     const int row = threadIdx.x % PATCH;  // four threads share it
-    int found = 0;
+    int largest = 0, smallest = 0;        // the latter with its bits flipped
 #pragma unroll
     for (int k = threadIdx.x / PATCH; k < PATCH; k += 256 / PATCH) {
         const int bits = __float_as_int(tile[row][k]) & 0x7fffffff;
-        found = max(found, bits < 0x7f800000 ? bits : 0);
+        largest = max(largest, bits < 0x7f800000 ? bits : 0);
+        if (patch.first_k + k < K) smallest = max(smallest, bits ^ 0x7fffffff);
     }
-    if (patch.first + row < R) atomicMax(largest + int64_t(patch.batch) * R + patch.first + row, found);  // same in any order
+    if (patch.first + row < R) {
+        ranges += int64_t(patch.batch) * 3 * R + patch.first + row;
+        atomicMax(ranges, largest);  // the same in any order
+        atomicMax(ranges + R, smallest);
+    }
 }
 
 template <class Plane>
-__global__ void __launch_bounds__(256) split(const float* __restrict__ x, const int* __restrict__ largest,
+__global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* __restrict__ ranges,
                                              Plane* __restrict__ planes, int R, int K, int padded_k, OperandStrides stride,
                                              int64_t plane_stride) {
     using Of = Planes<Plane>;
@@ -42,16 +47,19 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, const 
     const Patch patch(R, K);
     patch.load(tile, x, R, K, stride);
     planes += int64_t(patch.batch) * R * padded_k;
+    if (Of::SHIFTED) ranges += int64_t(patch.batch) * 3 * R;
 #pragma unroll 1
     for (int i = threadIdx.x; i < PATCH * PATCH / RUN; i += 256) {
         const int s = i / (PATCH / RUN), k = i % (PATCH / RUN) * RUN, row = patch.first + s;
-        const int shift = largest != nullptr && row < R ? shift_of(largest[int64_t(patch.batch) * R + row]) : 0;
+        const int shift = Of::SHIFTED && row < R ? shift_of(ranges[row]) : 0;
         __align__(16) Plane runs[Of::COUNT][RUN];
+        int raised = 0;
 #pragma unroll
         for (int j = 0; j < RUN; ++j) {
             const float whole = tile[s][k + j];
             const bool finite = fabsf(whole) < INFINITY;
             float rest = shifted(whole, shift);
+            raised += fabsf(rest) < Of::SMALLEST && whole != 0;
 #pragma unroll
             for (int plane = 0; plane < Of::COUNT; ++plane) {
                 float part = rest;
@@ -61,6 +69,7 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, const 
                 rest = finite ? (rest - Of::widened(runs[plane][j])) * Of::STEP : 0.0f;
             }
         }
+        if (Of::SHIFTED && raised > 0) atomicAdd(ranges + 2 * R + row, raised);
 #pragma unroll
         for (int plane = 0; plane < Of::COUNT; ++plane)
             store_run(runs[plane], planes + plane * plane_stride, row, patch.first_k + k, R, padded_k, padded_k, 1);

@@ -30,7 +30,7 @@ from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments
 from .schemes import SCHEMES
 from .space import block_tile, count_tiles
-from .split import shift_of, shifted, split
+from .split import raised_of, shift_of, shifted, split
 from .tile import store_tile, tile_corner
 
 
@@ -38,8 +38,8 @@ from .tile import store_tile, tile_corner
 def _planes_kernel(
     a_ptr,  # (PLANES, BATCH, M, padded_k), K contiguous
     b_ptr,  # (PLANES, BATCH, N, padded_k), K contiguous
-    a_largest_ptr,  # (BATCH, M), None without SHIFTED
-    b_largest_ptr,  # (BATCH, N), None without SHIFTED
+    a_ranges_ptr,  # (BATCH, 3, M), None without SHIFTED
+    b_ranges_ptr,  # (BATCH, 3, N), None without SHIFTED
     c_ptr,  # (BATCH, M, N), None without HAS_C
     bias_ptr,  # (N,), None without HAS_BIAS
     out_ptr,  # (BATCH, M, N)
@@ -52,8 +52,8 @@ def _planes_kernel(
     stride_ab,
     stride_bp,
     stride_bb,
-    stride_la,
-    stride_lb,
+    stride_ra,
+    stride_rb,
     stride_cb,
     stride_cm,
     stride_cn,
@@ -95,8 +95,15 @@ def _planes_kernel(
         b_ptrs += BLOCK_K
     acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / STEP), main)
     if SHIFTED:
-        a_shift = shift_of(tl.load(a_largest_ptr + batch * stride_la + rows, mask=rows < M, other=0))
-        b_shift = shift_of(tl.load(b_largest_ptr + batch * stride_lb + cols, mask=cols < N, other=0))
+        a_ranges_ptr += batch * stride_ra
+        b_ranges_ptr += batch * stride_rb
+        a_raised, a_needed = raised_of(a_ranges_ptr, M, rows)
+        b_raised, b_needed = raised_of(b_ranges_ptr, N, cols)
+        needed = tl.maximum(tl.maximum(a_needed[:, None], b_needed[None, :]), tl.abs(acc) * 2.0**9)
+        acc = tl.where(a_raised[:, None] + b_raised[None, :] > needed, float("nan"), acc)  # refused: numerics.py has the rule
+        tl.debug_barrier()  # else shifts are loaded before, and there are no registers for both
+        a_shift = shift_of(tl.load(a_ranges_ptr + rows, mask=rows < M, other=0))
+        b_shift = shift_of(tl.load(b_ranges_ptr + cols, mask=cols < N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
     store_tile(
         acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
@@ -150,20 +157,20 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    split_a, a_planes, a_largest = split(a, problem.precision)
-    split_b, b_planes, b_largest = split(b.mT, problem.precision)
+    split_a, a_planes, a_ranges = split(a, problem.precision)
+    split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     scheme = SCHEMES[problem.precision]
     arguments = matmul_arguments(problem, a, b, c, bias, out) | {
         "a_ptr": a_planes,
         "b_ptr": b_planes,
-        "a_largest_ptr": a_largest,
-        "b_largest_ptr": b_largest,
+        "a_ranges_ptr": a_ranges,
+        "b_ranges_ptr": b_ranges,
         "padded_k": a_planes.shape[-1],
         **dict(zip(("stride_ap", "stride_ab"), a_planes.stride())),
         **dict(zip(("stride_bp", "stride_bb"), b_planes.stride())),
-        "stride_la": a_largest.stride(0) if scheme.shifted else 0,
-        "stride_lb": b_largest.stride(0) if scheme.shifted else 0,
+        "stride_ra": a_ranges.stride(0) if scheme.shifted else 0,
+        "stride_rb": b_ranges.stride(0) if scheme.shifted else 0,
         "PRECISION": problem.precision[:4],
         "CORRECTIONS": scheme.corrections,
         "STEP": scheme.step,

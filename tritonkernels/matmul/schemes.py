@@ -39,21 +39,23 @@ SCHEMES = {
 
 
 def room(matrix, precision):
-    """(what of it is split, planes, largest) of an FP32 matrix (batch, R, K): one of the batch, where it shares one.
+    """(what of it is split, planes, ranges) of an FP32 matrix (batch, R, K): one of the batch, where it shares one.
 
-    planes   (planes, batch, R, K padded to a multiple of 64), K contiguous
-    largest  (batch, R) int32, zeros, for the bits from which a row's shift is made; None in modes that shift nothing
+    planes  (planes, batch, R, K padded to a multiple of 64), K contiguous
+    ranges  (batch, 3, R) int32, zeros, to be what a row's shift and its refusals are made from: the bits of its largest finite
+            |x|, those of its smallest |x| with all 31 flipped, and how many of its elements are raised. All three only grow,
+            in any order. None in modes that shift nothing
     """
     scheme = SCHEMES[precision]
     once = matrix if matrix.stride(0) else matrix[:1]
     batch, r, k = once.shape
     padded_k = max(1, -(-k // MULTIPLE)) * MULTIPLE  # at least one, so that rows are aligned where K is 0
     planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
-    largest = torch.zeros((batch, r), dtype=torch.int32, device=matrix.device) if scheme.shifted else None
-    return once, planes, largest
+    ranges = torch.zeros((batch, 3, r), dtype=torch.int32, device=matrix.device) if scheme.shifted else None
+    return once, planes, ranges
 
 
-def of_batch(matrix, planes, largest):
+def of_batch(matrix, planes, ranges):
     """Both of the whole batch, expanded."""
     every = matrix.shape[0]
-    return planes.expand(-1, every, -1, -1), None if largest is None else largest.expand(every, -1)
+    return planes.expand(-1, every, -1, -1), None if ranges is None else ranges.expand(every, -1, -1)

@@ -48,6 +48,24 @@ MUTANTS = [
         ("small numbers flushed", "tl.maximum(tl.abs(rest), smallest)", "tl.abs(rest)"),
     ),
     *of(
+        "tritonkernels/matmul/planes.py",
+        "refusals_of_fp16x3 and tritonkernels",
+        ("losses never refused", "+ b_raised[None, :] > needed", "+ b_raised[None, :] < 0"),
+        ("losses of A alone", "a_raised[:, None] + b_raised[None, :]", "a_raised[:, None] + 0 * b_raised[None, :]"),
+        ("losses of B alone", "a_raised[:, None] + b_raised[None, :]", "0 * a_raised[:, None] + b_raised[None, :]"),
+        ("refused too late", "tl.abs(acc) * 2.0**9", "tl.abs(acc) * 2.0**12"),
+        ("refused where A is dense", "tl.maximum(a_needed[:, None], b_needed[None, :])", "b_needed[None, :]"),
+        ("ranges of the first matrix of the batch", "b_ranges_ptr += batch * stride_rb", "b_ranges_ptr += 0"),
+    ),
+    *of(
+        "tritonkernels/matmul/split.py",
+        "refusals_of_fp16x3 and tritonkernels",
+        ("zeros refused", "tl.where(largest > 0, ratio, 1)", "tl.where(largest > 0, ratio, 0)"),
+        ("zeros counted as lost", "(tl.abs(rest) < SMALLEST) & (x != 0)", "tl.abs(rest) < SMALLEST"),
+        ("losses of one block alone", "tl.atomic_add(ranges_ptr + R", "tl.atomic_max(ranges_ptr + R"),
+        ("padding taken for the smallest", "tl.where(inside, bits ^ 0x7FFFFFFF, 0)", "bits ^ 0x7FFFFFFF"),
+    ),
+    *of(
         "tritonkernels/matmul/persistent.py",
         "persistent and matmul",
         ("one half twice", "halves[half]", "halves[0]"),
@@ -127,8 +145,8 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/planes.cuh",
         "cuda_reference and planes and (test_matmul or every_config or special or planes_hold or infinities)",
-        ("corrections forgotten", "sum += corrections[m][n].x[i] * (1 / step);", "sum += 0 * step;"),
-        ("low planes not scaled back", "* (1 / step)", "* 1"),
+        ("corrections forgotten", "sum += corrections[m][n].x[i] * (1 / Of::STEP);", "sum += 0;"),
+        ("low planes not scaled back", "* (1 / Of::STEP)", "* 1"),
         ("infinities spoilt by low planes", "if (fabsf(sum) < INFINITY) sum +=", "sum +="),
         ("a product of planes left out", "int i = COUNT - 1; i >= 0; --i)", "int i = COUNT - 1; i > 0; --i)"),
         (
@@ -138,7 +156,15 @@ MUTANTS = [
         ),
         ("every part the first", "step / K_STEPS * PART * ATile::PITCH", "0"),
         ("sums of the last slice alone", ".x[i] += slice_sum[m][n]", ".x[i] = slice_sum[m][n]"),
-        ("shift of the columns forgotten", "-(row_shift + col_shift[n][i])", "-row_shift"),
+        ("shift of the columns forgotten", "-(a.shift + b.shift)", "-a.shift"),
+    ),
+    *of(
+        "cuda_reference/matmul/planes.cuh",
+        "refusals_of_fp16x3 and cuda_reference",
+        ("losses never refused", "sum = NAN;", ";"),
+        ("losses of A alone", "a.raised + b.raised > needed", "a.raised > needed"),
+        ("refused too late", "fabsf(sum) * 0x1p9f", "fabsf(sum) * 0x1p12f"),
+        ("refused where B is dense", "fmaxf(fmaxf(a.needed, b.needed),", "fmaxf(a.needed,"),
     ),
     *of(
         "cuda_reference/matmul/split.cuh",
@@ -147,6 +173,18 @@ MUTANTS = [
         ("small numbers flushed", "fmaxf(fabsf(rest), Of::SMALLEST)", "fabsf(rest)"),
         ("infinities taken for the largest", "bits < 0x7f800000 ? bits : 0", "bits"),
         ("largest of a quarter of the row", "k < PATCH; k += 256 / PATCH", "k < PATCH / 4; k += 256 / PATCH"),
+    ),
+    *of(
+        "cuda_reference/matmul/split.cuh",
+        "refusals_of_fp16x3 and cuda_reference",
+        ("zeros counted as lost", " && whole != 0;\n#pragma", ";\n#pragma"),
+        ("losses of one run alone", "atomicAdd(ranges", "atomicMax(ranges"),
+        ("padding taken for the smallest", "if (patch.first_k + k < K) smallest", "smallest"),
+    ),
+    *of(
+        "cuda_reference/matmul/scheme.cuh",
+        "refusals_of_fp16x3 and cuda_reference",
+        ("zeros refused", "__int_as_float(largest) : 1)", "__int_as_float(largest) : 0)"),
     ),
     *of(
         "cuda_reference/matmul/scheme.cuh",
