@@ -179,9 +179,14 @@ def survey(op, design, target, part=1, parts=1):
                         yield {"target": target.name, "problem": call.problem.describe(), "config": as_dict(config), **facts}
 
 
-if __name__ == "__main__":
-    for wanted in sys.argv[3:]:
+def main(op, design, *targets):
+    """Print the survey of each target, or of a share: "sm_90" or "sm_90:1/3"."""
+    for wanted in targets:
         architecture, _, of = wanted.partition(":")
         part, parts = map(int, (of or "1/1").split("/"))
-        for row in survey(sys.argv[1], sys.argv[2], Target.named(architecture), part, parts):
+        for row in survey(op, design, Target.named(architecture), part, parts):
             print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

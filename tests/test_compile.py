@@ -1,16 +1,13 @@
 """Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc
 where there is one, and neither spills, but for the few words of which FEW_WORDS tells.
 
-All of them for sm_90. Of the other architectures each has the first config and its share of the rest, so that every kernel
-is compiled for two; with --every-config, for each.
+The first config for every architecture, and each of the rest for one of them; with --every-config, all for each.
 """
 
 import functools
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from perf import sass
 from perf.offline import representative_calls, share, unusual_calls
 from tritonkernels.target import Target
 
+from .compiler import printed
 from .harness import designs
 
 ARCHITECTURES = ("sm_90", "sm_80", "sm_100", "sm_120")
@@ -31,21 +29,17 @@ CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
 
 def survey(op, design, *architectures):
-    """In a process of its own: in this one the kernels are decorated for the interpreter."""
-    command = [sys.executable, "-m", "perf.offline", op, design, *architectures]
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
-    assert run.returncode == 0, run.stderr[-3000:]
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    told = printed("import sys; from perf.offline import main; main(*sys.argv[1:])", op, design, *architectures)
+    return [json.loads(line) for line in told.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def parts(pytestconfig):
     """parts(architectures): {architecture: (part, parts) of what is compiled for it}."""
 
-    def parts(first, *others):
+    def parts(*architectures):
         every = pytestconfig.getoption("every_config")
-        return {first: (1, 1)} | {a: (1, 1) if every else (i, len(others)) for i, a in enumerate(others, 1)}
+        return {a: (1, 1) if every else (i, len(architectures)) for i, a in enumerate(architectures, 1)}
 
     return parts
 

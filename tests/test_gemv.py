@@ -3,11 +3,9 @@
 import dataclasses
 import itertools
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict
 
+from .compiler import printed
 from .harness import (
     DEVICES,
     LAYOUTS,
@@ -209,12 +208,7 @@ print(json.dumps({name: loads_at_once(code) for name, code in codes.items()}))
 
 def test_triton_keeps_several_loads_under_way():
     """Left alone, ptxas puts each load where its value is used: REGISTERS is there to prevent that."""
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    run = subprocess.run(
-        [sys.executable, "-c", COMPILE], capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1]
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    told = json.loads(run.stdout)
+    told = json.loads(printed(COMPILE))
     assert set(told) == set(VECTOR_DESIGNS) and min(told.values()) >= 4, f"loads of A and x together: {told}"
 
 

@@ -2,12 +2,10 @@
 Hopper no product that waits for the one before (Triton 3.6.0 did that to some)."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+
+from .compiler import printed
 
 # Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
 COMPILE = """
@@ -80,12 +78,7 @@ INSTRUCTIONS = {
 
 
 def machine_code(program, *arguments):
-    """In a process of its own: in this one the kernels are decorated for the interpreter."""
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-c", program, *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
-    assert run.returncode == 0, run.stderr[-3000:]
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    return [json.loads(line) for line in printed(program, *arguments).splitlines()]
 
 
 @pytest.mark.parametrize("architecture", INSTRUCTIONS)

@@ -75,5 +75,5 @@ def facts(design, operands):
     }
 
 
-if __name__ == "__main__":
+def main():
     print(json.dumps([facts(design, operands) for design in DESIGNS for operands in OPERANDS]))

@@ -1,25 +1,19 @@
 """What the stated layouts come to in machine code: widths, bank conflicts, and the share of FFMA in the slice loop."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from perf.sass import LOCAL
 
+from ..compiler import printed
 from .operands import DESIGNS, OPERANDS
 
 
 @pytest.fixture(scope="module")
 def facts():
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-m", "tests.gluon.compiled"]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[2])
-    assert run.returncode == 0, run.stderr[-3000:]
-    return {(row["design"], row["operands"]): row for row in json.loads(run.stdout)}
+    told = printed("from tests.gluon.compiled import main; main()")
+    return {(row["design"], row["operands"]): row for row in json.loads(told)}
 
 
 def test_nine_of_ten_instructions_of_the_best_design_multiply(facts):
