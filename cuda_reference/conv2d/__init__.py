@@ -75,7 +75,7 @@ def takes_channels(problem, *images):
 
 
 def _depthwise():
-    threads, unrolled, run, lanes = 128, (3, 5, 0), 4, 8
+    threads, unrolled, lanes = 128, (3, 5, 0), 8
     template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}>"
     of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{WIDTH}}>"
     built = {
@@ -88,25 +88,23 @@ def _depthwise():
 
     def launches(problem, config, input, weight, bias, out):
         g, channels = problem, lanes * width(problem.dtype)
-        dense = g.stride[0] == g.dilation[0] == 1
-        positions = g.n * ceil_div(g.p, run) * g.q
-        wide = takes_channels(g, input, out) and g.r * g.s * channels * max(4, g.dtype.itemsize) <= STAGED_BYTES
+        taps = g.r if g.r in unrolled and g.stride[0] == g.dilation[0] == 1 else 0
+        runs = g.n * ceil_div(g.p, 8 if taps else 4) * g.q
+        filters = g.r * g.s * channels * max(4, g.dtype.itemsize)
+        wide = takes_channels(g, input, out) and filters <= STAGED_BYTES
+        blocks = ceil_div(g.k, channels) * ceil_div(runs, threads // lanes) if wide else ceil_div(g.k * runs, threads)
         yield CudaLaunch(
             built[g.dtype],
-            (of_channels if wide else template).format(
-                T=TYPES[g.dtype], TAPS=g.r if dense and g.r in unrolled else 0, WIDTH=width(g.dtype)
-            ),
-            grid=(
-                ceil_div(g.k, channels) * ceil_div(positions, threads // lanes) if wide else ceil_div(g.k * positions, threads),
-            ),
+            (of_channels if wide else template).format(T=TYPES[g.dtype], TAPS=taps, WIDTH=width(g.dtype)),
+            grid=(blocks,),
             block=(threads, 1, 1),
             arguments=arguments(g, input, weight, bias, out),
-            shared_bytes=g.r * g.s * channels * max(4, g.dtype.itemsize) if wide else 0,
+            shared_bytes=filters if wide else 0,
         )
 
     return Design(
         name="depthwise",
-        summary="four outputs of a column a thread, lanes along W or along channels, for one channel per group",
+        summary="runs of outputs of a column a thread, lanes along W or along channels, for one channel per group",
         mirrors="conv2d: naive, for one channel per group",
         refuses=takes_everything,
         configs=lambda problem, target: [{"THREADS": threads}],

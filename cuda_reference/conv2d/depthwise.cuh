@@ -1,7 +1,7 @@
-// conv2d, depthwise: a thread owns RUN outputs of a column, below each other, of WIDTH channels.
+// conv2d, depthwise: a thread owns a RUN of outputs of a column, below each other, of WIDTH channels.
 //
 // With one input channel per group there is no sum over channels to block for: 2 R S operations an output, on 4 bytes in and 4
-// out, leave it to bandwidth. What is to be saved are loads from L1: a run of 4 needs R + 3 rows of a column of taps, not 4 R,
+// out, leave it to bandwidth. What is to be saved are loads from L1: a run of 8 needs R + 7 rows of a column of taps, not 8 R,
 // each in a register that serves up to R outputs. Runs go down, so that neighbouring lanes stay neighbours in memory.
 //
 // WIDTH is 1 in NCHW, where lanes lie along W and taps are broadcast. In channels_last lanes lie along the channels, each loads
@@ -14,7 +14,8 @@
 
 namespace conv2d {
 
-constexpr int RUN = 4, LANES = 8;
+constexpr int LANES = 8;
+template <int TAPS> constexpr int RUN = TAPS > 0 ? 8 : 4;  // inputs that slide cost a register each, others one per output
 
 // index % size, and index / size left in it; 32-bit division, several times as fast, wherever it will do.
 __device__ __forceinline__ int take(int64_t& index, int size) {
@@ -51,7 +52,7 @@ __device__ __forceinline__ void load_pixel(To (&to)[WIDTH], const From* from, bo
 // sum += a column of taps times the inputs that it meets, from `at` in row h on; `tap` steps from one tap to the next. Pointers
 // step too: an address from scratch takes as many instructions as all that is done with what it holds.
 template <int TAPS, int WIDTH, class T, class Tap>
-__device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const T* at, int h, bool inside, const Tap* tap,
+__device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN<TAPS>][WIDTH], const T* at, int h, bool inside, const Tap* tap,
                                                 int64_t tap_step, const Geometry& g, const Strides& stride) {
     const auto multiply = [&](int j, const Sum<T> (&of_tap)[WIDTH], const Sum<T> (&input)[WIDTH]) {
 #pragma unroll
@@ -59,31 +60,31 @@ __device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const
     };
     Sum<T> of_tap[WIDTH];
     if constexpr (TAPS > 0) {
-        Sum<T> window[TAPS + RUN - 1][WIDTH];
+        Sum<T> window[TAPS + RUN<TAPS> - 1][WIDTH];
 #pragma unroll
-        for (int i = 0; i < TAPS + RUN - 1; ++i, at += stride.ih)
+        for (int i = 0; i < TAPS + RUN<TAPS> - 1; ++i, at += stride.ih)
             load_pixel(window[i], at, inside && unsigned(h + i) < unsigned(g.H));
 #pragma unroll
         for (int r = 0; r < TAPS; ++r, tap += tap_step) {
             load_together(of_tap, tap);
 #pragma unroll
-            for (int j = 0; j < RUN; ++j) multiply(j, of_tap, window[r + j]);
+            for (int j = 0; j < RUN<TAPS>; ++j) multiply(j, of_tap, window[r + j]);
         }
     } else {
         const int64_t next_tap = g.dilation_h * stride.ih, next_output = g.step_h * stride.ih;
         for (int r = 0; r < g.R; ++r, h += g.dilation_h, at += next_tap, tap += tap_step) {
-            Sum<T> input[RUN][WIDTH];
+            Sum<T> input[RUN<TAPS>][WIDTH];
 #pragma unroll
-            for (int j = 0; j < RUN; ++j)
+            for (int j = 0; j < RUN<TAPS>; ++j)
                 load_pixel(input[j], at + j * next_output, inside && unsigned(h + j * g.step_h) < unsigned(g.H));
             load_together(of_tap, tap);
 #pragma unroll
-            for (int j = 0; j < RUN; ++j) multiply(j, of_tap, input[j]);
+            for (int j = 0; j < RUN<TAPS>; ++j) multiply(j, of_tap, input[j]);
         }
     }
 }
 
-template <class T, int WIDTH>
+template <int RUN, int WIDTH, class T>
 __device__ __forceinline__ void store_run(const Sum<T> (&sum)[RUN][WIDTH], T* at, int p, const Geometry& g,
                                           const Strides& stride) {
 #pragma unroll
@@ -111,7 +112,7 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
     const bool channels_inside = stride.ok == 1 && g.K > 1;
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     int k = channels_inside ? take(index, g.K) : 0;
-    const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN)) * RUN;
+    const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN<TAPS>)) * RUN<TAPS>;
     if (!channels_inside) k = take(index, g.K);
     const int image = int(index);
     if (image >= g.N) return;
@@ -119,9 +120,9 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
     const int c_per_group = g.C / g.groups, group = k / (g.K / g.groups);
     const T* plane = input + image * stride.in + group * c_per_group * stride.ic;
     const T* filter = weight + k * stride.wk;
-    Sum<T> sum[RUN][1];
+    Sum<T> sum[RUN<TAPS>][1];
 #pragma unroll
-    for (int j = 0; j < RUN; ++j) sum[j][0] = bias_or_zero(bias, k, stride);
+    for (int j = 0; j < RUN<TAPS>; ++j) sum[j][0] = bias_or_zero(bias, k, stride);
     const int h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
     for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc) {
         const T *at = plane + h * stride.ih + first_w * stride.iw, *tap = filter;
@@ -148,16 +149,16 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
 
     const int lane = threadIdx.x % LANES * WIDTH, k = first + lane;
     int64_t index = int64_t(blockIdx.x / blocks_k) * (THREADS / LANES) + threadIdx.x / LANES;
-    const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN)) * RUN, image = int(index);
+    const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN<TAPS>)) * RUN<TAPS>, image = int(index);
     if (image >= g.N || k >= g.K) return;
 
     const T* plane = input + image * stride.in + k;
-    Sum<T> sum[RUN][WIDTH];
+    Sum<T> sum[RUN<TAPS>][WIDTH];
 #pragma unroll
     for (int i = 0; i < WIDTH; ++i) {
         const Sum<T> first_term = bias_or_zero(bias, k + i, stride);
 #pragma unroll
-        for (int j = 0; j < RUN; ++j) sum[j][i] = first_term;
+        for (int j = 0; j < RUN<TAPS>; ++j) sum[j][i] = first_term;
     }
     const int h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
     const T* at = plane + h * stride.ih + first_w * stride.iw;

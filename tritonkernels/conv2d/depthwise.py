@@ -182,7 +182,7 @@ def launches(problem, config, input, weight, bias, out):
 
 DESIGN = Design(
     name="depthwise",
-    summary="four outputs of a column a thread, lanes along W or along channels, for one channel per group",
+    summary="runs of outputs of a column a thread, lanes along W or along channels, for one channel per group",
     mirrors="conv2d: naive, for one channel per group",
     refuses=takes_everything,
     configs=configs,

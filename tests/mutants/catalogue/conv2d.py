@@ -80,7 +80,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/depthwise.cuh",
         "cuda_reference and conv2d and depthwise",
-        ("window a row off", "of_tap, window[r + j]", "of_tap, window[r + (j + 1) % RUN]"),
+        ("window a row off", "of_tap, window[r + j]", "of_tap, window[r + (j + 1) % 4]"),
         ("last rows of the last run written", "if (p + j >= g.P) continue;", ""),
         ("dilation of the other axis", "next_tap = g.dilation_h *", "next_tap = g.dilation_w *"),
         ("filters of the first block of channels", "min(first + i % CHANNELS,", "min(i % CHANNELS,"),
