@@ -102,6 +102,9 @@ def representative_calls(op):
         yield prepare(empty(32, 64, 56, 56), empty(64, 64, 3, 3), empty(64), padding=1)
         yield prepare(empty(1024, 64, 256, 256), empty(64, 4, 5, 3), padding=(2, 1), stride=2, dilation=3, groups=16)
         yield prepare(empty(1024, 64, 256, 256).to(memory_format=torch.channels_last), empty(64, 4, 3, 3), groups=16)
+        image = empty(32, 128, 28, 28, dtype=torch.float16).to(memory_format=torch.channels_last)
+        for taps in (3, 1):
+            yield prepare(image, empty(128, 128, taps, taps, dtype=torch.float16), padding=taps // 2)
     elif op == "conv2d_input":
         yield prepare((32, 64, 56, 56), empty(64, 64, 3, 3), empty(32, 64, 28, 28), padding=1, stride=2)
     elif op == "conv2d_weight":
@@ -134,6 +137,12 @@ def unusual_calls(op):
         for dtype in (torch.float16, torch.float64):
             yield prepare(empty(1, 6, 768, 512, dtype=dtype), empty(6, 6, 6, 6, dtype=dtype), padding=1)
             yield prepare(empty(8, 64, 56, 56, dtype=dtype), empty(64, 64, 3, 3, dtype=dtype), empty(64, dtype=dtype))
+        stem = empty(32, 3, 224, 224).to(memory_format=torch.channels_last)
+        yield prepare(stem, empty(64, 3, 7, 7), padding=3, stride=2)
+        yield prepare(empty(1, 512, 7, 7, dtype=torch.bfloat16), empty(512, 512, 3, 3, dtype=torch.bfloat16), padding=1)
+        yield prepare(empty(32, 128, 28, 28, dtype=torch.float32), empty(128, 128, 3, 3, dtype=torch.float32), precision="tf32")
+        channels = empty(32, 96, 56, 56, dtype=torch.float32).to(memory_format=torch.channels_last)
+        yield prepare(channels, empty(96, 1, 3, 3, dtype=torch.float32), padding=1, groups=96)
     if op == "conv2d_weight":
         for dtype in (torch.float16, torch.bfloat16, torch.float64):
             for k in (3, 64):

@@ -11,7 +11,8 @@ Where a group has few channels, that would pad each tap to BLOCK_K: FLAT slices 
 
 Lanes go along channels where these lie side by side (channels_last), 16 bytes each, or along pixels (NCHW, PIXELS_INSIDE);
 then the tile is the transposed one, output channels times pixels. Weights whose channels are apart are copied once with
-channels side by side where many pixels read them.
+channels side by side where many pixels read them. So are both operands of tf32 on Hopper, rounded on the way, where they are
+read often: WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
 
 Where there are few tiles, SPLIT_K programs share one, each with its range of slices; the last of them to arrive adds their
 sums up in order, so the bits are always the same.
@@ -25,6 +26,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..batches import merges
 from ..design import Design
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
@@ -32,6 +34,7 @@ from ..language.packed import packed
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
+from ..problem import needs_wide_offsets
 from ..workspace import counters
 from .operands import arguments
 from .slices import channels_of_a_tap, configs, count_slices, count_tiles
@@ -47,11 +50,15 @@ def along(x, AXIS: tl.constexpr):
 
 @triton.jit
 def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left + right, of which the compiler is told what it cannot see: along that axis there are aligned runs of VECTOR."""
+    """left + right, of which the compiler is told what it cannot see: along that axis there are aligned runs of VECTOR.
+
+    Without any, runs of 2 that begin anywhere: no vectors come of that, but lanes go that way (Triton 3.6 sent them the other).
+    """
+    RUN: tl.constexpr = max(2, VECTOR)
     if AXIS == 0:
-        return tl.multiple_of(tl.max_contiguous(left + right, (VECTOR, 1)), (VECTOR, 1))
+        return tl.multiple_of(tl.max_contiguous(left + right, (RUN, 1)), (VECTOR, 1))
     else:
-        return tl.multiple_of(tl.max_contiguous(left + right, (1, VECTOR)), (1, VECTOR))
+        return tl.multiple_of(tl.max_contiguous(left + right, (1, RUN)), (1, VECTOR))
 
 
 @triton.jit
@@ -124,6 +131,7 @@ def _implicit_gemm_kernel(
     W_VECTOR: tl.constexpr,  # of a filter
     HAS_BIAS: tl.constexpr,
     PRECISION: tl.constexpr,
+    ARE_TF32: tl.constexpr,  # rounded before
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
     M_AXIS: tl.constexpr = 1 if PIXELS_INSIDE else 0  # of the result's tile; K is the other of an operand's
@@ -178,11 +186,13 @@ def _implicit_gemm_kernel(
             inside = r < R if FLAT else channel < C_PER_GROUP
             x_inside = both_in_vectors(x_inside, along(inside, N_AXIS), X_VECTOR, N_AXIS)
             w_inside = both_in_vectors(w_inside, along(inside, M_AXIS), W_VECTOR, M_AXIS)
-        x_ptrs = input_ptr + sum_in_vectors(origin, along(of_x, N_AXIS), X_VECTOR, N_AXIS)
+        x_ptrs = input_ptr + sum_in_vectors(origin, along(of_x, N_AXIS), X_VECTOR, 1)
         w_ptrs = weight_ptr + sum_in_vectors(filters, along(of_w, M_AXIS), W_VECTOR, M_AXIS)
         x = tl.load(x_ptrs, mask=x_inside, other=0)
         weight = tl.load(w_ptrs, mask=w_inside, other=0)
-        acc = faithful_dot(weight, x, acc, PRECISION) if PIXELS_INSIDE else faithful_dot(x, weight, acc, PRECISION)
+        if PIXELS_INSIDE:
+            x, weight = weight, x
+        acc = faithful_dot(x, weight, acc, PRECISION, ARE_TF32)
         r, s, c = next_slice(r, s, c, step_r, step_s, step_c, S, channels)
 
     out_ptrs = out_ptr + group * K_PER_GROUP * stride_ok
@@ -218,19 +228,26 @@ def refuses(problem, target):
 def launches(problem, config, input, weight, bias, out):
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
     tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
-    if _pays_to_copy(problem, tile, weight):
-        launch, weight = _copied(weight)
+    are_tf32 = tile["PACK"] and merges(input, 2) and merges(weight, 2)
+    if are_tf32:
+        launch, input = _copied(input, to_tf32=True)
         yield launch
+    if are_tf32 or (merges(weight, 2) and _pays_to_copy(problem, tile, weight)):
+        launch, weight = _copied(weight, to_tf32=are_tf32)
+        yield launch
+    pixels_inside = input.stride(3) < input.stride(1)
     given = arguments(problem, input, weight, bias, out) | {
         "pixels": problem.n * problem.p * problem.q,
         "channels": channels_of_a_tap(problem, tile),
         "slices": slices,
         "slices_per_split": triton.cdiv(slices, split_k),
-        "PIXELS_INSIDE": input.stride(3) < input.stride(1),
+        "PIXELS_INSIDE": pixels_inside,
         "WHOLE": problem.c // problem.groups % tile["BLOCK_K"] == 0 and not tile["FLAT"],
-        "X_VECTOR": _side_by_side(input, problem),
+        "X_VECTOR": 1 if pixels_inside else _side_by_side(input, problem),
         "W_VECTOR": _side_by_side(weight, problem),
         "PRECISION": problem.precision,
+        "ARE_TF32": are_tf32,
+        "WIDE": needs_wide_offsets(input, weight, bias, out),
         "workspace_ptr": None,
         "counters_ptr": None,
     }
@@ -243,25 +260,24 @@ def launches(problem, config, input, weight, bias, out):
 
 
 def _pays_to_copy(problem, tile, weight):
-    """Whether the channels of a filter lie apart, taps do not, and ENOUGH tiles read them again and again."""
+    """Whether the channels of a filter lie apart, and ENOUGH tiles read them again and again."""
     apart = weight.stride(1) != 1 and weight.shape[1] > 1
-    one_axis = weight.shape[2] == 1 or weight.stride(2) == weight.shape[3] * weight.stride(3)
-    return apart and one_axis and problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
+    return apart and problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
+
+
+def _copied(t, to_tf32):
+    """(the launch that fills it, the copy): with channels side by side, and aligned for vectors."""
+    launch, copy = packed(t.flatten(2), to_tf32)
+    return launch, copy.unflatten(2, t.shape[2:])
 
 
 def _side_by_side(t, problem):
-    """How many channels of a group lie side by side and begin at a multiple of that many bytes, wherever they are: up to 16."""
+    """How many channels of a group lie side by side and begin at a multiple of as many bytes, wherever they are: up to 16."""
     apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
     if t.stride(1) != 1:
         return 1
     whole = math.gcd(problem.c // problem.groups, *apart) * t.element_size()
     return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
-
-
-def _copied(weight):
-    """(the launch that fills it, the copy): a filter's channels side by side, and aligned for vectors."""
-    launch, copy = packed(weight.flatten(2))
-    return launch, copy.unflatten(2, weight.shape[2:])
 
 
 DESIGN = Design(

@@ -17,7 +17,8 @@ MUTANTS = [
         ("device left out of the key", "value.dtype, value.device", "value.dtype"),
         ("lazy sign left out of the key", "value.requires_grad, value.is_neg()", "value.requires_grad"),
         ("numbers told apart by value", "(kind, repr(value))", "value"),
-        ("torch's switch left out of the key", 'if value == "torch"', 'if value == "none"'),
+        ("torch's switches left out of the key", 'elif kind is str and value == "torch"', 'elif value == "none"'),
+        ("torch's switch for convolutions left out of the key", ", torch.backends.cudnn.conv.fp32_precision))", "))"),
         ("gradients left out of the key", "[about, torch.is_grad_enabled()]", "[about]"),
     ),
     *of(

@@ -48,6 +48,11 @@ MUTANTS = [
         ),
     ),
     *of(
+        "tritonkernels/language/splits.py",
+        "(split_k and matmul) or test_implicit_gemm and tails",
+        ("last split forgotten", "in tl.static_range(1, SPLITS):", "in tl.static_range(1, SPLITS - 1):"),
+    ),
+    *of(
         "tritonkernels/language/dot.py",
         "special or matmul or nan or denormal or tf32",
         ("tf32 truncated", "(bits + 0x1000) & 0xFFFFE000", "bits & 0xFFFFE000"),
