@@ -2,14 +2,13 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.conv2d.implicit_gemm import DESIGN, in_chunks
 from cuda_reference.launch import LIBRARY
+from cuda_reference.toolchain import ROOT, with_its_own
 from perf import sass
 from tritonkernels.target import Target
 
@@ -75,7 +74,27 @@ def test_elements_of_any_strides(kind, layout):
     ):
         operands, precision = of_kind(kind, image, filters, layout=layout)
         assert not in_chunks(prepare("conv2d", *operands, **options).problem, operands[0])
-        run_checked(LIBRARY, "conv2d", "implicit_gemm", *operands, config={"SPLITS": 3}, **options, **precision)
+        for splits in (1, 3):
+            run_checked(LIBRARY, "conv2d", "implicit_gemm", *operands, config={"SPLITS": splits}, **options, **precision)
+
+
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+def test_inputs_that_no_output_reads_may_be_anything(layout):
+    """Taps that pad the last slice must be no inputs, for their products with 0 would be NaN."""
+    input, weight = random(1, 8, 5, 5), random(3, 8, 2, 2)
+    input[:, :, 2] = input[:, :, :, 2] = torch.nan
+    run_checked(LIBRARY, "conv2d", "implicit_gemm", layout(input), weight, stride=3)
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+@pytest.mark.parametrize("kind", ("fp16", "bf16"))
+def test_by_wgmma(kind, name):
+    """The tile for few pixels, with splits, and a larger one, whose warpgroups have halves of it."""
+    image, filters, options = CHUNKED[name]
+    for layout in (channels_last, torch.clone) if kind == "fp16" else (channels_last,):
+        (input, weight), _ = of_kind(kind, image, filters, layout=layout)
+        for config in ({"BM": 64, "SPLITS": 3}, {"BM": 128, "BN": 128, "SPLITS": 1}):
+            run_checked(LIBRARY, "conv2d", "implicit_gemm", input, weight, config={"MATH": "WGMMA", **config}, **options)
 
 
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
@@ -107,6 +126,14 @@ def test_filters_are_packed_only_where_they_lie_otherwise():
     assert kernels(image, filters) == ["table_of_taps", "implicit_gemm"]
     assert kernels(image, channels_last(filters)) == ["pack_filters", "table_of_taps", "implicit_gemm"]
     assert kernels(image[:, :3], filters[:, :3].contiguous()) == ["pack_filters", "table_of_taps", "implicit_gemm"]
+
+
+def test_more_pixels_than_32_bits_number_are_refused():
+    def refusal(images):
+        operands = (torch.empty(*shape, device="meta") for shape in ((images, 1, 256, 256), (1, 1, 1, 1)))
+        return DESIGN.refuses(prepare("conv2d", *operands).problem, H200)
+
+    assert refusal(2**14) is None and "32 bits" in refusal(2**15)
 
 
 def test_few_tiles_are_split_and_many_are_not():
@@ -157,35 +184,39 @@ def test_accesses_of_nchw(kind):
 
 # How the products of a kind are spelt, and the share of them in the hot loop where channels come by 16 bytes and one by one.
 PRODUCTS = {
-    "fp16": ("HMMA.16816.F32", 0.19, 0.07),
-    "bf16": ("HMMA.16816.F32.BF16", 0.19, 0.07),
-    "tf32": ("HMMA.1688.F32.TF32", 0.09, 0.08),  # rounding takes three instructions an operand, with NaN kept
+    "fp16": ("HMMA.16816.F32", 0.15, 0.05),
+    "tf32": ("HMMA.1688.F32.TF32", 0.08, 0.055),  # rounding takes three instructions an operand, with NaN kept
     "ieee": ("FFMA", 0.64, 0.6),
     "fp64": ("DFMA", 0.4, 0.4),
 }
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("architecture, kind", [*(("sm_90", kind) for kind in KINDS), ("sm_80", "fp16"), ("sm_80", "ieee")])
+@pytest.mark.parametrize("architecture, kind", [*((90, kind) for kind in PRODUCTS), (80, "fp16"), (80, "ieee")])
 def test_machine_code(architecture, kind, tmp_path):
     """Of every tile: its instruction, no spills, slices copied past the registers, one barrier a slice."""
     (input, weight), precision = of_kind(kind, (1, 16, 9, 9), (8, 16, 3, 3))
-    problem = prepare("conv2d", input, weight, **precision).problem
-    kernels = []
-    for config in DESIGN.configs(problem, SIMT):
-        kernels += launches(input, weight, config=config, **precision)[-1].source.expressions
-    kernels = list(dict.fromkeys(kernels))
+    problem, target = prepare("conv2d", input, weight, **precision).problem, Target.named(f"sm_{architecture}")
+    configs = {tuple(config.items())[:-1]: config for config in DESIGN.configs(problem, target)}  # but for splits
+    kernels = [
+        name
+        for config in configs.values()
+        for name in launches(input, weight, config=config, target=target, **precision)[-1].source.expressions
+    ]
     unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
     uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
     unit.write_text(f'#include "conv2d/implicit_gemm.cuh"\n{uses}\n')
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", Path(cuda_reference.__file__).parent]
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{with_its_own(architecture)}", "-I", ROOT]
     subprocess.run([*command, unit, "-o", cubin], check=True)
     codes = sass.read(cubin.read_bytes()).values()
     assert len(codes) == len(kernels) >= 2
     instruction, chunked, one_by_one = PRODUCTS[kind]
     for code in codes:
         loop = code.hot_loop()
-        least = chunked if "Lb1EEEv" in code.name else one_by_one
         assert code.stack_bytes == 0, code.name
-        assert sass.count(loop, (instruction,)) and sass.share(loop, (instruction,)) >= least, f"{code.name}: {loop}"
+        if products := sass.count(loop, ("HGMMA",)):
+            assert products == 4 and loop["WARPGROUP.ARRIVE"] == 1, f"none waits for the one before: {code.name}: {loop}"
+        else:
+            least = chunked if "Lb1EEEv" in code.name else one_by_one
+            assert sass.share(loop, (instruction,)) >= least, f"{code.name}: {loop}"
         assert sass.count(loop, ("LDGSTS",)) and sass.count(loop, ("BAR.SYNC",)) == 1, f"{code.name}: {loop}"

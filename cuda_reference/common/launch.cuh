@@ -15,7 +15,7 @@ inline void check(cudaError_t error) {
 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... args) {
-    constexpr size_t UNASKED = 48 * 1024;  // a kernel gets more dynamic shared memory only on request
+    constexpr size_t UNASKED = 47 * 1024;  // of 48 KB, that beside what a kernel declares itself; more only on request
     if (shared_bytes > UNASKED)
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)));
     kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);

@@ -3,7 +3,8 @@
 // Over `direct`, which holds a few output channels of few pixels, a block owns BM output pixels and BN output channels of a group
 // and reduces over all channels and filter taps in slices of BK: an input fetched once serves BN multiply-adds, a weight BM.
 // im2col's copy, R * S times the input, is made in shared memory a slice at a time (pixels.cuh); else this is matmul's mma_async,
-// with its slices under way in cp.async and its fragments. Where C is no multiple of a chunk (the 3 of an image) the reduction is
+// with its slices under way in cp.async and its fragments. On Hopper the same slices, which lie as TMA would lay them, are
+// multiplied by wgmma, while the threads make the next. Where C is no multiple of a chunk (the 3 of an image) the reduction is
 // flattened over (c, r, s), so that nothing is padded per tap. FP32 to IEEE and FP64 run the same tiles on CUDA cores.
 //
 // Few tiles (batch 1) share the reduction among gridDim.y blocks each; the last to arrive adds their sums up in order, so the
@@ -101,17 +102,18 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
     }
 }
 
+enum class Math { FFMA, MMA, WGMMA };  // on CUDA cores; mma.sync; Hopper's wgmma
+
 // The filters' rows, of one group after the other, are `pitch` apart and lie in the order of `Copies`. A block of gridDim.y
 // takes `split_size` of the reduction, whole slices.
-template <class T, bool TENSOR_CORES, int BM, int BN, int BK, int WM, int WN, int STAGES, int RESIDENT, bool AHEAD,
-          bool CHUNKED>
-__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, CHUNKED ? RESIDENT : 1)
+template <class T, Math MATH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED>
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, MATH == Math::WGMMA && BN <= 128 && CHUNKED ? 512 / (2 * BM) : 1)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
               const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
               int split_size, int band) {
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
-    constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / (TENSOR_CORES ? 32 : 16);
+    constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / (MATH == Math::FFMA ? 16 : 32);
     using ATile = matmul::SwizzledTile<T, true, BM, BK, true>;
     using BTile = matmul::SwizzledTile<T, false, BN, BK, true>;
     using Copies = std::conditional_t<CHUNKED, ChannelCopies<ATile, THREADS, STEPS - 1>, GatheredCopies<ATile, THREADS, STEPS - 1>>;
@@ -127,35 +129,44 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
     matmul::Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, Copies> slices(
         Copies(input + group * channels * stride.ic, taps, first_pixel, first_k, g, stride),
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
-    const Results<T> results(out, bias, group, g, stride);
-    if constexpr (TENSOR_CORES) {
-        const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
-        matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};
-        if constexpr (AHEAD) {
-            matmul::Fragments<ATile, BTile, WM, WN> fragments[2];
-            slices.walk(
-                length,
-                [&](int which, int stage, int step) {
-                    fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
-                    if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
-                },
-                [&](int which, int) { matmul::multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
-        } else {
-            slices.walk_in_place(length, [&](int stage, int step) {
-                matmul::Fragments<ATile, BTile, WM, WN> fragments;
-                fragments.load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
-                if constexpr (std::is_same_v<T, float>) fragments.to_tf32();
-                matmul::multiply_add<T>(sum, fragments.a, fragments.b);
-            });
-        }
+    const auto finish = [&](auto& sum) {
+        const Results<T> results(out, bias, group, g, stride);
         if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+    };
+    if constexpr (MATH == Math::WGMMA) {
+        static_assert(ATile::PITCH * sizeof(T) == 128 && WM == 16 && WN == BN, "its swizzle, and its share of a warp");
+        const uint64_t a_first = wgmma_descriptor(shared_address(slices.a_tile(0, 0) + row / 64 * 64 * ATile::PITCH), 0);
+        const uint64_t b_first = wgmma_descriptor(shared_address(slices.b_tile(0, 0)), 0);
+        matmul::LaneSums<float> sum[1][BN / 8] = {};
+        slices.walk_behind(length, [&](int stage) {
+            wgmma_fence();
+#pragma unroll
+            for (int step = 0; step < STEPS; ++step)
+                wgmma<T, true, true>(sum[0], a_first + ((stage * ATile::SIZE * int(sizeof(T)) + step * 32) >> 4),
+                                     b_first + ((stage * BTile::SIZE * int(sizeof(T)) + step * 32) >> 4));
+            wgmma_commit();
+        });
+        wgmma_results(sum[0]);
+        finish(sum);
+    } else if constexpr (MATH == Math::MMA) {
+        const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
+        matmul::Fragments<ATile, BTile, WM, WN> fragments[2];
+        matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};
+        slices.walk(
+            length,
+            [&](int which, int stage, int step) {
+                fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
+                if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
+            },
+            [&](int which, int) { matmul::multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
+        finish(sum);
     } else {
         T sum[WM / ROWS_OF_LANES][WN / COLS_OF_LANES] = {};
         const LanePlaces<ATile, BTile> places(row, col);
         slices.walk_in_place(length, [&](int stage, int step) {
             multiply_add(sum, slices.a_tile(stage, 0), slices.b_tile(stage, 0), places, step);
         });
-        if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+        finish(sum);
     }
 }
 

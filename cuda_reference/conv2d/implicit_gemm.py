@@ -12,11 +12,14 @@ BAND = 8  # rows of tiles that blocks walk down together: their inputs are still
 MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile
 THREADS = 128  # of the small kernels
 
-# SLICE is BK in bytes
-_NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES", "RESIDENT", "AHEAD")
-_TENSOR_CORES = ((128, 128, 128, 64, 32, 3, 2, 0), (128, 64, 128, 64, 32, 3, 2, 1), (64, 64, 128, 32, 32, 4, 2, 1))
-_CUDA_CORES = ((128, 128, 64, 64, 32, 3, 1, 0), (128, 64, 64, 64, 32, 3, 1, 0), (64, 64, 64, 32, 16, 3, 1, 0))
-_DOUBLES = ((64, 64, 64, 32, 16, 3, 1, 0),)
+# SLICE is BK in bytes. A warp of a warpgroup has 16 rows of what wgmma multiplies
+_NAMES = ("MATH", "BM", "BN", "SLICE", "WM", "WN", "STAGES")
+_WGMMA = tuple(
+    ("WGMMA", bm, bn, 128, 16, bn, stages)
+    for bm, bn, stages in ((128, 128, 4), (128, 256, 4), (256, 128, 4), (128, 64, 4), (64, 64, 4))
+)
+_MMA = tuple(("MMA", *sizes) for sizes in ((128, 128, 128, 64, 32, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4)))
+_FFMA = tuple(("FFMA", *sizes) for sizes in ((128, 128, 64, 64, 32, 3), (128, 64, 64, 64, 32, 3), (64, 64, 64, 32, 16, 3)))
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
@@ -42,22 +45,31 @@ def slices_of(problem, config):
 
 
 OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches an operand from L2
-SPLIT_FMAS = 100  # multiply-adds in the time that a partial sum takes through L2, and back
+SPLIT_FMAS = 300  # in that which a partial sum takes to memory and back
+ARRIVAL_FMAS = 3_000_000  # in that which the last block to arrive begins later
+
+
+def _space(problem, target):
+    kinds = _FFMA
+    if problem.dtype == torch.float64:
+        kinds = _FFMA[-1:]  # no registers for more
+    elif on_tensor_cores(problem):  # wgmma would read tf32 past the registers, in which it is rounded
+        kinds = _WGMMA + _MMA[-1:] if target.arch in (0, 90) and problem.precision != "tf32" else _MMA
+    return [dict(zip(_NAMES, sizes)) for sizes in kinds]
 
 
 def configs(problem, target):
     """First the tile and the splits that are done soonest; the smallest where it is emulated, so that few are built."""
-    kinds = _TENSOR_CORES if on_tensor_cores(problem) else _DOUBLES if problem.dtype == torch.float64 else _CUDA_CORES
-    space = [dict(zip(_NAMES, sizes)) for sizes in kinds]
+    space = _space(problem, target)
     if not target.is_gpu:
         return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
 
     def time(config):
         splits, depth = config["SPLITS"], config["SLICE"] // problem.dtype.itemsize
-        rounds = ceil_div(tiles_of(problem, config) * splits, target.sms)
+        rounds = max(1, tiles_of(problem, config) * splits / target.sms)
         fmas = config["BM"] * config["BN"] + OPERAND_FMAS * (config["BM"] + config["BN"])
-        shared = SPLIT_FMAS * (splits + 1) * config["BM"] * config["BN"] if splits > 1 else 0
-        return rounds * (fmas * depth * ceil_div(slices_of(problem, config), splits) + shared)
+        shared = ARRIVAL_FMAS + SPLIT_FMAS * splits * config["BM"] * config["BN"] if splits > 1 else 0
+        return rounds * fmas * depth * ceil_div(slices_of(problem, config), splits) + shared
 
     fitting = [config for config in space if shared_bytes(config) <= target.shared_per_block - 1024]
     return sorted(({**config, "SPLITS": splits} for splits in SPLITS for config in fitting), key=time)
@@ -140,18 +152,9 @@ def _launches(problem, config, input, weight, bias, out):
         sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
         partial = torch.empty(splits, tiles, config["BM"] * config["BN"], dtype=sums, device=out.device)
         arrivals = counters(tiles, out)
-    numbers = (
-        config["BM"],
-        config["BN"],
-        depth,
-        config["WM"],
-        config["WN"],
-        config["STAGES"],
-        config["RESIDENT"],
-        config["AHEAD"],
-    )
-    types = TYPES[problem.dtype], str(on_tensor_cores(problem)).lower()
-    kernels = [f"conv2d::implicit_gemm<{', '.join(map(str, (*types, *numbers, kind)))}>" for kind in ("true", "false")]
+    numbers = (config["BM"], config["BN"], depth, config["WM"], config["WN"], config["STAGES"])
+    of = ", ".join(map(str, (TYPES[problem.dtype], f"conv2d::Math::{config['MATH']}", *numbers)))
+    kernels = [f"conv2d::implicit_gemm<{of}, {kind}>" for kind in ("true", "false")]
     yield CudaLaunch(
         Source("conv2d/implicit_gemm.cuh", tuple(kernels)),
         kernels[0 if chunked else 1],

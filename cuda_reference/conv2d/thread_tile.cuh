@@ -9,8 +9,10 @@ namespace conv2d {
 
 constexpr int ROWS_OF_LANES = 8, COLS_OF_LANES = 4;
 
-__device__ __forceinline__ int lane_row() { return threadIdx.x % 32 % ROWS_OF_LANES; }
-__device__ __forceinline__ int lane_col() { return threadIdx.x % 32 / ROWS_OF_LANES; }
+// In Z order, bits 1, 3 and 4 of the lane and bits 0 and 2: in a phase of a 128-bit load lanes side by side then share a row of A, and
+// every other one a column of B, which are read once for all.
+__device__ __forceinline__ int lane_row() { return threadIdx.x >> 1 & 1 | threadIdx.x >> 2 & 6; }
+__device__ __forceinline__ int lane_col() { return threadIdx.x & 1 | threadIdx.x >> 1 & 2; }
 
 // Where a lane's first row of A and its first columns of B, an even one and an odd one, begin in their tiles. Chunks further on XOR
 // adds, 8 rows further on are a constant apart.

@@ -4,6 +4,8 @@
 // slice, the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
 #pragma once
 #include "../common/shared.cuh"
+#include "../common/tma.cuh"
+#include "../common/wgmma.cuh"
 #include "swizzled_tile.cuh"
 
 namespace matmul {
@@ -142,6 +144,32 @@ struct Slices {
             free = now;
             now = now + 1 == STAGES ? 0 : now + 1;
         }
+    }
+
+    // issue(stage) starts products that read the stage on their own (wgmma); the next slices' copies are made meanwhile. Slices
+    // are STAGES - 2 ahead: when the block meets, those of the slice before last are done, and its stage is free.
+    template <class Issue> __device__ __forceinline__ void walk_behind(int K, const Issue& issue) {
+        const int slices = start(K);
+        int now = 0, free = STAGES - 2;
+#pragma unroll 1
+        for (int slice = 0; slice < slices; ++slice) {
+            if (slice > 0) cp_async_wait<STAGES - 3>();
+            tma_store_fence();  // what was written, by whatever way, is there for wgmma
+            __syncthreads();
+            issue(now);
+            if (slice > 0 && slice + STAGES - 2 < slices) {
+#pragma unroll
+                for (int part = 0; part < STEPS - 1; ++part) copy(free, part);
+#pragma unroll
+                for (int part = 0; part < STEPS - 1; ++part) put(free, part);
+                advance();
+            }
+            if (slice > 0) cp_async_commit();
+            wgmma_wait<1>();
+            now = now + 1 == STAGES ? 0 : now + 1;
+            free = free + 1 == STAGES ? 0 : free + 1;
+        }
+        wgmma_wait<0>();
     }
 };
 
