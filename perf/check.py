@@ -52,9 +52,9 @@ class Checker:
         self._args, self._kwargs = args, kwargs
         self._pristine = [a.clone() for a in args]
 
-    def judge(self, problem, output, computed, writes_out=True):
+    def judge(self, problem, output, computed, writes_out=True, transform=None):
         """The Finding on `computed`, which a contender returned when it was given `output.tensor` as out."""
-        verdict = numerics.judge(problem, computed, *self._pristine, **self._kwargs)
+        verdict = numerics.judge(problem, computed, *self._pristine, transform=transform, **self._kwargs)
         return Finding(verdict, self._fault(verdict, output, computed, writes_out))
 
     def restore(self):

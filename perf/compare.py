@@ -41,7 +41,7 @@ def _picture(name):
 def main(options, parser):
     device = contenders.device()
     ops = options.op or OPS
-    known = list(dict.fromkeys(design for op in ops for _, design in contenders.designs(op)))
+    known = list(dict.fromkeys(design.name for op in ops for _, design in contenders.designs(op)))
     for name in options.design or ():
         if name not in known:
             parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")

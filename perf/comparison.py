@@ -6,6 +6,7 @@ import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -36,10 +37,12 @@ class Entry:
     output: Output
     on: Callable[..., torch.Tensor]  # the call, given the positional operands
     writes_out: bool
+    transform: Callable[[dict], Any]  # a contender's
 
     def judge(self, checker, computed):
         """Judge a result into the record."""
-        self.note(checker.judge(self.problem, self.output, computed, self.writes_out))
+        transform = self.transform(self.record.config)
+        self.note(checker.judge(self.problem, self.output, computed, self.writes_out, transform))
 
     def note(self, finding: Finding):
         self.record.error, self.record.bound = finding.verdict.error, finding.verdict.bound
@@ -88,9 +91,8 @@ class Comparison:
             environment=self._environment,
         )
         output = Output(prepared.result)
-        return Entry(
-            record, problem, output, functools.partial(contender.call, out=output.tensor, **kwargs), contender.writes_out
-        )
+        on = functools.partial(contender.call, out=output.tensor, **kwargs)
+        return Entry(record, problem, output, on, contender.writes_out, contender.transform)
 
     def _first_run(self, entry, contender, checker, args, kwargs):
         """Whether the contender is right; its record is kept unless it refuses."""

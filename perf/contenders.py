@@ -18,13 +18,17 @@ CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu"}
 
 @dataclass(frozen=True)
 class Contender:
-    """explain(*args, **kwargs) raises a refusal before anything runs; call(*args, out=, **kwargs) returns the result."""
+    """explain(*args, **kwargs) raises a refusal before anything runs; call(*args, out=, **kwargs) returns the result.
+
+    transform(config) is a design's, by whose bound its results are judged.
+    """
 
     implementation: str
     design: str
     explain: Callable[..., dict[str, Any]]
     call: Callable[..., torch.Tensor]
     writes_out: bool = True
+    transform: Callable[[dict[str, Any]], Any] = lambda config: None
 
 
 def device():
@@ -37,17 +41,18 @@ def backend_of(implementation, device):
 
 
 def designs(op):
-    """(implementation, design name) of every design of the operation, in both packages."""
+    """(implementation, Design) of every design of the operation, in both packages."""
     packages = ((key, importlib.import_module(name)) for key, name in PACKAGES.items())
-    return [(key, design.name) for key, package in packages for design in package.designs(op)]
+    return [(key, design) for key, package in packages for design in package.designs(op)]
 
 
 def contenders(op, names=None):
     """The designs of the operation (all, or those of the given names), and torch last."""
     for implementation, design in designs(op):
-        if names is None or design in names:
+        if names is None or design.name in names:
             package = importlib.import_module(PACKAGES[implementation])
-            explain = functools.partial(package.explain, op, design=design)
-            yield Contender(implementation, design, explain, functools.partial(getattr(package, op), design=design))
+            explain = functools.partial(package.explain, op, design=design.name)
+            call = functools.partial(getattr(package, op), design=design.name)
+            yield Contender(implementation, design.name, explain, call, transform=design.transform)
     name, call, writes_out = baselines.BASELINES[op]
     yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)

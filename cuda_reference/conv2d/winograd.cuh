@@ -70,15 +70,19 @@ winograd_inputs(const T* __restrict__ input, Sum<T>* __restrict__ v, Geometry g,
     if (at >= elements) return;
     const unsigned c = channels_inside ? at / c_per_group / tiles * c_per_group + at % c_per_group : at / pitch;
     const TileOf tile(channels_inside ? at / c_per_group % tiles : at % pitch, TilesOf(g, M), M);
-    const T* plane = input + tile.image * stride.in + c * stride.ic;
     const int h = tile.p - g.padding_h, w = tile.q - g.padding_w;
+    const T* corner = input + tile.image * stride.in + c * stride.ic + h * stride.ih + w * stride.iw;
+    bool there[POINTS<M>];  // the rows
+#pragma unroll
+    for (int r = 0; r < POINTS<M>; ++r) there[r] = tile.image < g.N && h + r >= 0 && h + r < g.H;
     Sum<T> columns[POINTS<M>][POINTS<M>];
 #pragma unroll
     for (int s = 0; s < POINTS<M>; ++s) {
         Sum<T> pixels[POINTS<M>];
+        const T* column = corner + s * stride.iw;
 #pragma unroll
-        for (int r = 0; r < POINTS<M>; ++r)
-            pixels[r] = tile.image < g.N ? input_or_zero(plane, h + r, w + s, g, stride) : Sum<T>(0);
+        for (int r = 0; r < POINTS<M>; ++r, column += stride.ih)
+            pixels[r] = there[r] && w + s >= 0 && w + s < g.W ? Sum<T>(*column) : Sum<T>(0);
         of_inputs(pixels, columns[s]);
     }
     v += at;
@@ -119,12 +123,14 @@ winograd_outputs(const Sum<T>* __restrict__ products, const T* __restrict__ bias
     const unsigned k = channels_inside ? at / pitch / tiles * k_per_group + at % pitch : at / pitch;
     const TileOf tile(channels_inside ? at / pitch % tiles : at % pitch, TilesOf(g, M), M);
     if (tile.image >= g.N) return;
+    products += at;
     Sum<T> columns[POINTS<M>][M];
 #pragma unroll
     for (int j = 0; j < POINTS<M>; ++j) {
         Sum<T> points[POINTS<M>];
+        const Sum<T>* point = products + j * int64_t(elements);
 #pragma unroll
-        for (int i = 0; i < POINTS<M>; ++i) points[i] = products[at + int64_t(i * POINTS<M> + j) * elements];
+        for (int i = 0; i < POINTS<M>; ++i, point += POINTS<M> * int64_t(elements)) points[i] = *point;
         to_outputs(points, columns[j]);
     }
     const Sum<T> first = bias_or_zero(bias, k, stride);

@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.conv2d.regime import images_at_once, product_at_points, refuses_winograd
+from tritonkernels.conv2d.regime import images_at_once, product_at_points, refuses_winograd, winograd_variants
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 
@@ -35,22 +35,22 @@ def product_and_pitch(problem, outputs, images):
 
 
 def configs(problem, target):
-    """F(4 x 4) first: fewer products, and what they are of takes less room. First the tile that is done soonest."""
-    for outputs in (4, 2):
-        images = images_at_once(problem, outputs, target)
-        product, pitch = product_and_pitch(problem, outputs, images)
+    """Both variants, each with that tile of the product first which is done soonest."""
+    for outputs in winograd_variants(problem, target):
+        product, pitch = product_and_pitch(problem, outputs, images_at_once(problem, outputs))
 
-        def time(tile):
+        def time(tile, product=product, pitch=pitch):
             bm, bn = tile
-            blocks = product.batch * ceil_div(product.m, bm) * ceil_div(pitch, bn)  # noqa: B023
+            blocks = product.batch * ceil_div(product.m, bm) * ceil_div(pitch, bn)
             return ceil_div(blocks, max(1, target.sms)) * (bm * bn + OPERAND_FMAS * (bm + bn))
 
         for bm, bn in sorted(TILES[product.dtype], key=time):
-            yield {"OUTPUTS": outputs, "BM": bm, "BN": bn, "IMAGES": images}
+            yield {"OUTPUTS": outputs, "BM": bm, "BN": bn}
 
 
 def launches(problem, config, input, weight, bias, out):
-    outputs, images, inside = config["OUTPUTS"], min(problem.n, config["IMAGES"]), problem.channels_last
+    outputs, inside = config["OUTPUTS"], problem.channels_last
+    images = images_at_once(problem, outputs)
     product, pitch = product_and_pitch(problem, outputs, images)
     batch, rows, depth = product.batch, product.m, product.k
     like = {"dtype": product.dtype, "device": out.device}

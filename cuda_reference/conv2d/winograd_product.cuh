@@ -5,6 +5,8 @@
 // transposed on the way in words of 4 bytes; gemm/async_copy.cuh has the reasons. M and K need not be multiples of anything:
 // what lies outside is zero, and not stored.
 #pragma once
+#include <cstring>
+
 #include "../common/cp_async.cuh"
 #include "../common/index.cuh"
 #include "../gemm/tile_io.cuh"  // outer_product

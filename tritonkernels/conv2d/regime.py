@@ -7,6 +7,7 @@ from ..problem import FLOAT_PRECISION, MatmulProblem
 TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`
 STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
+WORKSPACE = 2**30  # bytes of `winograd`'s inputs and products at their points, where one image takes no more
 MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
 
 
@@ -72,11 +73,27 @@ def refuses_winograd(problem, target):
     return None
 
 
-def images_at_once(problem, outputs, target):
-    """How many images' transforms and products half of L2 has room for: at least one, all of them where there is no L2."""
+def images_at_once(problem, outputs):
+    """How many images' transforms and products WORKSPACE has room for, at least one."""
     product = product_at_points(problem, outputs, 1)
-    bytes_ = product.batch * (product.m * product.n + product.k * max(product.m, product.n)) * product.dtype.itemsize
-    return max(1, min(problem.n, target.l2_bytes // 2 // max(1, bytes_))) if target.l2_bytes else problem.n
+    tiles = product.m if problem.channels_last else product.n
+    bytes_ = product.batch * tiles * (problem.c + problem.k) // problem.groups * product.dtype.itemsize
+    return max(1, min(problem.n, WORKSPACE // max(1, bytes_)))
+
+
+def winograd_variants(problem, target):
+    """4 and 2, outputs of a tile, that which is done sooner first.
+
+    Either makes filters, inputs and products at its points, writes them and reads them. Larger tiles take fewer products and
+    less of the latter two, but 36 points for 9 taps where the smaller ones take 16: few outputs of many channels are theirs.
+    """
+
+    def seconds(outputs):
+        product = product_at_points(problem, outputs, problem.n)
+        return product.flops / peak + 2 * product.bytes / target.dram_bandwidth
+
+    peak = target.peak(FLOAT_PRECISION[problem.dtype] if problem.dtype == torch.float64 else "ieee")
+    return sorted((4, 2), key=seconds) if peak and target.dram_bandwidth else (4, 2)
 
 
 def prefer(problem, target):

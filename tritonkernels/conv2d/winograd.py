@@ -7,7 +7,8 @@ cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 tim
 Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. What is left at each of the
 (M + 2)^2 points is a matrix product over the channels, U V, and all of them are one batch: matmul's tensor_core, with its
 configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
-what they are of. So as not to send them through DRAM they are made for a few images at a time, as many as half of L2 holds.
+as large as what they are of; where they would take more than a gigabyte, they are made for some of the images at a time. (Only
+for as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
 
 With channels_last, channels lie side by side in V, U and the products too: whatever lies side by side in memory is read and
 written by neighbouring lanes.
@@ -30,7 +31,7 @@ from ..launch import TritonLaunch
 from ..matmul import tensor_core
 from ..problem import needs_wide_offsets
 from .operands import arguments
-from .regime import images_at_once, product_at_points, refuses_winograd
+from .regime import images_at_once, product_at_points, refuses_winograd, winograd_variants
 from .transforms import across, of_inputs, of_taps, to_outputs
 
 
@@ -207,19 +208,17 @@ def _outputs_kernel(
 
 
 def configs(problem, target):
-    """F(4 x 4) first: fewer products, and V and the products take less room. The tiles are matmul's for the product."""
-    for outputs in (4, 2):
-        product = product_at_points(problem, outputs, problem.n)
+    """Both variants, each with the first of matmul's tiles for the product."""
+    for outputs in winograd_variants(problem, target):
+        product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
         for config in itertools.islice(tensor_core.configs(product, target), 3):
-            for images in dict.fromkeys((images_at_once(problem, outputs, target), problem.n)):
-                numbers = {**config.kwargs, **own, "IMAGES": images}
-                yield triton.Config(numbers, num_warps=config.num_warps, num_stages=config.num_stages)
+            yield triton.Config({**config.kwargs, **own}, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
 def launches(problem, config, input, weight, bias, out):
-    outputs, block, at_once = (config.kwargs[name] for name in ("OUTPUTS", "BLOCK", "IMAGES"))
-    inside, images = problem.channels_last, min(problem.n, at_once)
+    outputs, block, inside = config.kwargs["OUTPUTS"], config.kwargs["BLOCK"], problem.channels_last
+    images = images_at_once(problem, outputs)
     product = product_at_points(problem, outputs, images)
     like = {"dtype": product.dtype, "device": out.device}
     batch, rows, cols, depth = product.batch, product.m, product.n, product.k
