@@ -24,6 +24,7 @@ SUITE = (
     "tests/test_special_values.py",
     "tests/test_gemv.py",
     "tests/test_conv2d.py",
+    "tests/test_conv2d_gradients.py",
     "tests/test_planes.py",
     "tests/test_plans.py",
     "tests/test_wgmma_tma.py",
