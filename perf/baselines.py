@@ -71,6 +71,18 @@ def conv2d(input, weight, bias=None, *, precision=None, out, **options):
     return torch.conv2d(input, weight, bias, **options)
 
 
+def conv2d_input(input_size, weight, grad_output, *, out, **options):
+    return torch.nn.grad.conv2d_input(input_size, weight, grad_output, **options)
+
+
+def conv2d_weight(input, weight_size, grad_output, *, out, **options):
+    return torch.nn.grad.conv2d_weight(input, weight_size, grad_output, **options)
+
+
+def conv2d_bias(grad_output, *, out):
+    return torch.sum(grad_output, (-1, -2, 0) if grad_output.ndim == 4 else (-1, -2), out=out)
+
+
 def matmul(
     a, b, *, precision=None, out_dtype=None, accumulate=None, alpha=1.0, beta=0.0, c=None, bias=None, activation=None, out
 ):
@@ -126,5 +138,8 @@ BASELINES = {
     "gemm": ("addmm", gemm, True),
     "gemv": ("addmv", gemv, True),
     "conv2d": ("conv2d", conv2d, False),
+    "conv2d_input": ("nn.grad.conv2d_input", conv2d_input, False),
+    "conv2d_weight": ("nn.grad.conv2d_weight", conv2d_weight, False),
+    "conv2d_bias": ("sum", conv2d_bias, True),
     "matmul": ("matmul", matmul, True),
 }

@@ -1,5 +1,6 @@
 """python -m perf designs: the README's table of designs, generated from DESIGNS so that it cannot lag behind."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -14,12 +15,13 @@ def table():
     """Markdown: a row per design, the twins of one name side by side."""
     lines = ["| operation | design | what it does | Triton | CUDA | mirrors |", "|---|---|---|---|---|---|"]
     for op in tritonkernels.OPS:
+        where = getattr(importlib.import_module(f"tritonkernels.{op}"), "REDUCES_TO", op)  # whose designs these are
         triton, cuda = ({d.name: d for d in library.designs(op)} for library in (tritonkernels, cuda_reference))
         for name in dict.fromkeys([*cuda, *triton]):
             design = triton.get(name) or cuda[name]
             files = [
-                f"[{name}.py](tritonkernels/{op}/{name}.py)" if name in triton else "",
-                f"[{name}.cuh](cuda_reference/{op}/{name}.cuh)" if name in cuda else "",
+                f"[{name}.py](tritonkernels/{where}/{name}.py)" if name in triton else "",
+                f"[{name}.cuh](cuda_reference/{where}/{name}.cuh)" if name in cuda else "",
             ]
             lines.append(f"| {op} | `{name}` | {design.summary} | {files[0]} | {files[1]} | {design.mirrors} |")
     return "\n".join(lines) + "\n"

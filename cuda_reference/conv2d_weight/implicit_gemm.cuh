@@ -61,8 +61,11 @@ struct Element {
         : position(inside ? e / count : e % BL), other(inside ? e % count : e / BL) {}
 };
 
+// Blocks on an SM that the sums leave registers for: left to itself ptxas spills a few words to fit more of the small tiles.
+constexpr int resident(int sums) { return sums > 16 ? 3 : 6; }
+
 template <class T, int BM, int BN, int TM, int TN>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, resident(TM * TN))
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Sum<T>* __restrict__ sums,
               Geometry g, Strides stride, int64_t positions_per_split) {
     constexpr int PER_PART = BM / TM * (BN / TN), PARTS = THREADS / PER_PART;

@@ -7,7 +7,15 @@ import torch
 
 from tests.harness import sentinel
 
-NAMES = {"gemm": ("a", "b", "c"), "gemv": ("a", "x", "y"), "conv2d": ("input", "weight", "bias"), "matmul": ("a", "b")}
+NAMES = {
+    "gemm": ("a", "b", "c"),
+    "gemv": ("a", "x", "y"),
+    "conv2d": ("input", "weight", "bias"),
+    "conv2d_input": ("input_size", "weight", "grad_output"),
+    "conv2d_weight": ("input", "weight_size", "grad_output"),
+    "conv2d_bias": ("grad_output",),
+    "matmul": ("a", "b"),
+}
 
 
 class Terse:
@@ -85,11 +93,21 @@ class Operand(Terse):
 
 
 @dataclass(frozen=True, repr=False)
+class Size(Terse):
+    """An argument that is a size."""
+
+    shape: tuple[int, ...] = ()
+
+    def build(self, device="cpu"):
+        return self.shape, None
+
+
+@dataclass(frozen=True, repr=False)
 class Example(Terse):
     """op(*operands, **options), into an out of that layout if there is one, with the config of that rank in its design."""
 
     op: str
-    operands: tuple[Operand | None, ...]
+    operands: tuple[Operand | Size | None, ...]
     options: dict[str, Any] = field(default_factory=dict)
     out: Layout | None = None
     config: int = 0

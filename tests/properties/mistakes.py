@@ -19,6 +19,9 @@ from tritonkernels.errors import (
     UnknownDesignError,
 )
 
+SIZES = ("input_size", "weight_size")
+SEVERAL_OPERANDS = [op for op in NAMES if op != "conv2d_bias"]
+
 
 @st.composite
 def wrong_calls(draw, op, mistake):
@@ -37,7 +40,7 @@ def wrong_calls(draw, op, mistake):
 # Operands
 @mistake()
 def not_a_tensor(draw, call):
-    name = pick(draw, *NAMES[call.op])
+    name = pick(draw, *(name for name in NAMES[call.op] if name not in SIZES))
     optional = name in ("c", "y", "bias")
     call.arguments[name] = pick(draw, [[1.0]], 3, "a", numpy.ones((2, 2), numpy.float32), *(() if optional else (None,)))
     return DtypeError, name
@@ -59,9 +62,9 @@ def dtype(draw, call):
     return DtypeError, name
 
 
-@mistake()
+@mistake(*SEVERAL_OPERANDS)
 def dtype_mix(draw, call):
-    name = pick(draw, *call.tensors()[1:], NAMES[call.op][1])
+    name = pick(draw, *call.tensors()[1:])
     t = call.arguments[name]
     other = pick(draw, torch.float16, torch.bfloat16, torch.float32, torch.int8)
     assume(other != t.dtype)
@@ -69,9 +72,9 @@ def dtype_mix(draw, call):
     return DtypeError, name
 
 
-@mistake()
+@mistake(*SEVERAL_OPERANDS)
 def device_mix(draw, call):
-    name = pick(draw, *call.tensors()[1:], NAMES[call.op][1])
+    name = pick(draw, *call.tensors()[1:])
     call.arguments[name] = call.arguments[name].to("meta")
     return DeviceError, name
 
@@ -97,6 +100,8 @@ def gradient(draw, call):
     name = pick(draw, *call.tensors())
     assume(call.arguments[name].is_floating_point())
     call.arguments[name] = call.arguments[name].clone().requires_grad_()
+    if call.op == "conv2d":  # has a backward, but not into an out
+        call.arguments["out"] = call.result()
     return GradientError, name
 
 
@@ -158,7 +163,7 @@ def unknown_design(draw, call):
     return UnknownDesignError, "design"
 
 
-@mistake("gemm", "gemv", "conv2d")
+@mistake("gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias")
 def unknown_config(draw, call):
     call.arguments["config"] = pick(draw, {"BLOCK_M": 77}, {"BLOCK": None}, 128, "fast", [("BLOCK_M", 16)])
     return ConfigError, "config"
@@ -263,20 +268,38 @@ def out_overlaps_an_operand(draw, call):
 
 
 # Geometry of a convolution
-@mistake("conv2d")
+@mistake("conv2d_input", "conv2d_weight")
+def size_argument(draw, call):
+    name = next(name for name in NAMES[call.op] if name in SIZES)
+    size = call.arguments[name]
+    call.arguments[name] = pick(
+        draw, 3, None, "abcd", size[:1], (*size, 1, 1), (-1, *size[1:]), (1.5, *size[1:]), (True, *size[1:])
+    )
+    return ShapeError, name
+
+
+@mistake("conv2d_input", "conv2d_weight")
+def gradient_of_another_size(draw, call):
+    grad = call.arguments["grad_output"]
+    longer = pick(draw, *range(grad.ndim))
+    call.arguments["grad_output"] = grad.new_zeros([size + (dim == longer) for dim, size in enumerate(grad.shape)])
+    return ShapeError, "grad_output"
+
+
+@mistake("conv2d", "conv2d_input", "conv2d_weight")
 def step(draw, call):
     name = pick(draw, "stride", "dilation")
     call.arguments[name] = pick(draw, 0, -1, 1.5, (1, 0), (1, 1, 1), (), "1", None, True, [True, 1], torch.tensor(1.0))
     return ArgumentError, name
 
 
-@mistake("conv2d")
+@mistake("conv2d", "conv2d_input", "conv2d_weight")
 def padding(draw, call):
     call.arguments["padding"] = pick(draw, -1, (0, -1), 0.5, (0, 0, 0), "full", "SAME", "", None, True)
     return ArgumentError, "padding"
 
 
-@mistake("conv2d")
+@mistake("conv2d", "conv2d_input", "conv2d_weight")
 def same_with_a_stride(draw, call):
     call.arguments |= {"padding": "same", "stride": pick(draw, 2, (1, 2), [2])}
     return ArgumentError, "padding"

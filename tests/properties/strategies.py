@@ -8,7 +8,8 @@ import torch
 from hypothesis import strategies as st
 
 from tests.cases import MORE_PRECISIONS, PRECISIONS
-from tests.properties.examples import Example, Layout, Operand
+from tests.harness import prepare
+from tests.properties.examples import Example, Layout, Operand, Size
 
 EDGES = (1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 37, 63, 64, 65, 127, 128, 129, 257, 260, 511, 513, 1024, 1025)
 AREA, WORK = 2**14, 2**17  # elements of a matrix and products of a call, about: an interpreted kernel must end soon
@@ -118,8 +119,11 @@ def matmul(draw):
 
 
 @st.composite
-def conv2d(draw):
-    """Every geometry: strides, padding, dilation, groups, unbatched, no images. Torch, the reference, wants some channels."""
+def convolution(draw):
+    """(image, weight, options, dtype) of every geometry: strides, padding, dilation, groups, unbatched, no images.
+
+    Torch, the reference, wants some channels.
+    """
     small = st.sampled_from((1, 2, 3))
     groups, k = draw(small), draw(st.sampled_from((1, 2, 3, 5, 8, 9, 17)))
     taps = [draw(st.sampled_from((1, 3, 2, 4, 5))) for _ in "hw"]
@@ -135,16 +139,38 @@ def conv2d(draw):
     height = least[0] + draw(st.sampled_from((0, 1, 2, 3, 5, 7, 8, 9, 16)))
     width = least[1] + draw(st.sampled_from((0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63)))
     images = draw(st.sampled_from(((1,), (), (2,), (3,), (0,))))
-    weight = (groups * k, c, *taps)
     dtype = draw(st.sampled_from((torch.float32, torch.float32, torch.float16)))
+    return (*images, groups * c, height, width), (groups * k, c, *taps), options, dtype
+
+
+@st.composite
+def conv2d(draw):
+    image, weight, options, dtype = draw(convolution())
     if dtype == torch.float32 and draw(st.booleans()):
         options["precision"] = draw(st.sampled_from(("ieee", "tf32", "torch")))
     operands = (
-        draw(operand((*images, groups * c, height, width), dtype)),
+        draw(operand(image, dtype)),
         draw(operand(weight, dtype)),
         draw(maybe(operand(weight[:1], dtype))),
     )
-    return Example("conv2d", operands, options, draw(maybe(layout(3 + len(images), expanded=False))), draw(CONFIG))
+    return Example("conv2d", operands, options, draw(maybe(layout(len(image), expanded=False))), draw(CONFIG))
+
+
+@st.composite
+def gradient(draw, op):
+    """Of a convolution, with respect to its input, weight or bias."""
+    image, weight, options, dtype = draw(convolution())
+    result = prepare("conv2d", *(torch.empty(shape, device="meta") for shape in (image, weight)), **options).result.shape
+    grad_output = draw(operand(tuple(result), dtype))
+    if op == "conv2d_bias":
+        return Example(op, (grad_output,), {}, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
+    if op == "conv2d_weight":
+        operands, rank = (draw(operand(image, dtype)), Size(weight), grad_output), 4
+    else:  # beside an infinite weight the zeros around grad_output are NaN, where torch has none
+        filters = draw(operand(weight, dtype))
+        finite = filters.planted is None or math.isfinite(filters.planted)
+        operands, rank = (Size(image), filters if finite else replace(filters, planted=None), grad_output), len(image)
+    return Example(op, operands, options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 
 def pair(numbers):
@@ -156,4 +182,6 @@ def both(value):
     return (value, value) if isinstance(value, int) else (value[0], value[-1])
 
 
-CALLS = {"gemm": gemm(), "gemv": gemv(), "matmul": matmul(), "conv2d": conv2d()}
+CALLS = {"gemm": gemm(), "gemv": gemv(), "matmul": matmul(), "conv2d": conv2d()} | {
+    op: gradient(op) for op in ("conv2d_input", "conv2d_weight", "conv2d_bias")
+}

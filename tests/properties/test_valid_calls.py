@@ -14,10 +14,11 @@ pytestmark = [
     pytest.mark.timeout(900),  # shrinking a failure takes its time
 ]
 
+GRADIENTS = ("conv2d_input", "conv2d_weight", "conv2d_bias")
 # The interpreter takes 20 to 200 ms a call, the emulation 2.
 EXAMPLES = {
-    "cuda_reference": {"gemm": 80, "gemv": 120, "conv2d": 120, "matmul": 120},
-    "tritonkernels": {"gemm": 25, "gemv": 50, "conv2d": 25, "matmul": 40},
+    "cuda_reference": {"gemm": 80, "gemv": 120, "conv2d": 120, **dict.fromkeys(GRADIENTS, 80), "matmul": 120},
+    "tritonkernels": {"gemm": 25, "gemv": 50, "conv2d": 25, **dict.fromkeys(GRADIENTS, 15), "matmul": 40},
 }
 STEPS = 400  # programs times products per element, as far as the interpreter is patient
 
@@ -71,7 +72,7 @@ def test_results_are_right_and_nothing_else_changes(library, op, design, device,
         out.fill_(sentinel(out.dtype))
         poison = torch.full_like(around, sentinel(out.dtype))
         assert torch.equal(bits(around), bits(poison)), "memory around out was written"
-        if op == "conv2d" and call.problem.channels_last:
+        if op in ("conv2d", "conv2d_input", "conv2d_weight") and call.problem.channels_last:
             in_kind = plain.result.is_contiguous(memory_format=torch.channels_last)
             assert in_kind, "channels_last would not be answered in channels_last"
 
@@ -93,7 +94,7 @@ def test_strides_do_not_change_a_bit(library, op, design, device, for_all):
 
     def check(example):
         tensors, _ = example.build(device)
-        copies = [None if t is None else t.clone(memory_format=torch.contiguous_format) for t in tensors]
+        copies = [t.clone(memory_format=torch.contiguous_format) if isinstance(t, torch.Tensor) else t for t in tensors]
         call = prepare(op, *copies, **example.options)
         chosen = accepted(library, op, design, call)
         if chosen is None:

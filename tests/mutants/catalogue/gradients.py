@@ -1,0 +1,124 @@
+"""Broken kernels of the gradients of conv2d."""
+
+from ..mutant import of
+
+MUTANTS = [
+    *of(
+        "tritonkernels/conv2d_input/phases.py",
+        "cuda_reference and conv2d_input and naive and test_geometries",
+        (
+            "phases start a row late",
+            "of_result=slice(first, None, stride)",
+            "of_result=slice(min(first + 1, size - 1), None, stride)",
+        ),
+        ("padding of the first tap", "(reached[-1] * dilation - first", "(reached[0] * dilation - first"),
+        (
+            "taps of the phase before",
+            "of_filter=slice(taps - 1 - reached[-1], None, every)",
+            "of_filter=slice(0, None, every)",
+            True,
+        ),
+        ("taps as far apart as in the filter", "spacing=dilation // common", "spacing=dilation"),
+        (
+            "what no tap reaches is left as it was",
+            "tuple(found) if len(found) == all_phases else",
+            "tuple(found) if found else",
+        ),
+    ),
+    *of(
+        "tritonkernels/conv2d_input/flipped.py",
+        "tritonkernels and conv2d_input and naive and test_geometries",
+        ("rows not flipped", "(R - 1 - r) * stride_wr", "r * stride_wr"),
+        ("columns not flipped", "(S - 1 - s) * stride_ws", "s * stride_ws"),
+        ("channels of the first group", "c // C_PER_GROUP * K_PER_GROUP + k", "k"),
+    ),
+    *of(
+        "cuda_reference/conv2d_input/flipped.cuh",
+        "cuda_reference and conv2d_input and naive and test_geometries",
+        ("rows not flipped", "(g.R - 1 - r) * stride.wr", "r * stride.wr"),
+        ("channels of the first group", "int64_t(c / c_per_group * k_per_group + k)", "int64_t(k)"),
+        ("channels side by side", "filters[c * stride.on + k * stride.ok", "filters[c * stride.on + k * g.R * g.S"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/naive.py",
+        "tritonkernels and conv2d_weight and naive and test_conv2d_gradients",
+        ("padding of the other axis", "s * DILATION_W - PADDING_W", "s * DILATION_W - PADDING_H"),
+        ("first group of channels", "k // K_PER_GROUP * C_PER_GROUP + c", "c"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/implicit_gemm.py",
+        "tritonkernels and conv2d_weight and implicit_gemm",
+        (
+            "last positions dropped",
+            "end = min(first + positions_per_split, positions)",
+            "end = min(first + positions_per_split, positions - 1)",
+        ),
+        ("dilation of the other axis", "tap_w = s * DILATION_W", "tap_w = s * DILATION_H"),
+        ("right edge of the image unmasked", "(w >= 0) & (w < W)", "(w >= 0)"),
+        ("group forgotten", "channel = (group * C_PER_GROUP + c)", "channel = c"),
+        ("columns in the order of contiguous channels", "s = column // C_PER_GROUP % S", "s = column % S"),
+        ("splits overlap", "first = split * positions_per_split", "first = split * (positions_per_split - 1)"),
+    ),
+    *of(
+        "tritonkernels/conv2d/splits.py",
+        "tritonkernels and (conv2d_weight or conv2d_bias)",
+        ("last split dropped", "inside, splits, total, BLOCK_S)", "inside, splits - 1, total, BLOCK_S)"),
+        (
+            "result taken for contiguous",
+            "out_ptr + k * stride_wk + c * stride_wc",
+            "out_ptr + k * C_PER_GROUP * R * S + c * R * S",
+        ),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/naive.cuh",
+        "cuda_reference and conv2d_weight and naive and test_conv2d_gradients",
+        ("first group of channels", "(k / k_per_group * c_per_group + c) * stride.ic", "c * stride.ic"),
+        ("stride of the other axis", "w = q * g.step_w", "w = q * g.step_h"),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/implicit_gemm.cuh",
+        "cuda_reference and conv2d_weight and implicit_gemm",
+        ("barrier after staging removed", "        __syncthreads();  // the slice is complete\n", ""),
+        (
+            "barrier before staging removed",
+            "        __syncthreads();  // the positions are located, and nobody reads the slice before any more\n",
+            "",
+        ),
+        ("barrier between parts removed", "        __syncthreads();  // the part has put its sums\n", ""),
+        (
+            "positions past the end of a split",
+            "of_grad[threadIdx.x] = index < end ?",
+            "of_grad[threadIdx.x] = index < end + 1 ?",
+        ),
+        (
+            "last part forgotten",
+            "for (int other = 1; other < PARTS; ++other)",
+            "for (int other = 1; other < PARTS - 1; ++other)",
+        ),
+        ("group forgotten", "input + int64_t(group) * (g.C / g.groups) * stride.ic", "input"),
+        (
+            "channels inside in the workspace",
+            "channels_inside ? column % c_per_group * taps + column / c_per_group : column",
+            "column",
+        ),
+        ("rows past the group", "if (m + x >= count_m || n + y >= count_n) continue;", "if (n + y >= count_n) continue;"),
+    ),
+    *of(
+        "cuda_reference/conv2d/splits.cuh",
+        "cuda_reference and (conv2d_weight or conv2d_bias)",
+        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS", True),
+        ("a row of partial sums forgotten", "for (int row = 1; row < ROWS; ++row)", "for (int row = 2; row < ROWS; ++row)"),
+    ),
+    *of(
+        "cuda_reference/conv2d_bias/channel_sums.cuh",
+        "cuda_reference and conv2d_bias",
+        ("positions of the next split", "end = min(first + positions_per_split, positions)", "end = positions"),
+        ("channels side by side", "at.image * stride.on + k * stride.ok", "at.image * stride.on + k"),
+    ),
+    *of(
+        "tritonkernels/conv2d_bias/channel_sums.py",
+        "tritonkernels and conv2d_bias",
+        ("channels side by side", "grad_ptr + k * stride_gk", "grad_ptr + k"),
+        ("first image alone", "image * stride_gn + p", "0 * stride_gn + p"),
+    ),
+]
