@@ -7,6 +7,7 @@ from ..errors import ArgumentError, ShapeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
+from .regime import expected as expected
 from .regime import prefer as prefer
 
 DESIGNS = ("naive", "depthwise", "direct", "register_blocked")
