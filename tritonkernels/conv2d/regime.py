@@ -173,8 +173,12 @@ def expected(design, problem, target):
 def prefer(problem, target):
     """Names of the designs that fit, the shortest time first: a package takes the first that it has and that does not refuse.
 
-    Of equal times (bytes or the launch bind) the least arithmetic is first.
+    Of equal times (the launch binds, or bytes) the one with the least to do is first, all four added up.
     """
     times = {name: expected(name, problem, target) for name in SHAPES}
-    fitting = {name: (told.seconds, told.arithmetic_s) for name, told in times.items() if told}
+    fitting = {
+        name: (told.seconds, told.arithmetic_s + told.bytes_s + told.gather_s + told.chain_s)
+        for name, told in times.items()
+        if told
+    }
     return tuple(sorted(fitting, key=fitting.get)) or ("direct",)
