@@ -1,8 +1,8 @@
-"""python -m perf chapter: the generated parts of docs/gemm.md, gemv.md and matmul.md, so that text and code cannot drift apart.
+"""python -m perf chapter: the generated parts of the chapters in docs, so that text and code cannot drift apart.
 
 Between its markers stand the diff from each rung to the one it grew out of, and the figures of `perf inspect` and
-of the access trace, measured records and errors, and the map of gemv's designs. --check covers all but the figures (they need
-nvcc and a minute).
+of the access trace, measured records and errors, and the maps of gemv's and conv2d's designs. --check covers all but the
+figures (they need nvcc and a minute).
 """
 
 import difflib
@@ -12,12 +12,13 @@ import re
 from pathlib import Path
 
 from . import errors
+from .conv2d_map import conv2d_regimes
 from .drawings import DRAWINGS
 from .gemv_map import regimes
 
 ROOT = Path(__file__).parents[1]
 CHAPTER = ROOT / "docs" / "gemm.md"
-CHAPTERS = (CHAPTER, CHAPTER.with_name("gemv.md"), CHAPTER.with_name("matmul.md"))
+CHAPTERS = (CHAPTER, *(CHAPTER.with_name(f"{op}.md") for op in ("gemv", "conv2d", "matmul")))
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 
 
@@ -26,7 +27,7 @@ def add_arguments(parser):
 
 
 def main(options, parser):
-    quick = {"diff": diff, "measured": measured, "errors": errors_of, "regimes": regimes}
+    quick = {"diff": diff, "measured": measured, "errors": errors_of, "regimes": regimes, "conv2d_regimes": conv2d_regimes}
     if options.check:
         stale = [name for name, path, text in _files() if not path.exists() or path.read_text() != text]
         stale += [str(c.relative_to(ROOT)) for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text()]

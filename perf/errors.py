@@ -148,8 +148,8 @@ def tables(rows):
 def _cell(row, value):
     if row is None:
         return "-"
-    number = "" if row[value] is None else f"{row[value]:.1e}"
-    return number + (f" ({row['refused']:.1%} NaN)" if row["refused"] else "")
+    number = [] if row[value] is None else [f"{row[value]:.1e}"]
+    return ", ".join(number + ([f"{row['refused']:.1%} NaN"] if row["refused"] else []))
 
 
 def chapter(path):

@@ -5,8 +5,9 @@ measurements, and small twins of those that would take minutes without a GPU; `l
 on a size that no vector divides, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
 `unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
-Convolutions: `image`, the seed's filters of few channels on whole images; `grouped`, depthwise and by groups, as vision models
-have them. Both in NCHW and channels_last.
+Convolutions: `image`, the seed's filters of few channels on whole images, and Gaussian blurs and Sobel's of each colour by
+itself; `grouped`, depthwise and by groups, as ResNeXt-50, MobileNetV2 and EfficientNet-B0 have them; both in NCHW and
+channels_last. `resnet50`, its 23 distinct layers: fp16 in channels_last, 32 images and one, and one in fp32 in NCHW.
 `gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch; each
 by calls in a row that go past L2 ("rotating") and, where it fits, that stay in it ("resident"), since a single call takes no
 longer than the events around it. All other cases are single calls after a flush of L2.
@@ -101,6 +102,13 @@ def conv2d(image, weight, layout="row", dtype=torch.float32, bias=False, gpu_onl
     return Case("conv2d", " ".join(filter(None, (sizes, *kinds))), operands, options, gpu_only)
 
 
+def layer(images, channels, size, outputs, taps, stride=1, layout="row", dtype=torch.float32, groups=1, gpu_only=True):
+    """A layer of a vision model: square, padded so that only the stride makes it smaller."""
+    options = {"stride": stride, "padding": taps // 2, "groups": groups}
+    shapes = (images, channels, size, size), (outputs, channels // groups, taps, taps)
+    return conv2d(*shapes, layout, dtype, gpu_only=gpu_only, **options)
+
+
 def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=False, named=None, **options):
     """k as the operands store it: in bytes where the precision packs several elements a byte."""
     operands = (Operand((*batch, m, k), dtype, a), Operand((*batch, k, n), dtype, b))
@@ -122,6 +130,21 @@ PROJECTIONS = (
 
 IMAGES = ((768, 512), (1024, 768), (1920, 1080), (1920, 2400))  # the convolution seed's
 LAYOUTS = ("row", "channels_last")
+DEPTHWISE = (
+    *((32, 112, 3, 1), (96, 112, 3, 2), (144, 56, 3, 1), (576, 14, 3, 1), (960, 7, 3, 1)),  # MobileNetV2
+    *((240, 28, 5, 1), (672, 14, 5, 2), (1152, 7, 5, 1)),  # EfficientNet-B0
+)  # (channels, size of the image, taps, stride)
+RESNEXT = ((128, 56, 1), (256, 56, 2), (256, 28, 1), (512, 14, 1), (1024, 7, 1))  # channels in 32 groups, size, stride
+RESNET = (
+    (3, 224, 64, 7, 2),
+    *((64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (64, 56, 256, 1, 1), (256, 56, 64, 1, 1)),
+    *((256, 56, 128, 1, 1), (128, 56, 128, 3, 2), (128, 28, 512, 1, 1), (256, 56, 512, 1, 2), (512, 28, 128, 1, 1)),
+    (128, 28, 128, 3, 1),
+    *((512, 28, 256, 1, 1), (256, 28, 256, 3, 2), (256, 14, 1024, 1, 1), (512, 28, 1024, 1, 2), (1024, 14, 256, 1, 1)),
+    (256, 14, 256, 3, 1),
+    *((1024, 14, 512, 1, 1), (512, 14, 512, 3, 2), (512, 7, 2048, 1, 1), (1024, 14, 2048, 1, 2), (2048, 7, 512, 1, 1)),
+    (512, 7, 512, 3, 1),
+)  # torchvision's ResNet-50, v1.5: (channels, size of the image, output channels, taps, stride)
 
 MODES = ("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9")  # of fp32
 
@@ -196,6 +219,7 @@ SUITES = {
         gemv(16384, 128),
         conv2d((1, 6, 96, 128), (6, 6, 6, 6)),  # the twin of the next
         conv2d((1, 6, 768, 512), (6, 6, 6, 6), gpu_only=True),
+        *(conv2d((1, 3, *size), (3, 3, taps, taps), gpu_only=True) for taps in (3, 6) for size in IMAGES),
         matmul(1024, 128, 256, torch.float16, out_dtype=torch.float32),
         matmul(1024, 128, 256, torch.float16),
         matmul(1024, 128, 256, precision="tf32"),
@@ -221,19 +245,30 @@ SUITES = {
         ),
         conv2d((1, 16, 768, 512), (16, 16, 3, 3), gpu_only=True, padding=1),
         conv2d((1, 6, 768, 512), (6, 6, 6, 6), dtype=torch.float16, gpu_only=True),
+        *(
+            conv2d((1, 3, 1080, 1920), (filters, 1, taps, taps), layout, gpu_only=True, padding=taps // 2, groups=3)
+            for filters, taps in ((3, 5), (3, 9), (3, 15), (3, 21), (3, 31), (6, 3))  # Gaussians, and Sobel's two directions
+            for layout in LAYOUTS
+        ),
     ),
     "grouped": (
         conv2d((1, 8, 20, 24), (8, 1, 3, 3), padding=1, groups=8),
         conv2d((1, 8, 20, 24), (16, 4, 3, 3), padding=1, groups=2),
         *(
-            conv2d(
-                (32, channels, size, size), (channels, 1, taps, taps), layout, gpu_only=True, padding=taps // 2, groups=channels
-            )
-            for channels, size, taps in ((32, 112, 3), (144, 56, 3), (240, 28, 5))
+            layer(32, channels, size, channels, taps, stride, layout, groups=channels)
+            for channels, size, taps, stride in DEPTHWISE
             for layout in LAYOUTS
         ),
-        conv2d((32, 96, 112, 112), (96, 1, 3, 3), gpu_only=True, stride=2, padding=1, groups=96),
-        conv2d((32, 128, 56, 56), (128, 4, 3, 3), gpu_only=True, padding=1, groups=32),
+        *(
+            layer(32, channels, size, channels, 3, stride, layout, groups=32)
+            for channels, size, stride in RESNEXT
+            for layout in LAYOUTS
+        ),
+    ),
+    "resnet50": (
+        layer(1, 16, 9, 32, 3, 2, "channels_last", torch.float16, gpu_only=False),
+        *(layer(images, *sizes, "channels_last", torch.float16) for images in (32, 1) for sizes in RESNET),
+        *(layer(1, *sizes) for sizes in RESNET),
     ),
     "square": (
         *(matmul(128, 128, 128, dtype) for dtype in HALVES),

@@ -11,8 +11,6 @@ import torch
 import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
 from perf import sass
-from tritonkernels.conv2d.regime import prefer
-from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 
 from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random, run_checked
@@ -142,33 +140,3 @@ def test_the_hot_loop_is_arithmetic(architecture, dtype, tmp_path):
     assert len(codes) == len(kernels) >= 4
     for code in codes:
         assert code.stack_bytes == 0 and sass.share(code.hot_loop(), ("FFMA",)) >= 0.75, code.name
-
-
-# The choice.
-def problem(input, weight, dtype=torch.float32, **options):
-    return prepare("conv2d", *(torch.empty(shape, dtype=dtype, device="meta") for shape in (input, weight)), **options).problem
-
-
-CHOICES = {
-    "register_blocked": [
-        problem((1, 6, 768, 512), (6, 6, 6, 6)),
-        problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1),
-        problem((8, 16, 128, 128), (16, 16, 3, 3), torch.float16),
-    ],
-    "direct": [
-        problem((32, 64, 14, 14), (64, 64, 3, 3), padding=1),
-        problem((1, 6, 768, 512), (6, 6, 6, 6), torch.float64),
-        problem((1, 3, 768, 512), (3, 3, 3, 3), dilation=50),
-        problem((1, 3, 768, 512), (3, 3, 3, 33)),
-    ],
-    "depthwise": [problem((8, 96, 56, 56), (96, 1, 3, 3), padding=1, groups=96), problem((1, 1, 768, 512), (1, 1, 5, 5))],
-    "naive": [problem((1, 3, 20, 20), (64, 3, 20, 20)), problem((64, 512, 1, 1), (512, 512, 1, 1))],
-}
-
-
-@pytest.mark.parametrize("wanted, asked", [(name, p) for name, problems in CHOICES.items() for p in problems])
-def test_the_choice_is_one_that_does_not_refuse(wanted, asked):
-    for target in (H200, Target.named("simt")):
-        assert prefer(asked, target) == wanted
-        for library in (CUDA, TRITON):
-            assert library.choose(asked, target)[0].name == wanted

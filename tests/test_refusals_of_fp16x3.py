@@ -1,5 +1,6 @@
 """fp16x3 is right or NaN: NaN where its rule (numerics.py) says so, for 1e30 beside 1e-30, and never on ordinary operands."""
 
+import importlib
 import math
 
 import pytest
@@ -142,6 +143,20 @@ def test_infinities_stay_where_elements_are_lost(library, device):
     a[0, 0] = math.nan
     result = product(library, device, a, b)
     assert result[-1, -1] == math.inf and result[0].isnan().all() and result[1].isfinite().all()
+
+
+@BOTH
+@ON
+def test_a_repeated_call_knows_nothing_of_the_ranges_of_the_one_before(library, device):
+    available_on(library, device)
+    package = importlib.import_module(library.package)
+    a, b = (t.to(device) for t in across((1e30, 1e-30), (1e-30, 1e30)))
+    for ordinary in (False, False, False, True):
+        if ordinary:
+            a[-1], b[:, -1] = 1.0, 3.0
+        result = package.matmul(a, b, precision="fp16x3", design="planes")
+        assert numerics.judge(prepare("matmul", a, b, precision="fp16x3").problem, result, a, b, precision="fp16x3").ok
+        assert result.isfinite().all() == ordinary
 
 
 @pytest.mark.parametrize("finite", [2.0, 1.9, 0.0, math.inf])

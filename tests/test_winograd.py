@@ -13,8 +13,9 @@ from cuda_reference.conv2d.winograd import PRODUCT_SOURCES, TRANSFORM_SOURCES
 from cuda_reference.launch import LIBRARY as CUDA
 from perf import sass
 from tritonkernels import numerics
-from tritonkernels.conv2d import regime
-from tritonkernels.conv2d.regime import images_at_once, prefer, product_at_points, refuses_winograd
+from tritonkernels.conv2d import points
+from tritonkernels.conv2d.points import images_at_once, product_at_points, refuses_winograd
+from tritonkernels.conv2d.regime import prefer
 from tritonkernels.cook_toom import transform
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.numerics import reference
@@ -119,7 +120,7 @@ def test_a_flipped_filter_is_another(library, device):
 def test_a_few_images_at_a_time(library, outputs, device, monkeypatch):
     """The last part has fewer; the parts share a workspace."""
     available_on(library, device)
-    monkeypatch.setattr(regime, "WORKSPACE", 2 * (outputs + 2) ** 2 * 16 * 7 * 4)
+    monkeypatch.setattr(points, "WORKSPACE", 2 * (outputs + 2) ** 2 * 16 * 7 * 4)
     for layout in (lambda t: t, channels_last):
         operands = layout(random(5, 3, 6, 9, device=device)), random(4, 3, 3, 3, device=device), random(4, device=device)
         problem = prepare("conv2d", *operands, padding=1).problem
@@ -190,7 +191,7 @@ def test_it_refuses_in_a_sentence():
 def test_it_is_never_chosen_unasked():
     """Its bound is not the one that conv2d promises."""
     for size, channels in ((56, 64), (14, 256), (7, 512)):
-        assert prefer(big(32, size, channels), H200) != "winograd"
+        assert "winograd" not in prefer(big(32, size, channels), H200)
 
 
 def big(images, size, channels):
@@ -204,7 +205,7 @@ def test_the_workspace_is_a_gigabyte_at_most():
         images = images_at_once(problem, outputs)
         product = product_at_points(problem, outputs, images)
         assert 100 < images < 4096
-        assert 4 * product.batch * (product.k + product.m) * product.n <= regime.WORKSPACE
+        assert 4 * product.batch * (product.k + product.m) * product.n <= points.WORKSPACE
 
 
 @pytest.mark.parametrize(

@@ -86,10 +86,11 @@ class Library:
         return chosen, choose_config(chosen, problem, target, config)
 
     def _preferred(self, problem, target, willing):
-        """The design that the operation's own rule names, where it has one; else the last of the ladder."""
+        """The first design that the operation's own rule names, one or several; without a rule the last of the ladder."""
         prefer = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "prefer", None)
-        wanted = prefer(problem, target) if prefer else None
-        return next((d for d in willing if d.name == wanted), willing[-1])
+        wanted = prefer(problem, target) if prefer else ()
+        by_name = {d.name: d for d in willing}
+        return next((by_name[n] for n in ([wanted] if isinstance(wanted, str) else wanted) if n in by_name), willing[-1])
 
     def _predicted(self, problem, target, chosen, config):
         """What the analysis says of a blocked product, or the operation's own rule of its design; None without either."""

@@ -5,6 +5,7 @@ import torch
 from tritonkernels.conv2d import prepare
 from tritonkernels.conv2d.autograd import call
 from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, halo_bytes
+from tritonkernels.conv2d.regime import expected as expected
 from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 

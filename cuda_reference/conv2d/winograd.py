@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.conv2d.regime import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from tritonkernels.conv2d.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 

@@ -47,14 +47,16 @@ __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const L
         for (int n = 0; n < NS; ++n)
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                const RowRange b(b_ranges, N, min(lane_col + n * 8 + i, N - 1));
+                const int b = min(lane_col + n * 8 + i, N - 1), b_shift = shift_of(b_ranges[b]);
+                const float b_raised = b_ranges[2 * N + b];
 #pragma unroll
                 for (int m = 0; m < 2 * MS; ++m) {
-                    const RowRange a(a_ranges, M, min(lane_row + m * 8, M - 1));
+                    const int a = min(lane_row + m * 8, M - 1), a_shift = shift_of(a_ranges[a]);
+                    const float a_raised = a_ranges[2 * M + a];
                     float& sum = main[m / 2][n].x[m % 2 * 2 + i];
-                    const float needed = fmaxf(fmaxf(a.needed, b.needed), fabsf(sum) * 0x1p9f);
-                    if (a.raised + b.raised > needed) sum = NAN;  // refused: numerics.py has the rule
-                    sum = shifted(sum, -(a.shift + b.shift));
+                    const bool many = fmaxf(a_raised, 0) + fmaxf(b_raised, 0) > fabsf(sum) * 0x1p9f;
+                    if (many && a_raised + b_raised > 0) sum = NAN;  // refused: numerics.py has the rule
+                    sum = shifted(sum, -(a_shift + b_shift));
                 }
             }
     }

@@ -44,18 +44,12 @@ __device__ __forceinline__ float shifted(float x, int n) {
 // The exponent that brings a number to [2^14, 2^15), given its bits; that of 2^-126 for what is below.
 __device__ __forceinline__ int shift_of(int largest) { return 141 - max(largest >> 23, 1); }
 
-// Of a row: how many elements are raised, and how many are needed to refuse, whatever the product. `ranges` has three lines of
-// R: bits of the largest finite |x|, those of the smallest |x| with all 31 flipped, and raised elements. All only grow from 0.
-struct RowRange {
-    int shift;
-    float raised, needed;
-
-    __device__ __forceinline__ RowRange(const int* ranges, int R, int row) {
-        const int largest = ranges[row], smallest = ranges[R + row] ^ 0x7fffffff;
-        shift = shift_of(largest);
-        raised = ranges[2 * R + row];
-        needed = 0x1p38f * (largest > 0 ? __int_as_float(smallest) / __int_as_float(largest) : 1);
-    }
-};
+// How many raised elements of another row it takes to refuse a product, given the bits of a row's extremes; 0 if it may have its
+// own. A row of zeros refuses nothing: its products are 0.
+__device__ __forceinline__ int needed_to_refuse(int largest, int smallest, float raised_below) {
+    const float most = __int_as_float(largest), least = __int_as_float(smallest);
+    if (largest == 0) return 1 << 30;
+    return shifted(least, shift_of(largest)) >= raised_below ? int(fminf(least / most * 0x1p38f, 0x1p30f)) : 0;
+}
 
 }  // namespace matmul

@@ -14,7 +14,7 @@
 
 namespace matmul {
 
-// The first two lines of the ranges; bits of |x| are in the order of the numbers.
+// The first two lines of the ranges (schemes.room); bits of |x| are in the order of the numbers.
 // A template, so that a module without shifts has no code of it.
 template <class Float>
 __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R, int K,
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* _
 #pragma unroll 1
     for (int i = threadIdx.x; i < PATCH * PATCH / RUN; i += 256) {
         const int s = i / (PATCH / RUN), k = i % (PATCH / RUN) * RUN, row = patch.first + s;
-        const int shift = Of::SHIFTED && row < R ? shift_of(ranges[row]) : 0;
+        const int largest = Of::SHIFTED && row < R ? ranges[row] : 0, shift = Of::SHIFTED ? shift_of(largest) : 0;
         __align__(16) Plane runs[Of::COUNT][RUN];
         int raised = 0;
 #pragma unroll
@@ -69,7 +69,10 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* _
                 rest = finite ? (rest - Of::widened(runs[plane][j])) * Of::STEP : 0.0f;
             }
         }
-        if (Of::SHIFTED && raised > 0) atomicAdd(ranges + 2 * R + row, raised);
+        if (Of::SHIFTED && row < R) {
+            if (patch.first_k + k == 0) raised -= needed_to_refuse(largest, ranges[R + row] ^ 0x7fffffff, Of::SMALLEST);
+            if (raised != 0) atomicAdd(ranges + 2 * R + row, raised);
+        }
 #pragma unroll
         for (int plane = 0; plane < Of::COUNT; ++plane)
             store_run(runs[plane], planes + plane * plane_stride, row, patch.first_k + k, R, padded_k, padded_k, 1);

@@ -134,6 +134,7 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "gemv",
         "image",
         "grouped",
+        "resnet50",
         "square",
         "skinny",
         "llm",

@@ -55,4 +55,4 @@ def test_the_tables_of_a_file_of_records(tmp_path):
     text = errors.chapter(tmp_path / "errors.json")
     assert "a GPU, 2026-01-02" in text and "4 x 4 x 8" in text
     assert "| normal | 1.2e-07 | 3.0e-07 |" in text
-    assert "| inner products of condition 1e+04 |  (50.0% NaN) | - |" in text
+    assert "| inner products of condition 1e+04 | 50.0% NaN | - |" in text

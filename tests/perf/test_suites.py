@@ -50,7 +50,10 @@ def test_smoke_reaches_every_precision_and_layout():
 
 
 def test_seeds_have_the_sizes_of_the_seeds():
-    small_gemm, gemm, big_gemm, *gemvs, small_conv, conv, half_to_float, half, tf32 = SUITES["seeds"]
+    small_gemm, gemm, big_gemm = (c for c in SUITES["seeds"] if c.op == "gemm")
+    gemvs = [c for c in SUITES["seeds"] if c.op == "gemv"]
+    small_conv, conv, *images = (c for c in SUITES["seeds"] if c.op == "conv2d")
+    half_to_float, half, tf32 = (c for c in SUITES["seeds"] if c.op == "matmul")
     assert prepare(gemm).problem.describe().items() >= {"m": 1024, "n": 1024, "k": 1024, "alpha": 1.5, "beta": 0.5}.items()
     assert [(p.m, p.n) for p in (prepare(c).problem for c in gemvs)] == [(16384, 16), (16384, 32), (16384, 128)]
     expected = {"n": 1, "c": 6, "k": 6, "h": 768, "w": 512, "r": 6, "s": 6}
@@ -59,7 +62,10 @@ def test_seeds_have_the_sizes_of_the_seeds():
     assert {(p.m, p.k, p.n) for p in matmuls} == {(1024, 256, 128)}
     assert [p.precision for p in matmuls] == ["fp16", "fp16", "tf32"]
     assert [p.out_dtype for p in matmuls] == [torch.float32, torch.float16, torch.float32]
-    assert [c for c in SUITES["seeds"] if c.gpu_only] == [gemm, big_gemm, conv] and big_gemm.name == "4096x4096x4096"
+    sizes = ((768, 512), (1024, 768), (1920, 1080), (1920, 2400))
+    held = {(c.operands[0].shape, c.operands[1].shape) for c in images}
+    assert held == {((1, 3, *size), (3, 3, taps, taps)) for size in sizes for taps in (3, 6)}
+    assert [c for c in SUITES["seeds"] if c.gpu_only] == [gemm, big_gemm, conv, *images] and big_gemm.name == "4096x4096x4096"
     assert small_gemm.options == gemm.options and small_conv.operands[1] == conv.operands[1], "twins of what a CPU cannot run"
 
 
@@ -68,8 +74,24 @@ def test_images_have_the_sizes_of_the_seed_in_both_layouts():
     for size in ((768, 512), (1024, 768), (1920, 1080), (1920, 2400)):
         for layout in ("row", "channels_last"):
             assert {((1, 3, *size), 3, layout), ((1, 3, *size), 6, layout), ((1, 6, *size), 6, layout)} <= held
+    filters = {(c.operands[1].shape, c.options["groups"]) for c in SUITES["image"] if c.operands[0].shape == (1, 3, 1080, 1920)}
+    assert filters == {((3, 1, taps, taps), 3) for taps in (5, 9, 15, 21, 31)} | {((6, 1, 3, 3), 3)}
     groups = [(c.options["groups"], c.operands[1].shape[1]) for c in SUITES["grouped"]]
     assert any(per_group == 1 for _, per_group in groups) and any(per_group > 1 for _, per_group in groups)
+
+
+def test_resnet50_has_the_layers_of_the_model():
+    """Its FLOPs: 53 convolutions, of which these are the distinct ones, are 4.09 G multiply-adds an image."""
+    prepare = importlib.import_module("tritonkernels.conv2d").prepare
+    cases = [c for c in SUITES["resnet50"] if c.gpu_only]
+    problems = [prepare(*c.outlines()[0], **c.outlines()[1]).problem for c in cases]
+    kinds = {(p.n, p.dtype, p.channels_last) for p in problems}
+    assert kinds == {(32, torch.float16, True), (1, torch.float16, True), (1, torch.float32, False)}
+    one = [p for p in problems if p.n == 1 and p.dtype == torch.float32]
+    assert len(one) == 23 and len(problems) == 3 * 23 == 3 * len({(p.c, p.h, p.k, p.r, p.stride) for p in problems})
+    times = [1, 1, 3, 4, 2, 1, 1, 4, 1, 3, 3, 1, 1, 6, 1, 5, 5, 1, 1, 3, 1, 2, 2]  # in the model
+    assert sum(times) == 53
+    assert sum(n * p.flops for n, p in zip(times, one)) == pytest.approx(2 * 4.087e9, rel=1e-3)
 
 
 def test_gemv_walks_the_axis_of_n():
@@ -104,7 +126,7 @@ def test_tensor_core_suites_have_the_sizes_that_they_are_for():
     assert {size for triple in sizes("unaligned") for size in triple} == {4096, 4095, 4097, 1000, 333}
 
 
-@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "unaligned", "image", "grouped"])
+@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "unaligned", "image", "grouped", "resnet50"])
 def test_a_cpu_has_a_few_small_cases_of_each(suite):
     problems = [prepare(case).problem for case in SUITES[suite] if not case.gpu_only]
     assert problems and max(p.flops for p in problems) < 5e6

@@ -9,6 +9,7 @@ from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .autograd import call
 from .geometry import geometry, is_channels_last
+from .regime import expected as expected
 from .regime import prefer as prefer
 
 DESIGNS = (

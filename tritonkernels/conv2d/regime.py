@@ -1,14 +1,38 @@
-"""Which design for which convolution: rules, each with its reason. Pure functions of (problem, target), for both packages."""
+"""Which design for which convolution: a time for each from arithmetic, bytes, gathers and latencies; the shortest is preferred.
+
+A convolution takes as long as the longest of four things:
+
+    arithmetic = FLOPs / (lanes that are busy * peak of the unit * share of it that the design sustains * SMs that have a block)
+    bytes      = compulsory traffic * sectors fetched for each that is used / bandwidth
+    gathers    = elements of the im2col matrix / what address arithmetic lets an SM fetch, a vector at once where channels lie
+                 side by side (implicit_gemm alone: the other designs keep in shared memory or registers what taps share)
+    chain      = the latencies that a thread waits for one after the other: of its taps, or of its block's channels
+
+and not less than a launch. The shares are of an H200's records (perf/results/h200), in round numbers, the packages together;
+those of implicit_gemm and pointwise are what the matmul designs sustain. Pure functions of (problem, target), for both
+packages; where there is no GPU, or an unknown one, they speak of an H200.
+"""
+
+import math
+from dataclasses import dataclass, replace
 
 import torch
 
-from ..problem import FLOAT_PRECISION, MatmulProblem
+from ..analysis.sectors import SECTOR
+from ..target import Target
 
 TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`
 STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
-WORKSPACE = 2**30  # bytes of `winograd`'s inputs and products at their points, where one image takes no more
 MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
+MOST_CHANNELS = 16  # output channels that a block of `register_blocked` holds
+
+LAUNCH = 2e-6  # seconds: an empty kernel in a graph
+GATHERED = 1 / 120  # elements that are gathered one by one in the time of a FLOP of the CUDA cores
+TAP = {"naive": 100e-9, "depthwise": 120e-9, "direct": 150e-9, "prefetched": 150e-9}  # of a thread, with all that it waits for
+CHANNEL = 1.5e-6  # of a block of register_blocked: a channel's inputs and filters to shared memory, and back
+SLICE = 300e-9  # of K, 64 terms, of a block of implicit_gemm or pointwise, a few of them in flight
+MOST_SPLITS = 16  # blocks that share a tile of theirs
 
 
 def busy_lanes(problem, tile):
@@ -32,84 +56,129 @@ def blocked_bytes(problem, kt):
     return halo_bytes(problem, BIG_TILE, 32) + problem.r * problem.s * -(-kt // 4) * 16
 
 
-def product_at_points(problem, outputs, images):
-    """What `winograd` does at its points, in each group: (K, C) (C, tiles); with channels_last (tiles, C) (C, K).
+@dataclass(frozen=True)
+class Expected:
+    """`seconds` of one call, and what they come from."""
 
-    The tiles are those of `images` images, rounded up to 16, so that every row of them can be read in vectors.
-    """
-    sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
-    tiles = -(-images * -(-problem.p // outputs) * -(-problem.q // outputs) // 16) * 16
-    k, c = problem.k // problem.groups, problem.c // problem.groups
-    m, n = (tiles, k) if problem.channels_last else (k, tiles)
-    return MatmulProblem(
-        dtype=sums,
-        out_dtype=sums,
-        precision=FLOAT_PRECISION[sums],
-        wide=False,
-        batch=(outputs + 2) ** 2 * problem.groups,
-        m=m,
-        n=n,
-        k=c,
-        a_shared=False,
-        b_shared=False,
-        a_layout="row",
-        b_layout="row",
-        aligned=c % 4 == 0 and n % 4 == 0,
-        accumulate="fp64" if sums == torch.float64 else "fp32",
-        alpha=1.0,
-        beta=0.0,
-        bias=False,
-        activation=None,
-    )
+    seconds: float
+    arithmetic_s: float
+    bytes_s: float
+    gather_s: float
+    chain_s: float
+    lanes_busy: float  # of those that multiply
 
 
-def refuses_winograd(problem, target):
-    """What has no tiles to transform, or too large ones."""
-    if (problem.r, problem.s) != (3, 3):
-        return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
-    if problem.stride != (1, 1) or problem.dilation != (1, 1):
-        steps, apart = (" x ".join(map(str, pair)) for pair in (problem.stride, problem.dilation))
-        return f"its tiles need stride 1 and dilation 1, not {steps} and {apart}"
-    return None
+@dataclass(frozen=True)
+class Shape:
+    """How a design goes about it: the share of the peak that it sustains, busy lanes, blocks, seconds one after the other."""
+
+    share: float
+    busy: float
+    blocks: float
+    chain: float
+    tensor_cores: bool = False
+    gathered: float = 0.0  # elements
+    waste: float = 1.0  # bytes fetched for each that is used
 
 
-def images_at_once(problem, outputs):
-    """How many images' transforms and products WORKSPACE has room for, at least one."""
-    product = product_at_points(problem, outputs, 1)
-    tiles = product.m if problem.channels_last else product.n
-    bytes_ = product.batch * tiles * (problem.c + problem.k) // problem.groups * product.dtype.itemsize
-    return max(1, min(problem.n, WORKSPACE // max(1, bytes_)))
+def _of_taps(name, share, tile):
+    """A thread for each output, in blocks of 256; or `tile` of outputs, mostly a warp."""
+
+    def shape(problem):
+        busy = busy_lanes(problem, tile) if tile else 1.0
+        blocks = problem.outputs / busy / (tile[0] * tile[1] if tile else 256)
+        return Shape(share, busy, blocks, problem.terms * TAP[name], waste=_sectors_of_a_group(problem))
+
+    return shape
 
 
-def winograd_variants(problem, target):
-    """4 and 2, outputs of a tile, that which is done sooner first.
+def _depthwise(problem):
+    """Its threads keep four output channels; without a sum over channels nothing else is shared. A warp reads along whatever
+    is contiguous."""
+    channels, outputs = problem.c // problem.groups, problem.k // problem.groups
+    share = 0.1 * min(outputs, 16 / outputs) if channels == 1 else 0.055
+    return Shape(share, 1.0, problem.outputs / 256, problem.terms * TAP["depthwise"])
 
-    Either makes filters, inputs and products at its points, writes them and reads them. Larger tiles take fewer products and
-    less of the latter two, but 36 points for 9 taps where the smaller ones take 16: few outputs of many channels are theirs.
-    """
 
-    def seconds(outputs):
-        product = product_at_points(problem, outputs, problem.n)
-        return product.flops / peak + 2 * product.bytes / target.dram_bandwidth
+def _register_blocked(problem):
+    """A load feeds as many multiply-adds as there are output channels in the block. None where it cannot hold its tile."""
+    if problem.s > MOST_TAPS or blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or problem.dtype == torch.float64:
+        return None
+    outputs, busy = min(problem.k // problem.groups, MOST_CHANNELS), busy_lanes(problem, BIG_TILE)
+    channel_blocks = math.ceil(problem.k / problem.groups / MOST_CHANNELS)
+    blocks = problem.n * problem.groups * channel_blocks * problem.p * problem.q / busy / (BIG_TILE[0] * BIG_TILE[1])
+    chain = problem.c / problem.groups * CHANNEL
+    return Shape(0.4 * outputs / (outputs + 4), busy, blocks, chain, waste=_sectors_of_a_group(problem))
 
-    peak = target.peak(FLOAT_PRECISION[problem.dtype] if problem.dtype == torch.float64 else "ieee")
-    return sorted((4, 2), key=seconds) if peak and target.dram_bandwidth else (4, 2)
+
+def _product(problem, share):
+    """A matrix product of (pixels, terms) and (terms, output channels), by groups; tiles of 128 x 64, shared where few."""
+    outputs, pixels = problem.k / problem.groups, problem.n * problem.p * problem.q
+    on_tensor_cores = problem.precision not in ("ieee", "fp64")
+    least = 16 if on_tensor_cores else 32  # output channels
+    busy = outputs / (math.ceil(outputs / least) * least) * problem.terms / (math.ceil(problem.terms / 16) * 16)
+    tiles, slices = problem.groups * math.ceil(pixels / 128) * math.ceil(outputs / 64), math.ceil(problem.terms / 64)
+    splits = max(1, min(MOST_SPLITS, slices))
+    return Shape(share, busy, tiles * splits, (slices / splits + 2) * SLICE, on_tensor_cores)
+
+
+def _implicit_gemm(problem):
+    shape = _product(problem, 0.5)
+    vector = 16 // problem.dtype.itemsize
+    channels = problem.c // problem.groups
+    elements = problem.n * problem.p * problem.q * problem.terms * problem.groups * math.ceil(problem.k / problem.groups / 128)
+    return replace(shape, gathered=elements / (vector if problem.channels_last and channels % vector == 0 else 1))
+
+
+def _pointwise(problem):
+    """None where it is no product of matrices as they lie."""
+    one_tap = (problem.r, problem.s, *problem.stride, *problem.padding, problem.groups) == (1, 1, 1, 1, 0, 0, 1)
+    return _product(problem, 0.6) if one_tap else None
+
+
+def _sectors_of_a_group(problem):
+    """Bytes fetched for each used where pixels hold the channels of other groups between those of one."""
+    apart = problem.channels_last and problem.groups > 1
+    channels = problem.c // problem.groups
+    return max(1.0, min(SECTOR / problem.dtype.itemsize, problem.c) / channels) if apart else 1.0
+
+
+# The order is that of the ladder: of equals the first is preferred. winograd's bound is weaker, so nobody gets it unasked
+SHAPES = {
+    "naive": _of_taps("naive", 0.03, None),
+    "depthwise": _depthwise,
+    "direct": _of_taps("direct", 0.09, TILE),
+    "prefetched": _of_taps("prefetched", 0.09, TILE),
+    "register_blocked": _register_blocked,
+    "implicit_gemm": _implicit_gemm,
+    "pointwise": _pointwise,
+}
+
+
+def expected(design, problem, target):
+    """The Expected of a design, by name; None where it has no rule, is unfit or has nothing to do."""
+    shape = SHAPES[design](problem) if design in SHAPES and problem.outputs and problem.terms else None
+    if shape is None:
+        return None
+    known = target if target.peak("ieee") and target.dram_bandwidth else Target.named("h200")
+    cuda_cores = known.peak("fp64" if problem.dtype == torch.float64 else "ieee")
+    peak = known.peak(problem.precision) or cuda_cores if shape.tensor_cores else cuda_cores
+    arithmetic_s = problem.flops / (peak * shape.share * shape.busy * min(1.0, shape.blocks / known.sms))
+    gather_s = shape.gathered / (GATHERED * known.peak("ieee"))
+    bytes_s = problem.bytes * shape.waste / known.dram_bandwidth
+    seconds = max(arithmetic_s, bytes_s, gather_s, shape.chain, LAUNCH)
+    return Expected(seconds, arithmetic_s, bytes_s, gather_s, shape.chain, shape.busy)
 
 
 def prefer(problem, target):
-    """The design that wastes least.
+    """Names of the designs that fit, the shortest time first: a package takes the first that it has and that does not refuse.
 
-    - depthwise, where a group has one input channel and few output channels: there is no sum over channels to block for.
-    - naive, where tiles of 4 x 8 outputs would be mostly empty (a filter almost as large as the image): its lanes are not idle.
-    - register_blocked, where at least half of its tiles of 16 x 64 is filled: each load serves several outputs. fp64 has
-      no room in its registers, steps and dilations of many pixels none in its shared memory.
-    - direct for everything else.
+    Of equal times (the launch binds, or bytes) the one with the least to do is first, all four added up.
     """
-    fits = problem.s <= MOST_TAPS and blocked_bytes(problem, 16) <= STAGED_BYTES and problem.dtype != torch.float64
-    if problem.c == problem.groups and problem.k <= 4 * problem.groups:
-        return "depthwise"
-    if busy_lanes(problem, TILE) < 0.25:
-        return "naive"
-    if fits and busy_lanes(problem, BIG_TILE) >= 0.5:
-        return "register_blocked"
-    return "direct"
+    times = {name: expected(name, problem, target) for name in SHAPES}
+    fitting = {
+        name: (told.seconds, told.arithmetic_s + told.bytes_s + told.gather_s + told.chain_s)
+        for name, told in times.items()
+        if told
+    }
+    return tuple(sorted(fitting, key=fitting.get)) or ("direct",)

@@ -30,8 +30,15 @@ from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments
 from .schemes import SCHEMES
 from .space import block_tile, count_tiles
-from .split import raised_of, shift_of, shifted, split
+from .split import shift_of, shifted, split
 from .tile import store_tile, tile_corner
+
+
+@triton.jit
+def refused(acc, a_raised, b_raised):
+    """NaN for those of a tile's sums of shifted planes of which too much may be lost: the rule of numerics.py."""
+    many = tl.maximum(a_raised, 0) + tl.maximum(b_raised, 0) > tl.abs(acc) * 2.0**9
+    return tl.where(many & (a_raised + b_raised > 0), float("nan"), acc)
 
 
 @triton.jit
@@ -97,11 +104,10 @@ def _planes_kernel(
     if SHIFTED:
         a_ranges_ptr += batch * stride_ra
         b_ranges_ptr += batch * stride_rb
-        a_raised, a_needed = raised_of(a_ranges_ptr, M, rows)
-        b_raised, b_needed = raised_of(b_ranges_ptr, N, cols)
-        needed = tl.maximum(tl.maximum(a_needed[:, None], b_needed[None, :]), tl.abs(acc) * 2.0**9)
-        acc = tl.where(a_raised[:, None] + b_raised[None, :] > needed, float("nan"), acc)  # refused: numerics.py has the rule
-        tl.debug_barrier()  # else shifts are loaded before, and there are no registers for both
+        a_raised = tl.load(a_ranges_ptr + M + M + rows, mask=rows < M, other=0)
+        b_raised = tl.load(b_ranges_ptr + N + N + cols, mask=cols < N, other=0)
+        if tl.maximum(tl.max(a_raised, axis=0), tl.max(b_raised, axis=0)) > 0:
+            acc = refused(acc, a_raised.to(tl.float32)[:, None], b_raised.to(tl.float32)[None, :])
         a_shift = shift_of(tl.load(a_ranges_ptr + rows, mask=rows < M, other=0))
         b_shift = shift_of(tl.load(b_ranges_ptr + cols, mask=cols < N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
@@ -115,6 +121,7 @@ def _planes_kernel(
 TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
 # (architecture, precision) -> the tile that spills there, although its accumulators fit
 SPILLS = {(90, "bf16x9"): (128, 128, 8), (100, "tf32x3"): (128, 64, 8)}
+SPILLS_WIDE = {(100, "fp16x3"): (128, 128, 8)}  # with offsets of 64 bits
 
 
 def slices(tile, problem, target):
@@ -131,7 +138,8 @@ def slices(tile, problem, target):
         return k_bytes, 4
     per_thread = 3 * block_m * block_n / (32 * num_warps)
     copied = target.arch == 100 and planes == 3 and block_m > 32  # tcgen05: Triton copies a plane for each of its products
-    if per_thread > (192 if operands_in_shared else 96) or copied or SPILLS.get((target.arch, problem.precision)) == tile:
+    spilling = SPILLS | (SPILLS_WIDE if problem.wide else {})
+    if per_thread > (192 if operands_in_shared else 96) or copied or spilling.get((target.arch, problem.precision)) == tile:
         return k_bytes, 0
     return k_bytes, min(4, target.shared_per_block // (planes * (block_m + block_n) * k_bytes))
 

@@ -1,8 +1,11 @@
 """The split modes of FP32: their planes, and the room for them. No kernels here, so both packages' designs read it."""
 
+import functools
 from dataclasses import dataclass
 
 import torch
+
+from ..watch import anew
 
 MULTIPLE = 64  # of elements of K: a whole slice of every tile, and more than the 16 bytes that loads want
 
@@ -43,16 +46,17 @@ def room(matrix, precision):
 
     planes  (planes, batch, R, K padded to a multiple of 64), K contiguous
     ranges  (batch, 3, R) int32, zeros, to be what a row's shift and its refusals are made from: the bits of its largest finite
-            |x|, those of its smallest |x| with all 31 flipped, and how many of its elements are raised. All three only grow,
-            in any order. None in modes that shift nothing
+            |x|, those of its smallest |x| with all 31 flipped, and how many of its elements are raised; where none is, minus
+            how many of another row it takes to refuse a product. All are maxima or sums, in any order. None in modes that
+            shift nothing
     """
     scheme = SCHEMES[precision]
     once = matrix if matrix.stride(0) else matrix[:1]
     batch, r, k = once.shape
     padded_k = max(1, -(-k // MULTIPLE)) * MULTIPLE  # at least one, so that rows are aligned where K is 0
     planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
-    ranges = torch.zeros((batch, 3, r), dtype=torch.int32, device=matrix.device) if scheme.shifted else None
-    return once, planes, ranges
+    zeros = functools.partial(torch.zeros, (batch, 3, r), dtype=torch.int32, device=matrix.device)
+    return once, planes, anew(zeros) if scheme.shifted else None
 
 
 def of_batch(matrix, planes, ranges):

@@ -54,14 +54,16 @@ def shift_of(largest):
 
 
 @triton.jit
-def raised_of(ranges_ptr, R, rows):
-    """How many elements of each row are raised, and how many are needed to refuse, whatever the product."""
-    inside = rows < R
-    largest = tl.load(ranges_ptr + rows, mask=inside, other=0)
-    smallest = tl.load(ranges_ptr + R + rows, mask=inside, other=0) ^ 0x7FFFFFFF
-    raised = tl.load(ranges_ptr + R + R + rows, mask=inside, other=0)
-    ratio = smallest.to(tl.float32, bitcast=True) / largest.to(tl.float32, bitcast=True)
-    return raised.to(tl.float32), tl.where(largest > 0, ratio, 1) * 2.0**38
+def needed_to_refuse(largest, smallest, SMALLEST: tl.constexpr):
+    """How many raised elements of another row it takes to refuse a product, given the bits of a row's extremes.
+
+    0 if it may have its own. A row of zeros refuses nothing: its products are 0.
+    """
+    most = largest.to(tl.float32, bitcast=True)
+    least = smallest.to(tl.float32, bitcast=True)
+    ratio = tl.where(largest > 0, least / most, 1)
+    has_none = (shifted(least, shift_of(largest)) >= SMALLEST) | (largest == 0)
+    return tl.where(has_none, tl.minimum(ratio * 2.0**38, 2.0**30), 0).to(tl.int32)
 
 
 @triton.jit
@@ -131,9 +133,12 @@ def _split_kernel(
     if SHIFTED:
         ranges_ptr += batch * 3 * R
         largest = tl.load(ranges_ptr + rows, mask=rows < R, other=0)
+        smallest = tl.load(ranges_ptr + R + rows, mask=rows < R, other=0) ^ 0x7FFFFFFF
         rest = shifted(x, shift_of(largest)[:, None])
         raised = tl.sum(((tl.abs(rest) < SMALLEST) & (x != 0)).to(tl.int32), axis=1)
-        tl.atomic_add(ranges_ptr + R + R + rows, raised, mask=(rows < R) & (raised > 0))
+        if tile % tiles_k == 0:
+            raised -= needed_to_refuse(largest, smallest, SMALLEST)
+        tl.atomic_add(ranges_ptr + R + R + rows, raised, mask=(rows < R) & (raised != 0))
     finite = tl.abs(x) < float("inf")
     planes_ptrs = planes_ptr + batch * stride_pb + rows[:, None] * padded_k + ks[None, :]
     inside = (rows < R)[:, None] & (ks < padded_k)[None, :]

@@ -1,0 +1,151 @@
+"""Which design conv2d takes: the one that records show fast, one that fits, and in each package one that it has."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from perf.suites import SUITES
+from tritonkernels.conv2d import regime
+from tritonkernels.conv2d.regime import SHAPES, expected, prefer
+from tritonkernels.target import Target
+
+from .harness import LIBRARIES, prepare
+
+RECORDS = Path(__file__).parents[1] / "perf/results/h200"
+H200, SIMT = Target.named("h200"), Target.named("simt")
+LADDER = ("naive", "depthwise", "direct", "register_blocked")
+
+
+def problem(input, weight, dtype=torch.float32, layout=torch.contiguous_format, **options):
+    tensors = (torch.empty(shape, dtype=dtype, device="meta").to(memory_format=layout) for shape in (input, weight))
+    return prepare("conv2d", *tensors, **options).problem
+
+
+NHWC = {"layout": torch.channels_last}
+CHOICES = {
+    "register_blocked": [
+        problem((1, 6, 768, 512), (6, 6, 6, 6)),
+        problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1),
+        problem((8, 16, 128, 128), (16, 16, 3, 3), torch.float16),
+        problem((32, 128, 56, 56), (128, 4, 3, 3), padding=1, groups=32),
+    ],
+    "depthwise": [
+        problem((8, 96, 56, 56), (96, 1, 3, 3), padding=1, groups=96),
+        problem((8, 96, 56, 56), (96, 1, 3, 3), padding=1, groups=96, **NHWC),
+        problem((1, 1, 768, 512), (1, 1, 5, 5)),
+        problem((1, 3, 1080, 1920), (3, 1, 31, 31), padding=15, groups=3),
+    ],
+    "implicit_gemm": [
+        problem((32, 64, 56, 56), (64, 64, 3, 3), torch.float16, padding=1, **NHWC),
+        problem((32, 3, 224, 224), (64, 3, 7, 7), torch.float16, padding=3, stride=2, **NHWC),
+        problem((1, 512, 7, 7), (512, 512, 3, 3), padding=1),
+        problem((32, 256, 56, 56), (512, 256, 1, 1), torch.float16, stride=2, **NHWC),
+        problem((8, 64, 56, 56), (64, 64, 3, 3), torch.float64, padding=1),
+    ],
+    "pointwise": [
+        problem((32, 256, 56, 56), (64, 256, 1, 1), torch.float16, **NHWC),
+        problem((1, 1024, 14, 14), (256, 1024, 1, 1)),
+    ],
+}
+WITHOUT_PRODUCTS = {
+    "direct": [
+        problem((32, 64, 14, 14), (64, 64, 3, 3), padding=1),
+        problem((1, 6, 768, 512), (6, 6, 6, 6), torch.float64),
+        problem((1, 3, 768, 512), (3, 3, 3, 3), dilation=50),
+        problem((1, 3, 768, 512), (3, 3, 3, 33)),
+    ],
+    "naive": [problem((1, 3, 20, 20), (64, 3, 20, 20)), problem((64, 512, 1, 1), (512, 512, 1, 1))],
+}
+
+
+@pytest.mark.parametrize("target", [H200, SIMT], ids=["h200", "simt"])
+@pytest.mark.parametrize("wanted, asked", [(name, p) for name, problems in CHOICES.items() for p in problems])
+def test_the_choice(wanted, asked, target):
+    assert prefer(asked, target)[0] == wanted
+
+
+@pytest.mark.parametrize("wanted, asked", [(name, p) for name, problems in WITHOUT_PRODUCTS.items() for p in problems])
+def test_the_choice_among_the_seed_s_designs(wanted, asked):
+    assert next(name for name in prefer(asked, H200) if name in LADDER) == wanted
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+@pytest.mark.parametrize("asked", [p for some in (CHOICES, WITHOUT_PRODUCTS) for problems in some.values() for p in problems])
+def test_a_package_takes_the_first_that_it_has_and_that_does_not_refuse(library, asked):
+    willing = [d.name for d in library.designs("conv2d") if d.refuses(asked, H200) is None]
+    assert library.choose(asked, H200)[0].name == next(name for name in prefer(asked, H200) if name in willing)
+
+
+def test_winograd_is_nobody_s_choice():
+    asked = problem((32, 64, 56, 56), (64, 64, 3, 3), padding=1)
+    assert "winograd" not in prefer(asked, H200) and expected("winograd", asked, H200) is None
+
+
+def test_what_has_nothing_to_do_has_a_design_all_the_same():
+    for shapes in (((0, 3, 8, 9), (4, 3, 3, 3)), ((2, 3, 8, 9), (0, 3, 3, 3)), ((2, 0, 8, 9), (4, 0, 3, 3))):
+        asked = problem(*shapes)
+        assert prefer(asked, H200) == ("direct",) and expected("direct", asked, H200) is None
+
+
+def test_an_unknown_gpu_is_taken_for_an_h200():
+    unknown = dataclasses.replace(H200, name="new", dram_bandwidth=0.0, l2_bandwidth=0.0, peaks={})
+    for problems in CHOICES.values():
+        for asked in problems:
+            assert prefer(asked, unknown) == prefer(asked, H200)
+
+
+def test_channels_of_other_groups_between_those_of_one_cost_bytes():
+    apart, together = (
+        expected("register_blocked", problem((32, 32, 112, 112), (32, 1, 3, 3), padding=1, groups=32, **layout), H200)
+        for layout in (NHWC, {})
+    )
+    assert apart.bytes_s == 8 * together.bytes_s and apart.arithmetic_s == together.arithmetic_s
+
+
+def test_explain_tells_what_is_expected():
+    told = regime.expected("implicit_gemm", CHOICES["implicit_gemm"][0], H200)
+    assert told.seconds == max(told.arithmetic_s, told.bytes_s, told.gather_s, told.chain_s) > 0
+    x, w = torch.empty(1, 6, 768, 512), torch.empty(6, 6, 6, 6)
+    report = LIBRARIES[1].explain("conv2d", x, w, design="register_blocked", target="h200")
+    assert report["predicted"]["seconds"] == expected("register_blocked", problem(x.shape, w.shape), H200).seconds
+
+
+def recorded(suite):
+    """(problem, {design: milliseconds of the faster package}) of each case of conv2d in the records."""
+    cases = {case.name: case for case in SUITES[suite] if case.op == "conv2d"}
+    found = {}
+    for row in json.loads((RECORDS / f"{suite}.json").read_text()):
+        if row["op"] == "conv2d" and row["implementation"] != "torch" and row["design"] in LADDER and row["case"] in cases:
+            best = found.setdefault(row["case"], {})
+            best[row["design"]] = min(best.get(row["design"], math.inf), row["median_ms"])
+    for name, times in found.items():
+        args, options = cases[name].outlines()
+        yield prepare("conv2d", *args, **options).problem, times
+
+
+@pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
+def test_the_choice_among_what_was_measured_is_fast(suite):
+    """Of what takes longer than 20 us, at most half as long again as the fastest: what two launches apart differ in."""
+    seen = 0
+    for asked, times in recorded(suite):
+        if min(times.values()) > 0.02:
+            chosen = next(name for name in prefer(asked, H200) if name in times)
+            assert times[chosen] <= 1.5 * min(times.values()), (asked, times)
+            seen += 1
+    assert seen
+
+
+@pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
+def test_expected_times_are_of_the_size_of_measured_ones(suite):
+    for asked, times in recorded(suite):
+        for name, ms in times.items():
+            if ms > 0.02:
+                assert 1 / 5 < expected(name, asked, H200).seconds * 1e3 / ms < 5, (name, asked, times)
+
+
+def test_every_rule_is_of_a_design_that_there_may_be():
+    assert set(LADDER) < set(SHAPES) and all(name in SHAPES for name in prefer(CHOICES["pointwise"][0], H200))
