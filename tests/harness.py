@@ -27,6 +27,7 @@ def built(shapes, make):
     return [tuple(shape) if isinstance(shape, Size) else make(*shape) for shape in shapes]
 
 
+THROUGH = {"conv2d_input": ("direct", "implicit_gemm")}
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
     "gemv": ((16, 16), (16,)),
@@ -93,7 +94,8 @@ def cannot_run_here(op):
 def designs(*ops, compiled=False):
     """(library, op, design) of every design of both packages, as parameters; new designs are picked up from DESIGNS.
 
-    Those that only a GPU runs are marked so, and counted where there is none; `compiled` is for tests that run no design.
+    Those that only a GPU runs are marked so, and counted where there is none; `compiled` is for tests that run no design. Of an
+    operation that goes through another's designs, which are tested there, THROUGH names those that stand for all.
     """
 
     def marks(library, op, name):
@@ -105,7 +107,7 @@ def designs(*ops, compiled=False):
         pytest.param(library, op, name, id=f"{library.package}-{op}-{name}", marks=marks(library, op, name))
         for library in LIBRARIES
         for op in ops or OPS
-        for name in library.names(op)
+        for name in THROUGH.get(op) or library.names(op)
     ]
 
 
