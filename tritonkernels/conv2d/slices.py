@@ -36,6 +36,7 @@ BEGINNING = 1500  # from a program's start to its first product, and from its la
 SLICE = 400  # at least, of one slice
 MEETING = 1000  # until the last of several splits knows that it is
 
+FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one more block on an SM
 MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # of larger tiles the last program adds up for longer than splits save
 MOST_SUMS = 2**16  # of all the splits of a tile
 
@@ -122,6 +123,8 @@ def candidates(problem, target):
         block_k = k_bytes // problem.dtype.itemsize
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": is_flat(problem, block_k)}
         how = {"num_warps": num_warps, "num_stages": num_stages}
+        if problem.precision == "ieee" and target.arch != 90 and not problem.wide:
+            how["maxnreg"] = FEWER_BLOCKS
         split_k = splits(tile, problem, target)
         crowded = shape in ALONE and count_tiles(problem, tile) * split_k > target.sms
         slow = shape == BIGGEST and two_warpgroups_wait(problem, target)
