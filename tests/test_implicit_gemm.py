@@ -40,7 +40,7 @@ def cropped(t):
 
 
 # A sum of 3 x 2 x 21 products in slices of 16: of one tap, the last of 5 channels; and of several taps.
-GEOMETRY = {"padding": 1, "stride": (2, 1), "dilation": (1, 2), "groups": 2}
+GEOMETRY = {"padding": (1, 2), "stride": (2, 1), "dilation": (1, 2), "groups": 2}
 
 
 def computed(call, config):
@@ -64,7 +64,7 @@ def small(split_k=1, flat=False, pack=False):
 def test_tails_of_tiles_slices_and_splits(device, layout, flat, split_k, dtype):
     """42 pixels and 33 output channels of a group in tiles of 32 x 32; of 8 splits the last have little or nothing to add."""
     available_on(LIBRARY, device)
-    image, weight, bias = (random(*s, dtype=dtype, device=device) for s in ((1, 42, 11, 9), (66, 21, 3, 2), (66,)))
+    image, weight, bias = (random(*s, dtype=dtype, device=device) for s in ((1, 42, 11, 5), (66, 21, 3, 2), (66,)))
     call = prepare("conv2d", layout(image), layout(weight), bias, **GEOMETRY)
     computed(call, small(split_k, flat))
     verdict = numerics.judge(call.problem, call.result, image, weight, bias, **GEOMETRY)
@@ -150,13 +150,11 @@ def test_few_tiles_are_split_and_many_are_not():
 def test_every_config_fits(target):
     for call in representative_calls("conv2d"):
         found = list(IMPLICIT.configs(call.problem, target))
-        assert 2 <= len(found) <= 12 and len({str(config) for config in found}) == len(found)
+        assert 2 <= len(found) <= 15 and len({str(config) for config in found}) == len(found)
         for config in found:
-            tile = config.kwargs
-            k_bytes = tile["BLOCK_K"] * call.problem.dtype.itemsize
-            shape = tile["BLOCK_M"], tile["BLOCK_N"], k_bytes, config.num_warps, config.num_stages
-            assert fits(shape, call.problem, target)
-            assert tile["SPLIT_K"] & (tile["SPLIT_K"] - 1) == 0
+            how = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+            assert fits(config.kwargs, how, call.problem, target)
+            assert config.kwargs["SPLIT_K"] in (1, 2, 4, 8, 16)
 
 
 # pointwise

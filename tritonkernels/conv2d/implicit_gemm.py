@@ -195,8 +195,9 @@ def _implicit_gemm_kernel(
         acc = faithful_dot(x, weight, acc, PRECISION, ARE_TF32)
         r, s, c = next_slice(r, s, c, step_r, step_s, step_c, S, channels)
 
-    out_ptrs = out_ptr + group * K_PER_GROUP * stride_ok
-    out_ptrs += along(image * stride_on + p * stride_op + q * stride_oq, M_AXIS) + along(k * stride_ok, N_AXIS)
+    of_pixel = along(image * stride_on + p * stride_op + q * stride_oq, M_AXIS)
+    of_k = along((group * K_PER_GROUP + k) * stride_ok, N_AXIS)
+    out_ptrs = out_ptr + (sum_in_vectors(of_pixel, of_k, 1, M_AXIS) if PIXELS_INSIDE else of_pixel + of_k)
     if HAS_BIAS:
         bias_ptr += group * K_PER_GROUP * stride_bias
     bias_ptrs = bias_ptr + along(k, N_AXIS) * stride_bias if HAS_BIAS else None
