@@ -16,7 +16,7 @@ THREADS = 128  # of the small kernels
 _NAMES = ("MATH", "BM", "BN", "SLICE", "WM", "WN", "STAGES")
 _WGMMA = tuple(
     ("WGMMA", bm, bn, 128, 16, bn, stages)
-    for bm, bn, stages in ((128, 128, 4), (128, 256, 4), (256, 128, 4), (128, 64, 4), (64, 64, 4))
+    for bm, bn, stages in ((128, 256, 4), (256, 128, 4), (128, 128, 6), (128, 128, 3), (128, 64, 4), (64, 64, 4))
 )
 _MMA = tuple(("MMA", *sizes) for sizes in ((128, 128, 128, 64, 32, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4)))
 _FFMA = tuple(("FFMA", *sizes) for sizes in ((128, 128, 64, 64, 32, 3), (128, 64, 64, 64, 32, 3), (64, 64, 64, 32, 16, 3)))

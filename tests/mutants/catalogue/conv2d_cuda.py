@@ -27,10 +27,20 @@ MUTANTS = [
         ("results past the last channel", "if (col < to.channels) at[", "at["),
     ),
     *of(
+        "cuda_reference/conv2d/implicit_gemm.cuh",
+        "test_by_wgmma and fp16",
+        ("every warpgroup the first one's pixels", "row / 64 * 64 * ATile::PITCH", "0 * ATile::PITCH"),
+    ),
+    *of(
+        "cuda_reference/matmul/slices.cuh",
+        "test_by_wgmma and fp16",
+        ("copies not waited for", "            if (slice > 0) cp_async_wait<STAGES - 3>();\n", ""),
+        ("a slice too far ahead", "if (slice > 0 && slice + STAGES - 2 < slices)", "if (slice + STAGES - 2 < slices)"),
+    ),
+    *of(
         "cuda_reference/conv2d/pixels.cuh",
         "test_channels_by_16_bytes and ieee",
         ("below the image is not zero", "unsigned(h + tap_h) < unsigned(H)", "unsigned(h + tap_h) <= unsigned(H)"),
-        ("taps beyond the filter", "copy_from(tile, at, at.r < R, 0, 1)", "copy_from(tile, at, true, 0, 1)"),
         ("carry of channels forgotten", "place.c -= channels, ++place.s;", "place.c -= channels;"),
         ("carry of columns forgotten", "place.s -= S, ++place.r;", "place.s -= S;"),
     ),
@@ -40,6 +50,11 @@ MUTANTS = [
         ("chunks in another order", "Tile::ROWS + i * CHUNKS_APART;", "Tile::ROWS * COUNT + i;"),
         ("split begins at the first tap", "taps(taps + first_k + chunk(0)", "taps(taps + chunk(0)"),
         ("taps do not advance", "{ taps += Tile::DEPTH; }", "{}"),
+    ),
+    *of(
+        "cuda_reference/conv2d/pixels.cuh",
+        "test_inputs_that_no_output_reads",
+        ("taps beyond the filter", "copy_from(tile, at, at.r < R, 0, 1)", "copy_from(tile, at, true, 0, 1)"),
     ),
     *of(
         "cuda_reference/conv2d/taps.cuh",
