@@ -170,6 +170,7 @@ def changes():
     yield "conv2d, same", "conv2d", (tensor(1, 6, 20, 24), tensor(6, 6, 3, 3)), {"padding": "same"}
     image = tensor(1, 6, 20, 24).contiguous(memory_format=torch.channels_last)
     yield "conv2d, channels last", "conv2d", (image, tensor(6, 6, 3, 3)), {}
+    yield "winograd", "conv2d", (image, tensor(6, 6, 3, 3)), {"design": "winograd"}  # four launches on a workspace
 
 
 def main():
