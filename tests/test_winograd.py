@@ -17,6 +17,7 @@ from tritonkernels.conv2d import points
 from tritonkernels.conv2d.points import images_at_once, product_at_points, refuses_winograd
 from tritonkernels.conv2d.regime import prefer
 from tritonkernels.cook_toom import transform
+from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.numerics import reference
 from tritonkernels.target import Target
@@ -186,6 +187,9 @@ def test_it_refuses_in_a_sentence():
     for sentence, (input, weight, options) in cases.items():
         assert sentence in refuses_winograd(prepare("conv2d", random(*input), random(*weight), **options).problem, H200)
     assert refuses_winograd(prepare("conv2d", random(1, 4, 9, 9), random(4, 4, 3, 3), padding=7).problem, H200) is None
+    huge, filters = torch.empty(1, 8, 2**17, 2**16, device="meta"), torch.empty(8, 8, 3, 3, device="meta")
+    with pytest.raises(UnsupportedError, match="2\\^32 at most"):
+        CUDA.choose(prepare("conv2d", huge, filters, padding=1).problem, H200, "winograd")
 
 
 def test_it_is_never_chosen_unasked():
@@ -233,6 +237,7 @@ def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architec
     codes = sass.read(cubin.read_bytes()).values()
     assert len(codes) == len(kernels) and all(code.stack_bytes == 0 for code in codes)
     products = [code for code in codes if "winograd_product" in code.name]
-    assert len(products) == 4
+    assert len(products) == 6
     for code in products:
-        assert code.registers <= 128 and sass.share(code.hot_loop(), ("FFMA",)) >= 0.8, code.name
+        least = 0.8 if "Li8ELi8ELi3" in code.name else 0.65  # 64 multiply-adds a thread and k, or 32
+        assert code.registers <= 128 and sass.share(code.hot_loop(), ("FFMA",)) >= least, code.name

@@ -11,13 +11,23 @@ from .operands import TYPES, arguments, sources
 
 THREADS = 128
 TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in (4, 2) for name in ("filters", "inputs", "outputs")]
-TILES = {torch.float32: ((64, 64), (64, 128), (128, 64), (128, 128)), torch.float64: ((64, 64),)}
-THREAD_TILE = {torch.float32: (8, 8), torch.float64: (4, 4)}
+# (BM, BN, TM, TN): of the block, of a thread. The last two are for few tiles of outputs, which are N in NCHW, else M.
+TILES = {
+    torch.float32: (
+        (64, 64, 8, 8),
+        (64, 128, 8, 8),
+        (128, 64, 8, 8),
+        (128, 128, 8, 8),
+        (64, 32, 8, 4),
+        (32, 64, 4, 8),
+    ),
+    torch.float64: ((64, 64, 4, 4),),
+}
 OPERAND_FMAS = 12  # multiply-adds in the time in which an SM fetches an operand from L2
 
 
 def product_kernel(sums, tile):
-    (bm, bn), (tm, tn) = tile, THREAD_TILE[sums]
+    bm, bn, tm, tn = tile
     return f"conv2d::winograd_product<{TYPES[sums]}, {bm}, {bn}, 8, {tm}, {tn}, 3>"
 
 
@@ -34,18 +44,27 @@ def product_and_pitch(problem, outputs, images):
     return product, ceil_div(product.n, 4) * 4
 
 
+def refuses(problem, target):
+    """Beside what has no tiles: its kernels count the elements at a point in 32 bits."""
+    product = product_at_points(problem, 2, 1)
+    elements = problem.groups * max(product.m * product.n, product.k * product.m, product.k * product.n)
+    if elements >= 2**32:
+        return f"it makes {elements} elements at a point of an image, of 2^32 at most"
+    return refuses_winograd(problem, target)
+
+
 def configs(problem, target):
     """Both variants, each with that tile of the product first which is done soonest."""
     for outputs in winograd_variants(problem, target):
         product, pitch = product_and_pitch(problem, outputs, images_at_once(problem, outputs))
 
         def time(tile, product=product, pitch=pitch):
-            bm, bn = tile
+            bm, bn, *_ = tile
             blocks = product.batch * ceil_div(product.m, bm) * ceil_div(pitch, bn)
             return ceil_div(blocks, max(1, target.sms)) * (bm * bn + OPERAND_FMAS * (bm + bn))
 
-        for bm, bn in sorted(TILES[product.dtype], key=time):
-            yield {"OUTPUTS": outputs, "BM": bm, "BN": bn}
+        for tile in sorted(TILES[product.dtype], key=time):
+            yield {"OUTPUTS": outputs, **dict(zip(("BM", "BN", "TM", "TN"), tile))}
 
 
 def launches(problem, config, input, weight, bias, out):
@@ -63,9 +82,8 @@ def launches(problem, config, input, weight, bias, out):
         kernel = f"conv2d::winograd_{name}<{TYPES[problem.dtype]}, {outputs}, {THREADS}>"
         return CudaLaunch(source, kernel, (ceil_div(elements.numel() // points, THREADS),), (THREADS, 1, 1), given)
 
-    tile = config["BM"], config["BN"]
-    tm, tn = THREAD_TILE[product.dtype]
-    blocks = batch * ceil_div(rows, tile[0]) * ceil_div(pitch, tile[1])
+    tile = bm, bn, tm, tn = tuple(config[name] for name in ("BM", "BN", "TM", "TN"))
+    blocks = batch * ceil_div(rows, bm) * ceil_div(pitch, bn)
     for first in range(0, problem.n, images):
         part = slice(first, first + images)
         *_, sizes, strides = arguments(problem, input[part], weight, bias, out[part])
@@ -78,7 +96,7 @@ def launches(problem, config, input, weight, bias, out):
             PRODUCT_SOURCES[product.dtype],
             product_kernel(product.dtype, tile),
             grid=(blocks,),
-            block=(tile[0] * tile[1] // (tm * tn), 1, 1),
+            block=(bm * bn // (tm * tn), 1, 1),
             arguments=(a, b, products, rows, pitch, depth),
         )
         yield over(products, "outputs", products, bias, out[part], sizes, strides, pitch, tiles, inside)
@@ -88,7 +106,7 @@ DESIGN = Design(
     name="winograd",
     summary="tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or a half of the products, as a batch of matmuls",
     mirrors="conv2d: what cuDNN calls WINOGRAD_NONFUSED",
-    refuses=refuses_winograd,
+    refuses=refuses,
     configs=configs,
     launches=launches,
     transform=lambda numbers: transform(numbers["OUTPUTS"]),

@@ -13,7 +13,7 @@
 
 namespace conv2d {
 
-template <class S, int BM, int BN, int BK, int TM, int TN> struct Slice {
+template <class S, int BM, int BN, int BK, int TM, int TN> struct ProductSlice {
     static constexpr int PIECE = 16 / sizeof(S);  // elements of 128 bits
     static constexpr int PITCH = BM + PIECE;      // of A's rows along M: copies of 8 k of 4 rows meet 32 banks
     static constexpr int THREADS = (BM / TM) * (BN / TN);
@@ -23,8 +23,8 @@ template <class S, int BM, int BN, int BK, int TM, int TN> struct Slice {
 };
 
 // What a thread copies of one slice after the other.
-template <class S, int BM, int BN, int BK, int TM, int TN> struct Copies {
-    using Slices = Slice<S, BM, BN, BK, TM, TN>;
+template <class S, int BM, int BN, int BK, int TM, int TN> struct ProductCopies {
+    using Slices = ProductSlice<S, BM, BN, BK, TM, TN>;
     static constexpr int PIECE = Slices::PIECE, THREADS = Slices::THREADS;
     static constexpr int A_STEP = THREADS / 8, B_STEP = THREADS / (BN / PIECE);  // rows of A, of B
     static_assert(BM % A_STEP == 0 && BK == 8, "8 threads copy 8 elements of a row of A");
@@ -40,7 +40,7 @@ template <class S, int BM, int BN, int BK, int TM, int TN> struct Copies {
     __device__ __forceinline__ static int row() { return threadIdx.x / 8; }
     __device__ __forceinline__ static int col() { return threadIdx.x % (BN / PIECE) * PIECE; }
 
-    __device__ __forceinline__ Copies(const S* a, const S* b, int first_row, int first_col, int M, int N, int K)
+    __device__ __forceinline__ ProductCopies(const S* a, const S* b, int first_row, int first_col, int M, int N, int K)
         : from_a(a + int64_t(first_row + row()) * K + k_of_a()),
           from_b(b + int64_t(k_of_b()) * N + first_col + col()),
           rows(M - first_row - row()),
@@ -77,7 +77,7 @@ template <int GAP, class S, int T> __device__ __forceinline__ void load_pieces(S
 template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN))
 winograd_product(const S* __restrict__ a, const S* __restrict__ b, S* __restrict__ out, int M, int N, int K) {
-    using Slices = Slice<S, BM, BN, BK, TM, TN>;
+    using Slices = ProductSlice<S, BM, BN, BK, TM, TN>;
     constexpr int PIECE = Slices::PIECE, GAP_M = BM / TM * PIECE, GAP_N = BN / TN * PIECE;
     static_assert(BM / TM % 4 == 0 && BN / TN % 8 == 0, "a warp's lanes stand 4 x 8");
     __shared__ Slices buffers[STAGES];
@@ -90,7 +90,7 @@ winograd_product(const S* __restrict__ a, const S* __restrict__ b, S* __restrict
     const int row = (warp / (BN / TN / 8) * 4 + lane / 8) * PIECE, col = (warp % (BN / TN / 8) * 8 + lane % 8) * PIECE;
 
     const int slices = ceil_div(K, BK);
-    Copies<S, BM, BN, BK, TM, TN> copies(a, b, first_row, first_col, M, N, K);
+    ProductCopies<S, BM, BN, BK, TM, TN> copies(a, b, first_row, first_col, M, N, K);
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         if (stage < slices) copies.copy(buffers[stage]);

@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d/transforms.py",
-        "tritonkernels and conv2d and winograd",
+        "tritonkernels and winograd",
         ("a sign of B", "return d[2] - d[0], d[1] + d[2]", "return d[2] - d[0], d[1] - d[2]"),
         ("another point", "(5 / 8, 3 / 2, 25 / 64, 9 / 4, 225 / 256)", "(5 / 8, 3 / 2, 25 / 64, 2.2499, 225 / 256)", True),
         ("an N a little off", "128 / 1071)", "128 / 1070)"),
@@ -41,7 +41,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d/winograd.py",
-        "tritonkernels and conv2d and winograd",
+        "tritonkernels and winograd",
         ("tiles a step apart", "tile % tiles_q * OUTPUTS - PADDING_W", "tile % tiles_q * (OUTPUTS + 1) - PADDING_W"),
         ("padding of the other axis", "tile % tiles_q * OUTPUTS - PADDING_W", "tile % tiles_q * OUTPUTS - PADDING_H"),
         ("right edge of the image unmasked", "(w + s >= 0) & (w + s < W)", "(w + s >= 0)"),
@@ -135,7 +135,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/winograd_lines.cuh",
-        "cuda_reference and conv2d and winograd",
+        "cuda_reference and winograd",
         ("a sign of B", "v[1] = d[1] + d[2]", "v[1] = d[1] - d[2]"),
         ("a power of another point", "AA = A * A,", "AA = A * 4.999 / 8,"),
         ("the term of infinity forgotten", "BBB * odd_b + m[5]", "BBB * odd_b"),
@@ -143,7 +143,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/winograd.cuh",
-        "cuda_reference and conv2d and winograd",
+        "cuda_reference and winograd",
         ("tiles a step apart", "q(tile % tiles.cols * M)", "q(tile % tiles.cols * (M + 1))"),
         ("right edge of the image unmasked", "w + s >= 0 && w + s < g.W ?", "w + s >= 0 ?"),
         ("below the image is not zero", "h + r >= 0 && h + r < g.H;", "h + r >= 0 && h + r <= g.H;"),
@@ -154,7 +154,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/winograd_product.cuh",
-        "cuda_reference and conv2d and winograd",
+        "cuda_reference and winograd",
         (
             "barrier removed",
             "        __syncthreads();  // the slice has landed for all, and nobody reads the one before it any more\n",
