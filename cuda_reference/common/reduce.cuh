@@ -4,7 +4,7 @@
 
 // The sum of `value` over groups of LANES neighbouring lanes, in the first of each: 16, 8, 4, 2, 1, so each step halves the
 // lanes that still count. Every lane of the warp must call it.
-template <int LANES = 32> __device__ __forceinline__ float warp_sum(float value) {
+template <int LANES = 32, class T> __device__ __forceinline__ T warp_sum(T value) {
     static_assert(LANES >= 1 && LANES <= 32 && (LANES & (LANES - 1)) == 0, "shuffles work in powers of two");
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset, LANES);

@@ -10,10 +10,17 @@ struct Position {
     int image, p, q;
 
     __device__ __forceinline__ Position(int64_t index, int P, int Q) {
-        q = index % Q;
-        index /= Q;
-        p = index % P;
-        image = index / P;
+        if (index <= UINT32_MAX)  // a 64-bit division takes a hundred instructions
+            split(uint32_t(index), P, Q);
+        else
+            split(uint64_t(index), P, Q);
+    }
+
+    template <class Unsigned> __device__ __forceinline__ void split(Unsigned index, int P, int Q) {
+        q = int(index % Unsigned(Q));
+        index /= Unsigned(Q);
+        p = int(index % Unsigned(P));
+        image = int(index / Unsigned(P));
     }
 };
 

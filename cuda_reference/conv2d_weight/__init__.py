@@ -1,5 +1,7 @@
 """conv2d_weight in CUDA C++."""
 
+import torch
+
 from tritonkernels.conv2d_weight import prepare
 from tritonkernels.conv2d_weight.space import count_tiles, splits_for
 from tritonkernels.design import Design, takes_everything
@@ -7,9 +9,9 @@ from tritonkernels.design import Design, takes_everything
 from ..conv2d import TYPES, sources
 from ..conv2d import arguments as arguments_of_conv2d
 from ..conv2d.splits import ADD, launches_of_splits
-from ..launch import LIBRARY, CudaLaunch, ceil_div
+from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 
-SLICE = 32  # positions
+THREADS, SLICE = 128, 32  # SLICE: positions
 
 
 def conv2d_weight(
@@ -45,25 +47,39 @@ def _naive():
     )
 
 
+def _space(dtype):
+    """Tiles of staged slices, then thin ones, whose sums a thread holds all: of doubles half of a tile's registers."""
+    tiles = [dict(zip(("BM", "BN", "TM", "TN"), tile)) for tile in ((64, 64, 8, 4), (16, 64, 4, 2))]
+    return [*tiles, {"BM": 4, "BN": 8 if dtype == torch.float64 else 32}, {"BM": 1, "BN": 16}]
+
+
+def _kernel(dtype, tile):
+    name = "implicit_gemm" if "TM" in tile else "thin"
+    return f"conv2d_weight::{name}<{', '.join(map(str, (TYPES[dtype], *tile.values())))}>"
+
+
 def _implicit_gemm():
-    space = [dict(zip(("BM", "BN", "TM", "TN"), tile)) for tile in ((64, 64, 8, 4), (4, 32, 4, 4), (1, 32, 1, 4))]
-    template = "conv2d_weight::implicit_gemm<{T}, {BM}, {BN}, {TM}, {TN}>"
-    built = sources("conv2d_weight/implicit_gemm.cuh", [*(template.format(T="{T}", **c) for c in space), ADD])
+    built = {
+        dtype: Source(
+            "conv2d_weight/implicit_gemm.cuh", (*(_kernel(dtype, tile) for tile in _space(dtype)), ADD.format(T=TYPES[dtype]))
+        )
+        for dtype in TYPES
+    }
 
     def configs(problem, target):
-        """The largest tile first whose rows a weight fills, with as many splits as fill the GPU."""
-        for config in sorted(space, key=lambda c: c["BM"] > 2 * problem.rows):
-            tiles = count_tiles(problem, config["BM"], config["BN"])
-            yield config | {"SPLITS": splits_for(problem, target, tiles, SLICE, 4)}
+        """The tile that covers a group's output channels with least padding, with as many splits as fill the GPU."""
+        for tile in sorted(_space(problem.dtype), key=lambda tile: ceil_div(problem.rows, tile["BM"]) * (tile["BM"] + 4)):
+            tiles = count_tiles(problem, tile["BM"], tile["BN"])
+            yield tile | {"SPLITS": splits_for(problem, target, tiles, SLICE if "TM" in tile else THREADS, 4)}
 
     def launches(problem, config, *operands):
         tensors, geometry = arguments(problem, *operands)
-        splits = config["SPLITS"]
+        splits, tile = config["SPLITS"], {name: number for name, number in config.items() if name != "SPLITS"}
         yield from launches_of_splits(
             built[problem.dtype],
-            [name.format(T=TYPES[problem.dtype], **config) for name in (template, ADD)],
-            grid=(count_tiles(problem, config["BM"], config["BN"]), splits),
-            threads=128,
+            [_kernel(problem.dtype, tile), ADD.format(T=TYPES[problem.dtype])],
+            grid=(count_tiles(problem, tile["BM"], tile["BN"]), splits),
+            threads=THREADS,
             splits=splits,
             before=tensors,
             after=(*geometry, ceil_div(ceil_div(problem.terms, splits), SLICE) * SLICE),
@@ -73,7 +89,7 @@ def _implicit_gemm():
 
     return Design(
         name="implicit_gemm",
-        summary="a tile of the weight per block, positions split over blocks and, of small tiles, over its threads",
+        summary="a tile of the weight per block, positions split over blocks; thin tiles in registers, nothing staged",
         mirrors="conv2d_weight: a reduction over N, P and Q",
         refuses=takes_everything,
         configs=configs,

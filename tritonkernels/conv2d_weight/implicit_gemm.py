@@ -168,7 +168,7 @@ def tiles_of_dot(problem):
     block_l = 16 if problem.wide else 32
     if problem.precision == "fp64":
         return [(32, 32, 16, 4)]
-    return [(block_m, block_n, block_l, 4), (64, 64, 16, 4)] + ([] if problem.wide else [(64, 128, 32, 8)])
+    return list(dict.fromkeys(((block_m, block_n, block_l, 4), (64, 64, 16, 4))))
 
 
 def configs(problem, target):
@@ -189,9 +189,10 @@ def configs(problem, target):
 
 
 def _config(tile, thin, splits):
-    """With all registers that there are: left to itself ptxas spills a few words to fit more warps on an SM."""
+    """Of small tiles ptxas, left to itself, spills a few words to fit more warps on an SM."""
+    few = not thin and tile[0] * tile[1] <= 1024
     numbers = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_L"), tile)) | {"THIN": thin, "SPLITS": splits}
-    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3, maxnreg=255)
+    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3, maxnreg=128 if few else None)
 
 
 def launches(problem, config, input, grad_output, out):
