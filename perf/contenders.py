@@ -49,5 +49,5 @@ def contenders(op, names=None):
             package = importlib.import_module(PACKAGES[implementation])
             explain = functools.partial(package.explain, op, design=design)
             yield Contender(implementation, design, explain, functools.partial(getattr(package, op), design=design))
-    name, call, writes_out = baselines.BASELINES[op]
-    yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)
+    for name, call, writes_out in baselines.BASELINES[op]:
+        yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)

@@ -38,7 +38,7 @@ class Record:
     replayed: bool | None = None  # the GPU's time is that of a CUDA graph of the call, replayed
     tflops: float | None = None  # integer operations count alike
     gbps: float | None = None  # of compulsory traffic
-    ratio_to_torch: float | None = None  # torch's median over this one, at the same precision; above 1 is faster than torch
+    ratio_to_torch: float | None = None  # the least of torch's medians over this one, at the same precision; above 1 is faster
     sm_clock_mhz: float | None = None  # right after the case
 
 
