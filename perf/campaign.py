@@ -56,6 +56,7 @@ def plan(out):
         Step("doctor", _python("-c", DOCTOR), 0.1),
         _compare("smoke", out, 0.4),
         Step("gpu_tests", _python("-m", "pytest", "-m", "gpu", "tests"), 0.4, instead=no_pytest),
+        Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
         *(_compare(suite, out, 0.7) for suite in SUITES if suite != "smoke"),
     ]
 

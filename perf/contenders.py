@@ -54,5 +54,5 @@ def contenders(op, names=None):
             explain = functools.partial(package.explain, op, design=design.name)
             call = functools.partial(getattr(package, op), design=design.name)
             yield Contender(implementation, design.name, explain, call, transform=design.transform)
-    name, call, writes_out = baselines.BASELINES[op]
-    yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)
+    for name, call, writes_out in baselines.BASELINES[op]:
+        yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)

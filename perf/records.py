@@ -39,7 +39,7 @@ class Record:
     tflops: float | None = None  # integer operations count alike
     gbps: float | None = None  # of compulsory traffic
     copy_gbps: float | None = None  # read and written by copies of as many bytes, in the same rounds, where calls rotate
-    ratio_to_torch: float | None = None  # torch's median over this one, at the same precision; above 1 is faster than torch
+    ratio_to_torch: float | None = None  # the least of torch's medians over this one, at the same precision; above 1 is faster
     sm_clock_mhz: float | None = None  # right after the case
 
 

@@ -170,7 +170,6 @@ def changes():
     yield "conv2d, same", "conv2d", (tensor(1, 6, 20, 24), tensor(6, 6, 3, 3)), {"padding": "same"}
     image = tensor(1, 6, 20, 24).contiguous(memory_format=torch.channels_last)
     yield "conv2d, channels last", "conv2d", (image, tensor(6, 6, 3, 3)), {}
-<<<<<<< HEAD
     deep = tensor(1, 512, 7, 7, dtype=half).contiguous(memory_format=torch.channels_last)
     for taps, design in ((3, "implicit_gemm"), (1, "implicit_gemm"), (1, "pointwise")):
         options = {"padding": taps // 2, "design": design}
@@ -179,9 +178,7 @@ def changes():
         torch.backends.cudnn.conv.fp32_precision = precision
         options = {"precision": "torch", "design": "implicit_gemm"}
         yield precision, "conv2d", (tensor(2, 64, 14, 14), tensor(64, 64, 3, 3)), options
-=======
     yield "winograd", "conv2d", (image, tensor(6, 6, 3, 3)), {"design": "winograd"}  # four launches on a workspace
->>>>>>> wino
 
 
 def main():

@@ -49,7 +49,7 @@ def test_a_baseline_computes_the_same_problem(case):
     args, kwargs = case.arguments(1, CPU)
     prepared = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
     output = Output(prepared.result)
-    _, call, writes_out = baselines.BASELINES[case.op]
+    _, call, writes_out = baselines.BASELINES[case.op][0]
     if prepared.problem.precision in PACKED:
         with pytest.raises(UnsupportedError, match="packed"):
             call(*args, out=output.tensor, **kwargs)
@@ -57,6 +57,18 @@ def test_a_baseline_computes_the_same_problem(case):
     computed = call(*args, out=output.tensor, **kwargs)
     finding = Checker(args, kwargs).judge(prepared.problem, output, computed, writes_out)
     assert finding.ok, finding
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_convolution_in_the_other_layout_is_the_same_and_comes_back(layout):
+    x, w = (torch.randn(2, 3, 9, 8).contiguous(memory_format=layout), torch.randn(4, 3, 3, 3).contiguous(memory_format=layout))
+    for _ in range(2):
+        computed = baselines.conv2d_in_the_other_layout(x, w, out=None, padding=1)
+        torch.testing.assert_close(computed, torch.conv2d(x, w, padding=1))
+        assert computed.is_contiguous(memory_format=layout)
+    for single in (torch.randn(2, 1, 9, 8), x[:, :, ::2], x[0]):
+        with pytest.raises(UnsupportedError):
+            baselines.conv2d_in_the_other_layout(single, w, out=None)
 
 
 def test_beta_zero_ignores_what_is_in_out():

@@ -128,6 +128,7 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "doctor",
         "smoke",
         "gpu_tests",
+        "errors",
         "seeds",
         "ladder",
         "precision",

@@ -101,7 +101,7 @@ def test_no_ratio_to_a_torch_of_another_precision(timed, monkeypatch):
 
 
 def test_no_ratio_to_a_wrong_torch(timed, monkeypatch):
-    monkeypatch.setitem(baselines.BASELINES, "gemv", ("addmv", lambda *args, out, **kwargs: out.zero_(), True))
+    monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", lambda *args, out, **kwargs: out.zero_(), True),))
     assert timed(right)["stand_in"].ratio_to_torch is None
 
 
@@ -112,7 +112,7 @@ def test_no_ratio_to_a_torch_that_was_wrong_after_all(timed, monkeypatch):
         calls.append(1)
         return out.copy_(a.double() @ x.double()) if len(calls) == 1 else out.zero_()
 
-    monkeypatch.setitem(baselines.BASELINES, "gemv", ("addmv", only_once, True))
+    monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", only_once, True),))
     rows = timed(right)
     assert not rows["addmv"].ok
     assert (rows["stand_in"].ok, rows["stand_in"].ratio_to_torch) == (True, None)
