@@ -82,7 +82,7 @@ def fits(tile, how, problem, target):
     """
     block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], 32 * how["num_warps"]
     roomy = target.arch in (90, 100) and problem.precision not in SPECIAL
-    sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (3 if problem.wide else 1)
+    sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (5 if problem.wide else 1)
     staged = (block_m + block_n) * block_k * problem.dtype.itemsize * how["num_stages"]
     within = sums <= (128 if roomy else 64) * threads and (not fetched or sums + fetched <= 100 * threads)
     return within and staged <= target.shared_per_block
@@ -133,7 +133,7 @@ def candidates(problem, target):
 
 
 def configs(problem, target):
-    """First what is predicted to be done soonest; that in 4 splits, too.
+    """First what is predicted to be done soonest; small tiles in 4 splits, too.
 
     The interpreter pays by the operation: there comes first what covers most.
     """
@@ -145,7 +145,7 @@ def configs(problem, target):
         yield triton.Config(tile | constants)
     found = sorted(candidates(problem, target), key=lambda candidate: candidate[0])
     soonest, tile, how = found[0]
-    if tile["SPLIT_K"] != 4:
+    if tile["SPLIT_K"] != 4 and tile["BLOCK_M"] * tile["BLOCK_N"] <= SPLIT_TILE:
         found.insert(1, (soonest, tile | {"SPLIT_K": 4}, how))
     for _, tile, how in found:
         yield triton.Config(tile | constants, **how)
