@@ -123,7 +123,7 @@ def candidates(problem, target):
         block_k = k_bytes // problem.dtype.itemsize
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": is_flat(problem, block_k)}
         how = {"num_warps": num_warps, "num_stages": num_stages}
-        if problem.precision == "ieee" and target.arch != 90 and not problem.wide:
+        if problem.precision == "ieee" and target.arch < 90 and not tile["FLAT"]:
             how["maxnreg"] = FEWER_BLOCKS
         split_k = splits(tile, problem, target)
         crowded = shape in ALONE and count_tiles(problem, tile) * split_k > target.sms
