@@ -125,7 +125,8 @@ def _implicit_gemm_kernel(
     GROUP_M: tl.constexpr,
     SPLIT_K: tl.constexpr,
     FLAT: tl.constexpr,  # slices run over taps
-    PIXELS_INSIDE: tl.constexpr,
+    PIXELS_INSIDE: tl.constexpr,  # of the input, pixels are closer together than channels
+    OUT_PIXELS_INSIDE: tl.constexpr,
     WHOLE: tl.constexpr,  # every slice is BLOCK_K channels, none left over
     X_VECTOR: tl.constexpr,  # channels of the input that lie side by side and aligned
     W_VECTOR: tl.constexpr,  # of a filter
@@ -197,7 +198,7 @@ def _implicit_gemm_kernel(
 
     of_pixel = along(image * stride_on + p * stride_op + q * stride_oq, M_AXIS)
     of_k = along((group * K_PER_GROUP + k) * stride_ok, N_AXIS)
-    out_ptrs = out_ptr + (sum_in_vectors(of_pixel, of_k, 1, M_AXIS) if PIXELS_INSIDE else of_pixel + of_k)
+    out_ptrs = out_ptr + (sum_in_vectors(of_pixel, of_k, 1, M_AXIS) if OUT_PIXELS_INSIDE else of_pixel + of_k)
     if HAS_BIAS:
         bias_ptr += group * K_PER_GROUP * stride_bias
     bias_ptrs = bias_ptr + along(k, N_AXIS) * stride_bias if HAS_BIAS else None
@@ -236,13 +237,14 @@ def launches(problem, config, input, weight, bias, out):
     if are_tf32 or (merges(weight, 2) and _pays_to_copy(problem, tile, weight)):
         launch, weight = _copied(weight, to_tf32=are_tf32)
         yield launch
-    pixels_inside = input.stride(3) < input.stride(1)
+    pixels_inside, out_pixels_inside = (t.stride(3) < t.stride(1) for t in (input, out))
     given = arguments(problem, input, weight, bias, out) | {
         "pixels": problem.n * problem.p * problem.q,
         "channels": channels_of_a_tap(problem, tile),
         "slices": slices,
         "slices_per_split": triton.cdiv(slices, split_k),
         "PIXELS_INSIDE": pixels_inside,
+        "OUT_PIXELS_INSIDE": out_pixels_inside,
         "WHOLE": problem.c // problem.groups % tile["BLOCK_K"] == 0 and not tile["FLAT"],
         "X_VECTOR": 1 if pixels_inside else _side_by_side(input, problem),
         "W_VECTOR": _side_by_side(weight, problem),

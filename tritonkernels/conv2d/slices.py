@@ -82,7 +82,7 @@ def fits(tile, how, problem, target):
     """
     block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], 32 * how["num_warps"]
     roomy = target.arch in (90, 100) and problem.precision not in SPECIAL
-    sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (3 if problem.wide else 1)
+    sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (5 if problem.wide else 1)
     staged = (block_m + block_n) * block_k * problem.dtype.itemsize * how["num_stages"]
     within = sums <= (128 if roomy else 64) * threads and (not fetched or sums + fetched <= 100 * threads)
     return within and staged <= target.shared_per_block
@@ -123,7 +123,7 @@ def candidates(problem, target):
         block_k = k_bytes // problem.dtype.itemsize
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": is_flat(problem, block_k)}
         how = {"num_warps": num_warps, "num_stages": num_stages}
-        if problem.precision == "ieee" and target.arch != 90 and not problem.wide:
+        if problem.precision == "ieee" and target.arch < 90 and not tile["FLAT"]:
             how["maxnreg"] = FEWER_BLOCKS
         split_k = splits(tile, problem, target)
         crowded = shape in ALONE and count_tiles(problem, tile) * split_k > target.sms
@@ -133,7 +133,7 @@ def candidates(problem, target):
 
 
 def configs(problem, target):
-    """First what is predicted to be done soonest; that in 4 splits, too.
+    """First what is predicted to be done soonest; small tiles in 4 splits, too.
 
     The interpreter pays by the operation: there comes first what covers most.
     """
@@ -145,7 +145,7 @@ def configs(problem, target):
         yield triton.Config(tile | constants)
     found = sorted(candidates(problem, target), key=lambda candidate: candidate[0])
     soonest, tile, how = found[0]
-    if tile["SPLIT_K"] != 4:
+    if tile["SPLIT_K"] != 4 and tile["BLOCK_M"] * tile["BLOCK_N"] <= SPLIT_TILE:
         found.insert(1, (soonest, tile | {"SPLIT_K": 4}, how))
     for _, tile, how in found:
         yield triton.Config(tile | constants, **how)
