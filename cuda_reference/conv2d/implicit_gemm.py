@@ -16,7 +16,7 @@ THREADS = 128  # of the small kernels
 _NAMES = ("MATH", "BM", "BN", "SLICE", "WM", "WN", "STAGES")
 _WGMMA = tuple(
     ("WGMMA", bm, bn, 128, 16, bn, stages)
-    for bm, bn, stages in ((128, 256, 4), (256, 128, 4), (128, 128, 6), (128, 128, 3), (128, 64, 4), (64, 64, 4))
+    for bm, bn, stages in ((128, 256, 4), (128, 128, 6), (128, 128, 3), (128, 64, 4), (64, 64, 4))
 )
 _MMA = tuple(("MMA", *sizes) for sizes in ((128, 128, 128, 64, 32, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4)))
 _FFMA = tuple(("FFMA", *sizes) for sizes in ((128, 128, 64, 64, 32, 3), (128, 64, 64, 64, 32, 3), (64, 64, 64, 32, 16, 3)))
@@ -44,9 +44,34 @@ def slices_of(problem, config):
     return max(1, ceil_div(problem.terms * problem.dtype.itemsize, config["SLICE"]))
 
 
-OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches an operand from L2
-SPLIT_FMAS = 300  # in that which a partial sum takes to memory and back
-ARRIVAL_FMAS = 3_000_000  # in that which the last block to arrive begins later
+# In multiply-adds that an SM of an H200 does meanwhile on its tensor cores, fitted to ResNet-50's layers at batch 1 and 32
+OPERAND_FMAS = 64  # an operand's way from L2
+SPLIT_FMAS = 450  # a partial sum's to memory and back
+ARRIVAL_FMAS = 3_000_000  # what begins when the last block has arrived
+FFMA_SLOWER = 8  # are multiply-adds on CUDA cores
+
+BEGIN_AND_END = 4  # slices' time that a tile takes besides, when no other block has the SM meanwhile
+
+
+def threads_of(config):
+    """Of a block."""
+    return config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32
+
+
+def _resident(config, target):
+    """Blocks on an SM, by shared memory and by registers: with fragments, four for a sum; of wgmma, which has none, two."""
+    sums = config["BM"] * config["BN"] // threads_of(config)
+    registers = threads_of(config) * min(255, sums * (2 if config["MATH"] == "WGMMA" else 4))
+    return max(1, min(target.shared_per_sm // (shared_bytes(config) + 2048), target.registers_per_sm // registers))
+
+
+def _rounds(tiles, resident, sms):
+    """How long an SM works, in times of a tile. One where two have room takes as long as both: it waits as long; of more, those
+    of the next wave make it up.
+    """
+    if resident > 2 and tiles > sms * resident:
+        return tiles / sms
+    return ceil_div(tiles, sms * resident) * resident if resident <= 2 else ceil_div(tiles, sms)
 
 
 def _space(problem, target):
@@ -64,12 +89,15 @@ def configs(problem, target):
     if not target.is_gpu:
         return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
 
+    slower = 1 if on_tensor_cores(problem) else FFMA_SLOWER
+
     def time(config):
-        splits, depth = config["SPLITS"], config["SLICE"] // problem.dtype.itemsize
-        rounds = max(1, tiles_of(problem, config) * splits / target.sms)
-        fmas = config["BM"] * config["BN"] + OPERAND_FMAS * (config["BM"] + config["BN"])
-        shared = ARRIVAL_FMAS + SPLIT_FMAS * splits * config["BM"] * config["BN"] if splits > 1 else 0
-        return rounds * fmas * depth * ceil_div(slices_of(problem, config), splits) + shared
+        splits, tile, resident = config["SPLITS"], config["BM"] * config["BN"], _resident(config, target)
+        operands = OPERAND_FMAS // slower * (config["BM"] + config["BN"])
+        slice_ = (tile + operands) * (config["SLICE"] // problem.dtype.itemsize)
+        slices = ceil_div(slices_of(problem, config), splits) + (BEGIN_AND_END if resident == 1 else 0)
+        shared = (ARRIVAL_FMAS + SPLIT_FMAS * splits * tile) / slower if splits > 1 else 0
+        return _rounds(tiles_of(problem, config) * splits, resident, target.sms) * slice_ * slices + shared
 
     fitting = [config for config in space if shared_bytes(config) <= target.shared_per_block - 1024]
     return sorted(({**config, "SPLITS": splits} for splits in SPLITS for config in fitting), key=time)
@@ -159,7 +187,7 @@ def _launches(problem, config, input, weight, bias, out):
         Source("conv2d/implicit_gemm.cuh", tuple(kernels)),
         kernels[0 if chunked else 1],
         (tiles, splits),
-        (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
+        (threads_of(config), 1, 1),
         (
             *(input, filters, bias, out, taps, partial, arrivals, sizes(problem), strides(input, weight, bias, out)),
             *(pitch, ceil_div(slices, splits) * depth, BAND),
