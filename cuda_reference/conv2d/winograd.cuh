@@ -1,11 +1,11 @@
-// conv2d, winograd: tiles of M x M outputs of a 3 x 3 filter from (M + 2)^2 products a channel instead of 9 M^2: for M = 2, 2.25 times
-// fewer, for M = 4, 4 times.
+// conv2d, winograd: tiles of M x M outputs of a 3 x 3 filter from (M + 2)^2 products a channel instead of 9 M^2: 2.25 times
+// fewer for M = 2, 4 times for M = 4.
 //
 // Here are the transforms, a thread for a filter, a tile of inputs or a tile of outputs of one channel, all of it in its
 // registers; the products between them, a matrix product at each of the (M + 2)^2 points, are in winograd_product.cuh. There
 // rows of B and of the result have `pitch` elements, a multiple of 128 bits.
 //
-// In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K): whatever lies side by side in
+// In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K): what lies side by side in
 // memory is read and written by neighbouring lanes. Mirrors tritonkernels/conv2d/winograd.py.
 #pragma once
 #include "common.cuh"
@@ -13,10 +13,12 @@
 
 namespace conv2d {
 
-// `elements` at each point; thread -> one of them, which every point has at the same place.
-template <int THREADS> __device__ __forceinline__ unsigned element_of_thread() { return blockIdx.x * unsigned(THREADS) + threadIdx.x; }
+// A thread's element, which stands at the same place of every point.
+template <int THREADS> __device__ __forceinline__ unsigned element_of_thread() {
+    return blockIdx.x * unsigned(THREADS) + threadIdx.x;
+}
 
-// The tiles of M x M outputs of all images; those from `count` on are of none.
+// The tiles of M x M outputs of an image.
 struct TilesOf {
     int rows, cols;
 
@@ -33,12 +35,14 @@ struct TileOf {
 // u: (points, K, C / groups), or (points, C, pitch) with channels inside.
 template <class T, int M, int THREADS>
 __global__ void __launch_bounds__(THREADS)
-winograd_filters(const T* __restrict__ weight, Sum<T>* __restrict__ u, Geometry g, Strides stride, int pitch, bool channels_inside) {
+winograd_filters(const T* __restrict__ weight, Sum<T>* __restrict__ u, Geometry g, Strides stride, int pitch,
+                 bool channels_inside) {
     const unsigned at = element_of_thread<THREADS>();
     const unsigned c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
     const unsigned elements = channels_inside ? g.C * unsigned(pitch) : g.K * c_per_group;
     if (at >= elements) return;
-    const unsigned k = channels_inside ? at / pitch / c_per_group * k_per_group + min(at % pitch, k_per_group - 1) : at / c_per_group;
+    const unsigned k = channels_inside ? at / pitch / c_per_group * k_per_group + min(at % pitch, k_per_group - 1)
+                                       : at / c_per_group;
     const unsigned c = channels_inside ? at / pitch % c_per_group : at % c_per_group;
     const T* filter = weight + k * stride.wk + c * stride.wc;
     Sum<T> columns[3][POINTS<M>];
@@ -115,8 +119,8 @@ template <class T, int M> __device__ __forceinline__ void store_row(T* to, const
 // products: (points, K, pitch), or (points, groups, tiles, pitch) with channels inside.
 template <class T, int M, int THREADS>
 __global__ void __launch_bounds__(THREADS)
-winograd_outputs(const Sum<T>* __restrict__ products, const T* __restrict__ bias, T* __restrict__ out, Geometry g, Strides stride,
-                 int pitch, int tiles, bool channels_inside) {
+winograd_outputs(const Sum<T>* __restrict__ products, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
+                 Strides stride, int pitch, int tiles, bool channels_inside) {
     const unsigned at = element_of_thread<THREADS>();
     const unsigned k_per_group = g.K / g.groups, elements = unsigned(channels_inside ? g.groups * tiles : g.K) * pitch;
     if (at >= elements || (channels_inside && at % pitch >= k_per_group)) return;

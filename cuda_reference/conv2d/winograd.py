@@ -46,8 +46,8 @@ def product_and_pitch(problem, outputs, images):
 
 def refuses(problem, target):
     """Beside what has no tiles: its kernels count the elements at a point in 32 bits."""
-    product = product_at_points(problem, 2, 1)
-    elements = problem.groups * max(product.m * product.n, product.k * product.m, product.k * product.n)
+    product, pitch = product_and_pitch(problem, 2, 1)
+    elements = problem.groups * max(product.m * pitch, product.k * product.m, product.k * pitch)
     if elements >= 2**32:
         return f"it makes {elements} elements at a point of an image, of 2^32 at most"
     return refuses_winograd(problem, target)

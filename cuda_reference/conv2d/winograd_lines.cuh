@@ -1,7 +1,7 @@
 // Winograd's transforms along one axis: a line of values at the pixels or taps to one at the points, and back.
 //
-// B^T, G and A^T of tritonkernels/cook_toom.py, for M outputs of 3 taps, by their symmetry in +-p: what is even and what is odd in
-// a point is summed once for both. Mirrors tritonkernels/conv2d/transforms.py.
+// B^T, G and A^T of tritonkernels/cook_toom.py, for M outputs of 3 taps, by their symmetry in +-p: what is even and what is odd
+// in a point is summed once for both. Mirrors tritonkernels/conv2d/transforms.py.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -51,7 +51,8 @@ template <class S> __device__ __forceinline__ void to_outputs(const S (&m)[4], S
 }
 
 template <class S> __device__ __forceinline__ void to_outputs(const S (&m)[6], S (&y)[4]) {
-    constexpr S A(points::A), B(points::B), AA(points::AA), BB(points::BB), AAA(points::A * points::AA), BBB(points::B * points::BB);
+    constexpr S A(points::A), B(points::B), AA(points::AA), BB(points::BB);
+    constexpr S AAA(points::A * points::AA), BBB(points::B * points::BB);
     const S even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
     y[0] = m[0] + even_a + even_b, y[1] = A * odd_a + B * odd_b;
     y[2] = AA * even_a + BB * even_b, y[3] = AAA * odd_a + BBB * odd_b + m[5];

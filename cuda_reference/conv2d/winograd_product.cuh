@@ -1,9 +1,9 @@
 // The products of `winograd`: out (batch, M, N) = A (batch, M, K) B (batch, K, N), a matrix product per point and group.
 //
-// All three are the design's own workspace, which makes it a short kernel: rows are contiguous, N is a multiple of 128 bits, and
-// what stands there may be read and written. Slices of A and B are copied by cp.async, STAGES of them in shared memory, A's
-// transposed on the way in words of 4 bytes; gemm/async_copy.cuh has the reasons. M and K need not be multiples of anything:
-// what lies outside is zero, and not stored.
+// All three are the design's own workspace, so it is a short kernel: rows are contiguous, N is a multiple of 128 bits, what
+// pads it may be anything. Slices of A and B are copied by cp.async, STAGES of them in shared memory, A's transposed on the way
+// in words of 4 bytes; gemm/async_copy.cuh has the reasons. M and K need not be multiples of anything: what lies outside is
+// zero, and not stored.
 #pragma once
 #include <cstring>
 
