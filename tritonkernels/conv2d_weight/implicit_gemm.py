@@ -190,9 +190,9 @@ def configs(problem, target):
 
 def _config(tile, thin, splits):
     """Of small tiles ptxas, left to itself, spills a few words to fit more warps on an SM."""
-    few = not thin and tile[0] * tile[1] <= 1024
+    few = not thin and tile[0] * tile[1] <= 512
     numbers = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_L"), tile)) | {"THIN": thin, "SPLITS": splits}
-    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3, maxnreg=128 if few else None)
+    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3, maxnreg=168 if few else None)
 
 
 def launches(problem, config, input, grad_output, out):
