@@ -43,6 +43,26 @@ def test_geometries(library, op, design, device, name):
     run_unless_refused(library, op, design, *args, **kwargs)
 
 
+@every_design
+@on_devices
+def test_strides_and_dilations_with_a_common_divisor(library, op, design, device):
+    """Taps that reach a phase are then nearer to each other, in outputs, than in the filter."""
+    available_on(library, device)
+    make = functools.partial(random, device=device)
+    image, weight, grad, options = (
+        (1, 2, 17, 21),
+        (3, 2, 3, 3),
+        (1, 3, 8, 3),
+        {"stride": (2, 4), "dilation": (2, 6), "padding": 1},
+    )
+    args = {
+        "conv2d_input": (image, make(*weight), make(*grad)),
+        "conv2d_weight": (make(*image), weight, make(*grad)),
+        "conv2d_bias": (make(*grad),),
+    }[op]
+    run_checked(library, op, design, *args, **({} if op == "conv2d_bias" else options))
+
+
 def operands(op, make, layout=lambda t: t, groups=2):
     """Of a convolution by filters whose flip shows, with phases of two sizes."""
     image, weight, grad = (3, 4, 13, 17), (6, 4 // groups, 3, 2), layout(make(3, 6, 7, 18))

@@ -165,10 +165,10 @@ def thin_tile(problem):
 def tiles_of_dot(problem):
     """The same of tl.dot: first what covers the weight with least padding."""
     block_m, block_n = power_of_2(problem.rows, 16, 64), power_of_2(problem.columns, 16, 64)
-    block_l = 16 if problem.wide else 32
+    block_l = 16 if problem.wide or block_m * block_n <= 512 else 32  # of small tiles ptxas spills a few words otherwise
     if problem.precision == "fp64":
         return [(32, 32, 16, 4)]
-    return list(dict.fromkeys(((block_m, block_n, block_l, 4), (64, 64, 16, 4))))
+    return list(dict.fromkeys(((block_m, block_n, block_l, 4), *([] if problem.wide else [(64, 64, 16, 4)]))))
 
 
 def configs(problem, target):
@@ -189,10 +189,8 @@ def configs(problem, target):
 
 
 def _config(tile, thin, splits):
-    """Of small tiles ptxas, left to itself, spills a few words to fit more warps on an SM."""
-    few = not thin and tile[0] * tile[1] <= 1024
     numbers = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_L"), tile)) | {"THIN": thin, "SPLITS": splits}
-    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3, maxnreg=128 if few else None)
+    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3)
 
 
 def launches(problem, config, input, grad_output, out):
