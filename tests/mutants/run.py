@@ -24,6 +24,7 @@ SUITE = (
     "tests/test_special_values.py",
     "tests/test_gemv.py",
     "tests/test_conv2d.py",
+    "tests/test_conv2d_choice.py",
     "tests/test_planes.py",
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
