@@ -45,9 +45,11 @@ CHOICES = {
         problem((1, 512, 7, 7), (512, 512, 3, 3), padding=1),
         problem((32, 256, 56, 56), (512, 256, 1, 1), torch.float16, stride=2, **NHWC),
         problem((8, 64, 56, 56), (64, 64, 3, 3), torch.float64, padding=1),
+        problem((32, 256, 56, 56), (64, 256, 1, 1), torch.float16, **NHWC),
     ],
     "pointwise": [
-        problem((32, 256, 56, 56), (64, 256, 1, 1), torch.float16, **NHWC),
+        problem((32, 1024, 14, 14), (512, 1024, 1, 1), torch.float16, **NHWC),
+        problem((32, 64, 56, 56), (256, 64, 1, 1)),
         problem((1, 1024, 14, 14), (256, 1024, 1, 1)),
     ],
 }
@@ -104,6 +106,13 @@ def test_channels_of_other_groups_between_those_of_one_cost_bytes():
         for layout in (NHWC, {})
     )
     assert apart.bytes_s == 8 * together.bytes_s and apart.arithmetic_s == together.arithmetic_s
+
+
+def test_one_block_takes_as_long_as_one_for_each_sm():
+    one, all_, twice = (
+        expected("register_blocked", problem((n, 6, 21, 69), (6, 6, 6, 6)), H200).arithmetic_s for n in (1, 132, 264)
+    )
+    assert one == pytest.approx(all_) and twice == pytest.approx(2 * all_)
 
 
 def test_explain_tells_what_is_expected():

@@ -8,9 +8,9 @@ A convolution takes as long as the longest of four things:
                  side by side (implicit_gemm alone: the other designs keep in shared memory or registers what taps share)
     chain      = the latencies that a thread waits for one after the other: of its taps, or of its block's channels
 
-and not less than a launch. The shares are of an H200's records (perf/results/h200), in round numbers, the packages together;
-those of implicit_gemm and pointwise are what the matmul designs sustain. Pure functions of (problem, target), for both
-packages; where there is no GPU, or an unknown one, they speak of an H200.
+and not less than a launch. The shares are of an H200's runs over the suites of filters and of ResNet-50's layers, in round
+numbers, the packages together. Pure functions of (problem, target), for both packages; where there is no GPU, or an unknown
+one, they speak of an H200.
 """
 
 import math
@@ -114,16 +114,21 @@ def _register_blocked(problem):
 def _product(problem, share):
     """A matrix product of (pixels, terms) and (terms, output channels), by groups; tiles of 128 x 64, shared where few."""
     outputs, pixels = problem.k / problem.groups, problem.n * problem.p * problem.q
-    on_tensor_cores = problem.precision not in ("ieee", "fp64")
-    least = 16 if on_tensor_cores else 32  # output channels
+    least = 16 if _on_tensor_cores(problem) else 32  # output channels
     busy = outputs / (math.ceil(outputs / least) * least) * problem.terms / (math.ceil(problem.terms / 16) * 16)
     tiles, slices = problem.groups * math.ceil(pixels / 128) * math.ceil(outputs / 64), math.ceil(problem.terms / 64)
     splits = max(1, min(MOST_SPLITS, slices))
-    return Shape(share, busy, tiles * splits, (slices / splits + 2) * SLICE, on_tensor_cores)
+    return Shape(share, busy, tiles * splits, (slices / splits + 2) * SLICE, _on_tensor_cores(problem))
+
+
+def _on_tensor_cores(problem):
+    return problem.precision not in ("ieee", "fp64")
 
 
 def _implicit_gemm(problem):
-    shape = _product(problem, 0.5)
+    """What a tile costs before and after its terms is that of 200 to 250 more of them."""
+    share, tile = (0.35, 250) if _on_tensor_cores(problem) else (0.45, 200)
+    shape = _product(problem, share * problem.terms / (problem.terms + tile))
     vector = 16 // problem.dtype.itemsize
     channels = problem.c // problem.groups
     elements = problem.n * problem.p * problem.q * problem.terms * problem.groups * math.ceil(problem.k / problem.groups / 128)
@@ -131,9 +136,12 @@ def _implicit_gemm(problem):
 
 
 def _pointwise(problem):
-    """None where it is no product of matrices as they lie."""
-    one_tap = (problem.r, problem.s, *problem.stride, *problem.padding, problem.groups) == (1, 1, 1, 1, 0, 0, 1)
-    return _product(problem, 0.6) if one_tap else None
+    """Large tiles, fast where there are many terms and output channels. None where it is no product of matrices as they lie."""
+    if (problem.r, problem.s, *problem.stride, *problem.padding, problem.groups) != (1, 1, 1, 1, 0, 0, 1):
+        return None
+    if not _on_tensor_cores(problem):
+        return _product(problem, 0.5 * problem.terms / (problem.terms + 60))
+    return _product(problem, 0.8 * problem.terms / (problem.terms + 300) * problem.k / (problem.k + 128))
 
 
 def _sectors_of_a_group(problem):

@@ -200,4 +200,19 @@ MUTANTS = [
         ("results past the row", "if (p < g.P && q < g.Q) of_k", "if (p < g.P) of_k"),
         ("channels_last reads one channel", "input_or_zero(planes + c, h + row", "input_or_zero(planes, h + row"),
     ),
+    *of(
+        "tritonkernels/conv2d/regime.py",
+        "conv2d_choice",
+        ("idle lanes cost nothing", "* shape.share * shape.busy * min(", "* shape.share * min("),
+        ("SMs without a block cost nothing", "min(1.0, shape.blocks / known.sms)", "1.0"),
+        ("sectors of other groups cost nothing", "problem.bytes * shape.waste", "problem.bytes"),
+        ("gathers cost nothing", "gather_s = shape.gathered", "gather_s = 0 * shape.gathered"),
+        (
+            "latencies cost nothing",
+            "max(arithmetic_s, bytes_s, gather_s, shape.chain, LAUNCH)",
+            "max(arithmetic_s, bytes_s, gather_s, LAUNCH)",
+        ),
+        ("tiles that do not fit are taken", "    if problem.s > MOST_TAPS or", "    if"),
+        ("the longest time preferred", "sorted(fitting, key=fitting.get)", "sorted(fitting, key=fitting.get, reverse=True)"),
+    ),
 ]
