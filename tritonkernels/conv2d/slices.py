@@ -17,11 +17,9 @@ TILES = (
     (64, 128, 128, 4, 4),
     (64, 64, 128, 4, 4),
     (64, 32, 128, 4, 4),
-    (128, 64, 32, 4, 3),
-    (128, 64, 64, 8, 3),
-    (64, 64, 64, 4, 3),
     (32, 64, 64, 4, 3),
 )
+BY_ELEMENT = ((128, 64, 32, 4, 3), (128, 64, 64, 8, 3), (64, 64, 64, 4, 4))  # addresses of longer slices take registers
 ALONE = ((128, 128, 128, 8, 4), (64, 128, 256, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 5))  # of one program per SM: deeper
 ON_CUDA_CORES = ((64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 SPECIAL = {"ieee": ON_CUDA_CORES, "fp64": OF_DOUBLES}
@@ -118,7 +116,7 @@ def packs(problem, target):
 
 def candidates(problem, target):
     """(clocks, tile, how) of every tile that is legal, with its best number of splits."""
-    for shape in SPECIAL.get(problem.precision, ALONE + TILES):
+    for shape in SPECIAL.get(problem.precision, ALONE + BY_ELEMENT + TILES):
         block_m, block_n, k_bytes, num_warps, num_stages = shape
         block_k = k_bytes // problem.dtype.itemsize
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": is_flat(problem, block_k)}
@@ -127,8 +125,9 @@ def candidates(problem, target):
             how["maxnreg"] = FEWER_BLOCKS
         split_k = splits(tile, problem, target)
         crowded = shape in ALONE and count_tiles(problem, tile) * split_k > target.sms
+        short = shape in BY_ELEMENT and not rows_by_element(problem, tile)
         slow = shape == BIGGEST and two_warpgroups_wait(problem, target)
-        if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or slow)):
+        if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or short or slow)):
             yield clocks(tile, problem, target, split_k), tile | {"SPLIT_K": split_k}, how
 
 
