@@ -8,7 +8,7 @@ _WAITS = "const Geometry&, const Strides&) { cp_async_wait<0>(); }"
 MUTANTS = [
     *of(
         "cuda_reference/conv2d/prefetched.cuh",
-        "cuda_reference and conv2d and prefetched",
+        "cuda_reference and conv2d and (prefetched or test_no_access)",
         ("present stage overwritten", "other = stages + (c + 1) % 2", "other = stages + c % 2"),
         ("barrier of a channel removed", _BARRIER, ""),
         ("copies not waited for", _WAITS, "const Geometry&, const Strides&) {}"),
