@@ -25,6 +25,7 @@ SUITE = (
     "tests/test_gemv.py",
     "tests/test_conv2d.py",
     "tests/test_implicit_gemm_cuda.py",
+    "tests/test_prefetched_cuda.py",
     "tests/test_planes.py",
     "tests/test_plans.py",
     "tests/test_wgmma_tma.py",
