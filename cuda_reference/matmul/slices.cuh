@@ -154,7 +154,7 @@ struct Slices {
 #pragma unroll 1
         for (int slice = 0; slice < slices; ++slice) {
             if (slice > 0) cp_async_wait<STAGES - 3>();
-            if constexpr (!ACopies::PAST_REGISTERS) tma_store_fence();  // wgmma sees what threads wrote; cp.async's, waited for, it does
+            tma_store_fence();  // what was written, by whatever way, is there for wgmma
             __syncthreads();
             issue(now);
             if (slice > 0 && slice + STAGES - 2 < slices) {
