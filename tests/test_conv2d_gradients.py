@@ -130,6 +130,18 @@ def test_every_call_gives_the_same_bits(library, op, design, device):
         assert all(torch.equal(result, results[0]) for result in results[1:])
 
 
+@pytest.mark.parametrize("library, op, design", designs("conv2d_weight"))
+@on_devices
+def test_every_config_in_channels_last(library, op, design, device):
+    """Tiles then walk channels first, partial sums do not."""
+    available_on(library, device)
+    x, grad = (channels_last(random(2, c, 16, 20, device=device)) for c in (4, 5))
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    call = prepare(op, x, (5, 4, 3, 3), grad, padding=1)
+    for config in chosen.configs(call.problem, library.target(call.result.device)):
+        run_checked(library, op, design, x, (5, 4, 3, 3), grad, padding=1, config=config)
+
+
 @pytest.mark.parametrize("name", [name for name, (_, weight, _) in cases.CONVOLUTIONS.items() if weight[0]])
 def test_the_reference_is_the_adjoint(name):
     """<conv(x, w), g> = <x, gradient of input> = <w, gradient of weight>: independent of how the reference comes by them."""
