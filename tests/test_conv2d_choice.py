@@ -40,6 +40,7 @@ CHOICES = {
         problem((1, 3, 1080, 1920), (3, 1, 31, 31), padding=15, groups=3),
     ],
     "implicit_gemm": [
+        problem((1, 1024, 14, 14), (256, 1024, 1, 1)),  # a product of few tiles
         problem((32, 64, 56, 56), (64, 64, 3, 3), torch.float16, padding=1, **NHWC),
         problem((32, 3, 224, 224), (64, 3, 7, 7), torch.float16, padding=3, stride=2, **NHWC),
         problem((1, 512, 7, 7), (512, 512, 3, 3), padding=1),
@@ -50,7 +51,6 @@ CHOICES = {
     "pointwise": [
         problem((32, 1024, 14, 14), (512, 1024, 1, 1), torch.float16, **NHWC),
         problem((32, 64, 56, 56), (256, 64, 1, 1)),
-        problem((1, 1024, 14, 14), (256, 1024, 1, 1)),
     ],
 }
 WITHOUT_PRODUCTS = {

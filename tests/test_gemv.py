@@ -249,6 +249,7 @@ def test_contiguous_columns_want_the_transposed_design(m, n):
     ((16384, 128), torch.float32, (8, 256, 1)),  # 512 tiles
     ((1024, 4096), torch.float16, (8, 256, 16)),  # 16 tiles, but no more than two rounds of columns for 16
     ((16384, 16), torch.float32, (32, 256, 1)),  # 16 columns are too few for 32 threads above each other
+    ((10**6, 4), torch.float32, (256, 256, 1)),  # a column a thread is all there is
     ((2048, 4096), torch.int8, (8, 256, 16)),
     ((16384, 4096), torch.int8, (8, 256, 4)),  # 128 tiles, whose sums outgrow shared memory
 ])  # fmt: skip

@@ -111,13 +111,14 @@ def _register_blocked(problem):
     return Shape(0.4 * outputs / (outputs + 4), busy, blocks, chain, waste=_sectors_of_a_group(problem))
 
 
-def _product(problem, share):
-    """A matrix product of (pixels, terms) and (terms, output channels), by groups; tiles of 128 x 64, shared where few."""
+def _product(problem, share, tile=64, most_splits=MOST_SPLITS):
+    """A matrix product of (pixels, terms) and (terms, output channels), by groups, in tiles of 128 x `tile`; where these are
+    few, up to `most_splits` blocks share one."""
     outputs, pixels = problem.k / problem.groups, problem.n * problem.p * problem.q
     least = 16 if _on_tensor_cores(problem) else 32  # output channels
     busy = outputs / (math.ceil(outputs / least) * least) * problem.terms / (math.ceil(problem.terms / 16) * 16)
-    tiles, slices = problem.groups * math.ceil(pixels / 128) * math.ceil(outputs / 64), math.ceil(problem.terms / 64)
-    splits = max(1, min(MOST_SPLITS, slices))
+    tiles, slices = problem.groups * math.ceil(pixels / 128) * math.ceil(outputs / tile), math.ceil(problem.terms / 64)
+    splits = max(1, min(most_splits, slices))
     return Shape(share, busy, tiles * splits, (slices / splits + 2) * SLICE, _on_tensor_cores(problem))
 
 
@@ -140,7 +141,7 @@ def _pointwise(problem):
     if (problem.r, problem.s, *problem.stride, *problem.padding, problem.groups) != (1, 1, 1, 1, 0, 0, 1):
         return None
     if not _on_tensor_cores(problem):
-        return _product(problem, 0.5 * problem.terms / (problem.terms + 60))
+        return _product(problem, 0.5 * problem.terms / (problem.terms + 60), tile=128, most_splits=1)
     return _product(problem, 0.8 * problem.terms / (problem.terms + 300) * problem.k / (problem.k + 128))
 
 

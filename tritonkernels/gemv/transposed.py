@@ -109,7 +109,7 @@ def configs(problem, target):
             yield _config(problem, target, within(quads, 128), within(problem.n, 128), 1, splits)
         return
     lanes, threads, best = tile_of_columns(problem, target)
-    shapes = ((threads, UNROLL),) if threads > BLOCK else ((BLOCK // 2, 2 * UNROLL), (BLOCK, UNROLL))
+    shapes = ((threads, UNROLL),) if threads > BLOCK or lanes == BLOCK else ((BLOCK // 2, 2 * UNROLL), (BLOCK, UNROLL))
     for splits in dict.fromkeys((best, 1, 4)):
         for threads, unroll in shapes:
             depth = threads // lanes
