@@ -58,7 +58,6 @@ WITHOUT_PRODUCTS = {
         problem((32, 64, 14, 14), (64, 64, 3, 3), padding=1),
         problem((1, 6, 768, 512), (6, 6, 6, 6), torch.float64),
         problem((1, 3, 768, 512), (3, 3, 3, 3), dilation=50),
-        problem((1, 3, 768, 512), (3, 3, 3, 33)),
     ],
     "naive": [problem((1, 3, 20, 20), (64, 3, 20, 20)), problem((64, 512, 1, 1), (512, 512, 1, 1))],
 }
@@ -123,12 +122,12 @@ def test_explain_tells_what_is_expected():
     assert report["predicted"]["seconds"] == expected("register_blocked", problem(x.shape, w.shape), H200).seconds
 
 
-def recorded(suite):
+def recorded(suite, names):
     """(problem, {design: milliseconds of the faster package}) of each case of conv2d in the records."""
     cases = {case.name: case for case in SUITES[suite] if case.op == "conv2d"}
     found = {}
     for row in json.loads((RECORDS / f"{suite}.json").read_text()):
-        if row["op"] == "conv2d" and row["implementation"] != "torch" and row["design"] in LADDER and row["case"] in cases:
+        if row["op"] == "conv2d" and row["implementation"] != "torch" and row["design"] in names and row["case"] in cases:
             best = found.setdefault(row["case"], {})
             best[row["design"]] = min(best.get(row["design"], math.inf), row["median_ms"])
     for name, times in found.items():
@@ -136,21 +135,21 @@ def recorded(suite):
         yield prepare("conv2d", *args, **options).problem, times
 
 
-@pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
+@pytest.mark.parametrize("suite", ["image", "grouped", "seeds", "resnet50"])
 def test_the_choice_among_what_was_measured_is_fast(suite):
-    """Of what takes longer than 20 us, at most half as long again as the fastest: what two launches apart differ in."""
+    """Of what takes longer than 20 us, at most 1.6 times the fastest: what packages differ in."""
     seen = 0
-    for asked, times in recorded(suite):
+    for asked, times in recorded(suite, SHAPES):
         if min(times.values()) > 0.02:
             chosen = next(name for name in prefer(asked, H200) if name in times)
-            assert times[chosen] <= 1.5 * min(times.values()), (asked, times)
+            assert times[chosen] <= 1.6 * min(times.values()), (asked, times)
             seen += 1
     assert seen
 
 
-@pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
+@pytest.mark.parametrize("suite", ["image", "grouped", "seeds", "resnet50"])
 def test_expected_times_are_of_the_size_of_measured_ones(suite):
-    for asked, times in recorded(suite):
+    for asked, times in recorded(suite, LADDER):
         for name, ms in times.items():
             if ms > 0.02:
                 assert 1 / 5 < expected(name, asked, H200).seconds * 1e3 / ms < 5, (name, asked, times)

@@ -30,6 +30,8 @@ MOST_CHANNELS = 16  # output channels that a block of `register_blocked` holds
 LAUNCH = 2e-6  # seconds: an empty kernel in a graph
 GATHERED = 1 / 120  # elements that are gathered one by one in the time of a FLOP of the CUDA cores
 TAP = {"naive": 100e-9, "depthwise": 120e-9, "direct": 150e-9, "prefetched": 150e-9}  # of a thread, with all that it waits for
+BLOCKS_AT_ONCE = 32  # on an SM, of a warp each
+UNROLLED = 25  # taps of `depthwise`
 CHANNEL = 1.5e-6  # of a block of register_blocked: a channel's inputs and filters to shared memory, and back
 SLICE = 300e-9  # of K, 64 terms, of a block of implicit_gemm or pointwise, a few of them in flight
 MOST_SPLITS = 16  # blocks that share a tile of theirs
@@ -86,8 +88,11 @@ def _of_taps(name, share, tile):
 
     def shape(problem):
         busy = busy_lanes(problem, tile) if tile else 1.0
-        blocks = problem.outputs / busy / (tile[0] * tile[1] if tile else 256)
-        return Shape(share, busy, blocks, problem.terms * TAP[name], waste=_sectors_of_a_group(problem))
+        if not tile:
+            return Shape(share, busy, problem.outputs / 256, problem.terms * TAP[name], waste=_sectors_of_a_group(problem))
+        blocks = problem.outputs / busy / (tile[0] * tile[1] * min(MOST_CHANNELS, max(1, problem.k // problem.groups)))
+        waves = max(1.0, blocks / (Target.named("h200").sms * BLOCKS_AT_ONCE))
+        return Shape(share, busy, blocks, waves * problem.terms * TAP[name], waste=_sectors_of_a_group(problem))
 
     return shape
 
@@ -96,13 +101,13 @@ def _depthwise(problem):
     """Its threads keep four output channels; without a sum over channels nothing else is shared. A warp reads along whatever
     is contiguous."""
     channels, outputs = problem.c // problem.groups, problem.k // problem.groups
-    share = 0.1 * min(outputs, 16 / outputs) if channels == 1 else 0.055
+    share = (0.1 if problem.terms <= UNROLLED else 0.065) * min(outputs, 16 / outputs) if channels == 1 else 0.055
     return Shape(share, 1.0, problem.outputs / 256, problem.terms * TAP["depthwise"])
 
 
 def _register_blocked(problem):
     """A load feeds as many multiply-adds as there are output channels in the block. None where it cannot hold its tile."""
-    if problem.s > MOST_TAPS or blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or problem.dtype == torch.float64:
+    if blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or problem.dtype == torch.float64:
         return None
     outputs, busy = min(problem.k // problem.groups, MOST_CHANNELS), busy_lanes(problem, BIG_TILE)
     channel_blocks = math.ceil(problem.k / problem.groups / MOST_CHANNELS)

@@ -212,7 +212,7 @@ MUTANTS = [
             "max(arithmetic_s, bytes_s, gather_s, shape.chain, LAUNCH)",
             "max(arithmetic_s, bytes_s, gather_s, LAUNCH)",
         ),
-        ("tiles that do not fit are taken", "    if problem.s > MOST_TAPS or", "    if"),
+        ("tiles that do not fit are taken", "    if blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or", "    if"),
         ("the longest time preferred", "sorted(fitting, key=fitting.get)", "sorted(fitting, key=fitting.get, reverse=True)"),
     ),
 ]
