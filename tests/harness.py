@@ -161,10 +161,15 @@ def bits(t):
 
 
 def run_checked(library, op, design, *args, config=None, **kwargs):
-    """Call the design with a poisoned out; check result, guard zone and inputs; return (result, verdict)."""
+    """Call the design with a poisoned out, in the memory format of its own; check result, guard zone and inputs; return
+    (result, verdict)."""
     call = prepare(op, *args, **kwargs)
     shape, dtype, device = call.result.shape, call.result.dtype, call.result.device
-    out, buffer, where = poisoned(shape, dtype, device)
+    if len(shape) == 4 and call.result.stride(1) == 1 and not call.result.is_contiguous():
+        out, buffer, where = poisoned([shape[i] for i in (0, 2, 3, 1)], dtype, device)
+        out = out.permute(0, 3, 1, 2)
+    else:
+        out, buffer, where = poisoned(shape, dtype, device)
     before = [bits(v).clone() for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
     checked = prepare(op, *args, out=out, **kwargs)
     result = library.run(checked, design, config)

@@ -79,6 +79,16 @@ def test_depthwise_channels_side_by_side(library, op, design, channels, taps, op
     run_checked(library, op, design, one_element_further(input), weight, groups=channels, **options)
 
 
+@pytest.mark.parametrize("library, op, design", [p for p in designs("conv2d") if p.values[2] == "depthwise"])
+@on_devices
+def test_depthwise_in_several_blocks(library, op, design, device):
+    """Of channels and of runs, also in the interpreter, whose blocks are the largest."""
+    available_on(library, device)
+    input, weight = random(2, 72, 30, 35, device=device), random(72, 1, 3, 3, device=device)
+    run_checked(library, op, design, channels_last(input), weight, groups=72)
+    run_checked(library, op, design, input[:, :3].contiguous(), weight[:3], groups=3)
+
+
 def test_pixels_of_channels_are_loaded_together():
     """Where they are aligned and there is one filter a channel."""
 

@@ -68,7 +68,7 @@ MUTANTS = [
         ("window never slides", "                    x2 = x3\n", ""),
         ("a window that slides where steps are longer", '"SLIDES": problem.stride[0] == problem.dilation[0]', '"SLIDES": True'),
         ("last rows of the last run written", "valid & (p + 2 < P)", "valid"),
-        ("channels inside are taken for columns", "k = index % K\n", "k = index // Q % K\n"),
+        ("blocks of channels are taken for blocks of runs", "block_k = program % blocks\n", "block_k = program // blocks\n"),
     ),
     *of(
         "tritonkernels/conv2d/register_blocked.py",
