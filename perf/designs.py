@@ -21,10 +21,17 @@ def table():
             design = triton.get(name) or cuda[name]
             files = [
                 f"[{name}.py](tritonkernels/{where}/{name}.py)" if name in triton else "",
-                f"[{name}.cuh](cuda_reference/{where}/{name}.cuh)" if name in cuda else "",
+                cuda_file(where, name) if name in cuda else "",
             ]
             lines.append(f"| {op} | `{name}` | {design.summary} | {files[0]} | {files[1]} | {design.mirrors} |")
     return "\n".join(lines) + "\n"
+
+
+def cuda_file(where, name):
+    """The link to its kernel, or to what launches those of another operation."""
+    kernel, launch = (f"cuda_reference/{where}/{name}{suffix}" for suffix in (".cuh", ".py"))
+    path = kernel if (README.parent / kernel).exists() else launch
+    return f"[{Path(path).name}]({path})"
 
 
 def with_table(text):

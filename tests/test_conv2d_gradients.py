@@ -213,7 +213,7 @@ def test_gradcheck(package, library, device):
 LOSSES = {
     "sum": lambda y: y.sum(),  # an expanded gradient
     "mean over positions": lambda y: y.mean((2, 3)).square().sum(),
-    "part of a concatenation": lambda y: (torch.cat((y[:1], y, y), 1) ** 2).sum(),
+    "part of a concatenation": lambda y: (torch.cat((y, y[:, :1], y), 1) ** 2).sum(),
     "transposed": lambda y: (y.mT @ y).sum(),
 }
 

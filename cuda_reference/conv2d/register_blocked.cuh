@@ -25,10 +25,10 @@ constexpr int TILE_H = LANES_H * PT, TILE_W = LANES_W * QT;
 template <class T> constexpr int SECTOR = 32 / sizeof(T);  // elements that memory moves together
 
 // Rows of whole sectors: eight lanes with a 128-bit piece each then share out whole sectors, whichever rows they are in.
-struct Halo {
+struct HaloShape {
     int rows, cols, pitch;  // of one channel
 
-    __device__ explicit Halo(const Geometry& g, int sector)
+    __device__ explicit HaloShape(const Geometry& g, int sector)
         : rows((TILE_H - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1),
           cols((TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1),
           pitch(ceil_div(cols, sector) * sector) {}
@@ -36,7 +36,7 @@ struct Halo {
 
 // The halos of `channels` channels, of which `planes` is the first, from input position (h, w) on.
 template <class T>
-__device__ void stage_halos(float* halos, Halo shape, const T* planes, int channels, int h, int w, const Geometry& g,
+__device__ void stage_halos(float* halos, HaloShape shape, const T* planes, int channels, int h, int w, const Geometry& g,
                             const Strides& stride) {
     const int lines = channels * shape.rows, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const bool aligned = stride.iw == 1 && stride.ih % PIECE<T> == 0 && stride.ic % PIECE<T> == 0 && is_aligned16(planes + w);
@@ -190,7 +190,7 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
     const int c_per_group = g.C / g.groups, left_k = g.K / g.groups - tile.k;
     const int first_k = tile.group * (g.K / g.groups) + tile.k;
     const int x = threadIdx.x % LANES_W, y = threadIdx.x / LANES_W * PT;  // first output in the tile: x * QT, or x and every 16th
-    const Halo shape(g, SECTOR<T>);
+    const HaloShape shape(g, SECTOR<T>);
     float* const halos = dynamic_shared<float>();
     float* const filters = halos + channels * shape.rows * shape.pitch;
 

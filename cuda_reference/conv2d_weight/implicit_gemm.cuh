@@ -88,6 +88,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
                 for (int y = 0; y < TN; ++y) sum[x][y] += a[x] * b[y];
         }
     }
+    __syncthreads();  // the columns are located, also where there is no slice
 #pragma unroll
     for (int x = 0; x < TM; ++x)
 #pragma unroll

@@ -21,7 +21,8 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments
 
-MOST_UNROLLED = 7
+MOST_UNROLLED = 7  # taps of a column
+MOST_LOADED = 3  # of those that load four inputs each
 
 
 @triton.jit
@@ -171,10 +172,11 @@ def configs(problem, target):
 
 
 def launches(problem, config, input, weight, bias, out):
+    slides = problem.stride[0] == problem.dilation[0]
     given = arguments(problem, input, weight, bias, out) | {
-        "TAPS": problem.r if problem.r <= MOST_UNROLLED else 1,
+        "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
-        "SLIDES": problem.stride[0] == problem.dilation[0],
+        "SLIDES": slides,
     }
     blocks = triton.cdiv(runs_of(problem), config.kwargs["BLOCK"]) * triton.cdiv(problem.k, config.kwargs["BLOCK_K"])
     yield TritonLaunch(_depthwise_kernel, (blocks,), config, given)

@@ -151,7 +151,8 @@ def refuses(problem, target):
 def configs(problem, target):
     """BLOCK_K just covers the output channels of a group. A run of four outputs a thread, two where there are few channels:
     more would spill. Tiles wider than a row come last."""
-    channels = triton.next_power_of_2(min(16, max(1, problem.k // problem.groups)))
+    most = 16 if problem.stride[1] == problem.dilation[1] else 8  # where inputs do not slide, their loads take the registers
+    channels = triton.next_power_of_2(min(most, max(1, problem.k // problem.groups)))
     if not target.is_gpu:
         block_q = min(512, triton.next_power_of_2(max(4, problem.q)))
         block_p = min(2**17 // channels // block_q, triton.next_power_of_2(max(1, problem.p)))

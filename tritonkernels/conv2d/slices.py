@@ -35,6 +35,7 @@ SLICE = 400  # at least, of one slice
 MEETING = 1000  # until the last of several splits knows that it is
 
 FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one more block on an SM
+MOST_WIDE = 32 * 32  # sums of a tile whose offsets, of 64 bits, are those of each element
 MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # of larger tiles the last program adds up for longer than splits save
 MOST_SUMS = 2**16  # of all the splits of a tile
 
@@ -127,7 +128,8 @@ def candidates(problem, target):
         crowded = shape in ALONE and count_tiles(problem, tile) * split_k > target.sms
         short = shape in BY_ELEMENT and not rows_by_element(problem, tile)
         slow = shape == BIGGEST and two_warpgroups_wait(problem, target)
-        if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or short or slow)):
+        spills = problem.wide and tile["FLAT"] and problem.precision == "ieee" and block_m * block_n > MOST_WIDE
+        if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or short or slow or spills)):
             yield clocks(tile, problem, target, split_k), tile | {"SPLIT_K": split_k}, how
 
 

@@ -5,7 +5,7 @@ from ..mutant import of
 MUTANTS = [
     *of(
         "tritonkernels/conv2d_input/phases.py",
-        "cuda_reference and conv2d_input and naive",
+        "cuda_reference and conv2d_input and direct",
         (
             "phases start a row late",
             "of_result=slice(first, None, stride)",
@@ -27,14 +27,14 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d_input/flipped.py",
-        "tritonkernels and conv2d_input and naive",
+        "tritonkernels and conv2d_input and direct",
         ("rows not flipped", "(R - 1 - r) * stride_wr", "r * stride_wr"),
         ("columns not flipped", "(S - 1 - s) * stride_ws", "s * stride_ws"),
         ("channels of the first group", "c // C_PER_GROUP * K_PER_GROUP + k", "k"),
     ),
     *of(
         "cuda_reference/conv2d_input/flipped.cuh",
-        "cuda_reference and conv2d_input and naive",
+        "cuda_reference and conv2d_input and direct",
         ("rows not flipped", "(g.R - 1 - r) * stride.wr", "r * stride.wr"),
         ("channels of the first group", "int64_t(c / c_per_group * k_per_group + k)", "int64_t(k)"),
         ("channels side by side", "filters[c * stride.on + k * stride.ok", "filters[c * stride.on + k * g.R * g.S"),
