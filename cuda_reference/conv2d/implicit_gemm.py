@@ -122,10 +122,11 @@ def _dense(tensor, dims):
 
 
 def in_chunks(problem, input):
-    """Whether the channels of every pixel and group are contiguous and whole chunks of 16 bytes, each of them aligned."""
+    """Whether the channels of every pixel and group are contiguous and whole chunks of 16 bytes, each of them aligned; and so
+    are those of the pixels beside the image, which are not read, but a copy of nothing must be from an aligned address too."""
     chunk = 16 // input.element_size()
     channels = problem.c // problem.groups
-    apart = (input.stride(dim) for dim in (0, 2, 3) if input.shape[dim] > 1)
+    apart = (input.stride(dim) for dim in (0, 2, 3) if dim or input.shape[0] > 1)
     aligned = input.data_ptr() % 16 == 0 and all(stride % chunk == 0 for stride in apart)
     return channels > 0 and channels % chunk == 0 and input.stride(1) == 1 and aligned
 

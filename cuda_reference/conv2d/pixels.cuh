@@ -43,7 +43,6 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
         int c, r, s;
     };
 
-    const T* input;  // an aligned address for what is not read
     Pixel<T> pixels[COUNT];
     Place place, step;  // of this thread's chunk in the next slice; a slice's length
     int channels, first_k, H, W, R, S, dilation_h, dilation_w;
@@ -56,8 +55,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
 
     __device__ __forceinline__ ChannelCopies(const T* input, const Tap*, int64_t first_pixel, int first_k, const Geometry& g,
                                              const Strides& stride)
-        : input(input),
-          channels(g.C / g.groups),
+        : channels(g.C / g.groups),
           first_k(first_k),
           H(g.H),
           W(g.W),
@@ -81,7 +79,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
         for (int i = 0; i < COUNT; ++i) {
             if (i * parts / COUNT != part) continue;
             const bool inside = exists && pixels[i].inside(h, w, H, W);
-            cp_async<16>(Places::place(tile, i), inside ? pixels[i].from + offset : input, inside ? 16 : 0);
+            cp_async<16>(Places::place(tile, i), pixels[i].from + offset, inside ? 16 : 0);
         }
     }
 

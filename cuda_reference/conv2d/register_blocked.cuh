@@ -19,8 +19,8 @@
 namespace conv2d {
 
 constexpr int PT = 2, QT = 4;  // outputs of a thread: rows, columns
-constexpr int LANES_W = 16, LANES_H = 8, THREADS = LANES_W * LANES_H;
-constexpr int TILE_H = LANES_H * PT, TILE_W = LANES_W * QT;
+constexpr int LANES_W = 16, LANES_H = 8, BIG_THREADS = LANES_W * LANES_H;
+constexpr int BIG_TILE_H = LANES_H * PT, BIG_TILE_W = LANES_W * QT;
 
 template <class T> constexpr int SECTOR = 32 / sizeof(T);  // elements that memory moves together
 
@@ -29,8 +29,8 @@ struct HaloShape {
     int rows, cols, pitch;  // of one channel
 
     __device__ explicit HaloShape(const Geometry& g, int sector)
-        : rows((TILE_H - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1),
-          cols((TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1),
+        : rows((BIG_TILE_H - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1),
+          cols((BIG_TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1),
           pitch(ceil_div(cols, sector) * sector) {}
 };
 
@@ -42,19 +42,19 @@ __device__ void stage_halos(float* halos, HaloShape shape, const T* planes, int 
     const bool aligned = stride.iw == 1 && stride.ih % PIECE<T> == 0 && stride.ic % PIECE<T> == 0 && is_aligned16(planes + w);
     if (aligned) {
         const int pieces_per_line = shape.pitch / PIECE<T>;
-        for (int piece = threadIdx.x; piece < lines * pieces_per_line; piece += THREADS) {
+        for (int piece = threadIdx.x; piece < lines * pieces_per_line; piece += BIG_THREADS) {
             const int line = piece / pieces_per_line, col = piece % pieces_per_line * PIECE<T>;
             const T* plane = planes + line / shape.rows * stride.ic;
             stage_piece(halos + line * shape.pitch + col, plane, h + line % shape.rows, w + col, g, stride);
         }
     } else if (stride.ic == 1 && stride.iw > 1) {  // channels inside of columns
-        for (int row = warp; row < shape.rows; row += THREADS / 32)
+        for (int row = warp; row < shape.rows; row += BIG_THREADS / 32)
             for (int i = lane; i < shape.cols * channels; i += 32) {
                 const int col = i / channels, c = i % channels;
                 halos[(c * shape.rows + row) * shape.pitch + col] = input_or_zero(planes + c, h + row, w + col, g, stride);
             }
     } else {
-        for (int line = warp; line < lines; line += THREADS / 32) {
+        for (int line = warp; line < lines; line += BIG_THREADS / 32) {
             const T* plane = planes + line / shape.rows * stride.ic;
             const int row = h + line % shape.rows;
             const auto first = reinterpret_cast<uintptr_t>(plane + row * stride.ih + w);
@@ -69,7 +69,7 @@ __device__ void stage_halos(float* halos, HaloShape shape, const T* planes, int 
 template <class T, int KT, int PITCH>
 __device__ void stage_filters(float* filters, const T* weight, int channels, int left_k, const Geometry& g, const Strides& stride) {
     const int taps = g.R * g.S;
-    for (int i = threadIdx.x; i < channels * PITCH * taps; i += THREADS) {
+    for (int i = threadIdx.x; i < channels * PITCH * taps; i += BIG_THREADS) {
         const int tap = i % taps, k = i / taps % PITCH, c = i / taps / PITCH;
         const T* from = weight + k * stride.wk + c * stride.wc + tap / g.S * stride.wr + tap % g.S * stride.ws;
         filters[(c * taps + tap) * PITCH + k] = k < KT && k < left_k ? float(*from) : 0.0f;
@@ -164,16 +164,16 @@ __device__ __forceinline__ void store_through_shared(T* of_k, const float (&sum)
                                                      const Geometry& g, const Strides& stride) {
     constexpr int ROWS = 32 / LANES_W * PT;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float* const rows = staging + warp * ROWS * TILE_W;
+    float* const rows = staging + warp * ROWS * BIG_TILE_W;
     __syncwarp();  // nobody reads the results before any more
 #pragma unroll
     for (int i = 0; i < PT; ++i)
-        *reinterpret_cast<float4*>(rows + (lane / LANES_W * PT + i) * TILE_W + lane % LANES_W * QT) =
+        *reinterpret_cast<float4*>(rows + (lane / LANES_W * PT + i) * BIG_TILE_W + lane % LANES_W * QT) =
             make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
     __syncwarp();  // all are there
 #pragma unroll
-    for (int i = 0; i < ROWS * TILE_W; i += 32) {
-        const int p = tile.p + warp * ROWS + i / TILE_W, q = tile.q + i % TILE_W + lane;
+    for (int i = 0; i < ROWS * BIG_TILE_W; i += 32) {
+        const int p = tile.p + warp * ROWS + i / BIG_TILE_W, q = tile.q + i % BIG_TILE_W + lane;
         if (p < g.P && q < g.Q) of_k[p * stride.op + q] = T(rows[i + lane]);
     }
 }
@@ -182,11 +182,11 @@ __device__ __forceinline__ void store_through_shared(T* of_k, const float (&sum)
 constexpr int resident(int KT) { return KT <= 4 ? 5 : KT <= 8 ? 4 : 2; }
 
 template <class T, int KT, bool UNIT>
-__global__ void __launch_bounds__(THREADS, resident(KT))
+__global__ void __launch_bounds__(BIG_THREADS, resident(KT))
 register_blocked(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
                  Geometry g, Strides stride, int channels) {
     constexpr int PITCH = ceil_div(KT, 4) * 4;  // of a tap's values
-    const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
+    const Tile tile(blockIdx.x, g, BIG_TILE_H, BIG_TILE_W, KT);
     const int c_per_group = g.C / g.groups, left_k = g.K / g.groups - tile.k;
     const int first_k = tile.group * (g.K / g.groups) + tile.k;
     const int x = threadIdx.x % LANES_W, y = threadIdx.x / LANES_W * PT;  // first output in the tile: x * QT, or x and every 16th
