@@ -147,12 +147,15 @@ def test_the_choice_among_what_was_measured_is_fast(suite):
     assert seen
 
 
-@pytest.mark.parametrize("suite", ["image", "grouped", "seeds", "resnet50"])
+@pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
 def test_expected_times_are_of_the_size_of_measured_ones(suite):
+    seen = 0
     for asked, times in recorded(suite, LADDER):
         for name, ms in times.items():
             if ms > 0.02:
                 assert 1 / 5 < expected(name, asked, H200).seconds * 1e3 / ms < 5, (name, asked, times)
+                seen += 1
+    assert seen
 
 
 def test_every_rule_is_of_a_design_that_there_may_be():
