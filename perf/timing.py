@@ -2,9 +2,10 @@
 
 Every round runs every contender once, in an order shuffled anew, so that drifting clocks and temperatures hit all alike.
 What runs is a CUDA graph of a contender's calls, one or more, replayed, or the calls themselves where they cannot be captured;
-the time is that of one. Before each run the L2 cache is filled with other data. The same fill keeps the GPU busy while the host
-prepares the launch, so that the time between the two events is the GPU's, not Python's; a run where the host was late
-nevertheless counts as exposed. The two events themselves take 2 to 3 us, which many calls share and a single one bears alone.
+the time is that of one. Before each run the L2 cache is filled with other data, by reading them: what is written would go back
+to memory during the run, at its expense. The same fill keeps the GPU busy while the host prepares the launch, so that the time
+between the two events is the GPU's, not Python's; a run where the host was late nevertheless counts as exposed. The two events
+themselves take 2 to 3 us, which many calls share and a single one bears alone.
 """
 
 import functools
@@ -41,10 +42,11 @@ class GpuClock:
     def __init__(self, device):
         self._device = device
         self.l2_bytes = Target.live(device).l2_bytes
-        self._other_data = torch.empty(2 * self.l2_bytes, dtype=torch.uint8, device=device)
+        self._other_data = torch.zeros(2 * self.l2_bytes // 4, dtype=torch.int32, device=device)
+        self._largest = torch.empty((), dtype=torch.int32, device=device)
 
     def flush(self):
-        self._other_data.zero_()
+        torch.amax(self._other_data, 0, out=self._largest)
 
     def event(self):
         """An event, already recorded: has .query() and .elapsed_time(later)."""

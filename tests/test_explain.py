@@ -1,6 +1,7 @@
 """explain, designs and doctor: they must tell what the call does, and name GPUs that are not there."""
 
 import dataclasses
+import functools
 
 import pytest
 import torch
@@ -11,6 +12,10 @@ from tritonkernels import backend
 from tritonkernels.errors import ArgumentError, BackendError, ShapeError, UnknownDesignError
 from tritonkernels.launch import TritonLaunch
 from tritonkernels.target import KNOWN, Target
+from tritonkernels.tuning.choose import as_dict
+
+from . import cases
+from .harness import gradient_call, prepare
 
 DEVICE = backend.device_type()
 PACKAGES = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
@@ -128,6 +133,42 @@ def test_nothing_is_launched_for_an_empty_result(package, shape):
             assert package.explain("gemm", a, b, design=design.name)["grid"] == []
 
 
+def operands_of(op):
+    """(args, kwargs) of calls of every shape, also of nothing; no memory behind them."""
+    empty = functools.partial(torch.empty, device="meta")
+    if op == "conv2d":
+        for image, weight, kwargs in cases.CONVOLUTIONS.values():
+            yield (empty(image), empty(weight)), kwargs
+    elif op.startswith("conv2d"):
+        for name in cases.CONVOLUTIONS:
+            yield gradient_call(op, name, lambda *shape: empty(shape))
+    elif op == "gemv":
+        for m, n in cases.GEMV_SIZES + cases.EMPTY_GEMVS:
+            yield (empty(m, n), empty(n)), {}
+            yield (empty(n, m).t(), empty(n)), {}
+    else:
+        dtype = torch.float16 if op == "matmul" else torch.float32
+        for m, n, k in cases.GEMM_SIZES + cases.EMPTY_GEMMS:
+            yield (empty(m, k, dtype=dtype), empty(k, n, dtype=dtype)), {}
+
+
+@PACKAGES
+@pytest.mark.parametrize("op", tritonkernels.OPS)
+def test_every_config_for_a_gpu_has_its_launches(package, op):
+    """Where there is none, everything runs by other configs: of these, all that can be computed is."""
+    target, seen = Target.named("h200"), 0
+    for args, kwargs in operands_of(op):
+        problem = prepare(op, *args, **kwargs).problem
+        for design in package.designs(op):
+            if design.refuses(problem, target) is None:
+                configs = [as_dict(config) for config in design.configs(problem, target)]
+                assert configs, (design.name, problem)
+                for config in configs:
+                    package.explain(op, *args, design=design.name, config=config, target=target, **kwargs)
+                    seen += 1
+    assert seen
+
+
 def test_explain_prints_and_raises_what_the_call_raises():
     a = torch.randn(3, 4, device=DEVICE)
     text = str(tritonkernels.explain("gemm", a, a.t()))
@@ -148,8 +189,6 @@ def test_an_explicit_config_is_used(package):
 
 
 def configs(package, a):
-    from tritonkernels.tuning.choose import as_dict
-
     problem = tritonkernels.gemm.__globals__["prepare"](a, a.t()).problem
     tiled = package.designs("gemm")[1]
     return [as_dict(c) for c in tiled.configs(problem, package.LIBRARY.target(a.device))]

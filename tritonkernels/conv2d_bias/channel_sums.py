@@ -59,7 +59,7 @@ def _channel_sums_kernel(
 
 def splits_for(problem, target, tile):
     """Enough to give each SM four programs of at least eight slices."""
-    blocks = triton.cdiv(problem.k, tile["BLOCK_K"])
+    blocks = max(1, triton.cdiv(problem.k, tile["BLOCK_K"]))
     return max(1, min(triton.cdiv(4 * target.sms, blocks), problem.terms // (8 * tile["BLOCK_L"]), 1024))
 
 
