@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -112,11 +113,12 @@ def launch_of(design, *operands, **options):
 
 
 def sectors_of_halos(problem, tile_h, tile_w):
-    """32-byte sectors of fp32 inputs (NCHW, rows of whole sectors, no padding) that the tiles need, each tile for itself."""
+    """32-byte sectors of fp32 inputs (NCHW, rows of whole sectors) that the tiles need, each tile for itself."""
     total = 0
     for p, q in itertools.product(range(0, problem.p, tile_h), range(0, problem.q, tile_w)):
-        rows = min(p + tile_h - 1 + problem.r, problem.h) - p
-        total += rows * (-(-min(q + tile_w - 1 + problem.s, problem.w) // 8) - q // 8)
+        top, left = p - problem.padding[0], q - problem.padding[1]
+        rows = min(top + tile_h - 1 + problem.r, problem.h) - max(0, top)
+        total += rows * (-(-min(left + tile_w - 1 + problem.s, problem.w) // 8) - max(0, left) // 8)
     return problem.c * total
 
 
@@ -132,6 +134,38 @@ def test_halos_are_loaded_once_and_shared_memory_is_read_without_conflicts(chann
     assert sum(x.units for x in halos) <= 1.1 * sectors_of_halos(problem, 16, 64)
     reads = [x for x in traced.accesses if x.space == "shared" and x.kind == "read" and x.width == 16]
     assert reads and all(x.units == x.ideal_units for x in reads)
+
+
+@pytest.mark.parametrize("padding, width", [(1, 192), (2, 136), ((1, 3), 192)])
+def test_padded_halos_are_loaded_once(padding, width, monkeypatch):
+    """Element by element, and lanes skip what lies outside. The trace pairs a lane's n-th load with the others' n-th then, so
+    sectors are counted by what makes the hardware's loads whole: a warp meets each one once, eight lanes side by side in it.
+    """
+    from cuda_reference import trace
+
+    parts, count = [], trace.accesses
+    monkeypatch.setattr(trace, "accesses", lambda part: parts.append(part) or count(part))
+    operands = random(1, 3, 40, width), random(3, 3, 5, 5)
+    problem, launch = launch_of("register_blocked", *operands, padding=padding)
+    trace.trace(launch)
+    (part,) = (p for p in parts if p.space == "global")
+    records = part.records[np.array(part.names)[part.array] == "argument 0"]
+    assert set(records["width"]) == {4}
+    lane, word = records["thread"].astype(np.int64), records["address"].astype(np.int64) // 4
+    assert not ((word - lane) % 8).any(), "eight lanes that begin a sector share it"
+    keys = records["block"], records["interval"].astype(np.int64), lane // 32, word
+    assert len(np.unique(np.stack(keys), axis=1)[0]) == len(records), "an input is loaded once"
+    sectors = np.unique(np.stack((*keys[:3], word // 8)), axis=1).shape[1]
+    assert sectors == sectors_of_halos(problem, 16, 64)
+
+
+@pytest.mark.parametrize("design", ["direct", "prefetched"])
+def test_pieces_of_padded_halos_begin_where_memory_s_do(design):
+    from cuda_reference.trace import trace
+
+    _, launch = launch_of(design, random(1, 4, 40, 128), random(6, 4, 3, 3), padding=1)
+    (traced,) = trace(launch)
+    assert {x.width for x in traced.accesses if x.array == "argument 0"} == {16}
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")

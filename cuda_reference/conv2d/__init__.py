@@ -113,13 +113,18 @@ def _depthwise():
     )
 
 
+def tile_bytes(problem):
+    """Shared memory of a channel in `direct`: its rows may begin up to a piece of 16 bytes, less one element, earlier."""
+    return halo_bytes(problem, TILE, 16, before=16 // problem.dtype.itemsize - 1)
+
+
 def _direct():
     space = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
     template = "conv2d::direct<{T}, {KT}, {STAGED}>"
     built = sources("conv2d/direct.cuh", [template.format(T="{T}", STAGED=s, **c) for c in space for s in ("true", "false")])
 
     def launches(problem, config, *tensors):
-        g, bytes_ = problem, halo_bytes(problem, TILE, 16)
+        g, bytes_ = problem, tile_bytes(problem)
         staged = bytes_ <= STAGED_BYTES
         yield CudaLaunch(
             built[g.dtype],
@@ -147,7 +152,7 @@ def _prefetched():
 
     def shared_bytes(problem, config):
         unit = problem.dtype.itemsize
-        halo = halo_bytes(problem, TILE, 16) // max(4, unit) * unit
+        halo = tile_bytes(problem) // max(4, unit) * unit
         return 2 * (halo + ceil_div(problem.r * problem.s * config["KT"] * unit, 16) * 16)
 
     def fitting(problem):

@@ -3,7 +3,8 @@
 // Each thread owns one position and keeps its KT sums in registers. Per input channel the inputs that the tile needs, the halo of
 // (7 step_w + (S-1) dilation_w + 1) x (3 step_h + (R-1) dilation_h + 1), pass through shared memory once and are read R * S * KT times.
 // If each thread fetched its own element and the edge threads the rest, one of them would fetch 9 for a 3 x 3 filter. Instead the
-// pieces of 128 bits are shared out evenly: 60 elements are 1.9 per thread, and a piece is one load where aligned.
+// pieces of 128 bits are shared out evenly: 60 elements are 1.9 per thread, and a piece is one load where aligned. With padding a
+// tile's inputs begin one or more columns before an aligned address; its pieces begin at the aligned one before.
 // A halo that does not fit in shared memory (huge steps or dilations) is not staged: STAGED = false reads global memory instead.
 // Mirrors tritonkernels/conv2d/direct.py.
 #pragma once
@@ -14,13 +15,17 @@ namespace conv2d {
 
 constexpr int TILE_W = 8, TILE_H = 4, THREADS = TILE_W * TILE_H;
 
-// The part of one input channel that a tile needs; its pitch is whole pieces, so that every row starts 16-byte aligned.
+// The part of one input channel that a tile needs, from input column first_w on. It has `before` columns that nobody needs, so
+// that rows of the image begin in it as far from 16 bytes as in memory; its pitch is whole pieces.
 template <class T> struct Halo {
-    int rows, pitch;
+    int rows, before, pitch;
 
-    __host__ __device__ explicit Halo(const Geometry& g)
+    __device__ Halo(const T* plane, int first_w, const Geometry& g, const Strides& stride)
         : rows((TILE_H - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1),
-          pitch(ceil_div((TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1, PIECE<T>) * PIECE<T>) {}
+          before(stride.iw == 1 && stride.ih % PIECE<T> == 0 ? column_of_piece(plane + first_w) : 0),
+          pitch(ceil_div(before + (TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1, PIECE<T>) * PIECE<T>) {}
+
+    __device__ static int column_of_piece(const T* at) { return int(reinterpret_cast<uintptr_t>(at) / sizeof(T) % PIECE<T>); }
 };
 
 template <class T>
@@ -29,7 +34,7 @@ __device__ void stage_halo(Sum<T>* halo, Halo<T> shape, const T* plane, int firs
     const int pieces_per_row = shape.pitch / PIECE<T>;
     for (int piece = threadIdx.x; piece < shape.rows * pieces_per_row; piece += THREADS) {
         const int row = piece / pieces_per_row, col = piece % pieces_per_row * PIECE<T>;
-        stage_piece(halo + row * shape.pitch + col, plane, first_h + row, first_w + col, g, stride);
+        stage_piece(halo + row * shape.pitch + col, plane, first_h + row, first_w - shape.before + col, g, stride);
     }
 }
 
@@ -43,15 +48,15 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile
     const int first_h = tile.p * g.step_h - g.padding_h, first_w = tile.q * g.step_w - g.padding_w;
-    const Halo<T> shape(g);
-    Sum<T>* halo = dynamic_shared<Sum<T>>();
+    const T* plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
+    const Halo<T> shape(plane, first_w, g, stride);
+    Sum<T>* const halo = dynamic_shared<Sum<T>>();
 
     Sum<T> sum[KT];
 #pragma unroll
     for (int k = 0; k < KT; ++k)
         sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
-    const T* plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
     const T* filter = weight + (group * k_per_group + first_k) * stride.wk;
     for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc) {
         if (STAGED) {
@@ -62,7 +67,8 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
         for (int r = 0; r < g.R; ++r) {
             for (int s = 0; s < g.S; ++s) {
                 const int h = y * g.step_h + r * g.dilation_h, w = x * g.step_w + s * g.dilation_w;  // within the halo
-                const Sum<T> value = STAGED ? halo[h * shape.pitch + w] : input_or_zero(plane, first_h + h, first_w + w, g, stride);
+                const Sum<T> value = STAGED ? halo[h * shape.pitch + shape.before + w]
+                                            : input_or_zero(plane, first_h + h, first_w + w, g, stride);
                 const T* tap = filter + r * stride.wr + s * stride.ws;  // the same for all threads: a broadcast
 #pragma unroll
                 for (int k = 0; k < KT; ++k)

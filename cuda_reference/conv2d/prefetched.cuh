@@ -21,7 +21,7 @@ template <class T, int KT> struct Source {
 
     __device__ __forceinline__ int pieces() const { return shape.rows * shape.pitch / PIECE<T>; }
     __device__ __forceinline__ int h(int piece) const { return first_h + piece * PIECE<T> / shape.pitch; }
-    __device__ __forceinline__ int w(int piece) const { return first_w + piece * PIECE<T> % shape.pitch; }
+    __device__ __forceinline__ int w(int piece) const { return first_w - shape.before + piece * PIECE<T> % shape.pitch; }
     __device__ __forceinline__ int weights(const Geometry& g) const { return g.R * g.S * KT; }
 
     __device__ __forceinline__ const T* weight(int i, const Geometry& g, const Strides& stride) const {
@@ -141,7 +141,9 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
     const int first_k = tile.k, group = tile.group;
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile
-    const Halo<T> shape(g);
+    const T* const plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
+    const int first_h = tile.p * g.step_h - g.padding_h, first_w = tile.q * g.step_w - g.padding_w;
+    const Halo<T> shape(plane, first_w, g, stride);
     const int halo_size = shape.rows * shape.pitch, stage_size = halo_size + ceil_div(g.R * g.S * KT, PIECE<T>) * PIECE<T>;
     T* const stages = dynamic_shared<T>();
 
@@ -150,12 +152,8 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
     for (int k = 0; k < KT; ++k)
         sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
-    Source<T, KT> next{input + tile.image * stride.in + group * c_per_group * stride.ic,
-                       weight + (group * k_per_group + first_k) * stride.wk,
-                       tile.p * g.step_h - g.padding_h,
-                       tile.q * g.step_w - g.padding_w,
-                       k_per_group - first_k,
-                       shape};
+    const T* const filter = weight + (group * k_per_group + first_k) * stride.wk;
+    Source<T, KT> next{plane, filter, first_h, first_w, k_per_group - first_k, shape};
     Prefetch<T, KT> prefetch;
     if (c_per_group > 0) {
         prefetch.start(stages, stages + halo_size, next, g, stride);
@@ -174,7 +172,7 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
         for (int r = 0; r < g.R; ++r) {
             for (int s = 0; s < g.S; ++s, tap += KT) {
                 const int h = y * g.step_h + r * g.dilation_h, w = x * g.step_w + s * g.dilation_w;  // within the halo
-                const Sum<T> value = Sum<T>(now[h * shape.pitch + w]);
+                const Sum<T> value = Sum<T>(now[h * shape.pitch + shape.before + w]);
                 T weights[KT];
                 load_weights(weights, tap);
 #pragma unroll

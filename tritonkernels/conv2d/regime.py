@@ -43,14 +43,15 @@ def busy_lanes(problem, tile):
     return problem.p * problem.q / (tiles * tile[0] * tile[1]) if tiles else 1.0
 
 
-def halo_bytes(problem, tile, row_unit):
-    """Shared memory for the inputs that a tile of outputs needs of a channel; rows are padded to `row_unit` bytes of inputs."""
+def halo_bytes(problem, tile, row_unit, before=0):
+    """Shared memory for the inputs that a tile of outputs needs of a channel, and `before` columns; rows are padded to
+    `row_unit` bytes of inputs."""
     rows, cols = (
         (outputs - 1) * step + (taps - 1) * dilation + 1
         for outputs, step, taps, dilation in zip(tile, problem.stride, (problem.r, problem.s), problem.dilation)
     )
     unit = row_unit // problem.dtype.itemsize
-    return rows * -(-cols // unit) * unit * max(4, problem.dtype.itemsize)
+    return rows * -(-(before + cols) // unit) * unit * max(4, problem.dtype.itemsize)
 
 
 def blocked_bytes(problem, kt):

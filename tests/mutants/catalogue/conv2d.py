@@ -120,6 +120,7 @@ MUTANTS = [
         ("halo a row short", "piece < shape.rows * pieces_per_row", "piece < (shape.rows - 1) * pieces_per_row"),
         ("filter flipped", "filter + r * stride.wr", "filter + (g.R - 1 - r) * stride.wr"),
         ("edge of the result untested", "if (p >= g.P || q >= g.Q) return;", "if (p >= g.P) return;"),
+        ("columns before the tile's forgotten", "shape.pitch + shape.before + w]", "shape.pitch + w]"),
     ),
     *of(
         "cuda_reference/conv2d/common.cuh",
