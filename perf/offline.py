@@ -29,6 +29,16 @@ def compile_launch(launch, target, machine=None):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
+    if launch.kernel.is_gluon():
+        from triton.experimental.gluon._runtime import GluonASTSource as Source
+    else:
+        Source = ASTSource
+    source = Source(launch.kernel, *_specialised(launch))
+    return triton.compile(source, target=machine or GPUTarget("cuda", target.arch, 32), options=launch.options)
+
+
+def _specialised(launch):
+    """What Triton makes of the arguments: types, constants, and which of the others are multiples of 16."""
     signature, constants, aligned = {}, {}, {}
     for position, (name, value) in enumerate(launch.values.items()):
         if isinstance(value, torch.Tensor):
@@ -50,12 +60,7 @@ def compile_launch(launch, target, machine=None):
             signature[name], constants[name], multiple_of_16 = "constexpr", value, False
         if multiple_of_16:
             aligned[(position,)] = [["tt.divisibility", 16]]
-    if launch.kernel.is_gluon():
-        from triton.experimental.gluon._runtime import GluonASTSource as Source
-    else:
-        Source = ASTSource
-    source = Source(launch.kernel, signature, constants, aligned)
-    return triton.compile(source, target=machine or GPUTarget("cuda", target.arch, 32), options=launch.options)
+    return signature, constants, aligned
 
 
 def _triton_type(dtype):
@@ -172,15 +177,20 @@ def share(things, part, parts):
 def survey(op, design, target, part=1, parts=1):
     """The resources of every config of a design, or a share of them, over the representative calls that it does not refuse.
 
-    Of an unusual call the first config alone, which has the biggest tile there.
+    Of an unusual call the first config alone, which has the biggest tile there, in the first part and in one other.
     """
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
-    seen = set()  # configs that differ in the launch alone compile to the same code
-    calls = [(call, None) for call in representative_calls(op)] + [(call, 1) for call in unusual_calls(op)]
+    seen, asked = set(), set()  # configs that differ in the launch alone compile to the same code
+    unusual = [call for i, call in enumerate(unusual_calls(op)) if part in (1, 2 + i % max(1, parts - 1))]
+    calls = [(call, None) for call in representative_calls(op)] + [(call, 1) for call in unusual]
     for call, most in calls:
         if chosen.refuses(call.problem, target) is None:
             for config in share(itertools.islice(chosen.configs(call.problem, target), most), part, parts):
                 for launch in chosen.launches(call.problem, config, *call.parts[0]):
+                    wanted = repr((launch.kernel, _specialised(launch), launch.options))
+                    if wanted in asked:
+                        continue
+                    asked.add(wanted)
                     kernel = compile_launch(launch, target)
                     if kernel.hash not in seen:
                         seen.add(kernel.hash)

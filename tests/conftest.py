@@ -17,10 +17,12 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU; counted, not run, without one")
+    config.addinivalue_line("markers", "long: takes long, and goes first, so that no core waits for another's last test")
     config.stash[NOT_RUN] = 0
 
 
 def pytest_collection_modifyitems(config, items):
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if torch.cuda.is_available():
         return
     left_out = [item for item in items if item.get_closest_marker("gpu")]

@@ -1,7 +1,8 @@
 """Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc
 where there is one, and neither spills, but for the few words of which FEW_WORDS tells.
 
-The first config for every architecture, and each of the rest for one of them; with --every-config, all for each.
+The first config for every architecture, and each of the rest for one of them, as of the unusual calls for one beside the
+first; with --every-config, all for each.
 """
 
 import functools
@@ -28,38 +29,29 @@ TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "t
 CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
 
-def survey(op, design, *architectures):
-    told = printed("import sys; from perf.offline import main; main(*sys.argv[1:])", op, design, *architectures)
-    return [json.loads(line) for line in told.splitlines()]
-
-
 @pytest.fixture(scope="module")
-def parts(pytestconfig):
-    """parts(architectures): {architecture: (part, parts) of what is compiled for it}."""
-
-    def parts(*architectures):
-        every = pytestconfig.getoption("every_config")
-        return {a: (1, 1) if every else (i, len(architectures)) for i, a in enumerate(architectures, 1)}
-
-    return parts
+def part(pytestconfig):
+    """part(index, count): what is compiled for one of so many architectures, as "number/parts"."""
+    return lambda index, count: "1/1" if pytestconfig.getoption("every_config") else f"{index + 1}/{count}"
 
 
-def refuses_all(library, op, design, architecture):
+def refuses_all(library, op, design, target):
     chosen = {d.name: d for d in library.designs(op)}[design]
-    return all(chosen.refuses(call.problem, Target.named(architecture)) for call in representative_calls(op))
+    return all(chosen.refuses(call.problem, target) for call in representative_calls(op))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
-def test_every_triton_config_compiles_within_limits(library, op, design, parts):
-    rows = survey(op, design, *(f"{name}:{part}/{of}" for name, (part, of) in parts(*ARCHITECTURES).items()))
-    for architecture in ARCHITECTURES:
-        offered = any(row["target"] == Target.named(architecture).name for row in rows)
-        assert offered or refuses_all(library, op, design, architecture), "a design must offer configs"
+def test_every_triton_config_compiles_within_limits(library, op, design, architecture, part):
+    target, wanted = Target.named(architecture), part(ARCHITECTURES.index(architecture), len(ARCHITECTURES))
+    told = printed("import sys; from perf.offline import main; main(*sys.argv[1:])", op, design, f"{architecture}:{wanted}")
+    rows = [json.loads(line) for line in told.splitlines()]
+    assert rows or refuses_all(library, op, design, target), "a design must offer configs"
     for row in rows:
-        limit = Target.named(row["target"]).shared_per_block
-        assert row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"
+        assert row["target"] == target.name and row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"
         assert row["stack_bytes"] <= (FEW_WORDS_WIDE if row["problem"]["wide"] else FEW_WORDS), f"spills: {row}"
-        assert row["shared_bytes"] <= limit, f"shared memory above {limit}: {row}"
+        assert row["shared_bytes"] <= target.shared_per_block, f"shared memory above {target.shared_per_block}: {row}"
 
 
 def test_the_compiler_is_told_what_the_kernel_needs():
@@ -81,18 +73,19 @@ def nvcc_architectures():
     return [with_its_own(int(a)) for a in known]  # as a build on such a GPU has it
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("library, op, design", CUDA_SOURCES)
-def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path, parts):
+def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path, part):
     chosen = {d.name: d for d in library.designs(op)}[design]
     sources = sources_of(library, op, chosen)
     expressions = [expression for source in sources for expression in source.expressions]
     includes = "".join(f'#include "{source.header}"\n' for source in sources)
     unit = tmp_path / "unit.cu"
     root = Path(cuda_reference.__file__).parent
-    for architecture, part in parts(*nvcc_architectures()).items():
-        wanted = share(expressions, *part)
-        uses = "".join(f"auto kernel_{i} = &{expression};\n" for i, expression in enumerate(wanted))
+    for i, architecture in enumerate(nvcc_architectures()):
+        wanted = share(expressions, *map(int, part(i, len(nvcc_architectures())).split("/")))
+        uses = "".join(f"auto kernel_{n} = &{expression};\n" for n, expression in enumerate(wanted))
         unit.write_text(includes + uses)
         command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
         run = subprocess.run([*command, "-I", root, unit, "-o", tmp_path / "unit.cubin"], capture_output=True, text=True)

@@ -76,6 +76,7 @@ def test_unknown_names_exit_2(what, tmp_path):
     assert run.returncode == 2 and what.partition(".")[2] in run.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 def test_the_cuda_ladder_s_machine_code(tmp_path):
     """90 % FFMA at the top, 128-bit shared loads from `vectorized` on, no spills."""

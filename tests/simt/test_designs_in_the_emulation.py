@@ -56,6 +56,7 @@ def run():
     return run
 
 
+@pytest.mark.long
 def test_no_design_accesses_what_is_not_its(run):
     done = run()
     assert done.returncode == 0, done.stderr
