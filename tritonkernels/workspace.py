@@ -12,7 +12,7 @@ import torch
 from .plans import stream_of
 from .watch import anew
 
-AT_ONCE = 2**16  # counters that are made, and zeroed, together
+AT_ONCE = 2**20  # counters that are made, and zeroed, together: 4 MB
 
 _lock = threading.Lock()
 _free = {}  # device -> counters that belong to nobody yet
@@ -39,16 +39,23 @@ def _counters(count, device):
             return _take(count, device)
         if key not in _of_stream or len(_of_stream[key]) < count:
             _of_stream[key] = _take(count, device)
+        if len(_free[device]) < AT_ONCE // 2:  # so that the graphs of calls like this one find theirs zeroed
+            _free[device] = _zeroed(AT_ONCE, device)
         return _of_stream[key][:count]
 
 
 def _take(count, device):
-    """Counters for good; zeros from a kernel of its own only where none are left (in a graph: at every replay)."""
-    left = _free.get(device)
-    if left is None or len(left) < count:
-        left = torch.zeros(max(count, AT_ONCE), dtype=torch.int32, device=device)
+    """Counters for good. A graph for which none are left zeroes its own, by a kernel at every replay."""
+    if len(_free.get(device, ())) < count:
         if torch.cuda.is_current_stream_capturing():
-            return left[:count]
-        torch.cuda.synchronize(device)  # other streams will use them
-    _free[device] = left[-(-count // 4) * 4 :]  # the next ones are aligned to 16 bytes, so that Triton compiles nothing anew
-    return left[:count]
+            return torch.zeros(count, dtype=torch.int32, device=device)
+        _free[device] = _zeroed(max(count, AT_ONCE), device)
+    taken = _free[device][:count]
+    _free[device] = _free[device][-(-count // 4) * 4 :]  # the next ones are aligned to 16 bytes: Triton compiles nothing anew
+    return taken
+
+
+def _zeroed(count, device):
+    zeros = torch.zeros(count, dtype=torch.int32, device=device)
+    torch.cuda.synchronize(device)  # other streams will use them
+    return zeros

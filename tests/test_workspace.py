@@ -1,0 +1,66 @@
+"""Who has which counters, on a GPU that is not there: streams keep theirs, graphs get their own, zeroed before."""
+
+import types
+
+import pytest
+import torch
+
+from tritonkernels import workspace
+
+OUT = types.SimpleNamespace(device=torch.device("cuda", 0))
+COUNT = 16384  # rows that are split
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The stream it is on, whether that is being captured, and the sizes of the tensors that a kernel set to zero."""
+    gpu = types.SimpleNamespace(stream=0, capturing=False, zeroed=[])
+    zeros = torch.zeros
+
+    def zeroing(count, dtype, device):
+        gpu.zeroed.append(count)
+        return zeros(count, dtype=dtype)
+
+    monkeypatch.setattr(workspace, "_free", {})
+    monkeypatch.setattr(workspace, "_of_stream", {})
+    monkeypatch.setattr(workspace, "stream_of", lambda device: gpu.stream)
+    monkeypatch.setattr(torch, "zeros", zeroing)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: gpu.capturing)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    return gpu
+
+
+def places(counters):
+    return range(counters.data_ptr(), counters.data_ptr() + counters.nbytes)
+
+
+def test_calls_of_a_stream_share_counters_and_nobody_else_has_them(gpu):
+    first = workspace.counters(COUNT, OUT)
+    assert first.data_ptr() == workspace.counters(COUNT - 3, OUT).data_ptr()
+    gpu.stream = 1
+    other = workspace.counters(COUNT + 1, OUT)
+    gpu.capturing = True
+    graphs = [workspace.counters(size, OUT) for size in (1, COUNT, 3)]
+    owners = [places(counters) for counters in (first, other, *graphs)]
+    assert len(set().union(*owners)) == sum(map(len, owners))
+    assert all(not counters.any() and counters.data_ptr() % 16 == 0 for counters in (first, other, *graphs))
+
+
+def test_graphs_zero_nothing_where_calls_like_theirs_ran_before(gpu):
+    for _ in range(20):  # captures, each after a call and of twenty
+        gpu.capturing = False
+        workspace.counters(COUNT, OUT)
+        gpu.capturing, before = True, len(gpu.zeroed)
+        for _ in range(20):
+            workspace.counters(COUNT, OUT)
+        assert len(gpu.zeroed) == before
+    assert sum(gpu.zeroed) <= 20 * 20 * COUNT + 20 * workspace.AT_ONCE
+
+
+def test_a_graph_zeroes_what_is_not_left(gpu):
+    gpu.capturing = True
+    assert len(workspace.counters(COUNT, OUT)) == COUNT and gpu.zeroed == [COUNT]
+
+
+def test_more_than_are_made_at_once(gpu):
+    assert len(workspace.counters(3 * workspace.AT_ONCE, OUT)) == 3 * workspace.AT_ONCE
