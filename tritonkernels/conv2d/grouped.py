@@ -1,0 +1,293 @@
+"""conv2d, grouped: a lane owns a run of outputs below each other, of several output channels of one group.
+
+Groups of 4 to 64 channels have enough to multiply for bytes not to bind (18 to 288 FLOP a byte moved of fp32), and too few for
+the tiles of a matrix product. What binds is how many loads a multiply-add takes. Here a column of taps is loaded once and meets
+a whole run: the rows of inputs stream by, each is loaded once and meets up to R taps of KT output channels, so that 3 taps for
+4 channels of a run of 7 outputs are 84 multiply-adds of 9 inputs and 3 loads of taps. Runs slide whatever the stride, as their
+rows, (RUN - 1) STEP + (R - 1) DILATION + 1 of them, are unrolled.
+
+In channels_last a load brings several input channels of a pixel, 16 bytes, and lanes lie along output channels: those of one
+group read the same address, and write side by side. In NCHW lanes lie along W. Filters are packed before, (c, r, s, k) with k
+innermost, in the type of the sums, as a lane takes the taps of its KT channels at once: from (K, C / G, R, S) it would gather.
+
+Mirrors cuda_reference/conv2d/grouped.cuh.
+"""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from ..design import Design
+from ..language.dot import widened
+from ..language.epilogue import rounded
+from ..language.packed import MULTIPLE
+from ..language.tiles import span
+from ..launch import TritonLaunch
+from ..problem import needs_wide_offsets
+from .operands import arguments
+
+MOST_TAPS = 7  # of a column: registers
+MOST_ROWS = 24  # of inputs that a run meets, unrolled
+OF_CHANNELS_LAST = ((4, 8, 4), (4, 32, 4), (4, 8, 2))  # (KT, LANES, warps)
+OF_PIXELS = ((8, 1, 4), (4, 1, 4), (8, 1, 2))
+PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
+MOST_HELD = 48  # taps in registers, of one column and the channels that are loaded together, for each output channel
+
+
+@triton.jit
+def _filters_kernel(
+    weight_ptr,  # (K, C / GROUPS, R, S)
+    taps_ptr,  # (C / GROUPS, R, S, row), a row (GROUPS, lanes, KT) and zeros behind it and behind a group
+    C_PER_GROUP,
+    K_PER_GROUP,
+    GROUPS,
+    R,
+    S,
+    lanes,  # of a group
+    row,  # of taps: at least GROUPS lanes KT
+    stride_wk,
+    stride_wc,
+    stride_wr,
+    stride_ws,
+    KT: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    WIDE: tl.constexpr,  # offsets need 64 bits
+):
+    program = tl.program_id(0)
+    if WIDE:
+        program = program.to(tl.int64)
+    blocks = tl.cdiv(row, BLOCK_N)
+    tap = span(program // blocks * BLOCK_M, BLOCK_M, WIDE)[:, None]
+    at = span(program % blocks * BLOCK_N, BLOCK_N, WIDE)[None, :]
+    c = tap // S // R
+    k = at % (lanes * KT)
+    group = at // (lanes * KT)
+    inside = (c < C_PER_GROUP) & (at < row)
+    of_k = (group * K_PER_GROUP + k) * stride_wk
+    offsets = of_k + (c * stride_wc + tap // S % R * stride_wr + tap % S * stride_ws)
+    offsets = tl.multiple_of(tl.max_contiguous(offsets, (2, 1)), (1, 1))  # lanes go that way
+    weight = tl.load(weight_ptr + offsets, mask=inside & (group < GROUPS) & (k < K_PER_GROUP), other=0)
+    tl.store(taps_ptr + tap * row + at, widened(weight, taps_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def channels_of(x, COUNT: tl.constexpr):
+    """The COUNT channels of x (.., .., COUNT) as a tuple of (.., .., 1)."""
+    if COUNT == 1:
+        return (x,)
+    elif COUNT == 2:
+        even, odd = tl.split(x)
+        return tl.expand_dims(even, 2), tl.expand_dims(odd, 2)
+    else:
+        even, odd = tl.split(tl.reshape(x, (x.shape[0], x.shape[1], 2, 2)))
+        x0, x2 = tl.split(even)
+        x1, x3 = tl.split(odd)
+        return tl.expand_dims(x0, 2), tl.expand_dims(x1, 2), tl.expand_dims(x2, 2), tl.expand_dims(x3, 2)
+
+
+@triton.jit
+def _grouped_kernel(
+    input_ptr,  # (N, C, H, W)
+    taps_ptr,  # of _filters_kernel
+    bias_ptr,  # (K,), None without HAS_BIAS
+    out_ptr,  # (N, K, P, Q)
+    N,
+    H,
+    W,
+    P,
+    Q,
+    C_PER_GROUP,
+    K_PER_GROUP,
+    GROUPS,
+    R: tl.constexpr,
+    S,
+    STEP_H: tl.constexpr,
+    STEP_W,
+    PADDING_H,
+    PADDING_W,
+    DILATION_H: tl.constexpr,
+    DILATION_W,
+    lanes,  # of a group
+    row,  # of taps
+    stride_in,
+    stride_ic,
+    stride_ih,
+    stride_iw,
+    stride_bias,
+    stride_on,
+    stride_ok,
+    stride_op,
+    stride_oq,
+    RUN: tl.constexpr,  # outputs below each other
+    BLOCK: tl.constexpr,  # runs
+    LANES: tl.constexpr,  # along output channels, of KT each
+    KT: tl.constexpr,
+    CHANNELS: tl.constexpr,  # of the input, loaded together: divides C_PER_GROUP
+    VECTOR: tl.constexpr,  # of these, that lie side by side and aligned
+    OUT_VECTOR: tl.constexpr,  # of KT
+    WHOLE: tl.constexpr,  # KT divides K_PER_GROUP
+    CHANNELS_INSIDE: tl.constexpr,  # of the result, channels are closer together than pixels
+    HAS_BIAS: tl.constexpr,
+    WIDE: tl.constexpr,  # offsets need 64 bits
+):
+    # program -> (runs, lanes), the last fastest: those that read the same inputs run together
+    blocks = tl.cdiv(GROUPS * lanes, LANES)
+    runs = tl.cdiv(P, RUN)
+    block = tl.program_id(0) // blocks
+    block_k = tl.program_id(0) % blocks
+    if WIDE:
+        block = block.to(tl.int64)
+    index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
+    lane = span(block_k * LANES, LANES, WIDE)
+    q = (index % Q)[:, None, None]
+    p = (index // Q % runs * RUN)[:, None, None]
+    image = (index // Q // runs)[:, None, None]
+    group = (lane // lanes)[None, :, None]
+    within = (lane % lanes * KT)[None, :, None] + tl.arange(0, KT)[None, None, :]  # its group
+    k = group * K_PER_GROUP + within
+    valid = (image < N) & (group < GROUPS)
+
+    SUMS: tl.constexpr = taps_ptr.dtype.element_ty
+    DOWN: tl.constexpr = 1 if CHANNELS_INSIDE else 2
+    ACROSS: tl.constexpr = 2 if CHANNELS_INSIDE else 1
+    acc = ()
+    for _ in tl.static_range(RUN):
+        acc += (tl.zeros((BLOCK, LANES, KT), SUMS),)
+    h0 = p * STEP_H - PADDING_H
+    # where lanes lie along channels, each loads its own taps (of all runs the same), so that the layout is the results'
+    COPIES: tl.constexpr = BLOCK if CHANNELS_INSIDE else 1
+    of_taps = tl.broadcast_to(lane[None, :, None] * KT + tl.arange(0, KT)[None, None, :], (COPIES, LANES, KT))
+    k_inside = group < GROUPS
+    corner = image * stride_in + group * C_PER_GROUP * stride_ic + h0 * stride_ih
+    for c in range(0, C_PER_GROUP, CHANNELS):
+        of_channels = corner + (c + tl.arange(0, CHANNELS))[None, None, :] * stride_ic
+        for s in range(S):
+            w = q * STEP_W + (s * DILATION_W - PADDING_W)
+            in_column = valid & (w >= 0) & (w < W)
+            taps = ()
+            for r in tl.static_range(R):
+                for j in tl.static_range(CHANNELS):
+                    tap_ptrs = taps_ptr + (of_taps + (((c + j) * R + r) * S + s) * row)
+                    taps += (tl.load(tap_ptrs, mask=k_inside, other=0),)
+            offsets = of_channels + w * stride_iw
+            for at in tl.static_range((RUN - 1) * STEP_H + (R - 1) * DILATION_H + 1):
+                inside = in_column & (h0 + at >= 0) & (h0 + at < H)
+                # What the compiler cannot see: vectors. Where there are none, runs of 2 that begin anywhere send lanes that way
+                offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if VECTOR == 1 else 1, VECTOR))
+                offsets = tl.multiple_of(offsets, (1, 1, VECTOR))
+                x = widened(tl.load(input_ptr + offsets, mask=inside, other=0), SUMS)
+                x = channels_of(x, CHANNELS)
+                for j in tl.static_range(CHANNELS):
+                    sums = ()
+                    for i in tl.static_range(RUN):
+                        if at >= i * STEP_H and at - i * STEP_H <= (R - 1) * DILATION_H and (at - i * STEP_H) % DILATION_H == 0:
+                            sums += (acc[i] + x[j] * taps[(at - i * STEP_H) // DILATION_H * CHANNELS + j],)
+                        else:
+                            sums += (acc[i],)
+                    acc = sums
+                offsets += stride_ih
+
+    if not WHOLE:
+        k_inside = k_inside & (within < K_PER_GROUP)
+    bias = tl.zeros((1, LANES, KT), SUMS)
+    if HAS_BIAS:
+        bias += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)
+    offsets = image * stride_on + q * stride_oq + p * stride_op + k * stride_ok
+    for i in tl.static_range(RUN):
+        sums = rounded(acc[i] + bias, out_ptr.dtype.element_ty)
+        inside = (image < N) & k_inside & (p + i < P)
+        offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if OUT_VECTOR == 1 else 1, OUT_VECTOR))
+        offsets = tl.multiple_of(offsets, (1, 1, OUT_VECTOR))
+        tl.store(out_ptr + offsets, sums, mask=inside)
+        offsets += stride_op
+
+
+def extent(run, problem):
+    """Rows of inputs that a run of outputs meets."""
+    return (run - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1
+
+
+def refuses(problem, target):
+    if problem.r > MOST_TAPS:
+        return f"it holds the taps of a column in registers: up to {MOST_TAPS}, not {problem.r}"
+    if extent(1, problem) > MOST_ROWS:
+        return f"it unrolls the rows that a column of taps meets: up to {MOST_ROWS}, not {extent(1, problem)}"
+    return None
+
+
+def best_run(problem, most):
+    """Of up to `most` outputs, the run that leaves least of the last one of a plane idle, of those the longest."""
+    legal = [run for run in range(1, most + 1) if extent(run, problem) <= MOST_ROWS]
+    return min(legal, key=lambda run: (triton.cdiv(max(1, problem.p), run) * (run + 2), -run))
+
+
+def configs(problem, target):
+    """Runs of up to eight outputs; of four channels in channels_last, whose taps are 16 bytes, else of eight, as a load brings
+    one input only. Lanes along channels are as many as have inputs of 128 bytes between them, or more."""
+    outputs, doubles = problem.k // problem.groups, problem.dtype == torch.float64
+
+    def tile(kt, block, lanes, most):
+        kt = min(kt, triton.next_power_of_2(max(1, outputs)))
+        lanes = min(lanes, triton.next_power_of_2(max(1, problem.groups * triton.cdiv(outputs, kt))))
+        return {"RUN": best_run(problem, most), "BLOCK": block // lanes, "LANES": lanes, "KT": kt}
+
+    if not target.is_gpu:
+        own = tile(4, 2**13, 16, 4)
+        runs = triton.next_power_of_2(max(1, problem.n * triton.cdiv(problem.p, own["RUN"]) * problem.q))
+        yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
+    tried = []
+    for kt, lanes, warps in OF_CHANNELS_LAST if problem.channels_last else OF_PIXELS:
+        found = tile(kt // 2 if doubles else kt, 32 * warps, lanes, 4 if doubles else 8)
+        if (found, warps) not in tried:
+            tried.append((found, warps))
+            yield triton.Config(found, num_warps=warps, num_stages=1)
+
+
+def side_by_side(t, channels, most):
+    """How many channels of a group, up to `most`, lie side by side and begin at a multiple of as many bytes, in every pixel."""
+    apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
+    if t.stride(1) != 1:
+        return 1
+    whole = math.gcd(channels, most, *apart) * t.element_size()
+    return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
+
+
+def launches(problem, config, input, weight, bias, out):
+    tile, groups = config.kwargs, problem.groups
+    channels, outputs = problem.c // groups, problem.k // groups
+    held = max(1, MOST_HELD // (problem.r * tile["KT"]))
+    vector = side_by_side(input, channels, min(4, 1 << held.bit_length() - 1))
+    lanes = triton.cdiv(outputs, tile["KT"])
+    row = triton.cdiv(groups * lanes * tile["KT"], MULTIPLE) * MULTIPLE
+    sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
+    taps = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
+    given = arguments(problem, input, weight, bias, out) | {
+        "taps_ptr": taps,
+        "lanes": lanes,
+        "row": row,
+        "CHANNELS": vector,
+        "VECTOR": vector,
+        "OUT_VECTOR": side_by_side(out, outputs, tile["KT"]),
+        "WHOLE": outputs % tile["KT"] == 0,
+        "CHANNELS_INSIDE": problem.channels_last,
+        "WIDE": problem.wide or needs_wide_offsets(taps),
+    }
+    if taps.numel():
+        blocks = triton.cdiv(taps[..., 0].numel(), PACKING.kwargs["BLOCK_M"]) * triton.cdiv(row, PACKING.kwargs["BLOCK_N"])
+        yield TritonLaunch(_filters_kernel, (blocks,), PACKING, given | {"KT": tile["KT"]})
+    runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
+    blocks = triton.cdiv(runs, tile["BLOCK"]) * triton.cdiv(groups * lanes, tile["LANES"])
+    yield TritonLaunch(_grouped_kernel, (blocks,), config, given)
+
+
+DESIGN = Design(
+    name="grouped",
+    summary="runs of outputs of a column a thread, several channels of a group, for groups of few channels",
+    mirrors="conv2d: register_blocked, for groups",
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+)
