@@ -27,13 +27,10 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .operands import arguments
+from .runs import configs, refuses
 
-MOST_TAPS = 7  # of a column: registers
-MOST_ROWS = 24  # of inputs that a run meets, unrolled
-OF_CHANNELS_LAST = ((4, 8, 4), (4, 32, 4), (4, 8, 2))  # (KT, LANES, warps)
-OF_PIXELS = ((8, 1, 4), (4, 1, 4), (8, 1, 2))
 PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
-MOST_HELD = 48  # taps in registers, of one column and the channels that are loaded together, for each output channel
+MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
 
 
 @triton.jit
@@ -203,47 +200,6 @@ def _grouped_kernel(
         offsets = tl.multiple_of(offsets, (1, 1, OUT_VECTOR))
         tl.store(out_ptr + offsets, sums, mask=inside)
         offsets += stride_op
-
-
-def extent(run, problem):
-    """Rows of inputs that a run of outputs meets."""
-    return (run - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1
-
-
-def refuses(problem, target):
-    if problem.r > MOST_TAPS:
-        return f"it holds the taps of a column in registers: up to {MOST_TAPS}, not {problem.r}"
-    if extent(1, problem) > MOST_ROWS:
-        return f"it unrolls the rows that a column of taps meets: up to {MOST_ROWS}, not {extent(1, problem)}"
-    return None
-
-
-def best_run(problem, most):
-    """Of up to `most` outputs, the run that leaves least of the last one of a plane idle, of those the longest."""
-    legal = [run for run in range(1, most + 1) if extent(run, problem) <= MOST_ROWS]
-    return min(legal, key=lambda run: (triton.cdiv(max(1, problem.p), run) * (run + 2), -run))
-
-
-def configs(problem, target):
-    """Runs of up to eight outputs; of four channels in channels_last, whose taps are 16 bytes, else of eight, as a load brings
-    one input only. Lanes along channels are as many as have inputs of 128 bytes between them, or more."""
-    outputs, doubles = problem.k // problem.groups, problem.dtype == torch.float64
-
-    def tile(kt, block, lanes, most):
-        kt = min(kt, triton.next_power_of_2(max(1, outputs)))
-        lanes = min(lanes, triton.next_power_of_2(max(1, problem.groups * triton.cdiv(outputs, kt))))
-        return {"RUN": best_run(problem, most), "BLOCK": block // lanes, "LANES": lanes, "KT": kt}
-
-    if not target.is_gpu:
-        own = tile(4, 2**13, 16, 4)
-        runs = triton.next_power_of_2(max(1, problem.n * triton.cdiv(problem.p, own["RUN"]) * problem.q))
-        yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
-    tried = []
-    for kt, lanes, warps in OF_CHANNELS_LAST if problem.channels_last else OF_PIXELS:
-        found = tile(kt // 2 if doubles else kt, 32 * warps, lanes, 4 if doubles else 8)
-        if (found, warps) not in tried:
-            tried.append((found, warps))
-            yield triton.Config(found, num_warps=warps, num_stages=1)
 
 
 def side_by_side(t, channels, most):
