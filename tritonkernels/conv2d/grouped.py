@@ -36,14 +36,14 @@ MOST_HELD = 48  # taps in registers, of a column and the channels that are loade
 @triton.jit
 def _filters_kernel(
     weight_ptr,  # (K, C / GROUPS, R, S)
-    taps_ptr,  # (C / GROUPS, R, S, row), a row (GROUPS, lanes, KT) and zeros behind it and behind a group
+    taps_ptr,  # (C / GROUPS, R, S, row), a row (GROUPS, LANES_PER_GROUP, KT) and zeros behind it and behind a group
     C_PER_GROUP,
     K_PER_GROUP,
     GROUPS,
     R,
     S,
-    lanes,  # of a group
-    row,  # of taps: at least GROUPS lanes KT
+    LANES_PER_GROUP,
+    row,  # of taps: at least GROUPS LANES_PER_GROUP KT
     stride_wk,
     stride_wc,
     stride_wr,
@@ -60,8 +60,8 @@ def _filters_kernel(
     tap = span(program // blocks * BLOCK_M, BLOCK_M, WIDE)[:, None]
     at = span(program % blocks * BLOCK_N, BLOCK_N, WIDE)[None, :]
     c = tap // S // R
-    k = at % (lanes * KT)
-    group = at // (lanes * KT)
+    k = at % (LANES_PER_GROUP * KT)
+    group = at // (LANES_PER_GROUP * KT)
     inside = (c < C_PER_GROUP) & (at < row)
     of_k = (group * K_PER_GROUP + k) * stride_wk
     offsets = of_k + (c * stride_wc + tap // S % R * stride_wr + tap % S * stride_ws)
@@ -107,7 +107,7 @@ def _grouped_kernel(
     PADDING_W,
     DILATION_H: tl.constexpr,
     DILATION_W,
-    lanes,  # of a group
+    LANES_PER_GROUP,
     row,  # of taps
     stride_in,
     stride_ic,
@@ -131,7 +131,7 @@ def _grouped_kernel(
     WIDE: tl.constexpr,  # offsets need 64 bits
 ):
     # program -> (runs, lanes), the last fastest: those that read the same inputs run together
-    blocks = tl.cdiv(GROUPS * lanes, LANES)
+    blocks = tl.cdiv(GROUPS * LANES_PER_GROUP, LANES)
     runs = tl.cdiv(P, RUN)
     block = tl.program_id(0) // blocks
     block_k = tl.program_id(0) % blocks
@@ -142,8 +142,8 @@ def _grouped_kernel(
     q = (index % Q)[:, None, None]
     p = (index // Q % runs * RUN)[:, None, None]
     image = (index // Q // runs)[:, None, None]
-    group = (lane // lanes)[None, :, None]
-    within = (lane % lanes * KT)[None, :, None] + tl.arange(0, KT)[None, None, :]  # its group
+    group = (lane // LANES_PER_GROUP)[None, :, None]
+    within = (lane % LANES_PER_GROUP * KT)[None, :, None] + tl.arange(0, KT)[None, None, :]  # its group
     k = group * K_PER_GROUP + within
     valid = (image < N) & (group < GROUPS)
 
@@ -157,10 +157,12 @@ def _grouped_kernel(
     # where lanes lie along channels, each loads its own taps (of all runs the same), so that the layout is the results'
     COPIES: tl.constexpr = BLOCK if CHANNELS_INSIDE else 1
     of_taps = tl.broadcast_to(lane[None, :, None] * KT + tl.arange(0, KT)[None, None, :], (COPIES, LANES, KT))
+    if WIDE:
+        row = row.to(tl.int64)
     k_inside = group < GROUPS
     corner = image * stride_in + group * C_PER_GROUP * stride_ic + h0 * stride_ih
     for c in range(0, C_PER_GROUP, CHANNELS):
-        of_channels = corner + (c + tl.arange(0, CHANNELS))[None, None, :] * stride_ic
+        of_channels = corner + span(c, CHANNELS, WIDE)[None, None, :] * stride_ic
         for s in range(S):
             w = q * STEP_W + (s * DILATION_W - PADDING_W)
             in_column = valid & (w >= 0) & (w < W)
@@ -222,7 +224,7 @@ def launches(problem, config, input, weight, bias, out):
     taps = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
     given = arguments(problem, input, weight, bias, out) | {
         "taps_ptr": taps,
-        "lanes": lanes,
+        "LANES_PER_GROUP": lanes,
         "row": row,
         "CHANNELS": vector,
         "VECTOR": vector,
