@@ -13,8 +13,6 @@ innermost, in the type of the sums, as a lane takes the taps of its KT channels 
 Mirrors cuda_reference/conv2d/grouped.cuh.
 """
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -27,7 +25,8 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .operands import arguments
-from .runs import configs, refuses
+from .runs import configs, refuses, side_by_side
+from .sliding import column_of_taps, met
 
 PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
 MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
@@ -166,11 +165,10 @@ def _grouped_kernel(
         for s in range(S):
             w = q * STEP_W + (s * DILATION_W - PADDING_W)
             in_column = valid & (w >= 0) & (w < W)
-            taps = ()
-            for r in tl.static_range(R):
-                for j in tl.static_range(CHANNELS):
-                    tap_ptrs = taps_ptr + (of_taps + (((c + j) * R + r) * S + s) * row)
-                    taps += (tl.load(tap_ptrs, mask=k_inside, other=0),)
+            columns = ()
+            for j in tl.static_range(CHANNELS):
+                tap_ptrs = taps_ptr + (of_taps + ((c + j) * R * S + s) * row)
+                columns += (column_of_taps(tap_ptrs, S * row, k_inside, R, SUMS),)
             offsets = of_channels + w * stride_iw
             for at in tl.static_range((RUN - 1) * STEP_H + (R - 1) * DILATION_H + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < H)
@@ -180,13 +178,7 @@ def _grouped_kernel(
                 x = widened(tl.load(input_ptr + offsets, mask=inside, other=0), SUMS)
                 x = channels_of(x, CHANNELS)
                 for j in tl.static_range(CHANNELS):
-                    sums = ()
-                    for i in tl.static_range(RUN):
-                        if at >= i * STEP_H and at - i * STEP_H <= (R - 1) * DILATION_H and (at - i * STEP_H) % DILATION_H == 0:
-                            sums += (acc[i] + x[j] * taps[(at - i * STEP_H) // DILATION_H * CHANNELS + j],)
-                        else:
-                            sums += (acc[i],)
-                    acc = sums
+                    acc = met(acc, x[j], columns[j], at, STEP_H, DILATION_H)
                 offsets += stride_ih
 
     if not WHOLE:
@@ -202,15 +194,6 @@ def _grouped_kernel(
         offsets = tl.multiple_of(offsets, (1, 1, OUT_VECTOR))
         tl.store(out_ptr + offsets, sums, mask=inside)
         offsets += stride_op
-
-
-def side_by_side(t, channels, most):
-    """How many channels of a group, up to `most`, lie side by side and begin at a multiple of as many bytes, in every pixel."""
-    apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
-    if t.stride(1) != 1:
-        return 1
-    whole = math.gcd(channels, most, *apart) * t.element_size()
-    return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
 
 
 def launches(problem, config, input, weight, bias, out):

@@ -1,4 +1,6 @@
-"""The config space of grouped: runs of outputs below each other, lanes along output channels. Pure functions."""
+"""Runs of outputs below each other that are unrolled, and the config space of grouped. Pure functions."""
+
+import math
 
 import torch
 import triton
@@ -20,6 +22,15 @@ def refuses(problem, target):
     if extent(1, problem) > MOST_ROWS:
         return f"it unrolls the rows that a column of taps meets: up to {MOST_ROWS}, not {extent(1, problem)}"
     return None
+
+
+def side_by_side(t, channels, most):
+    """How many channels of a group, up to `most`, lie side by side and begin at a multiple of as many bytes, in every pixel."""
+    apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
+    if t.stride(1) != 1:
+        return 1
+    whole = math.gcd(channels, most, *apart) * t.element_size()
+    return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
 
 
 def best_run(problem, most):
