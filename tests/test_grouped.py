@@ -1,6 +1,6 @@
 """conv2d's `grouped`: what its lanes, runs, vectors and packed taps meet beyond what every design's tests ask."""
 
-import itertools
+import dataclasses
 import json
 
 import pytest
@@ -18,7 +18,8 @@ from .compiler import printed
 from .harness import DEVICES, available_on, prepare, random, run_checked
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
-GROUPED = {d.name: d for d in LIBRARY.designs("conv2d")}["grouped"]
+DESIGNS = {d.name: d for d in LIBRARY.designs("conv2d")}
+GROUPED = DESIGNS["grouped"]
 GPUS = [Target.named(name) for name in ("sm_80", "sm_90", "sm_100", "sm_120")]
 
 
@@ -67,6 +68,7 @@ def test_runs_slide_whatever_the_steps(device, layout, steps, dilation):
     for stride, apart in (((steps, 1), (dilation, 3)), ((1, steps), (2, dilation))):
         options = {"stride": stride, "dilation": apart, "padding": (2, 1), "groups": 2}
         run_checked(LIBRARY, "conv2d", "grouped", layout(image), weight, **options)
+        run_checked(LIBRARY, "conv2d", "depthwise", layout(image), weight[:, :1], **(options | {"groups": 8}))
 
 
 @pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float64), ids=str)
@@ -95,22 +97,21 @@ def test_any_lanes(device, layout, kt, run, lanes):
     assert verdict.ok, verdict
 
 
+@pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8)])
+@pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
-def test_offsets_of_64_bits(device):
+def test_offsets_of_64_bits(device, layout, design, groups):
     """As a large tensor would have them, on a small one."""
-    import dataclasses
-
     available_on(LIBRARY, device)
-    for layout, groups in itertools.product((nchw, channels_last), (1, 2)):
-        image, weight = layout(random(2, 8, 9, 5, device=device)), random(6, 8 // groups, 3, 3, device=device)
-        call = prepare("conv2d", image, weight, stride=2, groups=groups)
-        wide = dataclasses.replace(call.problem, wide=True)
-        call.result.fill_(torch.nan)
-        for launch in GROUPED.launches(wide, next(iter(GROUPED.configs(wide, Target.named("simt")))), *call.parts[0]):
-            assert launch.values["WIDE"]
-            launch.run()
-        verdict = numerics.judge(call.problem, call.result, image, weight, stride=2, groups=groups)
-        assert verdict.ok, verdict
+    image, weight = layout(random(2, 8, 9, 5, device=device)), random(8, 8 // groups, 3, 3, device=device)
+    call = prepare("conv2d", image, weight, stride=2, groups=groups)
+    wide, chosen = dataclasses.replace(call.problem, wide=True), DESIGNS[design]
+    call.result.fill_(torch.nan)
+    for launch in chosen.launches(wide, next(iter(chosen.configs(wide, LIBRARY.target(image.device)))), *call.parts[0]):
+        assert launch.values["WIDE"]
+        launch.run()
+    verdict = numerics.judge(call.problem, call.result, image, weight, stride=2, groups=groups)
+    assert verdict.ok, verdict
 
 
 def problem(image, weight, **options):
