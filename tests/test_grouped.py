@@ -9,7 +9,8 @@ import triton
 
 from perf.offline import representative_calls, unusual_calls
 from tritonkernels import numerics
-from tritonkernels.conv2d.runs import MOST_ROWS, MOST_TAPS, best_run, extent
+from tritonkernels.conv2d.regime import COLUMN_ROWS, COLUMN_TAPS
+from tritonkernels.conv2d.runs import best_run, extent
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
@@ -121,15 +122,15 @@ def problem(image, weight, **options):
 def test_it_says_what_it_cannot_unroll():
     target = GPUS[1]
     for weight, options, why in (
-        ((4, 4, MOST_TAPS + 1, 1), {}, "taps of a column"),
-        ((4, 4, 3, 1), {"dilation": (MOST_ROWS // 2, 1)}, "rows"),
+        ((4, 4, COLUMN_TAPS + 1, 1), {}, "taps of a column"),
+        ((4, 4, 3, 1), {"dilation": (COLUMN_ROWS // 2, 1)}, "rows"),
     ):
         asked = problem((1, 4, 60, 8), weight, **options)
         assert why in GROUPED.refuses(asked, target)
         with pytest.raises(UnsupportedError, match=why):
             LIBRARY.choose(asked, target, "grouped")
-    assert GROUPED.refuses(problem((1, 4, 60, 8), (4, 4, MOST_TAPS, 1)), target) is None
-    assert GROUPED.refuses(problem((1, 4, 60, 8), (4, 4, 3, 1), dilation=((MOST_ROWS - 1) // 2, 1)), target) is None
+    assert GROUPED.refuses(problem((1, 4, 60, 8), (4, 4, COLUMN_TAPS, 1)), target) is None
+    assert GROUPED.refuses(problem((1, 4, 60, 8), (4, 4, 3, 1), dilation=((COLUMN_ROWS - 1) // 2, 1)), target) is None
 
 
 def test_runs_leave_few_rows_idle_and_meet_few():
@@ -139,7 +140,7 @@ def test_runs_leave_few_rows_idle_and_meet_few():
     assert [run(p) for p in (7, 14, 28, 56, 64, 3, 1)] == [7, 7, 7, 8, 8, 3, 1]
     for steps in (1, 4, 9, 30):
         asked = problem((1, 4, 200, 8), (4, 4, 3, 3), stride=steps)
-        assert extent(best_run(asked, 8), asked) <= MOST_ROWS
+        assert extent(best_run(asked, 8), asked) <= COLUMN_ROWS
 
 
 @pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)

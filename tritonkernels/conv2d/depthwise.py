@@ -20,7 +20,8 @@ from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .operands import arguments
-from .runs import MOST_ROWS, best_run, extent, side_by_side
+from .regime import COLUMN_ROWS, COLUMN_TAPS
+from .runs import best_run, extent, side_by_side
 from .sliding import column_of_taps, met
 
 MOST_UNROLLED = 7  # taps of a column
@@ -254,7 +255,7 @@ def runs_of(problem):
 def are_unrolled(problem):
     """Whether channels lie side by side, one filter for each, of few taps."""
     one_each = problem.c == problem.groups == problem.k > 1
-    few = max(problem.r, problem.s) <= MOST_UNROLLED and extent(1, problem) <= MOST_ROWS
+    few = max(problem.r, problem.s) <= COLUMN_TAPS and extent(1, problem) <= COLUMN_ROWS
     return problem.channels_last and one_each and few
 
 

@@ -13,6 +13,8 @@ innermost, in the type of the sums, as a lane takes the taps of its KT channels 
 Mirrors cuda_reference/conv2d/grouped.cuh.
 """
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -158,7 +160,6 @@ def _grouped_kernel(
     of_taps = tl.broadcast_to(lane[None, :, None] * KT + tl.arange(0, KT)[None, None, :], (COPIES, LANES, KT))
     if WIDE:
         row = row.to(tl.int64)
-    k_inside = group < GROUPS
     corner = image * stride_in + group * C_PER_GROUP * stride_ic + h0 * stride_ih
     for c in range(0, C_PER_GROUP, CHANNELS):
         of_channels = corner + span(c, CHANNELS, WIDE)[None, None, :] * stride_ic
@@ -168,7 +169,7 @@ def _grouped_kernel(
             columns = ()
             for j in tl.static_range(CHANNELS):
                 tap_ptrs = taps_ptr + (of_taps + ((c + j) * R * S + s) * row)
-                columns += (column_of_taps(tap_ptrs, S * row, k_inside, R, SUMS),)
+                columns += (column_of_taps(tap_ptrs, S * row, None, R, SUMS),)
             offsets = of_channels + w * stride_iw
             for at in tl.static_range((RUN - 1) * STEP_H + (R - 1) * DILATION_H + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < H)
@@ -181,6 +182,7 @@ def _grouped_kernel(
                     acc = met(acc, x[j], columns[j], at, STEP_H, DILATION_H)
                 offsets += stride_ih
 
+    k_inside = group < GROUPS
     if not WHOLE:
         k_inside = k_inside & (within < K_PER_GROUP)
     bias = tl.zeros((1, LANES, KT), SUMS)
@@ -202,7 +204,8 @@ def launches(problem, config, input, weight, bias, out):
     held = max(1, MOST_HELD // (problem.r * tile["KT"]))
     vector = side_by_side(input, channels, min(4, 1 << held.bit_length() - 1))
     lanes = triton.cdiv(outputs, tile["KT"])
-    row = triton.cdiv(groups * lanes * tile["KT"], MULTIPLE) * MULTIPLE
+    program = math.lcm(tile["LANES"] * tile["KT"], MULTIPLE)
+    row = triton.cdiv(groups * lanes * tile["KT"], program) * program  # whole programs, so that taps need no mask
     sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
     taps = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
     given = arguments(problem, input, weight, bias, out) | {

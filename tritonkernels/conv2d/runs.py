@@ -5,10 +5,10 @@ import math
 import torch
 import triton
 
-MOST_TAPS = 7  # of a column: registers
-MOST_ROWS = 24  # of inputs that a run meets, unrolled
-OF_CHANNELS_LAST = ((4, 8, 4), (4, 32, 4), (4, 8, 2))  # (KT, LANES, warps)
-OF_PIXELS = ((8, 1, 4), (4, 1, 4), (8, 1, 2))
+from .regime import COLUMN_ROWS, COLUMN_TAPS
+
+OF_CHANNELS_LAST = ((4, 32, 4, 128), (4, 32, 4, None), (4, 64, 4, 128))  # (KT, LANES, warps, most registers)
+OF_PIXELS = ((8, 1, 4, None), (4, 1, 4, None), (8, 1, 2, None))
 
 
 def extent(run, problem):
@@ -17,10 +17,10 @@ def extent(run, problem):
 
 
 def refuses(problem, target):
-    if problem.r > MOST_TAPS:
-        return f"it holds the taps of a column in registers: up to {MOST_TAPS}, not {problem.r}"
-    if extent(1, problem) > MOST_ROWS:
-        return f"it unrolls the rows that a column of taps meets: up to {MOST_ROWS}, not {extent(1, problem)}"
+    if problem.r > COLUMN_TAPS:
+        return f"it holds the taps of a column in registers: up to {COLUMN_TAPS}, not {problem.r}"
+    if extent(1, problem) > COLUMN_ROWS:
+        return f"it unrolls the rows that a column of taps meets: up to {COLUMN_ROWS}, not {extent(1, problem)}"
     return None
 
 
@@ -35,7 +35,7 @@ def side_by_side(t, channels, most):
 
 def best_run(problem, most):
     """Of up to `most` outputs, the run that leaves least of the last one of a plane idle, of those the longest."""
-    legal = [run for run in range(1, most + 1) if extent(run, problem) <= MOST_ROWS]
+    legal = [run for run in range(1, most + 1) if extent(run, problem) <= COLUMN_ROWS]
     return min(legal, key=lambda run: (triton.cdiv(max(1, problem.p), run) * (run + 2), -run))
 
 
@@ -54,8 +54,8 @@ def configs(problem, target):
         runs = triton.next_power_of_2(max(1, problem.n * triton.cdiv(problem.p, own["RUN"]) * problem.q))
         yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
     tried = []
-    for kt, lanes, warps in OF_CHANNELS_LAST if problem.channels_last else OF_PIXELS:
+    for kt, lanes, warps, registers in OF_CHANNELS_LAST if problem.channels_last else OF_PIXELS:
         found = tile(kt // 2 if doubles else kt, 32 * warps, lanes, 4 if doubles else 8)
-        if (found, warps) not in tried:
-            tried.append((found, warps))
-            yield triton.Config(found, num_warps=warps, num_stages=1)
+        if (found, warps, registers) not in tried:
+            tried.append((found, warps, registers))
+            yield triton.Config(found, num_warps=warps, num_stages=1, maxnreg=registers)

@@ -11,10 +11,11 @@ from ..language.dot import widened
 
 @triton.jit
 def column_of_taps(tap_ptrs, step, inside, R: tl.constexpr, SUMS: tl.constexpr):
-    """R taps, `step` apart, as a tuple."""
+    """R taps, `step` apart, as a tuple; all of them where `inside` is None."""
     taps = ()
     for _ in tl.static_range(R):
-        taps += (widened(tl.load(tap_ptrs, mask=inside, other=0), SUMS),)
+        tap = tl.load(tap_ptrs) if inside is None else tl.load(tap_ptrs, mask=inside, other=0)
+        taps += (widened(tap, SUMS),)
         tap_ptrs += step
     return taps
 
