@@ -98,6 +98,14 @@ def test_any_lanes(device, layout, kt, run, lanes):
     assert verdict.ok, verdict
 
 
+@on_devices
+def test_depthwise_of_long_columns_in_several_blocks(device):
+    """Of channels and of runs, where they are too long to be unrolled."""
+    available_on(LIBRARY, device)
+    image, weight = random(1, 72, 45, 35, device=device), random(72, 1, 9, 2, device=device)
+    run_checked(LIBRARY, "conv2d", "depthwise", channels_last(image), weight, groups=72)
+
+
 @pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices

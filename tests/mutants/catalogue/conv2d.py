@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d/depthwise.py",
-        "tritonkernels and conv2d and depthwise",
+        "tritonkernels and conv2d and depthwise or test_depthwise_of_long",
         ("window never slides", "                    x2 = x3\n", ""),
         ("a window that slides where steps are longer", '"SLIDES": slides', '"SLIDES": True'),
         ("last rows of the last run written", "valid & (p + 2 < P)", "valid"),
