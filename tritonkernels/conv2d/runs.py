@@ -7,8 +7,9 @@ import triton
 
 from .regime import COLUMN_ROWS, COLUMN_TAPS
 
-OF_CHANNELS_LAST = ((4, 32, 4, 128), (4, 32, 4, None), (4, 64, 4, 128))  # (KT, LANES, warps, most registers)
-OF_PIXELS = ((8, 1, 4, None), (4, 1, 4, None), (8, 1, 2, None))
+MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
+REGISTERS = 128  # which leave an SM 16 warps; of longer columns and of doubles ptxas spills a few
+BUDGET = 116  # of them, for sums, taps and inputs
 
 
 def extent(run, problem):
@@ -33,29 +34,49 @@ def side_by_side(t, channels, most):
     return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
 
 
-def best_run(problem, most):
-    """Of up to `most` outputs, the run that leaves least of the last one of a plane idle, of those the longest."""
-    legal = [run for run in range(1, most + 1) if extent(run, problem) <= COLUMN_ROWS]
-    return min(legal, key=lambda run: (triton.cdiv(max(1, problem.p), run) * (run + 2), -run))
+def words_of(problem):
+    """Registers of a sum."""
+    return 2 if problem.dtype == torch.float64 else 1
+
+
+def at_once(problem, kt):
+    """How many channels of a group are loaded together: those whose taps can be held, up to 16 bytes of fp32."""
+    held = max(1, min(4 // words_of(problem), MOST_HELD // (problem.r * kt)))
+    return math.gcd(1 << held.bit_length() - 1, problem.c // problem.groups)
+
+
+def best_run(problem, most, fits=lambda run: True):
+    """Of up to `most` outputs, the run that loads fewest rows of a plane, of those the longest."""
+    legal = [run for run in range(1, most + 1) if run == 1 or (extent(run, problem) <= COLUMN_ROWS and fits(run))]
+    return min(legal, key=lambda run: (triton.cdiv(max(1, problem.p), run) * extent(run, problem), -run))
 
 
 def configs(problem, target):
-    """Runs of up to eight outputs; of four channels in channels_last, whose taps are 16 bytes, else of eight, as a load brings
-    one input only. Lanes along channels are as many as have inputs of 128 bytes between them, or more."""
-    outputs, doubles = problem.k // problem.groups, problem.dtype == torch.float64
+    """In channels_last four channels a lane, whose taps are 16 bytes, and a program is one run of up to 128 lanes: what belongs
+    to its pixels is the same for all, and takes no registers of theirs. Else eight channels, as a load brings one input."""
+    outputs, words = problem.k // problem.groups, words_of(problem)
 
-    def tile(kt, block, lanes, most):
-        kt = min(kt, triton.next_power_of_2(max(1, outputs)))
+    def tile(kt, lanes, threads, most=8):
+        kt = min(kt // words, triton.next_power_of_2(max(1, outputs)))
         lanes = min(lanes, triton.next_power_of_2(max(1, problem.groups * triton.cdiv(outputs, kt))))
-        return {"RUN": best_run(problem, most), "BLOCK": block // lanes, "LANES": lanes, "KT": kt}
+        channels = at_once(problem, kt) if problem.channels_last else 1
+
+        def fits(run):
+            return words * (run * kt + (problem.r * kt + extent(run, problem)) * channels) <= BUDGET
+
+        return {"RUN": best_run(problem, most, fits), "BLOCK": max(1, threads // lanes), "LANES": lanes, "KT": kt}
 
     if not target.is_gpu:
-        own = tile(4, 2**13, 16, 4)
+        own = tile(4, 16, 2**13, 4)
         runs = triton.next_power_of_2(max(1, problem.n * triton.cdiv(problem.p, own["RUN"]) * problem.q))
         yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
-    tried = []
-    for kt, lanes, warps, registers in OF_CHANNELS_LAST if problem.channels_last else OF_PIXELS:
-        found = tile(kt // 2 if doubles else kt, 32 * warps, lanes, 4 if doubles else 8)
-        if (found, warps, registers) not in tried:
-            tried.append((found, warps, registers))
-            yield triton.Config(found, num_warps=warps, num_stages=1, maxnreg=registers)
+    elif problem.channels_last:
+        found = [tile(4, lanes, 32) for lanes in (128, 64, 32)]
+        most = REGISTERS if words == 1 and problem.r <= 3 else None
+        for i, one in enumerate(found):
+            if one not in found[:i]:
+                yield triton.Config(one, num_warps=max(1, one["LANES"] // 32), num_stages=1, maxnreg=most)
+        yield triton.Config(found[-1] | {"BLOCK": 2 * found[-1]["BLOCK"]}, num_warps=2, num_stages=1)
+    else:
+        for kt, warps in ((8, 4), (8, 2)):
+            yield triton.Config(tile(kt, 1, 32 * warps), num_warps=warps, num_stages=1)
