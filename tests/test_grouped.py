@@ -48,18 +48,18 @@ def every_other_pixel(t):
 
 
 # Channels of a group, in and out: whole lanes and vectors, half ones, odd ones, one; a run, what is left of one, one row.
-@pytest.mark.parametrize("channels, outputs", [(4, 4), (8, 16), (6, 10), (3, 5), (1, 1), (4, 1), (1, 12)])
+@pytest.mark.parametrize("channels, outputs", [(4, 4), (6, 10), (3, 5), (4, 1), (1, 12)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_channels_of_a_group(device, layout, channels, outputs):
     available_on(LIBRARY, device)
-    for groups, height in ((1, 1), (3, 7), (2, 8)):
+    for groups, height in ((1, 1), (3, 7)):
         image = layout(random(2, groups * channels, height, 5, device=device))
         weight, bias = random(groups * outputs, channels, 3, 3, device=device), random(groups * outputs, device=device)
         run_checked(LIBRARY, "conv2d", "grouped", image, weight, bias, padding=1, groups=groups)
 
 
-@pytest.mark.parametrize("steps, dilation", [(1, 1), (2, 1), (1, 2), (2, 2), (3, 2), (2, 3), (4, 1), (5, 7)])
+@pytest.mark.parametrize("steps, dilation", [(2, 1), (1, 2), (3, 2), (5, 7)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_runs_slide_whatever_the_steps(device, layout, steps, dilation):
@@ -82,13 +82,13 @@ def test_vectors_of_every_type_aligned_and_not(device, layout, dtype):
         run_checked(LIBRARY, "conv2d", "grouped", layout(image), channels_last(weight), stride=(2, 1), groups=3)
 
 
-@pytest.mark.parametrize("kt, run, lanes", [(1, 3, 2), (2, 1, 4), (4, 5, 2), (8, 4, 1), (8, 2, 4)])
+@pytest.mark.parametrize("kt, run, lanes", [(1, 3, 2), (4, 5, 2), (8, 2, 4)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_any_lanes(device, layout, kt, run, lanes):
     """Lanes of one, two and more groups in a program, lanes that have only some of their channels, programs without work."""
     available_on(LIBRARY, device)
-    image, weight, bias = (random(*s, device=device) for s in ((3, 12, 11, 7), (21, 4, 3, 3), (21,)))
+    image, weight, bias = (random(*s, device=device) for s in ((2, 12, 6, 5), (21, 4, 3, 3), (21,)))
     call = prepare("conv2d", layout(image), weight, bias, padding=1, groups=3)
     call.result.fill_(torch.nan)
     config = triton.Config({"RUN": run, "BLOCK": 16, "LANES": lanes, "KT": kt}, num_warps=2, num_stages=1)

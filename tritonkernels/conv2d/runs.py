@@ -8,7 +8,7 @@ import triton
 from .regime import COLUMN_ROWS, COLUMN_TAPS
 
 MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
-REGISTERS = 128  # which leave an SM 16 warps; of longer columns and of doubles ptxas spills a few
+REGISTERS = 128  # which leave an SM 16 warps; of longer columns and other types ptxas spills a few
 BUDGET = 116  # of them, for sums, taps and inputs
 
 
@@ -72,7 +72,7 @@ def configs(problem, target):
         yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
     elif problem.channels_last:
         found = [tile(4, lanes, 32) for lanes in (128, 64, 32)]
-        most = REGISTERS if words == 1 and problem.r <= 3 else None
+        most = REGISTERS if problem.dtype == torch.float32 and problem.r <= 3 else None
         for i, one in enumerate(found):
             if one not in found[:i]:
                 yield triton.Config(one, num_warps=max(1, one["LANES"] // 32), num_stages=1, maxnreg=most)
