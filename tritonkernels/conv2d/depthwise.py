@@ -6,9 +6,9 @@ inputs, which slides by one from tap to tap (where taps are as far apart as outp
 lanes stay neighbours in memory: along W in NCHW, along the channels in channels_last, where a thread has four channels and
 loads them at once. Columns of few taps are unrolled, so that all their loads are under way together.
 
-In channels_last a tap is four loads from far apart for such a lane, as many as inputs it meets. There small filters have a kernel
-of their own: runs of up to eight outputs are unrolled with all the rows that they meet, strided ones too, and all taps of a
-3 x 3 filter stay in registers.
+In channels_last a tap is four loads from far apart for such a lane, as many as the inputs it meets. So small filters have a
+kernel of their own there: runs of up to eight outputs are unrolled with all the rows that they meet, strided ones too, and all
+taps of a 3 x 3 filter stay in registers.
 
 It computes every convolution, but with more channels per group its filter taps, a load for 4 multiply-adds, hold it up.
 
