@@ -31,7 +31,14 @@ CHOICES = {
         problem((1, 6, 768, 512), (6, 6, 6, 6)),
         problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1),
         problem((8, 16, 128, 128), (16, 16, 3, 3), torch.float16),
+    ],
+    "grouped": [
         problem((32, 128, 56, 56), (128, 4, 3, 3), padding=1, groups=32),
+        problem((32, 256, 28, 28), (256, 8, 3, 3), padding=1, groups=32, **NHWC),
+        problem((32, 256, 56, 56), (256, 8, 3, 3), padding=1, stride=2, groups=32),
+        problem((32, 512, 14, 14), (512, 16, 3, 3), padding=1, groups=32),
+        problem((32, 1024, 7, 7), (1024, 32, 3, 3), padding=1, groups=32, **NHWC),
+        problem((32, 128, 56, 56), (128, 4, 3, 3), torch.float16, padding=1, groups=32, **NHWC),
     ],
     "depthwise": [
         problem((8, 96, 56, 56), (96, 1, 3, 3), padding=1, groups=96),

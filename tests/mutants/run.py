@@ -27,6 +27,7 @@ SUITE = (
     "tests/test_implicit_gemm_cuda.py",
     "tests/test_implicit_gemm.py",
     "tests/test_winograd.py",
+    "tests/test_grouped.py",
     "tests/test_conv2d_gradients.py",
     "tests/test_conv2d_choice.py",
     "tests/test_prefetched_cuda.py",

@@ -18,6 +18,7 @@ DESIGNS = (
     "direct",
     "prefetched",
     "register_blocked",
+    "grouped",
     "pointwise",
     "implicit_gemm",
     "winograd",

@@ -26,6 +26,8 @@ BIG_TILE = 16, 64  # of `register_blocked`
 STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
 MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
 MOST_CHANNELS = 16  # output channels that a block of `register_blocked` holds
+COLUMN_TAPS = 7  # of a column, which `grouped` holds in registers
+COLUMN_ROWS = 24  # of inputs that a run of its outputs meets, unrolled
 
 LAUNCH = 2e-6  # seconds: an empty kernel in a graph
 GATHERED = 1 / 120  # elements that are gathered one by one in the time of a FLOP of the CUDA cores
@@ -33,6 +35,7 @@ TAP = {"naive": 100e-9, "depthwise": 120e-9, "direct": 150e-9, "prefetched": 150
 BLOCKS_AT_ONCE = 32  # on an SM, of a warp each
 UNROLLED = 25  # taps of `depthwise`
 CHANNEL = 1.5e-6  # of a block of register_blocked: a channel's inputs and filters to shared memory, and back
+LOAD = 500e-9  # of a column of inputs of `grouped`
 SLICE = 300e-9  # of K, 64 terms, of a block of implicit_gemm or pointwise, a few of them in flight
 MOST_SPLITS = 16  # blocks that share a tile of theirs
 
@@ -117,6 +120,19 @@ def _register_blocked(problem):
     return Shape(0.4 * outputs / (outputs + 4), busy, blocks, chain, waste=_sectors_of_a_group(problem))
 
 
+def _grouped(problem):
+    """A load feeds a dozen multiply-adds or more, less where runs are strided; that of the next channels waits for these.
+    Filters are packed first. None where it cannot unroll a column, and where there are no groups of several channels."""
+    channels, outputs = problem.c // problem.groups, problem.k // problem.groups
+    column = (problem.r - 1) * problem.dilation[0] + 1
+    if problem.r > COLUMN_TAPS or column > COLUMN_ROWS or problem.groups == 1 or channels == 1:
+        return None
+    busy = outputs / (math.ceil(outputs / 4) * 4)
+    loads = problem.s * math.ceil(channels / 4 if problem.channels_last else channels)  # one after the other
+    share = 0.28 if problem.stride[0] == 1 else 0.2
+    return Shape(share, busy, problem.outputs / (8 * 4 * 128), LAUNCH + loads * LOAD)
+
+
 def _product(problem, share, tile=64, most_splits=MOST_SPLITS):
     """A matrix product of (pixels, terms) and (terms, output channels), by groups, in tiles of 128 x `tile`; where these are
     few, up to `most_splits` blocks share one."""
@@ -165,6 +181,7 @@ SHAPES = {
     "direct": _of_taps("direct", 0.09, TILE),
     "prefetched": _of_taps("prefetched", 0.09, TILE),
     "register_blocked": _register_blocked,
+    "grouped": _grouped,
     "implicit_gemm": _implicit_gemm,
     "pointwise": _pointwise,
 }
