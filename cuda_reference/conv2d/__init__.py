@@ -10,7 +10,8 @@ from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
-from . import implicit_gemm, pointwise, winograd
+from . import grouped, implicit_gemm, pointwise, winograd
+from .grouped import short_rows
 from .operands import TYPES, arguments, sources
 
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
@@ -76,27 +77,31 @@ def takes_channels(problem, *images):
 
 
 def _depthwise():
-    threads, unrolled, lanes = 128, (3, 5, 0), 8
-    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}>"
-    of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{WIDTH}}>"
+    threads, lanes, run = 128, 8, 7
+    unrolled = (*((taps, step) for taps in (3, 5) for step in (1, 2)), (0, 1))
+    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}, {{STEP}}>"
+    of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{STEP}}, {{WIDTH}}>"
+
+    def kernel(dtype, wide, taps, step):
+        return (of_channels if wide else template).format(T=TYPES[dtype], TAPS=taps, STEP=step, WIDTH=width(dtype))
+
     built = {
-        dtype: Source(
-            "conv2d/depthwise.cuh",
-            tuple(t.format(T=name, TAPS=taps, WIDTH=width(dtype)) for t in (template, of_channels) for taps in unrolled),
-        )
-        for dtype, name in TYPES.items()
+        (dtype, wide): Source("conv2d/depthwise.cuh", tuple(kernel(dtype, wide, *of) for of in unrolled))
+        for dtype in TYPES
+        for wide in (False, True)
     }
 
     def launches(problem, config, input, weight, bias, out):
         g, channels = problem, lanes * width(problem.dtype)
-        taps = g.r if g.r in unrolled and g.stride[0] == g.dilation[0] == 1 else 0
-        runs = g.n * ceil_div(g.p, 8 if taps else 4) * g.q
+        slides = g.dilation[0] == 1 and (g.r, g.stride[0]) in unrolled and short_rows(input)
+        taps, step = (g.r, g.stride[0]) if slides else (0, 1)
+        runs = g.n * ceil_div(g.p, run) * g.q
         filters = g.r * g.s * channels * max(4, g.dtype.itemsize)
         wide = takes_channels(g, input, out) and filters <= STAGED_BYTES
         blocks = ceil_div(g.k, channels) * ceil_div(runs, threads // lanes) if wide else ceil_div(g.k * runs, threads)
         yield CudaLaunch(
-            built[g.dtype],
-            (of_channels if wide else template).format(T=TYPES[g.dtype], TAPS=taps, WIDTH=width(g.dtype)),
+            built[g.dtype, wide],
+            kernel(g.dtype, wide, taps, step),
             grid=(blocks,),
             block=(threads, 1, 1),
             arguments=arguments(g, input, weight, bias, out),
@@ -223,6 +228,7 @@ def _register_blocked():
 DESIGNS = (
     _naive(),
     _depthwise(),
+    grouped.DESIGN,
     _direct(),
     _prefetched(),
     _register_blocked(),
