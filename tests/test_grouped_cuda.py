@@ -31,8 +31,9 @@ def launch_of(*operands, config=None, **options):
 
 
 def template_of(*operands, **options):
-    """The numbers after T: KT, CT, LANES, TAPS, STEP."""
-    return tuple(map(int, launch_of(*operands, **options).expression.rstrip(">").split(", ")[1:]))
+    """The numbers after T but for RUN: KT, CT, LANES, TAPS, STEP."""
+    kt, _, *others = map(int, launch_of(*operands, **options).expression.rstrip(">").split(", ")[1:])
+    return (kt, *others)
 
 
 # Images, filters, options: groups of fewer, as many and more outputs than a thread's; runs and blocks that are not full
@@ -150,19 +151,19 @@ def test_accesses_of_nchw(kt):
     assert inputs and sum(x.units for x in inputs) <= 1.25 * sum(x.ideal_units for x in inputs), (
         "taps shift columns off sectors"
     )
-    shared = [x for x in traced.accesses if x.space == "shared"]
-    assert {x.kind for x in shared} == {"read", "write"} and all(x.units == x.ideal_units for x in shared)
+    taps = [x for x in traced.accesses if x.space == "shared" and x.kind == "read"]
+    assert taps and all(x.units == x.ideal_units for x in taps)
     results = [x for x in traced.accesses if x.kind == "write" and x.space == "global"]
     assert results and all(x.units == x.ideal_units for x in results)
 
 
-# Of fp32: (KT, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
+# Of fp32: (KT, RUN, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
 SHARES = {
-    (8, 4, 8, 3, 1): 0.85,
-    (4, 4, 8, 3, 1): 0.78,
-    (8, 4, 8, 3, 2): 0.8,
-    (8, 1, 1, 3, 1): 0.75,
-    (4, 1, 1, 3, 1): 0.65,
+    (8, 7, 4, 8, 3, 1): 0.85,
+    (4, 7, 4, 8, 3, 1): 0.78,
+    (8, 7, 4, 8, 3, 2): 0.8,
+    (8, 7, 1, 1, 3, 1): 0.75,
+    (4, 14, 1, 1, 3, 1): 0.7,
 }
 
 
@@ -189,4 +190,4 @@ def test_machine_code(architecture, types, tmp_path):
         (loop,) = (code.hot_loop() for name, code in codes.items() if mangled in name)
         assert sass.share(loop, ("FFMA",)) >= least, f"{numbers}: {loop}"
         assert sass.count(loop, ("LDS.128",)), f"{numbers}: {loop}"
-        assert numbers[2] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"
+        assert numbers[3] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"

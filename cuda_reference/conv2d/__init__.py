@@ -77,31 +77,37 @@ def takes_channels(problem, *images):
 
 
 def _depthwise():
-    threads, lanes, run = 128, 8, 7
+    threads, lanes = 128, 8
     unrolled = (*((taps, step) for taps in (3, 5) for step in (1, 2)), (0, 1))
-    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}, {{STEP}}>"
-    of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{STEP}}, {{WIDTH}}>"
+    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}, {{STEP}}, {{RUN}}>"
+    of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{STEP}}, {{RUN}}, {{WIDTH}}>"
 
-    def kernel(dtype, wide, taps, step):
-        return (of_channels if wide else template).format(T=TYPES[dtype], TAPS=taps, STEP=step, WIDTH=width(dtype))
+    def kernel(dtype, wide, run, taps, step):
+        return (of_channels if wide else template).format(T=TYPES[dtype], TAPS=taps, STEP=step, RUN=run, WIDTH=width(dtype))
+
+    def runs(wide):
+        return (7,) if wide else (7, 14)
 
     built = {
-        (dtype, wide): Source("conv2d/depthwise.cuh", tuple(kernel(dtype, wide, *of) for of in unrolled))
+        (dtype, wide): Source(
+            "conv2d/depthwise.cuh", tuple(kernel(dtype, wide, run, *of) for run in runs(wide) for of in unrolled)
+        )
         for dtype in TYPES
         for wide in (False, True)
     }
 
     def launches(problem, config, input, weight, bias, out):
         g, channels = problem, lanes * width(problem.dtype)
-        slides = g.dilation[0] == 1 and (g.r, g.stride[0]) in unrolled and short_rows(input)
+        slides = g.dilation[0] == 1 and g.r == g.s and (g.r, g.stride[0]) in unrolled and short_rows(input)
         taps, step = (g.r, g.stride[0]) if slides else (0, 1)
-        runs = g.n * ceil_div(g.p, run) * g.q
-        filters = g.r * g.s * channels * max(4, g.dtype.itemsize)
+        filters = g.r * g.s * (channels + 4) * max(4, g.dtype.itemsize)  # rows begin in other banks
         wide = takes_channels(g, input, out) and filters <= STAGED_BYTES
-        blocks = ceil_div(g.k, channels) * ceil_div(runs, threads // lanes) if wide else ceil_div(g.k * runs, threads)
+        run = runs(wide)[-1] if g.p > 7 else 7
+        columns = g.n * ceil_div(g.p, run) * g.q
+        blocks = ceil_div(g.k, channels) * ceil_div(columns, threads // lanes) if wide else ceil_div(g.k * columns, threads)
         yield CudaLaunch(
             built[g.dtype, wide],
-            kernel(g.dtype, wide, taps, step),
+            kernel(g.dtype, wide, run, taps, step),
             grid=(blocks,),
             block=(threads, 1, 1),
             arguments=arguments(g, input, weight, bias, out),

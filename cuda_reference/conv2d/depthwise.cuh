@@ -1,15 +1,15 @@
-// conv2d, depthwise: a thread owns a run of 7 outputs of a column, below each other, of WIDTH channels.
+// conv2d, depthwise: a thread owns a RUN of outputs of a column, below each other, of WIDTH channels.
 //
 // With one input channel per group there is no sum over channels to block for: 2 R S operations an output, on 4 bytes in and 4
 // out, leave it to bandwidth. What is to be saved are loads from L1: by runs (runs.cuh) an input serves all taps of a column.
 //
 // WIDTH is 1 in NCHW, where lanes lie along W and taps are broadcast. In channels_last lanes lie along the channels, each loads
 // WIDTH of them at once, 128 bits of fp32, and a block has its 8 * WIDTH filters in shared memory, tap by tap.
-// TAPS is R, unrolled, where rows of taps are neighbours and outputs STEP rows apart; 0 takes any. WIDTH 1 computes every
-// convolution, but with more channels per group its filter taps, a load for 7 multiply-adds, hold it up: `grouped` has them in
+// TAPS is R and S, unrolled, where rows of taps are neighbours and outputs STEP rows apart; 0 takes any. WIDTH 1 computes every
+// convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold it up: `grouped` has them in
 // shared memory. Mirrors tritonkernels/conv2d/depthwise.py.
 #pragma once
-#include "../common/shared.cuh"
+#include "filters.cuh"
 #include "runs.cuh"
 
 namespace conv2d {
@@ -17,10 +17,10 @@ namespace conv2d {
 constexpr int LANES = 8;
 
 // sum += a column of taps times the inputs that it meets, from `at` in row h on; `tap` steps from one tap to the next.
-template <int TAPS, int STEP, int WIDTH, class T, class Tap>
+template <int TAPS, int STEP, int RUN, int WIDTH, class T, class Tap>
 __device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const T* at, int h, bool inside, const Tap* tap,
                                                 int64_t tap_step, const Geometry& g, const Strides& stride) {
-    constexpr int COUNT = TAPS > 0 ? ROWS<TAPS, STEP> : RUN;
+    constexpr int COUNT = TAPS > 0 ? ROWS<RUN, TAPS, STEP> : RUN;
     Sum<T> column[COUNT][WIDTH], of_tap[WIDTH];
     const auto multiply = [&](int first) {
         load_together(of_tap, tap);
@@ -44,7 +44,7 @@ __device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const
 }
 
 // Thread -> (image, channel, run, column), or (image, run, column, channel) where channels lie side by side, the last fastest.
-template <class T, int THREADS, int TAPS, int STEP>
+template <class T, int THREADS, int TAPS, int STEP, int RUN>
 __global__ void __launch_bounds__(THREADS)
 depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
           Strides stride) {
@@ -73,19 +73,14 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
 
 // One filter a channel, channels side by side, pixels aligned to WIDTH of them, which divides their number.
 // Block -> (positions (image, run, column), LANES * WIDTH channels), the last fastest.
-template <class T, int THREADS, int TAPS, int STEP, int WIDTH>
+template <class T, int THREADS, int TAPS, int STEP, int RUN, int WIDTH>
 __global__ void __launch_bounds__(THREADS)
 depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
                    Geometry g, Strides stride) {
-    constexpr int CHANNELS = LANES * WIDTH;
-    Sum<T>* filters = dynamic_shared<Sum<T>>();  // (taps, CHANNELS)
-    const int blocks_k = ceil_div(g.K, CHANNELS), first = blockIdx.x % blocks_k * CHANNELS;
-    const bool dense = stride.ws == 1 && stride.wr == g.S;  // as nearly always, which saves a division
-    for (int i = threadIdx.x; i < g.R * g.S * CHANNELS; i += THREADS) {
-        const int k = min(first + i % CHANNELS, g.K - 1), tap = i / CHANNELS;  // past the last channel: any, unstored
-        const int64_t offset = dense ? tap : tap / g.S * stride.wr + tap % g.S * stride.ws;
-        filters[i] = Sum<T>(weight[k * stride.wk + offset]);
-    }
+    using Layout = Filters<WIDTH, LANES>;
+    Sum<T>* const filters = dynamic_shared<Sum<T>>();
+    const int blocks_k = ceil_div(g.K, Layout::CHANNELS), first = blockIdx.x % blocks_k * Layout::CHANNELS;
+    stage_filters<Layout, TAPS>(filters, weight, 1, first, g.K - 1, g, stride);
     __syncthreads();
 
     const int lane = threadIdx.x % LANES * WIDTH, k = first + lane;
@@ -104,8 +99,8 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
     const int h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
     const T* at = plane + h * stride.ih + first_w * stride.iw;
     const Sum<T>* tap = filters + lane;
-    for (int w = first_w, s = 0; s < g.S; ++s, w += g.dilation_w, at += g.dilation_w * stride.iw, tap += CHANNELS)
-        multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, g.S * CHANNELS, g, stride);
+    for (int w = first_w, s = 0; s < g.S; ++s, w += g.dilation_w, at += g.dilation_w * stride.iw, tap += Layout::PITCH)
+        multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, g.S * Layout::PITCH, g, stride);
     store_run(sum, out + image * stride.on + k + p * stride.op + q * stride.oq, p, g, stride);
 }
 

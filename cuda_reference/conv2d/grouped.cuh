@@ -1,8 +1,8 @@
-// conv2d, grouped: a thread owns a run of 7 outputs of a column, below each other, of KT output channels of one group.
+// conv2d, grouped: a thread owns a RUN of outputs of a column, below each other, of KT output channels of one group.
 //
 // With few channels a group a block of `direct` has too little to reuse its halo for, and `implicit_gemm` tiles that are mostly
 // empty. What is there to reuse is an input: it meets up to R taps of a column times KT output channels, from a register. Per
-// channel and column of 3 taps, and KT = 4, 84 multiply-adds for 9 inputs and 3 loads of taps, which lie in shared memory as
+// channel and column of 3 taps, 7 outputs and KT = 8, 168 multiply-adds for 9 inputs and 6 loads of taps, which lie in shared memory as
 // (channel, r, s, output channel), so that a load brings those of KT.
 //
 // LANES = 1: lanes lie along W, a load brings one input of each and taps are a broadcast. LANES = 8, for channels_last: eight
@@ -10,52 +10,13 @@
 // stores are as wide. TAPS is R and S, unrolled, where taps are neighbours and outputs STEP rows apart, so that inputs slide;
 // 0 takes any filter, tap by tap. Mirrors tritonkernels/conv2d/grouped.py.
 #pragma once
-#include "../common/shared.cuh"
+#include "filters.cuh"
 #include "runs.cuh"
 
 namespace conv2d {
 
-// The filters of a block's output channels in shared memory: rows of taps of a channel, each with a value per output channel.
-template <int KT, int LANES> struct Filters {
-    static constexpr int CHANNELS = KT * LANES;
-    // Eight neighbouring rows of four are in 32 banks
-    static constexpr int PITCH = CHANNELS == 4 ? 4 : CHANNELS + 4;
-    static constexpr int UNIT = 4;
-
-    // Where output channel `i` of the block lies in a row: quads of all lanes side by side, so that they are read together.
-    __device__ __forceinline__ static int column(int i) { return (i % KT / UNIT * LANES + i / KT) * UNIT + i % UNIT; }
-
-    template <class Value> __device__ __forceinline__ static void load(Value (&taps)[KT], const Value* row) {
-#pragma unroll
-        for (int i = 0; i < KT; i += UNIT) {
-            Value quad[UNIT];
-            load_together(quad, row + i * LANES);
-#pragma unroll
-            for (int k = 0; k < UNIT; ++k) taps[i + k] = quad[k];
-        }
-    }
-};
-
-// Those of `channels` channels, from `weight` on, of output channels `first` to `last`; past it the last one's, unstored. Eight
-// neighbouring lanes read neighbours, where they are dense.
-template <class Layout, int TAPS, class T>
-__device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, int channels, int first, int last,
-                                              const Geometry& g, const Strides& stride) {
-    const int S = TAPS > 0 ? TAPS : g.S, taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S, rows = channels * taps;
-    const bool dense = stride.ws == 1 && stride.wr == S && stride.wc == taps;
-    constexpr int CHANNELS = Layout::CHANNELS;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < ceil_div(rows, 8) * 8 * CHANNELS; i += blockDim.x) {
-        const int k = i / 8 % CHANNELS, row = i / (8 * CHANNELS) * 8 + i % 8;
-        if (row >= rows) continue;
-        const int c = row / taps, tap = row % taps;
-        const int64_t offset = dense ? row : c * stride.wc + tap / S * stride.wr + tap % S * stride.ws;
-        filters[row * Layout::PITCH + Layout::column(k)] = Sum<T>(weight[min(first + k, last) * stride.wk + offset]);
-    }
-}
-
 // sum += one tap of CT channels, `apart` from one to the next, times the inputs that outputs meet there: STEP apart in `column`.
-template <class Layout, int STEP, int KT, int CT, int COUNT, class Value>
+template <class Layout, int STEP, int RUN, int KT, int CT, int COUNT, class Value>
 __device__ __forceinline__ void multiply_tap(Value (&sum)[RUN][KT], const Value (&column)[COUNT][CT], int first, const Value* tap,
                                              int apart) {
 #pragma unroll
@@ -72,12 +33,12 @@ __device__ __forceinline__ void multiply_tap(Value (&sum)[RUN][KT], const Value 
 constexpr int MOST_THREADS = 128;
 
 // Blocks of so many on an SM that sums and inputs leave registers for: left to itself ptxas spills a few to fit one more.
-template <class T> constexpr int resident(int KT, int STEP) { return sizeof(T) > 4 ? 2 : KT > 4 ? 3 : STEP > 1 ? 4 : 5; }
+template <class T> constexpr int resident(int sums, int STEP) { return sizeof(T) > 4 ? 2 : sums > 28 ? 3 : STEP > 1 ? 4 : 5; }
 
 // Block -> (positions (image, run, column), LANES tiles of KT output channels of a group), the last fastest; the filters of
 // `staged` channels at a time are in shared memory.
-template <class T, int KT, int CT, int LANES, int TAPS, int STEP>
-__global__ void __launch_bounds__(MOST_THREADS, resident<T>(KT, STEP))
+template <class T, int KT, int RUN, int CT, int LANES, int TAPS, int STEP>
+__global__ void __launch_bounds__(MOST_THREADS, resident<T>(RUN * KT, STEP))
 grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
         Strides stride, int staged) {
     using Layout = Filters<KT, LANES>;
@@ -111,14 +72,14 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         __syncthreads();
         const Sum<T>* tap = filters + lane * Layout::UNIT;
         if constexpr (TAPS > 0) {
-            const unsigned rows = inside ? rows_inside<ROWS<TAPS, STEP>>(h, 1, g) : 0;
+            const unsigned rows = inside ? rows_inside<ROWS<RUN, TAPS, STEP>>(h, 1, g) : 0;
             constexpr int UNROLL = TAPS <= 3 && LANES == 1 ? TAPS : 1;
             const int below = int(stride.ih * sizeof(T));
             const int64_t right = LANES == 1 ? 1 : stride.iw;  // known, it costs no arithmetic
             for (int i = 0; i < here; i += CT, planes += CT * stride.ic, tap += CT * taps * PITCH) {
 #pragma unroll(UNROLL)
                 for (int s = 0; s < TAPS; ++s) {
-                    Sum<T> column[ROWS<TAPS, STEP>][CT];
+                    Sum<T> column[ROWS<RUN, TAPS, STEP>][CT];
                     load_column(column, planes + s * right, below, unsigned(first_w + s) < unsigned(g.W) ? rows : 0);
 #pragma unroll
                     for (int r = 0; r < TAPS; ++r)

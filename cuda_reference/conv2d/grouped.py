@@ -8,7 +8,6 @@ from tritonkernels.design import Design
 from ..launch import CudaLaunch, Source, ceil_div
 from .operands import TYPES, arguments
 
-RUN = 7  # outputs of a thread, below each other
 LANES = 8  # of a position, where they lie along the output channels
 UNROLLED = (3, 5)  # taps of a column, and of a row
 
@@ -58,15 +57,21 @@ def taps_of(problem, lanes, input):
     return (g.r, g.stride[0]) if slides and (lanes > 1 or input.stride(3) == 1) else (0, 1)
 
 
-def _sizes(problem):
-    """Output channels of a thread; fp64 has no registers for 8."""
-    outputs = problem.k // problem.groups
-    return (4,) if problem.dtype == torch.float64 or outputs <= 4 else (8, 4)
+def _sizes(dtype):
+    """KT, the output channels of a thread; fp64 has no registers for 8."""
+    return (4,) if dtype == torch.float64 else (8, 4)
+
+
+def _runs(dtype, kt, lanes, step):
+    """Lengths of runs, below each other; twice as long ones where registers are left."""
+    return (7, 14) if kt == 4 and lanes == step == 1 and dtype != torch.float64 else (7,)
 
 
 def configs(problem, target):
-    """Many output channels a thread reuse inputs best, many blocks busy the SMs."""
-    return [{"KT": kt, "THREADS": threads} for kt in _sizes(problem) for threads in (128, 64, 32)]
+    """Many sums a thread reuse inputs best, many blocks busy the SMs."""
+    outputs = problem.k // problem.groups
+    sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or outputs > 4]
+    return [{"KT": kt, "THREADS": threads} for kt in sizes for threads in (128, 64)]
 
 
 def _refuses(problem, target):
@@ -80,16 +85,19 @@ def _launches(problem, config, input, weight, bias, out):
     lanes = lanes_of(g, kt, input, out)
     taps, step = taps_of(g, lanes, input)
     unit, staged = together(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
-    kernels = {
-        (of_kt, of_step): f"conv2d::grouped<{TYPES[g.dtype]}, {of_kt}, {unit}, {lanes}, {taps}, {of_step}>"
-        for of_kt in ((4,) if g.dtype == torch.float64 else (4, 8))
+    name = f"conv2d::grouped<{TYPES[g.dtype]}, {{}}, {{}}, {unit}, {lanes}, {taps}, {{}}>"
+    kernels = [
+        name.format(size, run, of_step)
+        for size in _sizes(g.dtype)
         for of_step in ((1, 2) if taps else (1,))
-    }
+        for run in _runs(g.dtype, size, lanes, of_step)
+    ]
+    run = _runs(g.dtype, kt, lanes, step)[-1] if g.p > 7 else 7
     tiles = g.groups * ceil_div(g.k // g.groups, kt)
-    positions = g.n * ceil_div(g.p, RUN) * g.q
+    positions = g.n * ceil_div(g.p, run) * g.q
     yield CudaLaunch(
-        Source("conv2d/grouped.cuh", tuple(kernels.values())),
-        kernels[kt, step],
+        Source("conv2d/grouped.cuh", tuple(kernels)),
+        name.format(kt, run, step),
         (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),),
         (threads, 1, 1),
         (*arguments(g, input, weight, bias, out), staged),
@@ -99,7 +107,7 @@ def _launches(problem, config, input, weight, bias, out):
 
 DESIGN = Design(
     name="grouped",
-    summary="runs of 7 outputs of a column times 4 or 8 output channels of a group a thread, inputs slide past broadcast taps",
+    summary="runs of outputs of a column times 4 or 8 output channels of a group a thread, inputs slide past broadcast taps",
     mirrors="conv2d: depthwise, for some channels per group",
     refuses=_refuses,
     configs=configs,

@@ -1,16 +1,14 @@
 // Runs of outputs of a column, below each other, a thread each: what `depthwise` and `grouped` share.
 //
 // A run of 7 needs 6 STEP + R rows of inputs, not 7 R, each in a register that serves every output whose taps meet it. Runs go
-// down, so that neighbouring lanes stay neighbours in memory. Of 7, because the planes of almost every network are 7 * 2^n high.
+// down, so that neighbouring lanes stay neighbours in memory. Of 7 or 14, for the planes of most networks are 7 * 2^n high.
 #pragma once
 #include "common.cuh"
 
 namespace conv2d {
 
-constexpr int RUN = 7;
-
 // Rows of inputs that a run meets in a column of TAPS taps, each next to the other.
-template <int TAPS, int STEP> constexpr int ROWS = (RUN - 1) * STEP + TAPS;
+template <int RUN, int TAPS, int STEP> constexpr int ROWS = (RUN - 1) * STEP + TAPS;
 
 // index % size, and index / size left in it; 32-bit division, several times as fast, wherever it will do.
 __device__ __forceinline__ int take(int64_t& index, int size) {
@@ -91,7 +89,7 @@ __device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], cons
 }
 
 // Stores the sums of WIDTH channels of a run whose first output is in row p.
-template <int WIDTH, class T>
+template <int RUN, int WIDTH, class T>
 __device__ __forceinline__ void store_run(const Sum<T> (&sum)[RUN][WIDTH], T* at, int p, const Geometry& g, const Strides& stride) {
 #pragma unroll
     for (int j = 0; j < RUN; ++j)

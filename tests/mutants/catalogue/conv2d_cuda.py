@@ -92,10 +92,21 @@ MUTANTS = [
             "first_k, last_k, g, stride);\n        __syncthreads();",
             "first_k, last_k, g, stride);",
         ),
-        ("quads of lanes one after the other", "(i % KT / UNIT * LANES + i / KT) * UNIT", "i / UNIT * UNIT"),
         ("columns beside the image are not zero", "unsigned(first_w + s) < unsigned(g.W) ? rows : 0", "rows"),
         ("lanes past the last group write", "image < g.N && group < g.groups;", "image < g.N;"),
         ("taps of the channels before", "tap += (CT - 1) * taps * PITCH)", "tap += 0)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/filters.cuh",
+        "test_groups and float32 or test_what_is_left_over and float32",
+        (
+            "quads of lanes one after the other",
+            "column / UNIT % LANES * KT + column / (UNIT * LANES) * UNIT",
+            "column / UNIT * UNIT",
+        ),
+        ("rows apart are taken for neighbours", "bool whole = dense && (rows", "bool whole = (rows"),
+        ("rows in another order", "to[j * Layout::PITCH] = quad[j];", "to[(j ^ 1) * Layout::PITCH] = quad[j];"),
+        ("filter flipped", "tap % S * stride.ws]);", "(S - 1 - tap % S) * stride.ws]);"),
     ),
     *of(
         "cuda_reference/conv2d/grouped.cuh",
