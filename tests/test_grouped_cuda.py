@@ -58,9 +58,12 @@ REST = {
 }
 
 
-# Each size of filters is a build of each type
+# Filters of five taps, a build more for each type, of one
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
-@pytest.mark.parametrize("dtype, name", [(t, n) for n in CASES for t in (TYPES[:1] if n.startswith("five") else TYPES)])
+@pytest.mark.parametrize(
+    "dtype, name",
+    [pytest.param(t, n, id=f"{t}-{n}") for n in CASES for t in (TYPES[:1] if n.startswith("five") else TYPES)],
+)
 def test_groups(dtype, layout, name):
     image, filters, options = CASES[name]
     input, weight, bias = layout(random(*image, dtype=dtype)), random(*filters, dtype=dtype), random(filters[0], dtype=dtype)
