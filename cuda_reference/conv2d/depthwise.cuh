@@ -74,7 +74,7 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
 // One filter a channel, channels side by side, pixels aligned to WIDTH of them, which divides their number.
 // Block -> (positions (image, run, column), LANES * WIDTH channels), the last fastest.
 template <class T, int THREADS, int TAPS, int STEP, int RUN, int WIDTH>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 3)  // with registers for three columns of inputs under way
 depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
                    Geometry g, Strides stride) {
     using Layout = Filters<WIDTH, LANES>;
@@ -99,8 +99,10 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
     const int h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
     const T* at = plane + h * stride.ih + first_w * stride.iw;
     const Sum<T>* tap = filters + lane;
-    for (int w = first_w, s = 0; s < g.S; ++s, w += g.dilation_w, at += g.dilation_w * stride.iw, tap += Layout::PITCH)
-        multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, g.S * Layout::PITCH, g, stride);
+    const int S = TAPS > 0 ? TAPS : g.S;
+#pragma unroll(TAPS == 3 ? TAPS : 1)
+    for (int w = first_w, s = 0; s < S; ++s, w += g.dilation_w, at += g.dilation_w * stride.iw, tap += Layout::PITCH)
+        multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, S * Layout::PITCH, g, stride);
     store_run(sum, out + image * stride.on + k + p * stride.op + q * stride.oq, p, g, stride);
 }
 

@@ -27,12 +27,13 @@ template <int KT, int LANES> struct Filters {
 };
 
 // Those of `channels` channels, from `weight` on, of output channels `first` to `last`; past it the last one's, unstored. Four
-// rows of an output channel by one load, where they are dense and aligned; 16 lanes have columns side by side, so that
+// rows of an output channel at once, by one load where they are dense and aligned; 16 lanes have columns side by side, so that
 // neither stores meet in a bank nor loads in a part of a sector.
 template <class Layout, int TAPS, class T>
 __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, int channels, int first, int last,
                                               const Geometry& g, const Strides& stride) {
-    const int S = TAPS > 0 ? TAPS : g.S, taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S, rows = channels * taps;
+    const unsigned S = TAPS > 0 ? TAPS : g.S, taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S;
+    const int rows = channels * taps;
     constexpr int CHANNELS = Layout::CHANNELS, SIDE = CHANNELS < 16 ? CHANNELS : 16, PAIR = 2, QUAD = 4;
     const bool dense = stride.ws == 1 && stride.wr == S && stride.wc == taps;
     const bool whole = dense && (rows | stride.wk) % QUAD == 0 && is_aligned16(weight);
@@ -41,18 +42,22 @@ __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, 
         const int column = i % SIDE + i / (SIDE * PAIR) % (CHANNELS / SIDE) * SIDE;
         const int row = (i / SIDE % PAIR + i / (CHANNELS * PAIR) * PAIR) * QUAD;
         const T* const of_k = weight + min(first + Layout::channel(column), last) * stride.wk;
-        Sum<T>* const to = filters + row * Layout::PITCH + column;
+        Sum<T> quad[QUAD];
         if (whole && row < rows) {
-            Sum<T> quad[QUAD];
             load_together(quad, of_k + row);
+        } else if (dense) {
 #pragma unroll
-            for (int j = 0; j < QUAD; ++j) to[j * Layout::PITCH] = quad[j];
+            for (int j = 0; j < QUAD; ++j) quad[j] = Sum<T>(of_k[min(row + j, rows - 1)]);
         } else {
-            for (int j = 0; j < min(QUAD, rows - row); ++j) {
-                const int c = (row + j) / taps, tap = (row + j) % taps;
-                to[j * Layout::PITCH] = Sum<T>(of_k[c * stride.wc + tap / S * stride.wr + tap % S * stride.ws]);
+#pragma unroll
+            for (int j = 0; j < QUAD; ++j) {
+                const unsigned at = min(row + j, rows - 1), tap = at % taps;
+                quad[j] = Sum<T>(of_k[at / taps * stride.wc + tap / S * stride.wr + tap % S * stride.ws]);
             }
         }
+#pragma unroll
+        for (int j = 0; j < QUAD; ++j)
+            if (row + j < rows) filters[(row + j) * Layout::PITCH + column] = quad[j];
     }
 }
 

@@ -1,4 +1,4 @@
-// conv2d, grouped: a thread owns a RUN of outputs of a column, below each other, of KT output channels of one group.
+// conv2d, grouped: a thread owns a run of 7 outputs of a column, below each other, of KT output channels of one group.
 //
 // With few channels a group a block of `direct` has too little to reuse its halo for, and `implicit_gemm` tiles that are mostly
 // empty. What is there to reuse is an input: it meets up to R taps of a column times KT output channels, from a register. Per
@@ -15,30 +15,37 @@
 
 namespace conv2d {
 
+constexpr int OUTPUTS = 7;  // of a run
+
+// Threads of a block: more where each has filters of eight lanes to itself, which take long to come.
+template <int LANES> constexpr int THREADS_OF = LANES > 1 ? 256 : 128;
+
+// Such blocks on an SM that sums and inputs leave registers for: left to itself ptxas spills a few to fit one more.
+template <class T> constexpr int resident(int KT, int LANES, int STEP) {
+    if (sizeof(T) > 4) return LANES > 1 ? 1 : 2;
+    if (LANES > 1) return KT > 4 ? 1 : 2;
+    return KT > 4 || STEP > 1 ? 4 : 5;
+}
+
 // sum += one tap of CT channels, `apart` from one to the next, times the inputs that outputs meet there: STEP apart in `column`.
-template <class Layout, int STEP, int RUN, int KT, int CT, int COUNT, class Value>
-__device__ __forceinline__ void multiply_tap(Value (&sum)[RUN][KT], const Value (&column)[COUNT][CT], int first, const Value* tap,
+template <class Layout, int STEP, int KT, int CT, int COUNT, class Value>
+__device__ __forceinline__ void multiply_tap(Value (&sum)[OUTPUTS][KT], const Value (&column)[COUNT][CT], int first, const Value* tap,
                                              int apart) {
 #pragma unroll
     for (int c = 0; c < CT; ++c) {
         Value taps[KT];
         Layout::load(taps, tap + c * apart);
 #pragma unroll
-        for (int j = 0; j < RUN; ++j)
+        for (int j = 0; j < OUTPUTS; ++j)
 #pragma unroll
             for (int k = 0; k < KT; ++k) sum[j][k] += taps[k] * column[first + j * STEP][c];
     }
 }
 
-constexpr int MOST_THREADS = 128;
-
-// Blocks of so many on an SM that sums and inputs leave registers for: left to itself ptxas spills a few to fit one more.
-template <class T> constexpr int resident(int sums, int STEP) { return sizeof(T) > 4 ? 2 : sums > 28 ? 3 : STEP > 1 ? 4 : 5; }
-
 // Block -> (positions (image, run, column), LANES tiles of KT output channels of a group), the last fastest; the filters of
 // `staged` channels at a time are in shared memory.
-template <class T, int KT, int RUN, int CT, int LANES, int TAPS, int STEP>
-__global__ void __launch_bounds__(MOST_THREADS, resident<T>(RUN * KT, STEP))
+template <class T, int KT, int CT, int LANES, int TAPS, int STEP>
+__global__ void __launch_bounds__(THREADS_OF<LANES>, resident<T>(KT, LANES, STEP))
 grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
         Strides stride, int staged) {
     using Layout = Filters<KT, LANES>;
@@ -49,16 +56,16 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     const int group = tile / tiles, k = tile % tiles * KT;  // within the group
     const int first_k = first_tile / tiles * per_group + first_tile % tiles * KT;
     const int last_k = LANES == 1 ? (group + 1) * per_group - 1 : g.K - 1;
-    int64_t index = int64_t(blockIdx.x / blocks_k) * (blockDim.x / LANES) + position;
-    const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN)) * RUN, image = int(index);
+    int64_t index = int64_t(blockIdx.x / blocks_k) * (THREADS_OF<LANES> / LANES) + position;
+    const int q = take(index, g.Q), p = take(index, ceil_div(g.P, OUTPUTS)) * OUTPUTS, image = int(index);
     const bool inside = image < g.N && group < g.groups;
 
-    Sum<T> sum[RUN][KT];
+    Sum<T> sum[OUTPUTS][KT];
 #pragma unroll
     for (int i = 0; i < KT; ++i) {
         const Sum<T> first_term = inside && k + i < per_group ? bias_or_zero(bias, group * per_group + k + i, stride) : Sum<T>(0);
 #pragma unroll
-        for (int j = 0; j < RUN; ++j) sum[j][i] = first_term;
+        for (int j = 0; j < OUTPUTS; ++j) sum[j][i] = first_term;
     }
 
     const int c_per_group = g.C / g.groups, h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
@@ -72,14 +79,14 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         __syncthreads();
         const Sum<T>* tap = filters + lane * Layout::UNIT;
         if constexpr (TAPS > 0) {
-            const unsigned rows = inside ? rows_inside<ROWS<RUN, TAPS, STEP>>(h, 1, g) : 0;
-            constexpr int UNROLL = TAPS <= 3 && LANES == 1 ? TAPS : 1;
+            const unsigned rows = inside ? rows_inside<ROWS<OUTPUTS, TAPS, STEP>>(h, 1, g) : 0;
+            constexpr int UNROLL = TAPS == 3 && STEP == 1 && LANES == 1 ? TAPS : 1;  // what registers are left for
             const int below = int(stride.ih * sizeof(T));
             const int64_t right = LANES == 1 ? 1 : stride.iw;  // known, it costs no arithmetic
             for (int i = 0; i < here; i += CT, planes += CT * stride.ic, tap += CT * taps * PITCH) {
 #pragma unroll(UNROLL)
                 for (int s = 0; s < TAPS; ++s) {
-                    Sum<T> column[ROWS<RUN, TAPS, STEP>][CT];
+                    Sum<T> column[ROWS<OUTPUTS, TAPS, STEP>][CT];
                     load_column(column, planes + s * right, below, unsigned(first_w + s) < unsigned(g.W) ? rows : 0);
 #pragma unroll
                     for (int r = 0; r < TAPS; ++r)
@@ -89,9 +96,9 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         } else {
             for (int i = 0; i < here; i += CT, planes += CT * stride.ic, tap += (CT - 1) * taps * PITCH)
                 for (int r = 0; r < g.R; ++r) {
-                    const unsigned rows = inside ? rows_inside<RUN>(h + r * g.dilation_h, g.step_h, g) : 0;
+                    const unsigned rows = inside ? rows_inside<OUTPUTS>(h + r * g.dilation_h, g.step_h, g) : 0;
                     for (int s = 0; s < g.S; ++s, tap += PITCH) {
-                        Sum<T> column[RUN][CT];
+                        Sum<T> column[OUTPUTS][CT];
                         const T* at = planes + r * g.dilation_h * stride.ih + s * g.dilation_w * stride.iw;
                         const bool in_row = unsigned(first_w + s * g.dilation_w) < unsigned(g.W);
                         load_column(column, at, int64_t(g.step_h * stride.ih * sizeof(T)), in_row ? rows : 0);
@@ -107,7 +114,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         store_run(sum, at, p, g, stride);
     } else {
 #pragma unroll
-        for (int j = 0; j < RUN; ++j)
+        for (int j = 0; j < OUTPUTS; ++j)
 #pragma unroll
             for (int i = 0; i < KT; ++i)
                 if (p + j < g.P && k + i < per_group) at[i * stride.ok + j * stride.op] = T(sum[j][i]);

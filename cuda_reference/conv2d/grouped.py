@@ -8,7 +8,9 @@ from tritonkernels.design import Design
 from ..launch import CudaLaunch, Source, ceil_div
 from .operands import TYPES, arguments
 
+RUN = 7  # outputs of a thread, below each other
 LANES = 8  # of a position, where they lie along the output channels
+THREADS = {1: 128, LANES: 256}  # of a block, by its lanes of a position
 UNROLLED = (3, 5)  # taps of a column, and of a row
 
 
@@ -62,16 +64,10 @@ def _sizes(dtype):
     return (4,) if dtype == torch.float64 else (8, 4)
 
 
-def _runs(dtype, kt, lanes, step):
-    """Lengths of runs, below each other; twice as long ones where registers are left."""
-    return (7, 14) if kt == 4 and lanes == step == 1 and dtype != torch.float64 else (7,)
-
-
 def configs(problem, target):
-    """Many sums a thread reuse inputs best, many blocks busy the SMs."""
-    outputs = problem.k // problem.groups
-    sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or outputs > 4]
-    return [{"KT": kt, "THREADS": threads} for kt in sizes for threads in (128, 64)]
+    """With lanes along W a load is for one input, which many output channels reuse; along channels it is for four."""
+    sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or problem.k // problem.groups > 4]
+    return [{"KT": kt} for kt in (sizes[::-1] if problem.channels_last else sizes)]
 
 
 def _refuses(problem, target):
@@ -81,23 +77,17 @@ def _refuses(problem, target):
 
 
 def _launches(problem, config, input, weight, bias, out):
-    g, kt, threads = problem, config["KT"], config["THREADS"]
+    g, kt = problem, config["KT"]
     lanes = lanes_of(g, kt, input, out)
     taps, step = taps_of(g, lanes, input)
-    unit, staged = together(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
-    name = f"conv2d::grouped<{TYPES[g.dtype]}, {{}}, {{}}, {unit}, {lanes}, {taps}, {{}}>"
-    kernels = [
-        name.format(size, run, of_step)
-        for size in _sizes(g.dtype)
-        for of_step in ((1, 2) if taps else (1,))
-        for run in _runs(g.dtype, size, lanes, of_step)
-    ]
-    run = _runs(g.dtype, kt, lanes, step)[-1] if g.p > 7 else 7
+    threads, unit, staged = THREADS[lanes], together(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
+    name = f"conv2d::grouped<{TYPES[g.dtype]}, {{}}, {unit}, {lanes}, {taps}, {{}}>"
+    kernels = [name.format(size, of) for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
     tiles = g.groups * ceil_div(g.k // g.groups, kt)
-    positions = g.n * ceil_div(g.p, run) * g.q
+    positions = g.n * ceil_div(g.p, RUN) * g.q
     yield CudaLaunch(
         Source("conv2d/grouped.cuh", tuple(kernels)),
-        name.format(kt, run, step),
+        name.format(kt, step),
         (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),),
         (threads, 1, 1),
         (*arguments(g, input, weight, bias, out), staged),
@@ -107,7 +97,7 @@ def _launches(problem, config, input, weight, bias, out):
 
 DESIGN = Design(
     name="grouped",
-    summary="runs of outputs of a column times 4 or 8 output channels of a group a thread, inputs slide past broadcast taps",
+    summary="runs of 7 outputs of a column times 4 or 8 output channels of a group a thread, inputs slide past broadcast taps",
     mirrors="conv2d: depthwise, for some channels per group",
     refuses=_refuses,
     configs=configs,

@@ -181,8 +181,8 @@ MUTANTS = [
         ("channels past the last written", "if (image >= g.N || k >= g.K) return;", "if (image >= g.N) return;"),
         (
             "columns beside the image are not zero",
-            "multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, g.S",
-            "multiply_column<TAPS, STEP>(sum, at, h, true, tap, g.S",
+            "multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, S *",
+            "multiply_column<TAPS, STEP>(sum, at, h, true, tap, S *",
         ),
     ),
     *of(

@@ -105,7 +105,7 @@ MUTANTS = [
             "column / UNIT * UNIT",
         ),
         ("rows apart are taken for neighbours", "bool whole = dense && (rows", "bool whole = (rows"),
-        ("rows in another order", "to[j * Layout::PITCH] = quad[j];", "to[(j ^ 1) * Layout::PITCH] = quad[j];"),
+        ("rows in another order", "+ column] = quad[j];", "+ column] = quad[j ^ 1];"),
         ("filter flipped", "tap % S * stride.ws]);", "(S - 1 - tap % S) * stride.ws]);"),
     ),
     *of(
