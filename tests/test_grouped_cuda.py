@@ -1,4 +1,5 @@
-"""The CUDA design grouped: both layouts, inputs that slide and others, what is left over, its accesses, its machine code."""
+"""The CUDA design grouped: both layouts, inputs that slide and others, what is left over, its accesses, its machine code;
+and of depthwise what the two share."""
 
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from tritonkernels.target import Target
 
 from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, step_two
 
+DEPTHWISE = {design.name: design for design in LIBRARY.designs("conv2d")}["depthwise"]
 FEW_WORDS = 8  # bytes of the stack outside the hot loop, as in test_compile.py
 SIMT = Target.named("simt")
 TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -45,7 +47,7 @@ CASES = {
     "five taps": ((1, 8, 13, 9), (8, 4, 5, 5), {"groups": 2, "padding": 2, "stride": (1, 2)}),
     "five taps, stride": ((1, 8, 17, 6), (8, 4, 5, 5), {"groups": 2, "padding": (2, 4), "stride": (2, 1)}),
     "other filters": ((2, 8, 9, 10), (8, 4, 2, 4), {"groups": 2, "padding": (0, 3)}),
-    "dilated": ((1, 8, 15, 13), (8, 4, 3, 3), {"groups": 2, "padding": 2, "dilation": (2, 3)}),
+    "dilated": ((1, 16, 15, 13), (8, 8, 3, 3), {"groups": 2, "padding": 2, "dilation": (2, 3)}),
     "long steps": ((1, 8, 20, 13), (8, 4, 3, 3), {"groups": 2, "padding": 1, "stride": 3}),
 }
 # What leaves lanes along W, or has none
@@ -90,7 +92,9 @@ def test_filters_beyond_shared_memory_come_in_pieces():
             assert launch.shared_bytes <= 48 * 1024
             assert (launch.arguments[-1] < 160) == (layout is channels_last or kt == 8), "staged channels"
             run_checked(LIBRARY, "conv2d", "grouped", layout(input), weight, config={"KT": kt}, groups=2)
-    run_checked(LIBRARY, "conv2d", "grouped", channels_last(random(1, 8, 40, 41)), random(8, 4, 33, 34), groups=2)
+    large, filters = random(1, 2, 40, 41), random(6, 2, 33, 34)  # which fit of 4 output channels, not of 8
+    for layout in (torch.clone, channels_last):
+        run_checked(LIBRARY, "conv2d", "grouped", layout(large), filters)
 
 
 def test_filters_that_do_not_fit_are_refused():
@@ -159,6 +163,21 @@ def test_accesses_of_nchw(kt):
     assert results and all(x.units == x.ideal_units for x in results)
 
 
+# Of depthwise: runs of 7 and of 14 and what is left of them, steps of columns and rows
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("taps, stride, rows", [(3, 1, 30), (3, 2, 31), (3, (2, 1), 9), (5, (1, 2), 6), (5, 2, 34)])
+def test_depthwise_inputs_slide(dtype, layout, taps, stride, rows):
+    input, weight, bias = (random(*shape, dtype=dtype) for shape in ((2, 12, rows, 7), (12, 1, taps, taps), (12,)))
+    options = {"padding": taps // 2, "stride": stride, "groups": 12}
+    call = prepare("conv2d", layout(input), weight, bias, **options)
+    (launch,) = DEPTHWISE.launches(call.problem, next(iter(DEPTHWISE.configs(call.problem, SIMT))), *call.parts[0])
+    step = stride if isinstance(stride, int) else stride[0]
+    run = 14 if layout is torch.clone and call.problem.p > 7 else 7
+    assert f"128, {taps}, {step}, {run}" in launch.expression
+    run_checked(LIBRARY, "conv2d", "depthwise", layout(input), weight, bias, **options)
+
+
 # Of fp32: (KT, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
 SHARES = {
     (8, 4, 8, 3, 1): 0.85,
@@ -167,6 +186,17 @@ SHARES = {
     (8, 1, 1, 3, 1): 0.75,
     (4, 1, 1, 3, 1): 0.65,
 }
+
+
+def codes_of(architecture, header, kernels, folder):
+    """The machine code of the kernels, by mangled name."""
+    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
+    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
+    unit.write_text(f'#include "{header}"\n{uses}\n')
+    subprocess.run(["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", ROOT, unit, "-o", cubin], check=True)
+    codes = sass.read(cubin.read_bytes())
+    assert len(codes) == len(set(kernels))
+    return codes
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
@@ -179,12 +209,7 @@ def test_machine_code(architecture, types, tmp_path):
             for size in (3, 5, 2):
                 image = layout(random(1, 16, 9, 9, dtype=dtype))
                 kernels += launch_of(image, random(16, 8, size, size, dtype=dtype), groups=2).source.expressions
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "conv2d/grouped.cuh"\n{uses}\n')
-    subprocess.run(["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", ROOT, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes())
-    assert len(codes) == len(set(kernels)) >= 20
+    codes = codes_of(architecture, "conv2d/grouped.cuh", kernels, tmp_path)
     for code in codes.values():
         assert code.stack_bytes <= FEW_WORDS and not sass.count(code.hot_loop(), sass.LOCAL), f"spills: {code.name}"
     for numbers, least in SHARES.items():
@@ -193,3 +218,18 @@ def test_machine_code(architecture, types, tmp_path):
         assert sass.share(loop, ("FFMA",)) >= least, f"{numbers}: {loop}"
         assert sass.count(loop, ("LDS.128",)), f"{numbers}: {loop}"
         assert numbers[2] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
+def test_machine_code_of_depthwise(architecture, tmp_path):
+    """channels_last: nothing spills; of 3 x 3 taps all columns of inputs are loaded in one piece of code, 128 bits each."""
+    input, weight = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
+    call = prepare("conv2d", input, weight, groups=8)
+    (launch,) = DEPTHWISE.launches(call.problem, next(iter(DEPTHWISE.configs(call.problem, SIMT))), *call.parts[0])
+    codes = codes_of(architecture, "conv2d/depthwise.cuh", launch.source.expressions, tmp_path)
+    assert all(code.stack_bytes <= FEW_WORDS for code in codes.values())
+    for step, rows in ((1, 9), (2, 15)):
+        (code,) = (code for name, code in codes.items() if f"Li128ELi3ELi{step}ELi7E" in name)
+        loads = [text for _, text in code.instructions if text.startswith("LDG.E.128")]
+        assert len(loads) == 3 * rows

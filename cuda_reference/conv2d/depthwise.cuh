@@ -6,8 +6,8 @@
 // WIDTH is 1 in NCHW, where lanes lie along W and taps are broadcast. In channels_last lanes lie along the channels, each loads
 // WIDTH of them at once, 128 bits of fp32, and a block has its 8 * WIDTH filters in shared memory, tap by tap.
 // TAPS is R and S, unrolled, where rows of taps are neighbours and outputs STEP rows apart; 0 takes any. WIDTH 1 computes every
-// convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold it up: `grouped` has them in
-// shared memory. Mirrors tritonkernels/conv2d/depthwise.py.
+// convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold it up: `grouped` has
+// them in shared memory. Mirrors tritonkernels/conv2d/depthwise.py.
 #pragma once
 #include "filters.cuh"
 #include "runs.cuh"
@@ -80,7 +80,7 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
     using Layout = Filters<WIDTH, LANES>;
     Sum<T>* const filters = dynamic_shared<Sum<T>>();
     const int blocks_k = ceil_div(g.K, Layout::CHANNELS), first = blockIdx.x % blocks_k * Layout::CHANNELS;
-    stage_filters<Layout, TAPS>(filters, weight, 1, first, g.K - 1, g, stride);
+    stage_filters<Layout, TAPS>(filters, weight, 1, first, g, stride);
     __syncthreads();
 
     const int lane = threadIdx.x % LANES * WIDTH, k = first + lane;

@@ -26,12 +26,12 @@ template <int KT, int LANES> struct Filters {
     }
 };
 
-// Those of `channels` channels, from `weight` on, of output channels `first` to `last`; past it the last one's, unstored. Four
+// Those of `channels` channels, from `weight` on, of output channel `first` and those after; past the last one any, unstored. Four
 // rows of an output channel at once, by one load where they are dense and aligned; 16 lanes have columns side by side, so that
 // neither stores meet in a bank nor loads in a part of a sector.
 template <class Layout, int TAPS, class T>
-__device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, int channels, int first, int last,
-                                              const Geometry& g, const Strides& stride) {
+__device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, int channels, int first, const Geometry& g,
+                                              const Strides& stride) {
     const unsigned S = TAPS > 0 ? TAPS : g.S, taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S;
     const int rows = channels * taps;
     constexpr int CHANNELS = Layout::CHANNELS, SIDE = CHANNELS < 16 ? CHANNELS : 16, PAIR = 2, QUAD = 4;
@@ -41,7 +41,7 @@ __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, 
     for (int i = threadIdx.x; i < ceil_div(rows, PAIR * QUAD) * PAIR * CHANNELS; i += blockDim.x) {
         const int column = i % SIDE + i / (SIDE * PAIR) % (CHANNELS / SIDE) * SIDE;
         const int row = (i / SIDE % PAIR + i / (CHANNELS * PAIR) * PAIR) * QUAD;
-        const T* const of_k = weight + min(first + Layout::channel(column), last) * stride.wk;
+        const T* const of_k = weight + min(first + Layout::channel(column), g.K - 1) * stride.wk;
         Sum<T> quad[QUAD];
         if (whole && row < rows) {
             load_together(quad, of_k + row);

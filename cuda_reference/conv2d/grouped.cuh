@@ -1,9 +1,9 @@
 // conv2d, grouped: a thread owns a run of 7 outputs of a column, below each other, of KT output channels of one group.
 //
-// With few channels a group a block of `direct` has too little to reuse its halo for, and `implicit_gemm` tiles that are mostly
-// empty. What is there to reuse is an input: it meets up to R taps of a column times KT output channels, from a register. Per
-// channel and column of 3 taps, 7 outputs and KT = 8, 168 multiply-adds for 9 inputs and 6 loads of taps, which lie in shared memory as
-// (channel, r, s, output channel), so that a load brings those of KT.
+// With few channels a group a block of `direct` has too little to reuse its halo for, and `implicit_gemm` has tiles that are
+// mostly empty. What is there to reuse is an input: it meets up to R taps of a column times KT output channels, from a register.
+// Per channel and column of 3 taps, with KT = 8, that is 168 multiply-adds for 9 inputs and 6 loads of taps, which lie in shared
+// memory as (channel, r, s, output channel), so that a load brings four.
 //
 // LANES = 1: lanes lie along W, a load brings one input of each and taps are a broadcast. LANES = 8, for channels_last: eight
 // lanes lie along the output channels, a load brings CT channels of a pixel, the same piece for all lanes of a group, and
@@ -17,7 +17,7 @@ namespace conv2d {
 
 constexpr int OUTPUTS = 7;  // of a run
 
-// Threads of a block: more where each has filters of eight lanes to itself, which take long to come.
+// Threads of a block: more share the filters of eight lanes, which take long to come.
 template <int LANES> constexpr int THREADS_OF = LANES > 1 ? 256 : 128;
 
 // Such blocks on an SM that sums and inputs leave registers for: left to itself ptxas spills a few to fit one more.
@@ -27,10 +27,10 @@ template <class T> constexpr int resident(int KT, int LANES, int STEP) {
     return KT > 4 || STEP > 1 ? 4 : 5;
 }
 
-// sum += one tap of CT channels, `apart` from one to the next, times the inputs that outputs meet there: STEP apart in `column`.
+// sum += a tap of CT channels, `apart` from one to the next, times the inputs that outputs meet there: STEP apart in `column`.
 template <class Layout, int STEP, int KT, int CT, int COUNT, class Value>
-__device__ __forceinline__ void multiply_tap(Value (&sum)[OUTPUTS][KT], const Value (&column)[COUNT][CT], int first, const Value* tap,
-                                             int apart) {
+__device__ __forceinline__ void multiply_tap(Value (&sum)[OUTPUTS][KT], const Value (&column)[COUNT][CT], int first,
+                                             const Value* tap, int apart) {
 #pragma unroll
     for (int c = 0; c < CT; ++c) {
         Value taps[KT];
@@ -55,7 +55,6 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     const int first_tile = blockIdx.x % blocks_k * LANES, tile = first_tile + lane;
     const int group = tile / tiles, k = tile % tiles * KT;  // within the group
     const int first_k = first_tile / tiles * per_group + first_tile % tiles * KT;
-    const int last_k = LANES == 1 ? (group + 1) * per_group - 1 : g.K - 1;
     int64_t index = int64_t(blockIdx.x / blocks_k) * (THREADS_OF<LANES> / LANES) + position;
     const int q = take(index, g.Q), p = take(index, ceil_div(g.P, OUTPUTS)) * OUTPUTS, image = int(index);
     const bool inside = image < g.N && group < g.groups;
@@ -75,7 +74,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     for (int c = 0; c < c_per_group; c += staged) {
         const int here = min(staged, c_per_group - c);
         if (c > 0) __syncthreads();  // nobody reads the filters before any more
-        stage_filters<Layout, TAPS>(filters, weight + c * stride.wc, here, first_k, last_k, g, stride);
+        stage_filters<Layout, TAPS>(filters, weight + c * stride.wc, here, first_k, g, stride);
         __syncthreads();
         const Sum<T>* tap = filters + lane * Layout::UNIT;
         if constexpr (TAPS > 0) {

@@ -66,7 +66,8 @@ def _sizes(dtype):
 
 def configs(problem, target):
     """With lanes along W a load is for one input, which many output channels reuse; along channels it is for four."""
-    sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or problem.k // problem.groups > 4]
+    outputs = problem.k // problem.groups
+    sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or (outputs > 4 and _staged(problem, kt, 1))]
     return [{"KT": kt} for kt in (sizes[::-1] if problem.channels_last else sizes)]
 
 

@@ -84,13 +84,15 @@ __device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], cons
     for (int i = 0; i < COUNT; ++i) {
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) column[i][c] = Sum<T>(0);
-        if (inside >> i & 1) load_together(column[i], reinterpret_cast<const T*>(reinterpret_cast<const char*>(at) + int64_t(i) * apart));
+        const char* const from = reinterpret_cast<const char*>(at) + int64_t(i) * apart;
+        if (inside >> i & 1) load_together(column[i], reinterpret_cast<const T*>(from));
     }
 }
 
 // Stores the sums of WIDTH channels of a run whose first output is in row p.
 template <int RUN, int WIDTH, class T>
-__device__ __forceinline__ void store_run(const Sum<T> (&sum)[RUN][WIDTH], T* at, int p, const Geometry& g, const Strides& stride) {
+__device__ __forceinline__ void store_run(const Sum<T> (&sum)[RUN][WIDTH], T* at, int p, const Geometry& g,
+                                          const Strides& stride) {
 #pragma unroll
     for (int j = 0; j < RUN; ++j)
         if (p + j < g.P) store_together(at + j * stride.op, sum[j]);

@@ -176,7 +176,7 @@ MUTANTS = [
         "cuda_reference and conv2d and depthwise",
         ("outputs a row apart whatever their step", "column[first + j * (TAPS > 0 ? STEP : 1)]", "column[first + j]"),
         ("dilation of the other axis", "next_tap = g.dilation_h *", "next_tap = g.dilation_w *"),
-        ("filters of the first block of channels", "weight, 1, first, g.K - 1,", "weight, 1, 0, g.K - 1,"),
+        ("filters of the first block of channels", "weight, 1, first, g,", "weight, 1, 0, g,"),
         ("barrier after the filters removed", "    __syncthreads();\n\n    const int lane", "\n    const int lane"),
         ("channels past the last written", "if (image >= g.N || k >= g.K) return;", "if (image >= g.N) return;"),
         (
