@@ -11,8 +11,7 @@ from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 from . import grouped, implicit_gemm, pointwise, winograd
-from .grouped import short_rows
-from .operands import TYPES, arguments, sources
+from .operands import TYPES, arguments, short_rows, sources
 
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
@@ -98,10 +97,10 @@ def _depthwise():
 
     def launches(problem, config, input, weight, bias, out):
         g, channels = problem, lanes * width(problem.dtype)
-        slides = g.dilation[0] == 1 and g.r == g.s and (g.r, g.stride[0]) in unrolled and short_rows(input)
-        taps, step = (g.r, g.stride[0]) if slides else (0, 1)
         filters = g.r * g.s * (channels + 4) * max(4, g.dtype.itemsize)  # rows begin in other banks
         wide = takes_channels(g, input, out) and filters <= STAGED_BYTES
+        slides = g.dilation[0] == 1 and (g.r == g.s or not wide) and short_rows(input)
+        taps, step = (g.r, g.stride[0]) if slides and (g.r, g.stride[0]) in unrolled else (0, 1)
         run = runs(wide)[-1] if g.p > 7 else 7
         columns = g.n * ceil_div(g.p, run) * g.q
         blocks = ceil_div(g.k, channels) * ceil_div(columns, threads // lanes) if wide else ceil_div(g.k * columns, threads)

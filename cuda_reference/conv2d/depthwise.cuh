@@ -5,9 +5,9 @@
 //
 // WIDTH is 1 in NCHW, where lanes lie along W and taps are broadcast. In channels_last lanes lie along the channels, each loads
 // WIDTH of them at once, 128 bits of fp32, and a block has its 8 * WIDTH filters in shared memory, tap by tap.
-// TAPS is R and S, unrolled, where rows of taps are neighbours and outputs STEP rows apart; 0 takes any. WIDTH 1 computes every
-// convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold it up: `grouped` has
-// them in shared memory. Mirrors tritonkernels/conv2d/depthwise.py.
+// TAPS is R, unrolled, and S of the latter kernel, where rows of taps are neighbours and outputs STEP rows apart; 0 takes any.
+// WIDTH 1 computes every convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold
+// it up: `grouped` has them in shared memory. Mirrors tritonkernels/conv2d/depthwise.py.
 #pragma once
 #include "filters.cuh"
 #include "runs.cuh"

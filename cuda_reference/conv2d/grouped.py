@@ -6,7 +6,7 @@ from tritonkernels.conv2d.regime import STAGED_BYTES
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, ceil_div
-from .operands import TYPES, arguments
+from .operands import TYPES, arguments, short_rows
 
 RUN = 7  # outputs of a thread, below each other
 LANES = 8  # of a position, where they lie along the output channels
@@ -45,11 +45,6 @@ def _staged(problem, kt, lanes):
     """Channels whose filters lie in shared memory together, whole pieces of them."""
     unit = together(problem.dtype) if lanes > 1 else 1
     return min(problem.c // problem.groups, STAGED_BYTES // _filter_bytes(problem, kt, lanes)) // unit * unit
-
-
-def short_rows(input):
-    """Whether 32 bits hold the bytes from a row to the next."""
-    return input.stride(2) * input.element_size() < 2**31
 
 
 def taps_of(problem, lanes, input):

@@ -111,12 +111,26 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/grouped.py",
         "test_which_kernel or test_what_is_left_over and float32",
-        ("any rows are taken for short ones", "input.element_size() < 2**31", "input.element_size() < 2**63"),
         ("columns apart are taken for neighbours", "lanes > 1 or input.stride(3) == 1", "True"),
         (
             "pixels that are not aligned are taken for such",
             "data_ptr() % (unit * input.element_size()) == 0 and",
             "data_ptr() and",
         ),
+    ),
+    *of(
+        "cuda_reference/conv2d/operands.py",
+        "test_which_kernel",
+        ("any rows are taken for short ones", "input.element_size() < 2**31", "input.element_size() < 2**63"),
+    ),
+    *of(
+        "cuda_reference/conv2d/depthwise.cuh",
+        "test_depthwise_inputs_slide and float32",
+        (
+            "columns beside a plane are not zero",
+            "unsigned(w) < unsigned(g.W), tap, stride.wr",
+            "true, tap, stride.wr",
+        ),
+        ("first column's taps for all", "tap += Layout::PITCH)", "tap += 0)"),
     ),
 ]
