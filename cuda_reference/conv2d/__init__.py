@@ -10,8 +10,8 @@ from tritonkernels.conv2d.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
-from . import implicit_gemm, pointwise, winograd
-from .operands import TYPES, arguments, sources
+from . import grouped, implicit_gemm, pointwise, winograd
+from .operands import TYPES, arguments, short_rows, sources
 
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 
@@ -76,27 +76,37 @@ def takes_channels(problem, *images):
 
 
 def _depthwise():
-    threads, unrolled, lanes = 128, (3, 5, 0), 8
-    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}>"
-    of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{WIDTH}}>"
+    threads, lanes = 128, 8
+    unrolled = (*((taps, step) for taps in (3, 5) for step in (1, 2)), (0, 1))
+    template = f"conv2d::depthwise<{{T}}, {threads}, {{TAPS}}, {{STEP}}, {{RUN}}>"
+    of_channels = f"conv2d::depthwise_channels<{{T}}, {threads}, {{TAPS}}, {{STEP}}, {{RUN}}, {{WIDTH}}>"
+
+    def kernel(dtype, wide, run, taps, step):
+        return (of_channels if wide else template).format(T=TYPES[dtype], TAPS=taps, STEP=step, RUN=run, WIDTH=width(dtype))
+
+    def runs(wide):
+        return (7,) if wide else (7, 14)
+
     built = {
-        dtype: Source(
-            "conv2d/depthwise.cuh",
-            tuple(t.format(T=name, TAPS=taps, WIDTH=width(dtype)) for t in (template, of_channels) for taps in unrolled),
+        (dtype, wide): Source(
+            "conv2d/depthwise.cuh", tuple(kernel(dtype, wide, run, *of) for run in runs(wide) for of in unrolled)
         )
-        for dtype, name in TYPES.items()
+        for dtype in TYPES
+        for wide in (False, True)
     }
 
     def launches(problem, config, input, weight, bias, out):
         g, channels = problem, lanes * width(problem.dtype)
-        taps = g.r if g.r in unrolled and g.stride[0] == g.dilation[0] == 1 else 0
-        runs = g.n * ceil_div(g.p, 8 if taps else 4) * g.q
-        filters = g.r * g.s * channels * max(4, g.dtype.itemsize)
+        filters = g.r * g.s * (channels + 4) * max(4, g.dtype.itemsize)  # rows begin in other banks
         wide = takes_channels(g, input, out) and filters <= STAGED_BYTES
-        blocks = ceil_div(g.k, channels) * ceil_div(runs, threads // lanes) if wide else ceil_div(g.k * runs, threads)
+        slides = g.dilation[0] == 1 and (g.r == g.s or not wide) and short_rows(input)
+        taps, step = (g.r, g.stride[0]) if slides and (g.r, g.stride[0]) in unrolled else (0, 1)
+        run = runs(wide)[-1] if g.p > 7 else 7
+        columns = g.n * ceil_div(g.p, run) * g.q
+        blocks = ceil_div(g.k, channels) * ceil_div(columns, threads // lanes) if wide else ceil_div(g.k * columns, threads)
         yield CudaLaunch(
-            built[g.dtype],
-            (of_channels if wide else template).format(T=TYPES[g.dtype], TAPS=taps, WIDTH=width(g.dtype)),
+            built[g.dtype, wide],
+            kernel(g.dtype, wide, run, taps, step),
             grid=(blocks,),
             block=(threads, 1, 1),
             arguments=arguments(g, input, weight, bias, out),
@@ -228,6 +238,7 @@ def _register_blocked():
 DESIGNS = (
     _naive(),
     _depthwise(),
+    grouped.DESIGN,
     _direct(),
     _prefetched(),
     _register_blocked(),

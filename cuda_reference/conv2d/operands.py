@@ -26,3 +26,8 @@ def strides(input, weight, bias, out):
 def arguments(problem, input, weight, bias, out):
     """What every kernel that reads the operands as they are takes: tensors, Geometry, Strides."""
     return input, weight, bias, out, sizes(problem), strides(input, weight, bias, out)
+
+
+def short_rows(input):
+    """Whether 32 bits hold the bytes from a row to the next."""
+    return input.stride(2) * input.element_size() < 2**31

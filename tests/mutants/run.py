@@ -31,6 +31,7 @@ SUITE = (
     "tests/test_conv2d_gradients.py",
     "tests/test_conv2d_choice.py",
     "tests/test_prefetched_cuda.py",
+    "tests/test_grouped_cuda.py",
     "tests/test_planes.py",
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",

@@ -208,16 +208,15 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/depthwise.cuh",
         "cuda_reference and conv2d and depthwise",
-        ("window a row off", "of_tap, window[r + j]", "of_tap, window[r + (j + 1) % 4]"),
-        ("last rows of the last run written", "if (p + j >= g.P) continue;", ""),
+        ("outputs a row apart whatever their step", "column[first + j * (TAPS > 0 ? STEP : 1)]", "column[first + j]"),
         ("dilation of the other axis", "next_tap = g.dilation_h *", "next_tap = g.dilation_w *"),
-        ("filters of the first block of channels", "min(first + i % CHANNELS,", "min(i % CHANNELS,"),
+        ("filters of the first block of channels", "weight, 1, first, g,", "weight, 1, 0, g,"),
         ("barrier after the filters removed", "    __syncthreads();\n\n    const int lane", "\n    const int lane"),
         ("channels past the last written", "if (image >= g.N || k >= g.K) return;", "if (image >= g.N) return;"),
         (
             "columns beside the image are not zero",
-            "multiply_column<TAPS>(sum, at, h, unsigned(w) < unsigned(g.W), tap, g.S",
-            "multiply_column<TAPS>(sum, at, h, true, tap, g.S",
+            "multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, S *",
+            "multiply_column<TAPS, STEP>(sum, at, h, true, tap, S *",
         ),
     ),
     *of(

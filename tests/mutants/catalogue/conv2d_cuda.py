@@ -1,4 +1,4 @@
-"""Broken CUDA kernels of conv2d that came after the first ones: prefetched and implicit_gemm."""
+"""Broken CUDA kernels of conv2d that came after the first ones: prefetched, implicit_gemm and grouped."""
 
 from ..mutant import of
 
@@ -70,5 +70,67 @@ MUTANTS = [
         "cuda_reference/conv2d/thread_tile.cuh",
         "test_channels_by_16_bytes and ieee",
         ("odd columns read as even ones", "places.b[n % 2] ^", "places.b[0] ^"),
+    ),
+    *of(
+        "cuda_reference/conv2d/runs.cuh",
+        "test_groups and float32 and (resnext or dilated)",
+        ("last rows of the last run written", "if (p + j < g.P) store_together", "store_together"),
+        ("above and below the image is not zero", "if (inside >> i & 1) load_together", "if (inside) load_together"),
+        ("rows of the image are numbered from the first tap", "unsigned(h + i * apart)", "unsigned(h + i)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/grouped.cuh",
+        "test_groups and float32 or test_filters_beyond_shared",
+        ("outputs a row apart whatever their step", "column[first + j * STEP][c]", "column[first + j][c]"),
+        ("group of the first channels", "image * stride.in + group * c_per_group", "image * stride.in + 0 * c_per_group"),
+        ("bias of the first group", "bias_or_zero(bias, group * per_group + k + i,", "bias_or_zero(bias, k + i,"),
+        ("filters of the first channels", "weight + c * stride.wc, here", "weight, here"),
+        ("filters staged over those in use", "if (c > 0) __syncthreads();", ""),
+        ("barrier after the filters removed", "first_k, g, stride);\n        __syncthreads();", "first_k, g, stride);"),
+        ("columns beside the image are not zero", "unsigned(first_w + s) < unsigned(g.W) ? rows : 0", "rows"),
+        ("lanes past the last group write", "image < g.N && group < g.groups;", "image < g.N;"),
+        ("taps of the channels before", "tap += (CT - 1) * taps * PITCH)", "tap += 0)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/filters.cuh",
+        "test_groups and float32 or test_what_is_left_over and float32",
+        (
+            "quads of lanes one after the other",
+            "column / UNIT % LANES * KT + column / (UNIT * LANES) * UNIT",
+            "column / UNIT * UNIT",
+        ),
+        ("rows apart are taken for neighbours", "bool whole = dense && (rows", "bool whole = (rows"),
+        ("rows in another order", "+ column] = quad[j];", "+ column] = quad[j ^ 1];"),
+        ("filter flipped", "tap % S * stride.ws]);", "(S - 1 - tap % S) * stride.ws]);"),
+    ),
+    *of(
+        "cuda_reference/conv2d/grouped.cuh",
+        "test_what_is_left_over and float32",
+        ("outputs of the next group written", "if (p + j < g.P && k + i < per_group)", "if (p + j < g.P)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/grouped.py",
+        "test_which_kernel or test_what_is_left_over and float32",
+        ("columns apart are taken for neighbours", "lanes > 1 or input.stride(3) == 1", "True"),
+        (
+            "pixels that are not aligned are taken for such",
+            "data_ptr() % (unit * input.element_size()) == 0 and",
+            "data_ptr() and",
+        ),
+    ),
+    *of(
+        "cuda_reference/conv2d/operands.py",
+        "test_which_kernel",
+        ("any rows are taken for short ones", "input.element_size() < 2**31", "input.element_size() < 2**63"),
+    ),
+    *of(
+        "cuda_reference/conv2d/depthwise.cuh",
+        "test_depthwise_inputs_slide and float32",
+        (
+            "columns beside a plane are not zero",
+            "unsigned(w) < unsigned(g.W), tap, stride.wr",
+            "true, tap, stride.wr",
+        ),
+        ("first column's taps for all", "tap += Layout::PITCH)", "tap += 0)"),
     ),
 ]

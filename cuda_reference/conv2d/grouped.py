@@ -1,0 +1,101 @@
+"""grouped: its kernel's instantiations, their config space, and which of them a problem and its tensors get."""
+
+import torch
+
+from tritonkernels.conv2d.regime import STAGED_BYTES
+from tritonkernels.design import Design
+
+from ..launch import CudaLaunch, Source, ceil_div
+from .operands import TYPES, arguments, short_rows
+
+RUN = 7  # outputs of a thread, below each other
+LANES = 8  # of a position, where they lie along the output channels
+THREADS = {1: 128, LANES: 256}  # of a block, by its lanes of a position
+UNROLLED = (3, 5)  # taps of a column, and of a row
+
+
+def together(dtype):
+    """Channels that a lane loads at once, where they lie side by side: 128 bits of fp32 and fp64, 64 of the 16-bit types."""
+    return 2 if dtype == torch.float64 else 4
+
+
+def _apart(image):
+    """Strides of the dimensions around channels that are more than one element long."""
+    return [stride for dim, stride in enumerate(image.stride()) if dim != 1 and image.shape[dim] > 1]
+
+
+def lanes_of(problem, kt, input, out):
+    """LANES where a lane's channels of every pixel of the images are of one group, and an aligned piece of memory; else 1."""
+    g, unit = problem, together(problem.dtype)
+    piece = 16 // input.element_size()
+    whole = g.c // g.groups % unit == 0 and g.k // g.groups % kt == 0
+    loads = input.stride(1) == 1 and all(stride % unit == 0 for stride in _apart(input))
+    stores = out.stride(1) == 1 and all(stride % min(piece, kt) == 0 for stride in _apart(out))
+    aligned = input.data_ptr() % (unit * input.element_size()) == 0 and out.data_ptr() % 16 == 0
+    return LANES if whole and loads and stores and aligned and _staged(g, kt, LANES) >= unit else 1
+
+
+def _filter_bytes(problem, kt, lanes):
+    """Shared memory for the filters of an input channel and a block's output channels: struct Filters."""
+    channels = kt * lanes
+    return problem.r * problem.s * max(4, problem.dtype.itemsize) * (channels if channels == 4 else channels + 4)
+
+
+def _staged(problem, kt, lanes):
+    """Channels whose filters lie in shared memory together, whole pieces of them."""
+    unit = together(problem.dtype) if lanes > 1 else 1
+    return min(problem.c // problem.groups, STAGED_BYTES // _filter_bytes(problem, kt, lanes)) // unit * unit
+
+
+def taps_of(problem, lanes, input):
+    """(TAPS, STEP): the filters' size where columns of inputs slide past their taps, else 0 and 1."""
+    g = problem
+    slides = g.r == g.s and g.r in UNROLLED and g.dilation == (1, 1) and g.stride[0] <= 2 and short_rows(input)
+    return (g.r, g.stride[0]) if slides and (lanes > 1 or input.stride(3) == 1) else (0, 1)
+
+
+def _sizes(dtype):
+    """KT, the output channels of a thread; fp64 has no registers for 8."""
+    return (4,) if dtype == torch.float64 else (8, 4)
+
+
+def configs(problem, target):
+    """With lanes along W a load is for one input, which many output channels reuse; along channels it is for four."""
+    outputs = problem.k // problem.groups
+    sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or (outputs > 4 and _staged(problem, kt, 1))]
+    return [{"KT": kt} for kt in (sizes[::-1] if problem.channels_last else sizes)]
+
+
+def _refuses(problem, target):
+    if problem.terms and not _staged(problem, 4, 1):
+        return f"the filters of 4 output channels and an input channel take more than {STAGED_BYTES} bytes of shared memory"
+    return None
+
+
+def _launches(problem, config, input, weight, bias, out):
+    g, kt = problem, config["KT"]
+    lanes = lanes_of(g, kt, input, out)
+    taps, step = taps_of(g, lanes, input)
+    threads, unit, staged = THREADS[lanes], together(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
+    name = f"conv2d::grouped<{TYPES[g.dtype]}, {{}}, {unit}, {lanes}, {taps}, {{}}>"
+    kernels = [name.format(size, of) for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
+    tiles = g.groups * ceil_div(g.k // g.groups, kt)
+    positions = g.n * ceil_div(g.p, RUN) * g.q
+    yield CudaLaunch(
+        Source("conv2d/grouped.cuh", tuple(kernels)),
+        name.format(kt, step),
+        (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),),
+        (threads, 1, 1),
+        (*arguments(g, input, weight, bias, out), staged),
+        staged * _filter_bytes(g, kt, lanes),
+    )
+
+
+DESIGN = Design(
+    name="grouped",
+    summary="runs of 7 outputs of a column times 4 or 8 output channels of a group a thread, inputs slide past broadcast taps",
+    mirrors="conv2d: depthwise, for some channels per group",
+    refuses=_refuses,
+    configs=configs,
+    launches=_launches,
+)
