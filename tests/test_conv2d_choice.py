@@ -29,10 +29,12 @@ NHWC = {"layout": torch.channels_last}
 CHOICES = {
     "register_blocked": [
         problem((1, 6, 768, 512), (6, 6, 6, 6)),
-        problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1),
+        problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1, **NHWC),
+        problem((1, 3, 1080, 1920), (3, 3, 6, 6), padding=1),
         problem((8, 16, 128, 128), (16, 16, 3, 3), torch.float16),
     ],
     "grouped": [
+        problem((1, 3, 1080, 1920), (3, 3, 3, 3), padding=1),
         problem((32, 128, 56, 56), (128, 4, 3, 3), padding=1, groups=32),
         problem((32, 256, 28, 28), (256, 8, 3, 3), padding=1, groups=32, **NHWC),
         problem((32, 256, 56, 56), (256, 8, 3, 3), padding=1, stride=2, groups=32),

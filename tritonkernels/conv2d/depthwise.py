@@ -270,7 +270,8 @@ def configs(problem, target):
         block_k, run = min(32, channels), best_run(problem, 8 if target.is_gpu else 4)
         if not target.is_gpu:
             yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
-        several = 2 if problem.stride[0] > 1 else 1  # whose inputs meet fewer taps: those of another block of runs, too
+        # Strided inputs meet fewer taps: what is kept of these serves another block of runs, too
+        several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
         for warps, turns in ((4, several), (2, several), (4, 3 - several)):
             tile = {"RUN": run, "BLOCK": 32 * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
             yield triton.Config(tile, num_warps=warps, num_stages=1)

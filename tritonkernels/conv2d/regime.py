@@ -122,10 +122,12 @@ def _register_blocked(problem):
 
 def _grouped(problem):
     """A load feeds a dozen multiply-adds or more, less where runs are strided; that of the next channels waits for these.
-    Filters are packed first. None where it cannot unroll a column, and where there are no groups of several channels."""
+    Filters are packed first. None where it cannot unroll a column, and where there are no groups of several channels; but for
+    a 3 x 3 filter in NCHW of so few output channels that a thread has them all."""
     channels, outputs = problem.c // problem.groups, problem.k // problem.groups
     column = (problem.r - 1) * problem.dilation[0] + 1
-    if problem.r > COLUMN_TAPS or column > COLUMN_ROWS or problem.groups == 1 or channels == 1:
+    few = outputs <= 4 and (problem.r, problem.s) == (3, 3) and not problem.channels_last
+    if problem.r > COLUMN_TAPS or column > COLUMN_ROWS or channels == 1 or (problem.groups == 1 and not few):
         return None
     busy = outputs / (math.ceil(outputs / 4) * 4)
     loads = problem.s * math.ceil(channels / 4 if problem.channels_last else channels)  # one after the other
