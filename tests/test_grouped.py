@@ -197,3 +197,28 @@ def test_the_hot_loop_is_arithmetic_and_its_loads_are_vectors(architecture):
         assert loop["FFMA"] >= (9 if is_last else 7) * sum(loads.values()), loads
         assert taps and (not is_last or taps == set(loads)), loads
         assert not is_last or {"128" in store for store in stores} == {True}, stores
+
+
+@pytest.mark.parametrize("taps, stride", [((3, 3), 2), ((5, 2), 1)])
+@on_devices
+def test_depthwise_in_nchw_has_its_kernel_too(device, taps, stride):
+    available_on(LIBRARY, device)
+    operands = random(2, 6, 11, 9, device=device), random(6, 1, *taps, device=device), random(6, device=device)
+    options = {"padding": 1, "stride": stride, "groups": 6}
+    problem, target = prepare("conv2d", *operands, **options).problem, LIBRARY.target(operands[0].device)
+    its_own, shared = [], []
+    for config in DESIGNS["depthwise"].configs(problem, target):
+        run_checked(LIBRARY, "conv2d", "depthwise", *operands, config=config, **options)
+        (shared if "LANES" in config.kwargs else its_own).append(config)
+    assert its_own and shared
+
+
+def test_depthwise_packs_taps_where_there_is_enough_to_do():
+    def kernels(images, **layout):
+        image = torch.empty(images, 32, 112, 112, device="meta").to(**layout)
+        operands = image, torch.empty(32, 1, 3, 3, device="meta")
+        told = LIBRARY.explain("conv2d", *operands, padding=1, groups=32, design="depthwise", target="h200")
+        return told["kernels"]
+
+    assert len(kernels(32)) == 2 and len(kernels(1)) == 1
+    assert len(kernels(32, memory_format=torch.channels_last)) == 1

@@ -8,7 +8,8 @@ loads them at once. Columns of few taps are unrolled, so that all their loads ar
 
 In channels_last a tap is four loads from far apart for such a lane, as many as the inputs it meets. So small filters have a
 kernel of their own there: runs of up to eight outputs are unrolled with all the rows that they meet, strided ones too, and all
-taps of a 3 x 3 filter stay in registers.
+taps of a 3 x 3 filter stay in registers. In NCHW unrolled runs are those of `grouped`, whose kernel takes them where there is
+enough to do for two launches.
 
 It computes every convolution, but with more channels per group its filter taps, a load for 4 multiply-adds, hold it up.
 
@@ -23,6 +24,7 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
+from . import grouped
 from .operands import arguments
 from .regime import COLUMN_ROWS, COLUMN_TAPS
 from .runs import best_run, extent, side_by_side
@@ -31,6 +33,7 @@ from .sliding import column_of_taps, met
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
 MOST_KEPT = 9  # taps of a filter that stay in registers
+TWO_LAUNCHES = 2**20  # outputs: from about there on packing the taps pays
 
 
 @triton.jit
@@ -256,17 +259,17 @@ def runs_of(problem):
 
 
 def are_unrolled(problem):
-    """Whether channels lie side by side, one filter for each, of few taps."""
+    """Whether there is one filter for each channel, of few taps."""
     one_each = problem.c == problem.groups == problem.k > 1
-    few = max(problem.r, problem.s) <= COLUMN_TAPS and extent(1, problem) <= COLUMN_ROWS
-    return problem.channels_last and one_each and few
+    return one_each and max(problem.r, problem.s) <= COLUMN_TAPS and extent(1, problem) <= COLUMN_ROWS
 
 
 def configs(problem, target):
     """Four channels a lane where they lie side by side, else one, of a run or two; the interpreter pays by the operation, so it
     gets all at once. Left to itself ptxas spills a few words to fit more warps on an SM than bandwidth asks for."""
     channels, a_lane = triton.next_power_of_2(max(1, problem.k)), 16 // max(4, problem.dtype.itemsize)
-    if are_unrolled(problem):
+    unrolled = are_unrolled(problem)
+    if unrolled and problem.channels_last:
         block_k, run = min(32, channels), best_run(problem, 8 if target.is_gpu else 4)
         if not target.is_gpu:
             yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
@@ -276,6 +279,8 @@ def configs(problem, target):
             tile = {"RUN": run, "BLOCK": 32 * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
             yield triton.Config(tile, num_warps=warps, num_stages=1)
         return
+    if unrolled and problem.outputs >= TWO_LAUNCHES:
+        yield from grouped.DESIGN.configs(problem, target)
     if not target.is_gpu:
         block_k = min(64, channels)
         yield triton.Config(
@@ -288,10 +293,15 @@ def configs(problem, target):
             yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
     for runs in (2, 1):
         yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=4, num_stages=1, maxnreg=64 * runs)
+    if unrolled and problem.outputs < TWO_LAUNCHES:
+        yield from grouped.DESIGN.configs(problem, target)
 
 
 def launches(problem, config, input, weight, bias, out):
     slides, tile = problem.stride[0] == problem.dilation[0], config.kwargs
+    if "LANES" in tile:
+        yield from grouped.DESIGN.launches(problem, config, input, weight, bias, out)
+        return
     given = arguments(problem, input, weight, bias, out) | {
         "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,

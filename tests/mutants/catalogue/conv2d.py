@@ -64,11 +64,12 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d/depthwise.py",
-        "tritonkernels and conv2d and depthwise or test_depthwise_of_long",
+        "tritonkernels and conv2d and depthwise or test_depthwise",
         ("window never slides", "                    x2 = x3\n", ""),
         ("a window that slides where steps are longer", '"SLIDES": slides', '"SLIDES": True'),
         ("last rows of the last run written", "valid & (p + 2 < P)", "valid"),
         ("blocks of channels are taken for blocks of runs", "block_k = program % blocks\n", "block_k = program // blocks\n"),
+        ("every config is the kernel's own", 'if "LANES" in tile:', 'if "LANE" in tile:'),
         ("every turn is the first", " + turn * (tl.num_programs(0) // blocks_k)", ""),
         ("each column of taps is the first", "                column_ptrs += stride_ws\n", ""),
         ("last rows of the last unrolled run written", "valid & (p + i < P)", "valid"),
