@@ -6,10 +6,8 @@ inputs, which slides by one from tap to tap (where taps are as far apart as outp
 lanes stay neighbours in memory: along W in NCHW, along the channels in channels_last, where a thread has four channels and
 loads them at once. Columns of few taps are unrolled, so that all their loads are under way together.
 
-In channels_last a tap is four loads from far apart for such a lane, as many as the inputs it meets. So small filters have a
-kernel of their own there: runs of up to eight outputs are unrolled with all the rows that they meet, strided ones too, and all
-taps of a 3 x 3 filter stay in registers. In NCHW unrolled runs are those of `grouped`, whose kernel takes them where there is
-enough to do for two launches.
+Small filters, one for each channel, have runs that are unrolled with all the rows that they meet, strided ones too: those of
+`depthwise_channels` in channels_last, and in NCHW those of `grouped`, where there is enough to do for its two launches.
 
 It computes every convolution, but with more channels per group its filter taps, a load for 4 multiply-adds, hold it up.
 
@@ -24,15 +22,12 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from . import grouped
+from . import depthwise_channels, grouped
 from .operands import arguments
-from .regime import COLUMN_ROWS, COLUMN_TAPS
-from .runs import best_run, extent, side_by_side
-from .sliding import column_of_taps, met
+from .runs import one_filter_each
 
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
-MOST_KEPT = 9  # taps of a filter that stay in registers
 TWO_LAUNCHES = 2**20  # outputs: from about there on packing the taps pays
 
 
@@ -159,125 +154,18 @@ def _depthwise_kernel(
     tl.store(out_ptrs + (p + 3) * stride_op, rounded(acc3, dtype), mask=valid & (p + 3 < P))
 
 
-@triton.jit
-def _depthwise_channels_kernel(
-    input_ptr,  # (N, K, H, W)
-    weight_ptr,  # (K, 1, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    N,
-    H,
-    W,
-    P,
-    Q,
-    GROUPS,  # K
-    R: tl.constexpr,
-    S: tl.constexpr,
-    STEP_H: tl.constexpr,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H: tl.constexpr,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
-    RUN: tl.constexpr,  # outputs below each other
-    BLOCK: tl.constexpr,  # runs at a time
-    BLOCK_K: tl.constexpr,
-    TURNS,  # how many blocks of runs
-    KEPT: tl.constexpr,  # all taps stay in registers; else a column of them at a time
-    VECTOR: tl.constexpr,  # channels that lie side by side and aligned in input and result
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
-):
-    # program -> (runs, channels), the last fastest
-    blocks_k = tl.cdiv(GROUPS, BLOCK_K)
-    program = tl.program_id(0)
-    k = span(program % blocks_k * BLOCK_K, BLOCK_K, WIDE)[None, :]
-    k_inside = k < GROUPS
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    bias = tl.zeros((1, BLOCK_K), SUMS)
-    if HAS_BIAS:
-        bias += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)
-    filter_ptrs = weight_ptr + k * stride_wk
-    columns = ()
-    if KEPT:
-        for _ in tl.static_range(S):
-            columns += (column_of_taps(filter_ptrs, stride_wr, k_inside, R, SUMS),)
-            filter_ptrs += stride_ws
-    runs = tl.cdiv(P, RUN)
-    for turn in range(TURNS):
-        block = program // blocks_k + turn * (tl.num_programs(0) // blocks_k)
-        if WIDE:
-            block = block.to(tl.int64)
-        index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
-        q = (index % Q)[:, None]
-        p = (index // Q % runs * RUN)[:, None]
-        image = (index // Q // runs)[:, None]
-        valid = (image < N) & k_inside
-        h0 = p * STEP_H - PADDING_H
-        corner = image * stride_in + h0 * stride_ih + k * stride_ic
-        acc = ()
-        for _ in tl.static_range(RUN):
-            acc += (tl.zeros((BLOCK, BLOCK_K), SUMS),)
-        column_ptrs = filter_ptrs
-        for s in tl.static_range(S):
-            if KEPT:
-                taps = columns[s]
-            else:
-                taps = column_of_taps(column_ptrs, stride_wr, k_inside, R, SUMS)
-                column_ptrs += stride_ws
-            w = q * STEP_W + (s * DILATION_W - PADDING_W)
-            in_column = valid & (w >= 0) & (w < W)
-            offsets = corner + w * stride_iw
-            for at in tl.static_range((RUN - 1) * STEP_H + (R - 1) * DILATION_H + 1):
-                inside = in_column & (h0 + at >= 0) & (h0 + at < H)
-                offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
-                x = widened(tl.load(input_ptr + offsets, mask=inside, other=0), SUMS)
-                acc = met(acc, x, taps, at, STEP_H, DILATION_H)
-                offsets += stride_ih
-        offsets = image * stride_on + p * stride_op + q * stride_oq + k * stride_ok
-        for i in tl.static_range(RUN):
-            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
-            tl.store(out_ptr + offsets, rounded(acc[i] + bias, out_ptr.dtype.element_ty), mask=valid & (p + i < P))
-            offsets += stride_op
-
-
 def runs_of(problem):
     """Columns of four outputs, or of what is left at the bottom of a plane."""
     return problem.n * triton.cdiv(problem.p, 4) * problem.q
 
 
-def are_unrolled(problem):
-    """Whether there is one filter for each channel, of few taps."""
-    one_each = problem.c == problem.groups == problem.k > 1
-    return one_each and max(problem.r, problem.s) <= COLUMN_TAPS and extent(1, problem) <= COLUMN_ROWS
-
-
 def configs(problem, target):
     """Four channels a lane where they lie side by side, else one, of a run or two; the interpreter pays by the operation, so it
     gets all at once. Left to itself ptxas spills a few words to fit more warps on an SM than bandwidth asks for."""
-    channels, a_lane = triton.next_power_of_2(max(1, problem.k)), 16 // max(4, problem.dtype.itemsize)
-    unrolled = are_unrolled(problem)
+    channels = triton.next_power_of_2(max(1, problem.k))
+    unrolled = one_filter_each(problem)
     if unrolled and problem.channels_last:
-        block_k, run = min(32, channels), best_run(problem, 8 if target.is_gpu else 4)
-        if not target.is_gpu:
-            yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
-        # Strided inputs meet fewer taps: what is kept of these serves another block of runs, too
-        several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
-        for warps, turns in ((4, several), (2, several), (4, 3 - several)):
-            tile = {"RUN": run, "BLOCK": 32 * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
-            yield triton.Config(tile, num_warps=warps, num_stages=1)
+        yield from depthwise_channels.configs(problem, target)
         return
     if unrolled and problem.outputs >= TWO_LAUNCHES:
         yield from grouped.DESIGN.configs(problem, target)
@@ -287,7 +175,7 @@ def configs(problem, target):
             {"BLOCK": min(2**14 // block_k, triton.next_power_of_2(max(1, runs_of(problem)))), "BLOCK_K": block_k}
         )
     if problem.channels_last and channels > 1:
-        block_k = min(32, channels)
+        block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
         for warps in (4, 8):
             block = 32 * warps * a_lane // block_k
             yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
@@ -298,24 +186,19 @@ def configs(problem, target):
 
 
 def launches(problem, config, input, weight, bias, out):
-    slides, tile = problem.stride[0] == problem.dilation[0], config.kwargs
+    tile, tensors = config.kwargs, (input, weight, bias, out)
     if "LANES" in tile:
-        yield from grouped.DESIGN.launches(problem, config, input, weight, bias, out)
-        return
-    given = arguments(problem, input, weight, bias, out) | {
-        "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
-        "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
-        "SLIDES": slides,
-        "KEPT": problem.r * problem.s <= MOST_KEPT,
-        "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out)),
-    }
-    blocks_k = triton.cdiv(problem.k, tile["BLOCK_K"])
-    if "RUN" in tile:
-        runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
-        blocks = blocks_k * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"])
-        yield TritonLaunch(_depthwise_channels_kernel, (blocks,), config, given)
+        yield from grouped.DESIGN.launches(problem, config, *tensors)
+    elif "RUN" in tile:
+        yield depthwise_channels.launch(problem, config, *tensors)
     else:
-        blocks = blocks_k * triton.cdiv(runs_of(problem), tile["BLOCK"])
+        slides = problem.stride[0] == problem.dilation[0]
+        given = arguments(problem, *tensors) | {
+            "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
+            "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
+            "SLIDES": slides,
+        }
+        blocks = triton.cdiv(runs_of(problem), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"])
         yield TritonLaunch(_depthwise_kernel, (blocks,), config, given)
 
 

@@ -17,6 +17,11 @@ def extent(run, problem):
     return (run - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1
 
 
+def one_filter_each(problem):
+    """Whether there is one filter for each channel, so small that its runs are unrolled."""
+    return problem.c == problem.groups == problem.k > 1 and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
+
+
 def refuses(problem, target):
     if problem.r > COLUMN_TAPS:
         return f"it holds the taps of a column in registers: up to {COLUMN_TAPS}, not {problem.r}"

@@ -70,6 +70,10 @@ MUTANTS = [
         ("last rows of the last run written", "valid & (p + 2 < P)", "valid"),
         ("blocks of channels are taken for blocks of runs", "block_k = program % blocks\n", "block_k = program // blocks\n"),
         ("every config is the kernel's own", 'if "LANES" in tile:', 'if "LANE" in tile:'),
+    ),
+    *of(
+        "tritonkernels/conv2d/depthwise_channels.py",
+        "tritonkernels and conv2d and depthwise or test_depthwise",
         ("every turn is the first", " + turn * (tl.num_programs(0) // blocks_k)", ""),
         ("each column of taps is the first", "                column_ptrs += stride_ws\n", ""),
         ("last rows of the last unrolled run written", "valid & (p + i < P)", "valid"),
