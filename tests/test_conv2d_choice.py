@@ -158,13 +158,15 @@ def test_the_choice_among_what_was_measured_is_fast(suite):
 
 @pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
 def test_expected_times_are_of_the_size_of_measured_ones(suite):
-    seen = 0
-    for asked, times in recorded(suite, LADDER):
+    """Within a factor of 5; of grouped, where the choice has a time for it, of 1.5."""
+    seen = set()
+    for asked, times in recorded(suite, (*LADDER, "grouped")):
         for name, ms in times.items():
-            if ms > 0.02:
-                assert 1 / 5 < expected(name, asked, H200).seconds * 1e3 / ms < 5, (name, asked, times)
-                seen += 1
-    assert seen
+            told, factor = expected(name, asked, H200), 1.5 if name == "grouped" else 5
+            if ms > 0.02 and told:
+                assert 1 / factor < told.seconds * 1e3 / ms < factor, (name, asked, times)
+                seen.add(name)
+    assert {"depthwise", "register_blocked"} <= seen and ("grouped" in seen) == (suite != "image")
 
 
 def test_every_rule_is_of_a_design_that_there_may_be():
