@@ -35,6 +35,12 @@ def is_aligned(tensor):
     return tensor.data_ptr() % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
 
 
+def rows_are_whole_chunks(t):
+    """Whether TMA may store (..., rows, columns): it writes whole chunks of 16 bytes, so rows of any other length would
+    take up to 15 bytes of what lies behind them along."""
+    return t.shape[-1] * t.element_size() % 16 == 0
+
+
 LARGEST_TILE = 1024  # no tile of ours is longer: an index runs at most this far past the end (and is masked there)
 
 

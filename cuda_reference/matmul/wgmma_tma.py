@@ -3,6 +3,7 @@
 import itertools
 
 from tritonkernels.design import Design
+from tritonkernels.problem import rows_are_whole_chunks
 
 from ..launch import CudaLaunch, Source, TensorMap, ceil_div
 from .mma_async import ELEMENTS, aligned, along_k, k_major, soonest
@@ -80,7 +81,7 @@ def _launches(problem, config, a, b, c, bias, out):
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
     b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
     yield from (*copies_of_a, *copies_of_b)
-    in_boxes = bool(as_tma_reads(out, 1))
+    in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     kernels = _kernels(problem, config, in_boxes)
     kernel = kernels[a_by_k, b_by_k]

@@ -25,6 +25,7 @@ from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
+from ..problem import rows_are_whole_chunks
 from . import ALONG_K, TENSOR_CORES_READ
 from .arguments import matmul_arguments
 from .operands import packed_along_k, refuses_operands
@@ -162,6 +163,11 @@ def as_tma_reads(t):
     return col == t.element_size() and apart and not (t.data_ptr() % 16 or row % 16 or batch % 16)
 
 
+def as_tma_writes(t):
+    """The same of a result, of which TMA must also write nothing but its elements."""
+    return as_tma_reads(t) and rows_are_whole_chunks(t)
+
+
 def operand(problem, t):
     """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it."""
     t = t[:1] if t.stride(0) == 0 else t
@@ -189,7 +195,7 @@ def launches(problem, config, a, b, c, bias, out):
         "batches": out.shape[0],
         "a_desc": describe(a, *((block_m, block_k) if a_along_k else (block_k, block_m))),
         "b_desc": describe(b, *((block_n, block_k) if b_along_k else (block_k, block_n))),
-        "out_desc": describe(out, block_m, block_n // 2) if as_tma_reads(out) else None,
+        "out_desc": describe(out, block_m, block_n // 2) if as_tma_writes(out) else None,
         "A_ALONG_K": a_along_k,
         "B_ALONG_K": b_along_k,
         "A_SHARED": a.shape[0] == 1,

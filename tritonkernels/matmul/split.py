@@ -193,7 +193,8 @@ def split(matrix, precision):
         "SHIFTED": scheme.shifted,
         "WIDE": needs_wide_offsets(once, planes),
     }
-    tiles = triton.cdiv(r, CONFIG.kwargs["BLOCK_R"]) * triton.cdiv(padded_k, CONFIG.kwargs["BLOCK_K"])
-    kernels = (_extremes_kernel, _split_kernel) if scheme.shifted else (_split_kernel,)
-    launches = [TritonLaunch(kernel, (max(1, batch * tiles),), CONFIG, arguments) for kernel in kernels]
+    covers = {_extremes_kernel: k, _split_kernel: padded_k} if scheme.shifted else {_split_kernel: padded_k}
+    lines = batch * triton.cdiv(r, CONFIG.kwargs["BLOCK_R"])
+    grids = {kernel: (lines * triton.cdiv(width, CONFIG.kwargs["BLOCK_K"]),) for kernel, width in covers.items()}
+    launches = [TritonLaunch(kernel, grid, CONFIG, arguments) for kernel, grid in grids.items() if grid != (0,)]
     return launches, *of_batch(matrix, planes, ranges)
