@@ -205,13 +205,21 @@ def _gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None):
     return product + beta * y if beta else product
 
 
-def _conv2d(input, weight, bias=None, *args, **kwargs):
-    if 0 in (input.shape[-3], weight.shape[0]):  # torch refuses, or forgets the bias: pad both with a channel of zeros
-        pad = (0, 0, 0, 0, 0, 1)
-        padded = torch.nn.functional.pad(input, pad), torch.nn.functional.pad(weight, (*pad, 0, 1))
-        out = torch.nn.functional.conv2d(*padded, None, *args, **kwargs).narrow(-3, 0, weight.shape[0])
-        return out if bias is None else out + bias[:, None, None]
-    return torch.nn.functional.conv2d(input, weight, bias, *args, **kwargs)
+def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Padded by hand: the zeros are multiplied then, so infinity times padding is NaN on every device, whatever cuDNN skips."""
+    pads = []  # from the last dimension to the first, as torch.nn.functional.pad wants them
+    for dim in (-1, -2):
+        if padding == "same":
+            total = (dilation if isinstance(dilation, int) else dilation[dim % len(dilation)]) * (weight.shape[dim] - 1)
+            pads += [total // 2, total - total // 2]
+        else:
+            before = 0 if padding == "valid" else padding if isinstance(padding, int) else padding[dim % len(padding)]
+            pads += [before, before]
+    more = 0 in (input.shape[-3], weight.shape[0])  # torch refuses no channels: then both get some of zeros
+    input = torch.nn.functional.pad(input, (*pads, 0, more * groups))
+    filters = torch.nn.functional.pad(weight, (0, 0, 0, 0, 0, more, 0, more * groups))
+    out = torch.nn.functional.conv2d(input, filters, None, stride, 0, dilation, groups).narrow(-3, 0, weight.shape[0])
+    return out if bias is None else out + bias[:, None, None]
 
 
 def _matmul(a, b, *, precision=None, alpha=1.0, beta=0.0, c=None, bias=None, activation=None):
