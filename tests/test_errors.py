@@ -25,7 +25,7 @@ BAD_CALLS = {
     "gemm: not a device of ours": ("gemm", (A.to("meta"), B.to("meta")), {}, errors.DeviceError, ["meta"]),
     "gemm: beta without c": ("gemm", (A, B), {"beta": 1.0}, errors.ArgumentError, ["c:", "None", "beta"]),
     "gemm: c shape": ("gemm", (A, B, f32(6, 4)), {"beta": 1.0}, errors.ShapeError, ["c:", "(6, 4)", "(4, 6)"]),
-    "gemm: c shape at beta 0": ("gemm", (A, B, f32(6, 4)), {}, errors.ShapeError, ["c:"]),
+    "gemm: c shape at beta 0": ("gemm", (A, B, f32(6, 4)), {"beta": 0}, errors.ShapeError, ["c:"]),
     "gemm: c rank": ("gemm", (A, B, f32(1, 4, 6)), {"beta": 1.0}, errors.ShapeError, ["c:", "rank 3"]),
     "gemm: alpha": ("gemm", (A, B), {"alpha": "1"}, errors.DtypeError, ["alpha:", "str"]),
     "gemm: complex alpha": ("gemm", (A, B), {"alpha": 1j}, errors.DtypeError, ["alpha:", "complex"]),

@@ -72,6 +72,11 @@ def length(argument, value, wanted, meaning):
         raise ShapeError(argument, tuple(value.shape), f"({wanted},): {meaning}")
 
 
+def beta_of(beta, addend):
+    """beta as the caller gave it, else as torch.addmm has it: 1 where something is to be added, 0 where nothing is."""
+    return float(addend is not None) if beta is None else beta
+
+
 def addend(argument, value, beta, shape, like):
     """The C of beta * C, broadcast to the result's shape; None where beta is 0, so that nothing can read it."""
     if value is None:
