@@ -75,11 +75,11 @@ def conv2d(input, weight, bias=None, *, precision=None, out, **options):
     return torch.conv2d(input, weight, bias, **options)
 
 
-def conv2d_input(input_size, weight, grad_output, *, out, **options):
+def conv2d_input(input_size, weight, grad_output, *, precision=None, out, **options):
     return torch.nn.grad.conv2d_input(input_size, weight, grad_output, **options)
 
 
-def conv2d_weight(input, weight_size, grad_output, *, out, **options):
+def conv2d_weight(input, weight_size, grad_output, *, precision=None, out, **options):
     return torch.nn.grad.conv2d_weight(input, weight_size, grad_output, **options)
 
 

@@ -5,10 +5,13 @@ import numbers
 
 import numpy
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
+from torch.autograd import forward_ad
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
+OUTSIDE = "Call it outside of the transform; gradients of conv2d come by requires_grad and torch.autograd.grad."
 
 
 def tensor(argument, value, *, dtypes, ranks, like=None):
@@ -44,6 +47,23 @@ def no_gradient(op, **tensors):
             if value is not None and value.requires_grad:
                 remedy = "Call it under torch.no_grad(), or pass .detach()."
                 raise GradientError(argument, "requires_grad=True", f"no gradient: {op} has no backward", remedy)
+
+
+def no_transform(arguments):
+    """Tangents and the tensors that torch.func wraps are invisible to a kernel: refuse rather than drop them in silence."""
+    within = peek_interpreter_stack() is not None
+    if not within and forward_ad._current_level < 0:
+        return
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+    for argument, value in tensors.items():
+        if is_functorch_wrapped_tensor(value):
+            got = "a tensor that torch.func wraps (grad, vjp, jvp, vmap, functionalize)"
+            raise GradientError(argument, got, "a plain tensor", OUTSIDE)
+        if forward_ad.unpack_dual(value).tangent is not None:
+            remedy = "Pass torch.autograd.forward_ad.unpack_dual(...).primal."
+            raise GradientError(argument, "a tensor with a forward-mode tangent", "a tensor without one", remedy)
+    if within:  # where torch wraps new tensors, too: the result, workspaces
+        raise GradientError(", ".join(tensors), "plain tensors inside a transform of torch.func", "no such transform", OUTSIDE)
 
 
 def number(argument, value):
