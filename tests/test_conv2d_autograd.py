@@ -61,7 +61,7 @@ def penalty(conv, x, w, b):
 SECOND_ORDER = {
     "same, even filter": (((2, 3, 5, 6), (4, 3, 2, 4)), SAME, lambda t: t),
     "unbatched": (((3, 5, 6), (4, 3, 2, 3)), {"padding": 1}, lambda t: t),
-    "groups, steps, channels_last": (((2, 4, 6, 5), (4, 2, 3, 2)), STEPS, channels_last),
+    "groups, steps, channels_last images": (((2, 4, 6, 5), (4, 2, 3, 2)), STEPS, channels_last),
 }
 
 
@@ -69,9 +69,10 @@ SECOND_ORDER = {
 @pytest.mark.parametrize("case", SECOND_ORDER)
 @on_devices
 def test_second_order_is_torchs(package, case, device):
+    """In the memory format of the tensor, whatever that of the others is."""
     available_on(LIBRARIES[package], device)
     (image, weight), options, layout = SECOND_ORDER[case]
-    tensors = leaves(image, weight, device=device, layout=layout) + leaves(weight[:1], device=device)
+    tensors = leaves(image, device=device, layout=layout) + leaves(weight, weight[:1], device=device)
     wanted, got = (
         torch.autograd.grad(penalty(functools.partial(conv, **options), *tensors), tensors)
         for conv in (torch.nn.functional.conv2d, package.conv2d)

@@ -167,6 +167,20 @@ BAD_CALLS = {
         errors.ArgumentError,
         ["precision:", "tf32", "fp16"],
     ),
+    "conv2d_input: precision": (
+        "conv2d_input",
+        ((1, 4, 8, 9), FILTER, f32(1, 6, 6, 7)),
+        {"precision": "bf16"},
+        errors.ArgumentError,
+        ["precision:", "tf32"],
+    ),
+    "conv2d_weight: precision of another dtype": (
+        "conv2d_weight",
+        (IMAGE.half(), (6, 4, 3, 3), f32(1, 6, 6, 7).half()),
+        {"precision": "torch"},
+        errors.ArgumentError,
+        ["precision:", "torch", "fp16"],
+    ),
     "conv2d: out is input": ("conv2d", (IMAGE, f32(4, 4, 1, 1)), {"out": IMAGE}, errors.OverlapError, ["out:", "input"]),
 }
 
