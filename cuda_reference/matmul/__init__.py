@@ -1,10 +1,10 @@
-"""Tensor-core matrix product in CUDA C++."""
+"""Matrix product in CUDA C++, on tensor cores where they have the precision."""
 
 from tritonkernels.matmul import prepare
 from tritonkernels.matmul.schemes import SCHEMES
 
 from ..launch import LIBRARY
-from . import mma_async, planes, wgmma_tma, wmma
+from . import cuda_cores, mma_async, planes, wgmma_tma, wmma
 
 
 def matmul(
@@ -27,16 +27,25 @@ def matmul(
     return LIBRARY.call(prepare, **locals())
 
 
-DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN, wgmma_tma.DESIGN)
+DESIGNS = (
+    cuda_cores.DESIGN,
+    wmma.a_warp_per_tile(),
+    wmma.a_block_per_tile(),
+    mma_async.DESIGN,
+    planes.DESIGN,
+    wgmma_tma.DESIGN,
+)
 
 
 def prefer(problem, target):
-    """planes for what it alone takes; on Hopper wgmma_tma where tiles of 128 x 64 keep half of the SMs busy, else mma_async.
+    """cuda_cores and planes for what they alone take; on Hopper wgmma_tma where tiles of 128 x 64 keep half of the SMs busy, else mma_async.
 
     After records of an H200 (square.json): wgmma_tma takes 1.05 of mma_async's time at 512^3, 0.62 at 4096^3.
     """
     if problem.precision in SCHEMES:
         return planes.DESIGN.name
+    if problem.precision == "ieee":
+        return cuda_cores.DESIGN.name
     tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 64)
     fills = min(problem.m, problem.n) >= 64 and 2 * tiles >= target.sms
     on_hopper = problem.precision in wgmma_tma.PRECISIONS and target.arch == 90
