@@ -38,14 +38,12 @@ DESIGNS = (
 
 
 def prefer(problem, target):
-    """cuda_cores and planes for what they alone take; on Hopper wgmma_tma where tiles of 128 x 64 keep half of the SMs busy, else mma_async.
+    """planes for what it alone takes; on Hopper wgmma_tma where tiles of 128 x 64 keep half of the SMs busy, else mma_async.
 
     After records of an H200 (square.json): wgmma_tma takes 1.05 of mma_async's time at 512^3, 0.62 at 4096^3.
     """
     if problem.precision in SCHEMES:
         return planes.DESIGN.name
-    if problem.precision == "ieee":
-        return cuda_cores.DESIGN.name
     tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 64)
     fills = min(problem.m, problem.n) >= 64 and 2 * tiles >= target.sms
     on_hopper = problem.precision in wgmma_tma.PRECISIONS and target.arch == 90

@@ -39,7 +39,7 @@ def _launches(problem, config, a, b, c, bias, out):
     threads = config["BM"] // config["TM"] * (config["BN"] // config["TN"])
     yield CudaLaunch(
         Source("matmul/cuda_cores.cuh", tuple(kernels.values())),
-        kernels[*by_k, vector],
+        kernels[(*by_k, vector)],
         (a.shape[0] * tiles,),
         (threads, 1, 1),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
