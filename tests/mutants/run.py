@@ -38,6 +38,7 @@ SUITE = (
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
     "tests/test_wgmma_tma.py",
+    "tests/test_cuda_cores.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_races.py",
 )
