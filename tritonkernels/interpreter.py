@@ -3,7 +3,7 @@
 A kernel that is wrong on a GPU is to fail here, so that the tests notice it without one. The interpreter takes more:
 
 - A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, so up to 15 bytes past a row that is no multiple.
-- An access outside of the launch's tensors is an error. Between the first and the last element of each all is its own.
+- An access outside of the memory of the launch's tensors is an error.
 - So is an integer division by zero: of scalars, or in every lane of a block (some lanes may divide by zero and be masked).
 - So is an empty grid.
 
@@ -19,22 +19,16 @@ from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from .plans import span_of
-
 CHUNK = 16  # bytes
 
 
 class _Memory:
-    """The tensors that a launch was given, as disjoint ranges of addresses in order."""
+    """What the tensors of a launch lie in, as ranges of addresses in order: storages, as kernels may be given less than a view."""
 
     def __init__(self, arguments):
-        self.starts, self.ends = [], []
-        for start, end in sorted((t.data_ptr(), t.data_ptr() + span_of(t)) for t in _tensors(arguments)):
-            if self.ends and start <= self.ends[-1]:
-                self.ends[-1] = max(end, self.ends[-1])
-            elif start < end:
-                self.starts.append(start)
-                self.ends.append(end)
+        sizes = {storage.data_ptr(): storage.nbytes() for storage in _storages(arguments)}
+        self.starts = sorted(sizes)
+        self.ends = [start + sizes[start] for start in self.starts]
 
     def check(self, what, pointers, mask):
         """Raise where a lane that is not masked out accesses something else."""
@@ -42,7 +36,8 @@ class _Memory:
         addresses = pointers.data
         if self._in_one_range(addresses, size):
             return
-        addresses = addresses[numpy.broadcast_to(mask.data, addresses.shape)]
+        unmasked = numpy.asarray(mask.data) != 0  # a descriptor's mask is an array itself
+        addresses = addresses[numpy.broadcast_to(unmasked, addresses.shape)]
         if not addresses.size or self._in_one_range(addresses, size):
             return
         ranges = numpy.searchsorted(numpy.array(self.starts, numpy.uint64), addresses, side="right")
@@ -55,14 +50,14 @@ class _Memory:
         return at >= 0 and int(addresses.max()) + size <= self.ends[at]
 
 
-def _tensors(arguments):
+def _storages(arguments):
     for argument in arguments:
         if isinstance(argument, tuple):
-            yield from _tensors(argument)
+            yield from _storages(argument)
         elif isinstance(argument, TensorDescriptor):
-            yield argument.base
+            yield argument.base.untyped_storage()
         elif hasattr(argument, "data_ptr"):
-            yield interpreter._unwrap_tensor(argument)
+            yield interpreter._unwrap_tensor(argument).untyped_storage()
 
 
 class _HarshBuilder(interpreter.InterpreterBuilder):
