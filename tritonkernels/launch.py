@@ -54,7 +54,10 @@ class TritonLaunch:
             try:
                 self.kernel[self.grid](**self.values)
             except InterpreterError as error:
-                raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {error}") from error
+                cause = error
+                while cause.__cause__ is not None:  # a device function's error is the caller's, and so on
+                    cause = cause.__cause__
+                raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}") from error
 
     def _again(self, compiled):
         """How to launch what Triton has compiled without asking it again; None where it launches in another way than here."""
