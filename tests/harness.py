@@ -18,6 +18,16 @@ LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
+def short(when):
+    """A mark: of a test's cases `make test` runs those whose parameters `when` takes, by name; `make test-all` runs all."""
+    return pytest.mark.short.with_args(when)
+
+
+def only(when):
+    """A mark: a test has only the cases whose parameters `when` takes, by name."""
+    return pytest.mark.only.with_args(when)
+
+
 class Size(tuple):
     """Among the shapes of operands, an argument that is a size itself."""
 
@@ -118,6 +128,16 @@ def runnable_designs(*ops):
 
 def prepare(op, *args, **kwargs):
     return importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
+
+
+def refusal(library, op, design, device, *shapes, dtype=torch.float32, **options):
+    """The sentence by which the design refuses a call of these shapes on the device, or None. An H200 stands for a GPU."""
+    problem = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype, device="meta")), **options).problem
+    if device == "cpu":
+        target = Target.named({"tritonkernels": "interpreter", "cuda_reference": "simt"}[library.package])
+    else:
+        target = Target.live(torch.device(device)) if torch.cuda.is_available() else Target.named("h200")
+    return {d.name: d for d in library.designs(op)}[design].refuses(problem, target)
 
 
 def available_on(library, device):
