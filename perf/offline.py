@@ -3,7 +3,7 @@
 Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 
     TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80      one JSON object per config and target
-    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1    of sm_80 the first config of each call
+    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1    of sm_80 the first for each ordinary call
 """
 
 import importlib
@@ -169,13 +169,14 @@ def unusual_calls(op):
 
 
 def survey(op, design, target, most=None):
-    """The resources of every config of a design, or the first few, over the representative calls that it does not refuse.
+    """The resources of the configs of a design over the representative calls that it does not refuse.
 
-    Of an unusual call the first config alone, which has the biggest tile there.
+    Of all of them, and of the first for each unusual call, which has the biggest tile there; or of the first few alone.
     """
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
     seen, asked = set(), set()  # configs that differ in the launch alone compile to the same code
-    calls = [(call, most) for call in representative_calls(op)] + [(call, 1) for call in unusual_calls(op)]
+    calls = [(call, most) for call in representative_calls(op)]
+    calls += [(call, 1) for call in unusual_calls(op) if most is None]
     for call, count in calls:
         if chosen.refuses(call.problem, target) is None:
             for config in itertools.islice(chosen.configs(call.problem, target), count):
@@ -192,7 +193,7 @@ def survey(op, design, target, most=None):
 
 
 def main(op, design, *targets):
-    """Print the survey of each target: of all configs, "sm_90", or of the first of each call, "sm_90:1"."""
+    """Print the survey of each target: of all configs, "sm_90", or of the first for each ordinary call, "sm_90:1"."""
     for wanted in targets:
         architecture, _, most = wanted.partition(":")
         for row in survey(op, design, Target.named(architecture), int(most) if most else None):
