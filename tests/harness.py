@@ -23,6 +23,9 @@ def short(when):
     return pytest.mark.short.with_args(when)
 
 
+thorough = short(lambda: False)
+
+
 def only(when):
     """A mark: a test has only the cases whose parameters `when` takes, by name."""
     return pytest.mark.only.with_args(when)

@@ -20,7 +20,7 @@ from perf.offline import representative_calls, unusual_calls
 from tritonkernels.target import Target
 
 from .compiler import printed
-from .harness import SMALL, built, designs, prepare, short, suited, taken
+from .harness import SMALL, built, designs, prepare, short, suited, taken, thorough
 
 ARCHITECTURES = ("sm_90", "sm_80", "sm_100", "sm_120")
 FEW_WORDS = 8  # bytes that may wait in local memory outside the hot loop: ptxas gives them up to fit one more block on an SM
@@ -97,7 +97,7 @@ def test_what_every_cuda_design_launches_first_compiles_without_spills(tmp_path)
 
 @needs_nvcc
 @pytest.mark.long
-@short(lambda: False)
+@thorough
 @pytest.mark.parametrize("library, op, design", CUDA_DESIGNS)
 def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path):
     sources = {launch.source for launch in first_launches(library, op, design)}

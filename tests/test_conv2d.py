@@ -14,7 +14,7 @@ from cuda_reference.launch import LIBRARY as CUDA
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random, run_checked
+from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random, run_checked, short
 from .test_designs import run_where_taken
 
 H200 = Target.named("h200")
@@ -168,6 +168,7 @@ def test_pieces_of_padded_halos_begin_where_memory_s_do(design):
     assert {x.width for x in traced.accesses if x.array == "argument 0"} == {16}
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, dtype", [("sm_80", "float32"), ("sm_90", "float16"), ("sm_120", "float32")])
 def test_the_hot_loop_is_arithmetic(architecture, dtype, tmp_path):

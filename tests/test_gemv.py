@@ -30,6 +30,7 @@ from .harness import (
     prepare,
     random,
     run_checked,
+    short,
     small_integers,
     transposed,
 )
@@ -169,6 +170,7 @@ def first_launches(library, kinds, target):
     return launches
 
 
+@short(lambda arch, kinds: (arch, kinds) == ("sm_90", FLOAT))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
 def test_machine_code(arch, kinds, tmp_path):

@@ -13,7 +13,7 @@ from cuda_reference.toolchain import ROOT
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, step_two
+from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two, thorough
 
 DEPTHWISE = {design.name: design for design in LIBRARY.designs("conv2d")}["depthwise"]
 FEW_WORDS = 8  # bytes of the stack outside the hot loop, as in test_compile.py
@@ -201,6 +201,7 @@ def codes_of(architecture, header, kernels, folder):
     return codes
 
 
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, types", [("sm_90", TYPES), ("sm_80", TYPES[:1]), ("sm_120", TYPES[:1])])
 def test_machine_code(architecture, types, tmp_path):
@@ -222,6 +223,7 @@ def test_machine_code(architecture, types, tmp_path):
         assert numbers[2] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
 def test_machine_code_of_depthwise(architecture, tmp_path):

@@ -12,7 +12,7 @@ from cuda_reference.toolchain import ROOT, with_its_own
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, step_two
+from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two
 
 H200, SIMT = Target.named("h200"), Target.named("simt")
 KINDS = {
@@ -191,6 +191,7 @@ PRODUCTS = {
 }
 
 
+@short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, kind", [*((90, kind) for kind in PRODUCTS), (80, "fp16"), (80, "ieee")])
 def test_machine_code(architecture, kind, tmp_path):
