@@ -20,6 +20,7 @@ from .harness import (
     random,
     refusal,
     run_checked,
+    short,
     small_integers,
     suited,
     taken,
@@ -175,6 +176,7 @@ def test_conv2d_answers_in_the_memory_format_of_its_input(library, op, design, d
         torch.testing.assert_close(result.cpu(), expected)
 
 
+@short(lambda kwargs, sizes: not kwargs or sizes in cases.FEWER_MATMUL_SIZES)
 @takes_the_kind
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 @pytest.mark.parametrize(
@@ -201,6 +203,7 @@ def test_matmul_shapes(library, op, design, device, name):
     assert prepare(op, a, b, **options).result.shape == torch.matmul(a.float(), b.float()).shape
 
 
+@short(lambda dtype, kwargs, layout: layout is transposed or (not kwargs and dtype in (torch.float16, torch.float32)))
 @takes_the_kind
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 @pytest.mark.parametrize(
@@ -217,6 +220,7 @@ def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
     run_checked(library, op, design, layout(a), b[:1].expand(3, 35, 21), **kwargs)
 
 
+@short(lambda dtype, name: dtype == torch.bfloat16 or name == "all")
 @takes_the_kind
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 @pytest.mark.parametrize("name", cases.EPILOGUES)
@@ -269,8 +273,8 @@ def run_where_taken(library, op, design, *args, **kwargs):
 
 
 @pytest.mark.parametrize("library, op, design", designs())
-def test_every_config_computes_the_same_problem(library, op, design, device):
-    """The GPU's configs too, on a size that no tile divides."""
+def test_every_config_computes_the_same_problem(library, op, design, device, everything):
+    """The GPU's configs too, on a size that no tile divides; `make test` has four or five, from the first to the last."""
     available_on(library, device)
     dtype, options = taken(library, op, design)
     cols = 580 if design == "stream_k" else 131  # 580: 5 tiles, so that some block ends one and begins another
@@ -291,7 +295,8 @@ def test_every_config_computes_the_same_problem(library, op, design, device):
     args = [t.to(device) if isinstance(t, torch.Tensor) else t for t in args]
     call = prepare(op, *args, **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
-    for config in chosen.configs(call.problem, library.target(call.result.device)):
+    configs = list(chosen.configs(call.problem, library.target(call.result.device)))
+    for config in configs if everything else configs[:: len(configs) // 4 or 1]:
         run_checked(library, op, design, *args, config=config, **kwargs)
 
 

@@ -86,6 +86,7 @@ def test_inputs_that_no_output_reads_may_be_anything(layout):
     run_checked(LIBRARY, "conv2d", "implicit_gemm", layout(input), weight, stride=(4, 1))
 
 
+@short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("name", CHUNKED)
 @pytest.mark.parametrize("kind", ("fp16", "bf16"))
 def test_by_wgmma(kind, name):
@@ -148,6 +149,7 @@ def test_few_tiles_are_split_and_many_are_not():
 
 
 # Accesses and machine code.
+@short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
 def test_accesses_of_channels_last(kind):
     """Copies and stores as few sectors as their bytes need; fragments without bank conflicts; no races."""
@@ -166,6 +168,7 @@ def test_accesses_of_channels_last(kind):
         assert {x.width for x in stores} == {16} and all(x.units == x.ideal_units for x in stores)
 
 
+@short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
 def test_accesses_of_nchw(kind):
     """Lanes along W, of rows of whole tiles: loads of as few sectors as their bytes need; no conflict in shared memory."""

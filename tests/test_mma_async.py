@@ -25,6 +25,7 @@ def launches(a, b, config, **kwargs):
     return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
 
 
+@short(lambda layout_a, layout_b, config: config == SMALL and layout_a == layout_b)
 @pytest.mark.parametrize(
     "layout_a, layout_b, config",
     [("row", "row", SMALL), ("row", "col", SMALL), ("col", "row", SMALL), ("col", "col", SMALL), ("row", "row", BIG)],

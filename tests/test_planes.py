@@ -87,6 +87,7 @@ def operands(kind, m, n, k):
     return a, b
 
 
+@short(lambda kind, k: k == 64 or kind == "positive")
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("k", [64, 4096])
