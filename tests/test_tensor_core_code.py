@@ -6,6 +6,7 @@ import json
 import pytest
 
 from .compiler import printed
+from .harness import short, thorough
 
 # Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
 COMPILE = """
@@ -81,6 +82,7 @@ def machine_code(program, *arguments):
     return [json.loads(line) for line in printed(program, *arguments).splitlines()]
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", INSTRUCTIONS)
 def test_each_type_has_its_instruction(architecture):
     found = machine_code(COMPILE, architecture, "first", "tensor_core")
@@ -89,6 +91,7 @@ def test_each_type_has_its_instruction(architecture):
         assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
 
 
+@short(lambda which: which == "first")
 @pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["tensor_core", "split_k", "stream_k"])])
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
@@ -99,6 +102,7 @@ def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
         assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)
 
 
+@thorough
 def test_the_portable_designs_are_matrix_instructions_on_amd_too():
     every = " ".join(["fp8", *PRODUCTS_OF_AMD])
     found = machine_code(COMPILE_FOR_AMD, f"tensor_core {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")

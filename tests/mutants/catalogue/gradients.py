@@ -41,7 +41,6 @@ MUTANTS = [
             "taps of the phase before",
             "of_filter=slice(taps - 1 - reached[-1], None, every)",
             "of_filter=slice(0, None, every)",
-            True,
         ),
         ("taps as far apart as in the filter", "spacing=dilation // common", "spacing=dilation"),
         (
@@ -138,7 +137,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/splits.cuh",
         "cuda_reference and (conv2d_weight or conv2d_bias)",
-        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS", True),
+        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS"),
         ("a row of partial sums forgotten", "for (int row = 1; row < ROWS; ++row)", "for (int row = 2; row < ROWS; ++row)"),
     ),
     *of(

@@ -18,7 +18,6 @@ MUTANTS = [
             "tf32 for ieee",
             "acc = faithful_dot(a, b, acc, PRECISION, ARE_TF32)",
             'acc = faithful_dot(a, b, acc, "tf32" if PRECISION == "ieee" else PRECISION)',
-            True,
         ),
         (
             "fp16 accumulate",
