@@ -103,4 +103,8 @@ def _serves(tensor):
         validate.on_backend("the operands", tensor, "cpu", "emulation")
 
 
-LIBRARY = Library("cuda_reference", target=_target, serves=_serves)
+def _misses(target):
+    return f"its kernels are CUDA's, for NVIDIA GPUs, and this one is {target.isa}" if target.vendor == "amd" else None
+
+
+LIBRARY = Library("cuda_reference", target=_target, serves=_serves, misses=_misses)

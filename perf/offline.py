@@ -20,11 +20,8 @@ from tritonkernels.tuning.choose import as_dict
 from . import sass
 
 
-def compile_launch(launch, target, machine=None):
-    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it.
-
-    `machine`, a triton GPUTarget, is what it is compiled for; default: the target's architecture of NVIDIA's.
-    """
+def compile_launch(launch, target):
+    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -34,7 +31,8 @@ def compile_launch(launch, target, machine=None):
     else:
         Source = ASTSource
     source = Source(launch.kernel, *_specialised(launch))
-    return triton.compile(source, target=machine or GPUTarget("cuda", target.arch, 32), options=launch.options)
+    machine = ("hip", target.gfx) if target.vendor == "amd" else ("cuda", target.arch)
+    return triton.compile(source, target=GPUTarget(*machine, target.warp_size), options=launch.options)
 
 
 def _specialised(launch):

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
+import torch
 
 from . import backend, validate
 from .errors import LaunchError
 from .library import Library
 from .plans import Around, Launched
 
+FOREIGN = {"maxnreg": None}  # what ptxas is told, and AMD's compiler refuses to hear
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
 
 
@@ -42,7 +44,7 @@ class TritonLaunch:
     @property
     def options(self):
         """What the compiler is told."""
-        chosen = self.config.all_kwargs()
+        chosen = self.config.all_kwargs() | (FOREIGN if torch.version.hip else {})
         return {k: v for k, v in chosen.items() if v is not None and k not in self.config.kwargs} | COMPILER_OPTIONS
 
     def run(self):

@@ -56,9 +56,7 @@ def configs(problem, target):
 def _refuses(problem, target):
     if problem.precision not in ELEMENTS:
         return f"it has no {problem.precision}"
-    if target.is_gpu and target.arch < 80:
-        return f"cp.async and this mma.sync need sm_80, {target.name} is sm_{target.arch}"
-    return None
+    return target.lacks("cp.async", 80)
 
 
 def k_major(matrix, span_dim, transposable=None):
