@@ -14,7 +14,7 @@ _NAME = re.compile(r"\s*(?://.*\n\s*)?(\w+)\(")
 
 
 def lines(expressions, files):
-    """C++ (before the module's function, in it): the bounds of those of the expressions' kernels that have some in the files."""
+    """C++ (before the function of the module, in it): the bounds of those kernels of the expressions that have some."""
     bounds = {name: bound for file in files for name, bound in _bounds(file.read_text())}
     known = [expression for expression in expressions if expression.partition("<")[0] in bounds]
     constants = [bounds[name] for name in dict.fromkeys(expression.partition("<")[0] for expression in known)]

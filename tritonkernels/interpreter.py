@@ -23,7 +23,7 @@ CHUNK = 16  # bytes
 
 
 class _Memory:
-    """What the tensors of a launch lie in, as ranges of addresses in order: storages, as kernels may be given less than a view."""
+    """What the tensors of a launch lie in, as ranges of addresses in order: storages, for a view may begin within its rows."""
 
     def __init__(self, arguments):
         sizes = {storage.data_ptr(): storage.nbytes() for storage in _storages(arguments)}

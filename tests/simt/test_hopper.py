@@ -103,7 +103,7 @@ def stored(kernels, tensor, column, times=1, fences=1):
 
 @pytest.mark.parametrize("columns", [0, 1, 15, 16, 17, 47, 48])
 def test_a_store_writes_whole_chunks(kernels, columns):
-    """Rows of 96 bytes, of which the tensor has the 48 from 16 on, or fewer: the rest of the chunk in which they end is written."""
+    """Of rows of 96 bytes the tensor has up to 48, from 16 on: the rest of the chunk in which they end is written too."""
     memory = torch.full((9, 96), 255, dtype=torch.uint8)
     stored(kernels, memory[None, :7, 16 : 16 + columns], column=0)
     whole, box = -(-columns // 16) * 16, (torch.arange(8 * 128) % 256).to(torch.uint8)
