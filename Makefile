@@ -1,11 +1,12 @@
 # make compare    every design of both packages on the seeds' cases, checked against float64; timed where there is a GPU
 # make test       the test suite
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s repeats one round, ONLY=tests/... a file or test of it
+# make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3
 # make mutants    break every kernel on purpose, and see the suite notice
 # make lint       style
 PYTHON ?= python3
 
-.PHONY: compare test fuzz mutants lint clean
+.PHONY: compare test fuzz gpu mutants lint clean
 
 compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
@@ -16,6 +17,10 @@ test: .venv/installed
 MINUTES ?= 5
 fuzz: .venv/installed
 	.venv/bin/python -m tests.properties.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)')
+
+# On a machine with a GPU, whose own torch it takes: without .venv, which would want a network. STEP=name runs one step of it.
+gpu:
+	$(PYTHON) -m perf gate $(if $(STEP),--step $(STEP)) $(if $(COMMIT),--commit $(COMMIT))
 
 mutants: .venv/installed
 	.venv/bin/python -m tests.mutants.run
