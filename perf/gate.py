@@ -102,53 +102,60 @@ class Gate:
         if known and known.status == "passed" and not again:
             return self._say(step.name, "passed before")
         if step.instead:
-            return self._keep(step, self._outcome("skipped", note=step.instead))
-        started = time.monotonic()
-        self._say(step.name, f"{len(step.jobs)} processes, at most {LIMIT} s")
-        self._keep(step, self._outcome("failed", note="it was started and did not end"), said=False)
-        try:
-            outcome = self._run(step, started)
-        except BaseException as error:  # whatever ends us is the step's outcome
-            outcome = self._outcome("failed", note=f"{type(error).__name__}: {error}")
-            if not isinstance(error, OSError):
-                self._keep(step, outcome)
-                raise
-        outcome.seconds = round(time.monotonic() - started, 1)
-        self._keep(step, outcome)
-
-    def _run(self, step, started):
+            self._keep(step, self._outcome("skipped", note=step.instead))
+            return self._say(step.name, f"skipped, {step.instead}")
         for job in step.jobs:
             for left in job.log.parent.glob(f"{job.log.stem}.*"):
                 left.unlink()
+        self._say(step.name, f"{len(step.jobs)} processes, at most {LIMIT} s")
+        started = time.monotonic()
+        self._keep(step, self._found(step, started, note="it was started and did not end"))
+        try:
+            outcome = self._run(step, started)
+        except BaseException as error:  # whatever ends us is the step's outcome
+            outcome = self._found(step, started, note=f"{type(error).__name__}: {error}")
+            if not isinstance(error, OSError):
+                raise
+        finally:
+            self._keep(step, outcome)
+        self._tell(step, outcome)
+
+    def _run(self, step, started):
         last = started
 
         def watch():
             nonlocal last
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                counts = sum((step.read(job.log).counts for job in step.jobs), Counter())
-                self._say(step.name, f"{last - started:.0f} s, {_said(counts) or 'starting'}")
+                so_far = self._found(step, started, note="it was started and did not end")
+                self._keep(step, so_far)
+                self._say(step.name, f"{so_far.seconds:.0f} s, {_said(so_far.counts) or 'starting'}")
 
         statuses = processes.run(step.jobs, LIMIT, watch, grace=5)  # within a campaign's own
-        counts, failures, warnings = Counter(), {}, {}
+        outcome = self._found(step, started)
         for job, status in zip(step.jobs, statuses):
-            found = step.read(job.log)
-            counts += found.counts
-            failures |= found.failures
-            warnings |= found.warnings
-            if status is None or status < 0 or (status and not found.failures):
-                failures[job.log.stem] = f"{processes.said(status, LIMIT)}; its last words: {_last_words(job.log)}"
-        if not counts and not failures:
-            failures[step.name] = "nothing ran"
-        status = "failed" if failures else "passed"
-        return self._outcome(status, counts=dict(counts), failures=failures, warnings=warnings)
+            failures = step.read(job.log).failures
+            if status is None or job.log.stem in failures or (status and not failures):
+                outcome.failures[job.log.stem] = f"{processes.said(status, LIMIT)}; its last words: {_last_words(job.log)}"
+        if not outcome.counts and not outcome.failures:
+            outcome.failures[step.name] = "nothing ran"
+        outcome.status = "failed" if outcome.failures else "passed"
+        return outcome
+
+    def _found(self, step, started, note=""):
+        """What the step's programs have left behind so far, as a failure."""
+        found = [step.read(job.log) for job in step.jobs]
+        counts = sum((f.counts for f in found), Counter())
+        failures, warnings = ({k: v for f in found for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings"))
+        seconds = round(time.monotonic() - started, 1)
+        return self._outcome("failed", seconds=seconds, counts=dict(counts), failures=failures, warnings=warnings, note=note)
 
     def _outcome(self, status, **more):
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         of_now = {name: self._about[name] for name in ("commit", "command", "driver")}
         return Outcome(status=status, date=now, **of_now, **more)
 
-    def _keep(self, step, outcome, said=True):
+    def _keep(self, step, outcome):
         self.outcomes[step.name] = outcome
         ordered = {name: self.outcomes[name] for name in self._names if name in self.outcomes}
         if len(ordered) == len(self._names) and all(o.status in ("passed", "skipped") for o in ordered.values()):
@@ -159,10 +166,11 @@ class Gate:
         kept |= {"last_passed": self._last_passed, "steps": {name: asdict(o) for name, o in ordered.items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         processes.replace(self._path, json.dumps(kept, indent=1) + "\n")
-        if said:
-            self._say(step.name, f"{outcome.status} after {outcome.seconds:.0f} s, {_said(outcome.counts)} {outcome.note}")
-            for name, why in outcome.failures.items():
-                print(f"  {name}: {why}", flush=True)
+
+    def _tell(self, step, outcome):
+        self._say(step.name, f"{outcome.status} after {outcome.seconds:.0f} s, {_said(outcome.counts)} {outcome.note}")
+        for name, why in outcome.failures.items():
+            print(f"  {name}: {why}", flush=True)
 
     def _say(self, name, what):
         print(f"gate {name}: {what}", flush=True)

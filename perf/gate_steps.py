@@ -21,8 +21,10 @@ from .processes import Job
 
 SHARDS = 3  # of the tests, which with nothing built take more time than a step has
 WORKERS = max(1, len(os.sched_getaffinity(0)) - 1)
-SHARES = max(1, min(4, WORKERS // 2))  # processes of a package side by side; under compute-sanitizer each takes 30 s to start
 PACKAGES = ("cuda_reference", "tritonkernels")
+SHARES = max(1, WORKERS // 2)  # processes of a package side by side
+SANITIZED = min(4, SHARES)  # the same under compute-sanitizer, each of which takes 30 s and some GB to start torch
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # each: more would wait for each other, spinning
 # Tensors are allocations of their own then, far apart, so that memcheck sees what is read or written beside one.
 APART = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
@@ -44,34 +46,22 @@ class Step:
 
 def steps(logs):
     """In order: what the first two build, the others find built."""
-    shares = [(package, f"{i}/{SHARES}") for package in PACKAGES for i in range(1, SHARES + 1)]
-    of_cuda = [share for share in shares if share[0] == PACKAGES[0]]
     one = None if torch.cuda.device_count() > 1 else "there is one GPU here"
     tests = ("tests", "--ignore=tests/properties")
     return [
         Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls),
-        Step("calls", tuple(_python(_log(logs, "calls", share), *_calls(share)) for share in shares), read_calls),
-        _sanitized("memcheck", logs, shares, "--padding=4096", environment=APART),
+        Step("calls", tuple(_calls("calls", logs, PACKAGES, SHARES)), read_calls),
+        _sanitized("memcheck", logs, PACKAGES, "--padding=4096", environment=APART),
         *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{SHARDS}") for i in range(1, SHARDS + 1)),
         _pytest("properties", logs, "tests/properties"),
-        _sanitized("racecheck", logs, of_cuda, "--racecheck-num-workers=2", problems=("ragged",)),
-        _sanitized("synccheck", logs, of_cuda),
+        _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", problems=("ragged",)),
+        _sanitized("synccheck", logs, PACKAGES[:1]),
         _pytest("two_gpus", logs, "tests/test_two_gpus.py", instead=one),
     ]
 
 
-def _python(log, *arguments, before=(), environment=None):
-    return Job((*before, sys.executable, "-m", *arguments), log, environment or {})
-
-
-def _log(logs, step, share):
-    package, part = share
-    return logs / f"{step}-{package}-{part.partition('/')[0]}.log"
-
-
-def _calls(share, problems=()):
-    package, part = share
-    return "tests.gate.child", package, f"--share={part}", *(("--problems", *problems) if problems else ())
+def _python(log, *arguments):
+    return Job((sys.executable, "-m", *arguments), log)
 
 
 def _pytest(name, logs, *arguments, instead=None):
@@ -81,18 +71,25 @@ def _pytest(name, logs, *arguments, instead=None):
     return Step(name, (_python(log, "pytest", *options, *recorded, *arguments),), read_tests, instead)
 
 
-def _sanitized(tool, logs, shares, *options, problems=(), environment=None):
+def _calls(name, logs, packages, shares, problems=()):
+    for package in packages:
+        for i in range(1, shares + 1):
+            only = ["--problems", *problems] if problems else []
+            command = (sys.executable, "-m", "tests.gate.child", package, f"--share={i}/{shares}", *only)
+            yield Job(command, logs / f"{name}-{package}-{i}.log", ONE_THREAD)
+
+
+def _sanitized(tool, logs, packages, *options, problems=(), environment=None):
     """The calls under one of compute-sanitizer's tools. A port for each: they talk to what they watch."""
     jobs = []
-    for number, share in enumerate(shares):
-        log = _log(logs, tool, share)
-        command = [
-            *(compute_sanitizer(), "--tool", tool, *options, "--log-file", str(log.with_suffix(".sanitizer"))),
+    for number, job in enumerate(_calls(tool, logs, packages, SANITIZED, problems)):
+        before = [
+            *(compute_sanitizer(), "--tool", tool, *options, "--log-file", str(job.log.with_suffix(".sanitizer"))),
             *("--error-exitcode=99", "--check-exit-code=no", "--report-api-errors=no", "--destroy-on-device-error=kernel"),
             *("--print-limit=10000", "--show-backtrace=no", "--target-processes=application-only", "--launch-timeout=0"),
             f"--port={50000 + 20 * number}",
         ]
-        jobs.append(_python(log, *_calls(share, problems), before=command, environment=environment))
+        jobs.append(Job((*before, *job.command), job.log, job.environment | (environment or {})))
     return Step(tool, tuple(jobs), read_sanitized)
 
 
@@ -116,8 +113,8 @@ def read_calls(log):
     lines = _lines(log)
     made = sum(line.startswith("RUN ") for line in lines)
     bad = dict(line.removeprefix("WRONG ").split(": ", 1) for line in lines if line.startswith("WRONG "))
-    if lost := [line for line in lines if line.startswith("LOST ")]:
-        bad[log.stem] = lost[0]
+    if not any(line.startswith("DONE ") for line in lines):
+        bad[log.stem] = f"it did not end; its last line: {lines[-1] if lines else 'none'}"
     return Findings(Counter(passed=max(0, made - len(bad)), failed=len(bad)), bad)
 
 

@@ -154,6 +154,8 @@ def unusual_calls(op):
                 yield prepare(empty(8, k, 56, 56, dtype=dtype), (k, k, 3, 3), empty(8, k, 56, 56, dtype=dtype), padding=1)
             images = empty(8, 64, 56, 56, dtype=dtype).contiguous(memory_format=torch.channels_last)
             yield prepare(images, (64, 64, 3, 3), images, padding=1)
+        images = empty(8, 64, 56, 56, dtype=torch.float32)
+        yield prepare(images, (64, 64, 3, 3), images, padding=1, precision="tf32")
     if op != "matmul":
         return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):

@@ -103,8 +103,16 @@ class Library:
     def call(self, prepare, *, design, config, **arguments):
         """run(prepare(**arguments), design, config), or what is left of it where a call like it was made before.
 
-        The arguments are a user function's own, all of them, in its order, in which `out` is the last for `prepare`.
+        The arguments are a user function's own, all of them, in its order, in which `out` is the last for `prepare`. What torch
+        knows of tensors and no kernel sees is kept here: no tangent is dropped, and `out` counts as modified.
         """
+        validate.no_transform(arguments)
+        result = self._call(prepare, design, config, arguments)
+        if arguments["out"] is not None:
+            torch.autograd.graph.increment_version(result)
+        return result
+
+    def _call(self, prepare, design, config, arguments):
         key, tensors = key_of((prepare, self.switches()), (design, config, *arguments.values()))
         plan = self.plans.find(key)
         if plan is not WATCH:

@@ -11,7 +11,7 @@ from . import configs
 from .configs import each, tile_grid, tiles
 
 
-def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
+def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
     """tritonkernels.gemm, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return LIBRARY.call(prepare, **locals())
 

@@ -15,7 +15,7 @@ def matmul(
     out_dtype=None,
     accumulate=None,
     alpha=1.0,
-    beta=0.0,
+    beta=None,
     c=None,
     bias=None,
     activation=None,

@@ -29,6 +29,8 @@ SUITE = (
     "tests/test_winograd.py",
     "tests/test_grouped.py",
     "tests/test_conv2d_gradients.py",
+    "tests/test_conv2d_autograd.py",
+    "tests/test_as_torch.py",
     "tests/test_conv2d_choice.py",
     "tests/test_prefetched_cuda.py",
     "tests/test_grouped_cuda.py",
