@@ -13,12 +13,13 @@ from tests import cases
 from tests.harness import Size, built, prepare, random, transposed
 
 FLOATS = [(dtype, {}) for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)]
+AND_TF32 = [*FLOATS, (torch.float32, {"precision": "tf32"})]
 KINDS = {  # of an operation: (dtype, options)
     "gemm": FLOATS[:1],
     "gemv": [*FLOATS[:3], (torch.int8, {})],
-    "conv2d": [*FLOATS, (torch.float32, {"precision": "tf32"})],
-    "conv2d_input": FLOATS,
-    "conv2d_weight": FLOATS,
+    "conv2d": AND_TF32,
+    "conv2d_input": AND_TF32,
+    "conv2d_weight": AND_TF32,
     "conv2d_bias": FLOATS,
     "matmul": cases.PRECISIONS + cases.MORE_PRECISIONS,
 }
@@ -150,7 +151,7 @@ def _gradient(operands, empty):
 
             def make():
                 tensors = built(shapes, lambda *shape: layout(random(*shape, dtype=dtype)))
-                return tensors, geometry if len(shapes) > 1 else {}
+                return tensors, geometry | options if len(shapes) > 1 else {}
 
             return make
 

@@ -10,8 +10,11 @@ from tests.gate import build, child
 from tests.gate.calls import KINDS, calls
 from tests.harness import LIBRARIES, SMALL, built, prepare, suited
 from tritonkernels import backend
+from tritonkernels.conv2d import DTYPES, FP32_PRECISIONS
+from tritonkernels.gemv import VECTORS
 from tritonkernels.launch import LIBRARY
 from tritonkernels.library import OPS
+from tritonkernels.matmul import ACCEPTS
 from tritonkernels.target import Target
 
 H200, CPU = Target.named("h200"), torch.device("cpu")
@@ -41,6 +44,19 @@ def takes(library, op, design, dtype, options):
     if dtype == torch.int8 and op == "gemv":
         args, options = [args[0], args[1].float()], {"scale": torch.empty(16)}
     return design.refuses(prepare(op, *args, **options).problem, H200) is None
+
+
+def test_every_type_and_precision_is_a_kind():
+    def named(op):
+        return {(dtype, options.get("precision")) for dtype, options in KINDS[op]}
+
+    assert named("gemv") == {(dtype, None) for dtype in (*VECTORS, torch.int8)}
+    assert named("conv2d_bias") == {(dtype, None) for dtype in DTYPES}
+    for op in ("conv2d", "conv2d_input", "conv2d_weight"):
+        assert named(op) == {(dtype, None) for dtype in DTYPES} | {(torch.float32, p) for p in FP32_PRECISIONS[1:-1]}
+    for dtype, (precisions, _) in ACCEPTS.items():
+        wanted = {None, *precisions[1:]} - {"torch"}
+        assert wanted == {precision for kind, precision in named("matmul") if kind == dtype}
 
 
 def test_ragged_results_end_between_vectors():
@@ -91,6 +107,20 @@ def broken(harm):
 def spoil(t, index):
     """Write an element that lies `index` elements after the tensor's first."""
     t.as_strided((1,), (1,), t.storage_offset() + index).fill_(7.0)
+
+
+def test_a_given_out_has_rows_for_vectors():
+    """That begin at 16 bytes, and end in between: what is written there in whole vectors shows."""
+    if backend.device_type() != "cpu":
+        pytest.skip("looks at a result of the interpreter's")
+    seen = []
+
+    def look(call):
+        seen.append((call.result.data_ptr() % 16, call.result.stride(0) * 4 % 16, call.result.shape[1] * 4 % 16))
+
+    (call,) = (c for c in calls(LIBRARY, "gemm", "naive", LIBRARY.target(CPU)) if c.problem == "smallest" and c.out)
+    assert child.fault(broken(look), call, CPU) is None
+    assert seen == [(0, 0, 4)]
 
 
 def test_a_right_call_has_no_fault(ragged):

@@ -153,13 +153,18 @@ def test_the_commit_that_passed_last(visit, step, tmp_path):
 
 
 ENDLESS = """
-import sys, time
+import sys
 from pathlib import Path
-from perf import gate, gate_steps, processes
+from perf import environment, gate, gate_steps, gate_text, processes
+from perf.__main__ import main
+gate.torch.cuda.is_available = lambda: True
+gate.backend.device_type = lambda: "cuda"
+environment.environment = lambda device: {about}
+gate_text.RESULTS = Path("{results}")
 sleeps = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 jobs = (processes.Job((sys.executable, "-c", sleeps), Path("{log}")),)
-with gate._ended_by_sigterm():
-    gate.Gate(Path("{path}"), {about}, ["calls"]).run(gate_steps.Step("calls", jobs, gate_steps.read_calls))
+gate_steps.steps = lambda logs: [gate_steps.Step("calls", jobs, gate_steps.read_calls)]
+main(["gate"])
 """
 
 
@@ -167,15 +172,15 @@ with gate._ended_by_sigterm():
     "number, note", [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGKILL, "it was started and did not end")]
 )
 def test_a_gate_that_is_ended_leaves_a_failure(tmp_path, number, note):
-    log, path = tmp_path / "x.log", tmp_path / "gate.json"
-    program = ENDLESS.format(log=log, path=path, about=ABOUT)
+    log = tmp_path / "x.log"
+    program = ENDLESS.format(log=log, results=tmp_path, about=ABOUT | {"device": "NVIDIA H200"})
     process = subprocess.Popen([sys.executable, "-c", program], cwd=environment.ROOT, stdout=subprocess.DEVNULL)
     while not (log.exists() and log.read_text().endswith("\n")):
         assert process.poll() is None
         time.sleep(0.05)
     os.kill(process.pid, number)
     process.wait()
-    told = json.loads(path.read_text())["steps"]["calls"]
+    told = json.loads((tmp_path / "h200/gate.json").read_text())["steps"]["calls"]
     assert told["status"] == "failed" and note in told["note"]
     child = int(log.read_text())
     if number == signal.SIGTERM:
