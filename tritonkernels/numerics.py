@@ -77,6 +77,7 @@ An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 fo
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -325,7 +326,8 @@ def judge(problem, computed, *args, transform=None, **kwargs):
         return Verdict(0.0, 0.0, True)
     bound, beyond = error_bound(problem).at(exact, scale), None
     if transform:
-        scale, bound, beyond = _through(transform, problem, exact, *args, **kwargs)
+        through = _through_of_gradient if op == "conv2d_input" else _through
+        scale, bound, beyond = through(transform, problem, exact, *args, **kwargs)
     mode = mode_of(problem)
     if mode.input_spacing:
         bound += mode.input_spacing / 2 * _sums_of_inputs(op, args, kwargs)
@@ -375,6 +377,14 @@ def _through(transform, problem, exact, input, weight, bias=None, *args, **kwarg
     lost = TINY * (spread(sizes[0], ones[1]) + spread(ones[0], sizes[1])) + spread(*ones) + 2 * TINY
     bound = gamma(n + 1 + transform.roundings, mode.accumulate) * scale + store * exact.abs() + tiny * lost + subnormal
     return scale, bound, spread(infinite[0], ones[1]) + spread(ones[0], infinite[1]) > 0
+
+
+def _through_of_gradient(transform, problem, exact, input_size, weight, grad_output, *args, **kwargs):
+    """The same of conv2d_input, which is a convolution of grad_output then: of stride 1, with the flipped filter."""
+    filters = weight.unflatten(0, (problem.groups, problem.k // problem.groups)).transpose(1, 2).flatten(0, 1).flip(-2, -1)
+    margins = tuple(taps - 1 - margin for taps, margin in zip((problem.r, problem.s), problem.padding))
+    sizes = {"c": problem.k, "k": problem.c, "h": problem.p, "w": problem.q, "p": problem.h, "q": problem.w}
+    return _through(transform, dataclasses.replace(problem, **sizes, padding=margins), exact, grad_output, filters)
 
 
 def _may_overflow(problem, exact, scale, bound, args, kwargs):

@@ -19,7 +19,6 @@ MUTANTS = [
             "gradients in ieee",
             'resolved(arguments["precision"], result.dtype)',
             "None",
-            True,
         ),
         ("torch's switch read by backward", 'resolved(arguments["precision"], result.dtype)', 'arguments["precision"]'),
     ),
