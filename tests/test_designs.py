@@ -13,12 +13,14 @@ from .harness import (
     LAYOUTS,
     Size,
     available_on,
+    bits,
     built,
     designs,
     poisoned,
     prepare,
     random,
     run_checked,
+    sentinel,
     small_integers,
     suited,
     taken,
@@ -192,6 +194,29 @@ def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
     run_unless_refused(library, op, design, layout(a), b, **kwargs)
     run_unless_refused(library, op, design, a, layout(b), **kwargs)
     run_unless_refused(library, op, design, layout(a), b[:1].expand(3, 35, 21), **kwargs)
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+def test_matmul_of_aligned_rows_in_batches_that_are_not(library, op, design, device):
+    """8 bytes lie between the matrices of a batch, which TMA and cp.async must not round away."""
+    available_on(library, device)
+    dtype, options = taken(library, op, design)
+
+    def apart(t):
+        rows, columns = t.shape[1:]
+        step = rows * columns + 8 // t.element_size()
+        memory = torch.full((len(t) * step,), sentinel(t.dtype), dtype=t.dtype, device=device)
+        return memory.as_strided(t.shape, (step, columns, 1)).copy_(t), memory
+
+    together = random(3, 24, 64, dtype=dtype, device=device), random(3, 64, 16, dtype=dtype, device=device)
+    out, around = apart(torch.zeros(3, 24, 16, dtype=prepare(op, *together, **options).result.dtype))
+    for operands in ((apart(together[0])[0], together[1]), (together[0], apart(together[1])[0])):
+        call = prepare(op, *operands, out=out, **options)
+        library.run(call, design)
+        verdict = library.judge(call, design, None, *operands, **options)
+        assert verdict.ok, verdict
+    out.fill_(sentinel(out.dtype))
+    assert torch.equal(bits(around), bits(torch.full_like(around, sentinel(out.dtype)))), "something outside out was written"
 
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
