@@ -60,7 +60,12 @@ def test_the_ratio_is_to_the_fastest_of_torch_s_ways(timed, monkeypatch, names):
     ways = tuple((name, *baselines.BASELINES["gemv"][0][1:]) for name in names.split())
     monkeypatch.setitem(baselines.BASELINES, "gemv", ways)
     ratios = {design: row.ratio_to_torch for design, row in timed(right).items()}
-    assert ratios == {"stand_in": pytest.approx(1.5), "faster": 1.0, "addmv": pytest.approx(0.6), "slower": pytest.approx(1 / 3)}
+    assert ratios == {
+        "stand_in": pytest.approx(1.5),
+        "faster": 1.0,
+        "addmv": pytest.approx(0.6),
+        "slower": pytest.approx(1 / 3),
+    }
 
 
 def test_a_wrong_design_is_not_timed(timed):
