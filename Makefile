@@ -1,6 +1,6 @@
 # make compare    every design of both packages on the seeds' cases, checked against float64; timed where there is a GPU
 # make test       the test suite
-# make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s repeats one round, ONLY=tests/... a file or test of it
+# make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s DEPTH=d repeats one round, ONLY=tests/... a file or test of it
 # make mutants    break every kernel on purpose, and see the suite notice
 # make lint       style
 PYTHON ?= python3
@@ -15,7 +15,7 @@ test: .venv/installed
 
 MINUTES ?= 5
 fuzz: .venv/installed
-	.venv/bin/python -m tests.properties.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)')
+	.venv/bin/python -m tests.properties.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(ONLY),--only '$(ONLY)')
 
 mutants: .venv/installed
 	.venv/bin/python -m tests.mutants.run

@@ -13,6 +13,7 @@ NOT_RUN = pytest.StashKey[int]()
 
 def pytest_addoption(parser):
     parser.addoption("--every-config", action="store_true", help="compile every kernel for every architecture: 10 minutes more")
+    parser.addoption("--depth", type=int, default=1, help="of tests/properties: this many times as many examples")
 
 
 def pytest_configure(config):
