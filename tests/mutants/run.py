@@ -48,6 +48,8 @@ SUITE = (
     "tests/test_planes.py",
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
+    "tests/test_overlap.py",
+    "tests/perf/test_comparison.py",
     "tests/test_wgmma_tma.py",
     "tests/test_cuda_cores.py",
     "tests/memory/test_memory.py",
