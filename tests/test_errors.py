@@ -205,8 +205,8 @@ def test_errors_are_also_what_torch_users_catch():
 
 
 def test_a_refusal_gives_each_design_s_reason():
-    with pytest.raises(errors.UnsupportedError, match=r"wmma: it has no ieee; wmma_tiled: "):
-        cuda_reference.matmul(A, B)
+    with pytest.raises(errors.UnsupportedError, match=r"wmma: it has no fp8; wmma_tiled: "):
+        cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2))
 
 
 def test_gradients_are_fine_when_nobody_wants_them():

@@ -23,7 +23,7 @@ from tritonkernels.numerics import reference
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict
 
-from .harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers
+from .harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers, thorough
 
 H200 = Target.named("h200")
 VARIANTS = {2: {"OUTPUTS": 2}, 4: {"OUTPUTS": 4}}
@@ -224,6 +224,7 @@ def test_the_variant_that_is_sooner_comes_first(first, asked):
 
 
 # Machine code.
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architecture, tmp_path):

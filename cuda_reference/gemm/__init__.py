@@ -100,9 +100,7 @@ def _in_runs(problem, config, kernels, *tensors):
 
 
 def _needs_cp_async(problem, target):
-    if target.is_gpu and target.arch < 80:
-        return f"cp.async needs sm_80, {target.name} is sm_{target.arch}"
-    return None
+    return target.lacks("cp.async", 80)
 
 
 def _rung(

@@ -29,7 +29,7 @@ MUTANTS = [
     *of(
         "tritonkernels/gemm/naive.py",
         "outside_the_tensors and tritonkernels-gemm",
-        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)", True),
+        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)"),
     ),
     *of("tritonkernels/gemm/tiled.py", "tritonkernels and gemm and tiled", SKIPPED_TILE),
     *of(
@@ -41,7 +41,6 @@ MUTANTS = [
             "K tail mask of A removed",
             "a_inside = (rows < M)[:, None] & (ks < end_k)[None, :]",
             "a_inside = (rows < M)[:, None] & (ks >= 0)[None, :]",
-            True,
         ),
         ("K tail mask of B removed", "b_inside = (ks < end_k)[:, None] &", "b_inside = (ks >= 0)[:, None] &"),
         (
@@ -194,7 +193,7 @@ MUTANTS = [
     *of(
         "cuda_reference/gemm/tiled.cuh",
         "cuda_reference and gemm and tiled",
-        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", "", True),
+        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", ""),
         (
             "barrier after the product removed",
             "        __syncthreads();  // nobody reads it any more, the next may overwrite it\n",

@@ -19,7 +19,6 @@ MUTANTS = [
             "gradients in ieee",
             'resolved(arguments["precision"], result.dtype)',
             "None",
-            True,
         ),
         ("torch's switch read by backward", 'resolved(arguments["precision"], result.dtype)', 'arguments["precision"]'),
     ),
@@ -41,7 +40,6 @@ MUTANTS = [
             "taps of the phase before",
             "of_filter=slice(taps - 1 - reached[-1], None, every)",
             "of_filter=slice(0, None, every)",
-            True,
         ),
         ("taps as far apart as in the filter", "spacing=dilation // common", "spacing=dilation"),
         (
@@ -138,7 +136,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/splits.cuh",
         "cuda_reference and (conv2d_weight or conv2d_bias)",
-        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS", True),
+        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS"),
         ("a row of partial sums forgotten", "for (int row = 1; row < ROWS; ++row)", "for (int row = 2; row < ROWS; ++row)"),
     ),
     *of(

@@ -18,7 +18,6 @@ MUTANTS = [
             "tf32 for ieee",
             "acc = faithful_dot(a, b, acc, PRECISION, ARE_TF32)",
             'acc = faithful_dot(a, b, acc, "tf32" if PRECISION == "ieee" else PRECISION)',
-            True,
         ),
         (
             "fp16 accumulate",
@@ -105,6 +104,41 @@ MUTANTS = [
         ),
         ("last slice dropped", "k_left > 0; k_left -= BK", "k_left > BK; k_left -= BK"),
         ("second row of fragments stored as the first", "row + f / FN * F + i / F", "row + i / F"),
+    ),
+    *of(
+        "cuda_reference/matmul/cuda_cores.cuh",
+        "cuda_cores and (as_they_lie or epilogues or every_config)",
+        (
+            "strides of B not turned",
+            "{stride.bn, stride.bk, stride.ak, stride.am}",
+            "{stride.bk, stride.bn, stride.ak, stride.am}",
+        ),
+        ("A's step for B", "{stride.am, stride.ak, stride.bk, stride.bn}", "{stride.am, stride.ak, stride.ak, stride.bn}"),
+        ("batch of B forgotten", "b + batch * stride.bb", "b"),
+        ("last product dropped", "first_row, first_col, M, N, K,", "first_row, first_col, M, N, K - 1,"),
+        ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),
+        ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4", "row + m"),
+        ("alpha forgotten", "result = epilogue.scaled(result)", "result = result"),
+    ),
+    *of(
+        "cuda_reference/matmul/cuda_cores.py",
+        "cuda_cores and (by_element or as_they_lie or every_config)",
+        ("one operand in vectors is enough", "None not in in_chunks", "in_chunks != (None, None)"),
+        ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
+    ),
+    *of(
+        "cuda_reference/gemm/tile_io.cuh",
+        "cuda_cores and (as_they_lie or every_config or rows_that_end)",
+        (
+            "K tail of A not zero",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, K - first_k - k(i))",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, 4)",
+        ),
+        (
+            "K tail of B not zero",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * pitch, step, first_k + k(i) < K ? columns : 0)",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * pitch, step, columns)",
+        ),
     ),
     *of(
         "cuda_reference/matmul/wgmma_tma.cuh",

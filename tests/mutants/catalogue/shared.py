@@ -31,7 +31,7 @@ MUTANTS = [
     *of(
         "tritonkernels/validate.py",
         "gemm and beta_is_zero and tritonkernels",
-        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded", True),
+        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded"),
     ),
     *of(
         "tritonkernels/problem.py",
