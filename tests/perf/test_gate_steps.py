@@ -183,7 +183,7 @@ log = arguments[arguments.index("--log-file") + 1]
 command = arguments[arguments.index(sys.executable):]
 assert command[1:3] == ["-m", "tests.gate.child"] and "--tool" in arguments, arguments
 print("RUN", *command[3:])
-print("DONE")
+print("DONE 1 calls, 0 wrong")
 open(log, "w").write("========= COMPUTE-SANITIZER\\n========= ERROR SUMMARY: 0 errors\\n")
 """
 
