@@ -49,7 +49,7 @@ def add_arguments(parser):
         "--step", action="append", metavar="NAME", help="only this step ('tests' is all its shards); repeatable"
     )
     parser.add_argument("--again", action="store_true", help="also what has passed")
-    parser.add_argument("--commit", metavar="HASH", help="what the sources are, where there is no git repository to ask")
+    parser.add_argument("--commit", metavar="HASH", help="what the sources are, where the git repository cannot tell")
     parser.add_argument("--write", action="store_true", help="put what gate.json says into README.md and docs/, and stop")
 
 
@@ -81,7 +81,7 @@ def main(options, parser):
 def _about(commit):
     """What the outcomes hold for, and what else a reader wants to know."""
     facts = environment.environment(torch.device("cuda", 0))
-    named = environment.commit() or commit or "no-commit"
+    named = commit or environment.commit() or "no-commit"
     kept = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
     return kept | {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
 

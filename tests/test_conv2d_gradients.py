@@ -117,6 +117,22 @@ def test_a_special_value_reaches_what_it_meets(library, op, design, device, valu
     assert touched.any() and torch.equal(bits(result[~touched]), bits(clean[~touched]))
 
 
+@pytest.mark.parametrize("library, op, design", designs("conv2d_bias"))
+@on_devices
+def test_more_splits_than_are_added_up_at_once(library, op, design, device):
+    """39 of 10 positions each, added up 4, 16 or 32 at a time by what conv2d_weight uses too."""
+    available_on(library, device)
+    grad_output = random(2, 3, 16, 12, device=device)
+    call = prepare(op, grad_output)
+    (chosen,) = library.designs(op)
+    config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
+    numbers = config if library is CUDA else config.kwargs
+    numbers |= {"SPLITS": 40} if library is CUDA else {"SPLITS": 40, "BLOCK_L": 2}
+    for launch in chosen.launches(call.problem, config, *call.parts[0]):
+        launch.run()
+    assert numerics.judge(call.problem, call.result, grad_output).ok
+
+
 @every_design
 @on_devices
 def test_every_call_gives_the_same_bits(library, op, design, device):

@@ -54,8 +54,8 @@ REQUIRED = {  # (header, kernel) -> what its mangled name has, what its code mus
     ),
 }
 WORDS = {
-    "ptx": r"bar\.sync|membar\.gl|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init|mbarrier\.init|cp\.async\.wait_group"
-    r"|cp\.async\.bulk\.tensor\.3d\.\w+|wgmma\.fence|wgmma\.mma_async",
+    "ptx": r"bar\.sync|membar\.gl|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init|mbarrier\.init|wgmma\.fence"
+    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+",
     "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG",
 }
 

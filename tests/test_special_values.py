@@ -126,7 +126,7 @@ def test_alpha_zero_reads_neither_matrix(library, op, design, device):
 
 MODES = {
     "fp16": (torch.float16, {"out_dtype": torch.float32}),
-    "bf16": (torch.bfloat16, {"out_dtype": torch.float32}),
+    "bf16": (torch.bfloat16, {}),
     "tf32": (torch.float32, {"precision": "tf32"}),
     "ieee": (torch.float32, {}),
     "fp64": (torch.float64, {}),

@@ -1,4 +1,4 @@
-"""TMA stores whole chunks of 16 bytes: it writes a result only where a row is a multiple of them, lest it overwrites what follows.
+"""TMA stores whole chunks of 16 bytes: it writes a result only where rows are multiples of them, else also what follows.
 
 The interpreter and the emulation store such chunks too, so this needs no GPU.
 """

@@ -65,10 +65,10 @@ def runs(library, op, design, device="cpu", every_config=False):
 
 
 def sources(op, design):
-    """The files of kernels, with their instantiations, that a CUDA design launches."""
-    chosen = {d.name: d for d in CUDA.designs(op)}[design]
+    """The files of kernels, with their instantiations, that a CUDA design launches unasked."""
     found = {}  # in order
-    for call, _, _, config in runs(CUDA, op, design, every_config=True):
+    for call, *_ in runs(CUDA, op, design):
+        chosen, config = CUDA.choose(call.problem, CUDA.target(call.result.device), design)
         for tensors in call.parts:
             found |= {launch.source: None for launch in chosen.launches(call.problem, config, *tensors)}
     return list(found)

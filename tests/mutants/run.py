@@ -12,6 +12,7 @@ ours; the test that noticed it last time is tried first; and what a mutant leave
 
 import argparse
 import contextlib
+import fcntl
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -48,6 +49,8 @@ SUITE = (
     "tests/test_planes.py",
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
+    "tests/test_overlap.py",
+    "tests/perf/test_comparison.py",
     "tests/test_wgmma_tma.py",
     "tests/test_cuda_cores.py",
     "tests/memory/test_memory.py",
@@ -166,7 +169,17 @@ def _copy_of_the_tree(folder):
 
 def run(mutants, jobs, outcomes, place):
     """(mutant, what noticed it or None, seconds) of each, as they become known; so many at a time."""
-    folders, running, waiting = prepare(jobs, place), [], list(mutants)
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another run is at work in {place}")
+        yield from _run(mutants, outcomes, prepare(jobs, place))
+
+
+def _run(mutants, outcomes, folders):
+    running, waiting = [], list(mutants)
     try:
         while waiting or running:
             while waiting and folders:

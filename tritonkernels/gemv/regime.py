@@ -146,8 +146,8 @@ SHAPES = {
 
 
 def expected(design, problem, target):
-    """The Expected of a design, by name; None where there is no GPU or nothing to do."""
-    if not target.is_gpu or not problem.rows:
+    """The Expected of a design, by name; None where there is no GPU, nothing to do or no Shape of the design."""
+    if not target.is_gpu or not problem.rows or design not in SHAPES:
         return None
     shape = SHAPES[design](problem, target)
     level = "L2" if 2 * problem.bytes <= target.l2_bytes else "DRAM"  # half of it: L2 has two sides

@@ -140,6 +140,11 @@ MUTANTS = [
         ("a row of partial sums forgotten", "for (int row = 1; row < ROWS; ++row)", "for (int row = 2; row < ROWS; ++row)"),
     ),
     *of(
+        "cuda_reference/conv2d/splits.cuh",
+        "more_splits",
+        ("only the first splits added up", "split += ROWS", "split += splits"),
+    ),
+    *of(
         "cuda_reference/conv2d_bias/channel_sums.cuh",
         "cuda_reference and conv2d_bias",
         ("positions of the next split", "end = min(first + positions_per_split, positions)", "end = positions"),

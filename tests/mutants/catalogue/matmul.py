@@ -73,6 +73,11 @@ MUTANTS = [
         ("the index of the end stands still", "written += tl.num_programs(0)", "written += 0"),
     ),
     *of(
+        "tritonkernels/matmul/persistent.py",
+        "persistent and batches_that_are_not",
+        ("any distance of batches", " or batch % 16)", ")"),
+    ),
+    *of(
         "tritonkernels/matmul/split_k.py",
         "split_k and matmul",
         ("every part of a tile the first", "(first_row + tl.arange(0, ROWS))", "(first_row * 0 + tl.arange(0, ROWS))"),
@@ -167,6 +172,11 @@ MUTANTS = [
         "cuda_reference/matmul/wgmma_tma.py",
         "wgmma_tma and which_operands",
         ("rows that are not apart", "strides[row] >= sizes[column]", "True"),
+    ),
+    *of(
+        "cuda_reference/matmul/mma_async.py",
+        "(wgmma_tma or mma_async) and batches_that_are_not",
+        ("any distance of batches", " or matrix.stride(0) % chunk", ""),
     ),
     *of(
         "cuda_reference/matmul/epilogue.cuh",
