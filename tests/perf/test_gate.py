@@ -209,8 +209,9 @@ def test_the_command(on_a_gpu, monkeypatch):
     assert main(["gate", "--step", "tests-1", "--step", "calls"]) == 0
     monkeypatch.setattr(environment, "commit", lambda: "def+changes")
     assert main(["gate", "--step", "tests", "--commit", "abc"]) == 1
-    assert list(on_a_gpu()["steps"]) == ["calls", "tests-1", "tests-2"] and on_a_gpu()["commit"] == "def+changes"
+    assert list(on_a_gpu()["steps"]) == ["calls", "tests-1", "tests-2"] and on_a_gpu()["commit"] == "abc"
     assert main(["gate"]) == 1
+    assert on_a_gpu()["commit"] == "def+changes"
 
 
 def test_an_unknown_step(on_a_gpu, capsys):

@@ -183,7 +183,7 @@ log = arguments[arguments.index("--log-file") + 1]
 command = arguments[arguments.index(sys.executable):]
 assert command[1:3] == ["-m", "tests.gate.child"] and "--tool" in arguments, arguments
 print("RUN", *command[3:])
-print("DONE")
+print("DONE 1 calls, 0 wrong")
 open(log, "w").write("========= COMPUTE-SANITIZER\\n========= ERROR SUMMARY: 0 errors\\n")
 """
 
@@ -197,6 +197,7 @@ def test_the_calls_run_under_the_sanitizer(tmp_path, few, monkeypatch):
     assert list(by_name) == [
         *("build", "calls", "memcheck", "tests-1", "tests-2", "tests-3", "properties", "racecheck", "synccheck", "two_gpus")
     ]
+    assert all("--all" in step.jobs[0].command for name, step in by_name.items() if name.startswith("tests-"))
     for name, packages in (("memcheck", 2), ("racecheck", 1), ("synccheck", 1)):
         step = by_name[name]
         assert len(step.jobs) == 2 * packages and len({job.log for job in step.jobs}) == len(step.jobs)
