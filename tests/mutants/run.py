@@ -36,6 +36,9 @@ SUITE = (
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
     "tests/test_wgmma_tma.py",
+    "tests/test_tma_stores.py",
+    "tests/test_nothing_to_add.py",
+    "tests/test_fences.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_races.py",
 )
