@@ -76,7 +76,7 @@ def test_a_tma_store_past_the_end_of_the_memory(launch):
 
     out = torch.zeros(1, 17, dtype=torch.int8)
     with pytest.raises(
-        LaunchError, match="store_box failed .*a store outside of every tensor of the launch, in 15 of 32 lanes"
+        LaunchError, match=r"store_box failed .*a store outside of every tensor of the launch, in 15 of 32 lanes"
     ):
         launch("store_box", (1,), TensorDescriptor(out, out.shape, (32, 1), [4, 32]), 0, 32)
 
@@ -111,11 +111,11 @@ def test_divisions_by_zero(launch):
     out = ints(4)
     launch("divide", (1,), out, 1, 4)  # the first lane's, which might be masked
     assert out[1:].tolist() == [8, 5, 3]
-    with pytest.raises(LaunchError, match="divide failed .*an integer division by zero"):
+    with pytest.raises(LaunchError, match=r"divide failed .*an integer division by zero"):
         launch("divide", (1,), out, 0, 4)
     for remainder in (False, True):
         launch("divide_once", (1,), out, 3, remainder)
-        with pytest.raises(LaunchError, match="divide_once failed .*an integer division by zero"):
+        with pytest.raises(LaunchError, match=r"divide_once failed .*an integer division by zero"):
             launch("divide_once", (1,), out, 0, remainder)
 
 

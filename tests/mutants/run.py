@@ -53,6 +53,9 @@ SUITE = (
     "tests/perf/test_comparison.py",
     "tests/test_wgmma_tma.py",
     "tests/test_cuda_cores.py",
+    "tests/test_tma_stores.py",
+    "tests/test_nothing_to_add.py",
+    "tests/test_fences.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_races.py",
 )

@@ -92,6 +92,11 @@ MUTANTS = [
         ("stride of another tensor", "out[row * stride.om", "out[row * stride.cm"),
     ),
     *of(
+        "cuda_reference/gemm/__init__.py",
+        "gemm_sizes and cuda_reference and z_order",
+        ("more threads than the kernel allows", 'return config["BM"] *', 'return 2 * config["BM"] *'),
+    ),
+    *of(
         "cuda_reference/gemm/naive.cuh",
         "cuda_reference and gemm and naive",
         ("last product dropped", "for (int k = 0; k < K; ++k)", "for (int k = 0; k < K - 1; ++k)"),

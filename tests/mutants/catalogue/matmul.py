@@ -47,6 +47,12 @@ MUTANTS = [
         ("small numbers flushed", "tl.maximum(tl.abs(rest), smallest)", "tl.abs(rest)"),
     ),
     *of(
+        "tritonkernels/matmul/split.py",
+        "result_is_right and planes and tritonkernels",
+        ("extremes of nothing", "covers = {_extremes_kernel: k,", "covers = {_extremes_kernel: padded_k,"),
+        ("an empty grid", " if grid != (0,)]", "]"),
+    ),
+    *of(
         "tritonkernels/matmul/planes.py",
         "refusals_of_fp16x3 and tritonkernels",
         ("losses never refused", "tl.where(many & (a_raised", "tl.where((acc != acc) & (a_raised"),
@@ -166,6 +172,8 @@ MUTANTS = [
             "            tma_store_fence();\n            warpgroup_barrier();\n",
             "            tma_store_fence();\n",
         ),
+        ("a box of the result leaves without a fence", "            tma_store_fence();\n", ""),
+        ("barriers that the copy engine does not know of", "        mbarrier_init_fence();\n", ""),
         ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
     ),
     *of(
