@@ -1,17 +1,22 @@
 """cuda_cores: the IEEE fp32 products of CUDA's matmul, beside what tests/test_designs.py asks of every design."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
-from cuda_reference.matmul.cuda_cores import DESIGN
+from cuda_reference.matmul.cuda_cores import DESIGN, instantiations
+from perf import sass
 from tritonkernels.target import KNOWN, Target
 
 from . import cases
 from .harness import DEVICES, offset_by_one, padded, prepare, random, run_checked, transposed
 
-NAME = DESIGN.name
+NAME, ROOT = DESIGN.name, Path(cuda_reference.__file__).parent
 CONFIGS = list(DESIGN.configs(None, Target.named("simt")))
 
 
@@ -97,3 +102,20 @@ def test_tiles_grow_with_the_product(size, tile):
     a = torch.empty(size, size, device="meta")
     config = cuda_reference.explain("matmul", a, a, target="h200")["config"]
     assert (config["BM"], config["BN"]) == (tile, tile)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture", ("80", "90a", "100a", "120a"))
+def test_no_kernel_spills(architecture, tmp_path, pytestconfig):
+    """tests/test_compile.py has those of the smallest tile."""
+    if not pytestconfig.getoption("every_config"):
+        pytest.skip("takes half a minute: --every-config")
+    kernels = [kernel for config in CONFIGS for kernel in instantiations(config).values()]
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    unit.write_text('#include "matmul/cuda_cores.cuh"\n' + "".join(f"auto k{i} = &{k};\n" for i, k in enumerate(kernels)))
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings", "-I", ROOT, "-o", cubin]
+    subprocess.run([*command, unit], check=True)
+    code = sass.read(cubin.read_bytes()).values()
+    assert len(code) == len(kernels) == 24 and not any(kernel.stack_bytes for kernel in code)
+    assert all(sass.share(kernel.hot_loop(), ("FFMA",)) > 0.6 for kernel in code), "IEEE fp32, on CUDA cores"

@@ -148,6 +148,19 @@ def test_nothing_of_nvidia_s_own_takes_an_amd_gpu():
                 assert refusal is None, (design.name, refusal)
 
 
+@pytest.mark.parametrize("target", ("mi300x", "h200"))
+def test_every_lane_of_a_warp_has_its_part_of_a_row(target):
+    """A gemv's tile has a vector for each lane, whether warps have 32 or 64, and no block has too many threads."""
+    target = Target.named(target)
+    for a in (torch.empty(300, 20000, device="meta"), torch.empty(20000, 9728, device="meta").t()):
+        problem = prepare("gemv", a, a[0]).problem
+        for design in tritonkernels.designs("gemv"):
+            for config in design.configs(problem, target):
+                numbers, threads = config.kwargs, config.num_warps * target.warp_size
+                vectors = numbers.get("BLOCK_M", 1) * numbers.get("DEPTH", 1) * (numbers.get("LANES") or numbers["BLOCK_N"])
+                assert threads <= min(1024, vectors), (design.name, numbers)
+
+
 def test_cuda_kernels_refuse_other_vendors():
     a = torch.empty(16, 16, device="meta")
     with pytest.raises(UnsupportedError, match=r"cuda_reference cannot compute anything on mi300x: .* this one is gfx942"):

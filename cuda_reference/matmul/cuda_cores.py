@@ -22,7 +22,7 @@ def _refuses(problem, target):
     return None if problem.precision == "ieee" else f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
 
 
-def _kernels(config):
+def instantiations(config):
     """{(A's slices lie along K, B's do, both are read in vectors): instantiation}, built together."""
     tile = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
     switches = itertools.product((True, False), repeat=3)
@@ -34,7 +34,7 @@ def _launches(problem, config, a, b, c, bias, out):
     in_chunks = k_major(a, 1, True), k_major(b, 2, True)
     vector = None not in in_chunks
     by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
-    kernels = _kernels(config)
+    kernels = instantiations(config)
     tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
     threads = config["BM"] // config["TM"] * (config["BN"] // config["TN"])
     yield CudaLaunch(
