@@ -38,7 +38,7 @@ def flags(backend):
         tool = compiler()
         # One translation unit's floats must not be assumed apart from its ints: kernels reinterpret, as nvcc allows.
         # _FORTIFY_SOURCE would take a switch of fibers for a corrupt longjmp.
-        # Fused multiply-adds where the optimizer sees fit would let the bits of a sum depend on the operands' strides.
+        # Fused multiply-adds where the optimizer sees fit would round otherwise on machines that have them.
         common = ["-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"]
         common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}"]
         if backend == "trace":

@@ -20,11 +20,8 @@ from tritonkernels.tuning.choose import as_dict
 from . import sass
 
 
-def compile_launch(launch, target, machine=None):
-    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it.
-
-    `machine`, a triton GPUTarget, is what it is compiled for; default: the target's architecture of NVIDIA's.
-    """
+def compile_launch(launch, target):
+    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -34,7 +31,8 @@ def compile_launch(launch, target, machine=None):
     else:
         Source = ASTSource
     source = Source(launch.kernel, *_specialised(launch))
-    return triton.compile(source, target=machine or GPUTarget("cuda", target.arch, 32), options=launch.options)
+    machine = ("hip", target.gfx) if target.vendor == "amd" else ("cuda", target.arch)
+    return triton.compile(source, target=GPUTarget(*machine, target.warp_size), options=launch.options)
 
 
 def _specialised(launch):
@@ -154,6 +152,8 @@ def unusual_calls(op):
                 yield prepare(empty(8, k, 56, 56, dtype=dtype), (k, k, 3, 3), empty(8, k, 56, 56, dtype=dtype), padding=1)
             images = empty(8, 64, 56, 56, dtype=dtype).contiguous(memory_format=torch.channels_last)
             yield prepare(images, (64, 64, 3, 3), images, padding=1)
+        images = empty(8, 64, 56, 56, dtype=torch.float32)
+        yield prepare(images, (64, 64, 3, 3), images, padding=1, precision="tf32")
     if op != "matmul":
         return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):

@@ -19,6 +19,7 @@ COUNTS = pytest.StashKey[dict]()
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="every case of every test, as `make test-all`")
+    parser.addoption("--depth", type=int, default=1, help="of tests/properties: this many times as many examples")
 
 
 def pytest_configure(config):

@@ -183,13 +183,13 @@ def gradient_call(op, name, make):
     return built(args, make), {} if op == "conv2d_bias" else kwargs
 
 
-def poisoned(shape, dtype, device):
+def poisoned(shape, dtype, device, aligned=None):
     """(out, buffer, where): out is buffer[where] of a larger poisoned buffer, strided; what is not out must stay poisoned.
 
-    Its rows are aligned for vectors where the sizes add up to an even number, and just not aligned elsewhere.
+    Its rows begin at multiples of 16 elements if `aligned`; by default where the sizes add up to an even number.
     """
     margins = [(1, 2)] * len(shape)
-    if shape and sum(shape) % 2 == 0:
+    if shape and (sum(shape) % 2 == 0 if aligned is None else aligned):
         margins[-1] = (16, 32 - shape[-1] % 16)
     buffer = torch.full([b + size + a for size, (b, a) in zip(shape, margins)], sentinel(dtype), dtype=dtype, device=device)
     where = tuple(slice(before, before + size) for size, (before, _) in zip(shape, margins))

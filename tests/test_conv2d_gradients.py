@@ -117,6 +117,22 @@ def test_a_special_value_reaches_what_it_meets(library, op, design, device, valu
     assert touched.any() and torch.equal(bits(result[~touched]), bits(clean[~touched]))
 
 
+@pytest.mark.parametrize("library, op, design", designs("conv2d_bias"))
+@on_devices
+def test_more_splits_than_are_added_up_at_once(library, op, design, device):
+    """39 of 10 positions each, added up 4, 16 or 32 at a time by what conv2d_weight uses too."""
+    available_on(library, device)
+    grad_output = random(2, 3, 16, 12, device=device)
+    call = prepare(op, grad_output)
+    (chosen,) = library.designs(op)
+    config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
+    numbers = config if library is CUDA else config.kwargs
+    numbers |= {"SPLITS": 40} if library is CUDA else {"SPLITS": 40, "BLOCK_L": 2}
+    for launch in chosen.launches(call.problem, config, *call.parts[0]):
+        launch.run()
+    assert numerics.judge(call.problem, call.result, grad_output).ok
+
+
 @every_design
 @on_devices
 def test_every_call_gives_the_same_bits(library, op, design, device):
@@ -200,16 +216,6 @@ def leaves(*shapes, dtype=torch.float64, device="cpu"):
     return [random(*shape, dtype=dtype, device=device).requires_grad_() for shape in shapes]
 
 
-@both_packages
-@on_devices
-def test_gradcheck(package, library, device):
-    available_on(library, device)
-    x, w, b = leaves((2, 4, 5, 6), (6, 2, 3, 2), (6,), device=device)
-    assert torch.autograd.gradcheck(lambda x, w, b: package.conv2d(x, w, b, **GEOMETRY), (x, w, b), fast_mode=True)
-    x, w = leaves((2, 5, 4), (3, 2, 2, 2), device=device)
-    assert torch.autograd.gradcheck(lambda x, w: package.conv2d(x, w, padding="same"), (x, w), fast_mode=True)
-
-
 LOSSES = {
     "sum": lambda y: y.sum(),  # an expanded gradient
     "mean over positions": lambda y: y.mean((2, 3)).square().sum(),
@@ -268,8 +274,10 @@ def test_what_has_no_gradient_is_refused(package, library):
     x, w = leaves((1, 2, 5, 5), (3, 2, 2, 2))
     with pytest.raises(GradientError, match=r"^input: .*out"):
         package.conv2d(x, w, out=torch.empty(1, 3, 4, 4, dtype=torch.float64))
-    with pytest.raises(GradientError, match=r"^weight: "):
-        package.conv2d_input(x.shape, w, torch.zeros(1, 3, 4, 4, dtype=torch.float64))
-    (gradient,) = torch.autograd.grad(package.conv2d(x, w).square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="twice"):
-        gradient.sum().backward()
+    g = torch.zeros(1, 3, 4, 4, dtype=torch.float64)
+    with pytest.raises(GradientError, match=r"^weight: .*out"):
+        package.conv2d_input(x.shape, w, g, out=torch.empty_like(x))
+    with pytest.raises(GradientError, match=r"^input: .*out"):
+        package.conv2d_weight(x, w.shape, g, out=torch.empty_like(w))
+    with pytest.raises(GradientError, match=r"^grad_output: .*out"):
+        package.conv2d_bias(g.requires_grad_(), out=torch.empty(3, dtype=torch.float64))

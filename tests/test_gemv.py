@@ -13,7 +13,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
-from tritonkernels import explain
+from tritonkernels import explain, numerics
 from tritonkernels.gemv.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
@@ -112,6 +112,31 @@ def test_small_integers_are_exact_in_int8(library, op, design, device):
     x, scale = small_integers(133, dtype=torch.bfloat16, device=device), torch.full((19,), 0.25, device=device)
     result = library.run(prepare(op, a, x, scale=scale), design)
     assert torch.equal(result, (a.double() @ x.double() / 4).to(torch.bfloat16))
+
+
+# Configs with more splits than are added up at once: by 4 threads, 4 rows of threads, 256 threads, 8 rows of threads.
+MANY_SPLITS = {
+    ("tritonkernels", "split_n"): {"SPLITS": 11, "BLOCK_M": 2, "LANES": 4},
+    ("tritonkernels", "transposed"): {"SPLITS": 11, "LANES": 8, "DEPTH": 4},
+    ("cuda_reference", "split_n"): {"SPLITS": 270},
+    ("cuda_reference", "transposed"): {"SPLITS": 11, "LANES": 32, "WARPS": 8},
+}
+
+
+@pytest.mark.parametrize("library, op, design", [p for p in designs("gemv") if p.values[2] in ("split_n", "transposed")])
+@on_devices
+def test_more_splits_than_are_added_up_at_once(library, op, design, device):
+    available_on(library, device)
+    a, x = random(2, 1080, device=device), random(1080, device=device)  # no split is empty
+    call = prepare(op, transposed(a) if design == "transposed" else a, x)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
+    numbers = config if library is CUDA else config.kwargs
+    numbers |= MANY_SPLITS[library.package, design]
+    for launch in chosen.launches(call.problem, config, *call.parts[0]):
+        launch.run()
+    verdict = numerics.judge(call.problem, call.result, a, x)
+    assert verdict.ok, verdict
 
 
 @pytest.mark.parametrize("library, op, design", [p for p in designs("gemv") if p.values[2] in ("split_n", "transposed")])
@@ -304,8 +329,10 @@ def test_times_by_hand():
     assert expected("naive", problem(16384, 4096), H200).seconds > 8 * told.seconds  # a sector for every element
 
 
-def test_every_design_has_a_time_and_every_problem_a_design():
-    assert set(SHAPES) == set(CUDA.names("gemv")) == set(TRITON.names("gemv"))
+def test_every_problem_has_a_design_in_both_packages():
+    """A design of one package alone has no Shape: it is there by name, and never chosen."""
+    assert set(SHAPES) <= set(CUDA.names("gemv")) & set(TRITON.names("gemv"))
+    assert expected("of one package alone", problem(64, 64), H200) is None
     for target in map(Target.named, ("h200", "a100", "rtx_2080", "simt")):
         for m, n in itertools.product((0, 1, 7, 10**3, 10**7), repeat=2):
             if m * n <= 2**31:

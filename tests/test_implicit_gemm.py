@@ -88,16 +88,13 @@ def test_few_channels(device, channels, layout):
 
 @pytest.mark.parametrize("layout, copies", [(nchw, 2), (channels_last, 2), (cropped, 0)])
 @on_devices
-def test_copies_of_tf32_operands_change_no_bit(device, layout, copies):
-    """In the interpreter; on a GPU another instruction may add in another order. Of cropped planes none are made."""
+def test_copies_of_tf32_operands(device, layout, copies):
+    """Of cropped planes none are made."""
     available_on(LIBRARY, device)
     image, weight = layout(random(2, 10, 7, 9, device=device)), random(6, 5, 3, 3, device=device)
     call = prepare("conv2d", image, weight, padding=1, groups=2, precision="tf32")
     assert len(computed(call, small(pack=True))) == 1 + copies
-    first = call.result.clone()
-    assert numerics.judge(call.problem, first, image, weight, padding=1, groups=2).ok
-    computed(call, small())
-    assert device == "cuda" or torch.equal(bits(first), bits(call.result))
+    assert numerics.judge(call.problem, call.result, image, weight, padding=1, groups=2).ok
 
 
 @on_devices

@@ -17,22 +17,16 @@ def python(code, **environment):
 
 def test_importing_touches_neither_triton_nor_a_compiler():
     code = """
-import sys, time, torch
+import sys, torch
 before = set(sys.modules)
-start = time.perf_counter()
 import tritonkernels
-print(time.perf_counter() - start)
 import cuda_reference
-new = set(sys.modules) - before
-print(sorted(m for m in new if m.split('.')[0] == 'triton' or m.startswith(('torch.utils.cpp_extension', 'torch.cuda.'))))
+new = {name for name in set(sys.modules) - before if name.split('.')[0] not in sys.stdlib_module_names}
+print(sorted(name for name in new if name.split('.')[0] not in ('tritonkernels', 'cuda_reference')))
 print(torch.cuda.is_initialized())
 """
-    for _ in range(3):  # on a busy machine it takes longer
-        seconds, modules, initialised = python(code)[0].splitlines()
-        assert (modules, initialised) == ("[]", "False")
-        if float(seconds) < 0.1:
-            return
-    raise AssertionError(f"importing takes {seconds} s")
+    others, initialised = python(code)[0].splitlines()
+    assert (others, initialised) == ("[]", "False"), "importing takes as long as what it imports: torch, and no more"
 
 
 def test_the_interpreter_is_announced_once():

@@ -157,6 +157,16 @@ def test_a_plan_does_not_hide_an_error(repeated):
             cuda_reference.gemv(a.clone().requires_grad_(), x, design="vectorized")
 
 
+def test_a_plan_does_not_hide_an_overlap_of_one_element(repeated):
+    a, memory = torch.randn(41, 41), torch.randn(81)
+    for _ in range(3):
+        cuda_reference.gemv(a, torch.randn(41), out=torch.empty(41), design="vectorized")
+    for x, out in ((memory[:41], memory[40:]), (memory[40:], memory[:41])):
+        with pytest.raises(OverlapError):
+            cuda_reference.gemv(a, x, out=out, design="vectorized")
+    assert repeated == [True, False, False], "the plan was asked, and gave way"
+
+
 def test_tensors_that_share_memory_give_no_plan(repeated):
     """Which of them an address belongs to cannot be told then; the next call's can."""
     a = torch.randn(40, 40)

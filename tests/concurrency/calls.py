@@ -47,6 +47,7 @@ def calls(op):
             ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),
             ((offset_by_one(random(33, 50, **half)), random(50, 40, **half)), {"out_dtype": torch.float32}),
             ((transposed(random(19, 70)), random(70, 21)), {"precision": "fp16x3"}),
+            ((random(2, 33, 20), transposed(random(2, 20, 36))), {"alpha": 0.5}),
         ],
     }[op]
 

@@ -13,7 +13,7 @@ from perf.suites import gemv
 from tritonkernels.target import Target
 
 CASE = gemv(64, 32)
-MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05}
+MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05, "faster": 0.03, "slower": 0.09}
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def timed(monkeypatch, gemv_does):
                 reset()
                 for call in calls:
                     call()
-        designs = ["stand_in", "addmv"][-len(runs) :]
+        designs = ["stand_in", *(name for name, *_ in baselines.BASELINES["gemv"])][-len(runs) :]
         return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
 
     monkeypatch.setattr(timing, "interleaved", interleaved)
@@ -53,6 +53,19 @@ def test_a_right_design_is_timed(timed):
     assert ours.gbps == pytest.approx(4 * (64 * 32 + 32 + 64) / 0.02e-3 / 1e9)
     assert ours.tflops == pytest.approx((2 * 64 * 32 + 64) / 0.02e-3 / 1e12)
     assert (ours.target, ours.bound_by, ours.sm_clock_mhz) == ("h200", "memory", 1755.0)
+
+
+@pytest.mark.parametrize("names", ["faster addmv slower", "slower faster addmv", "addmv slower faster"])
+def test_the_ratio_is_to_the_fastest_of_torch_s_ways(timed, monkeypatch, names):
+    ways = tuple((name, *baselines.BASELINES["gemv"][0][1:]) for name in names.split())
+    monkeypatch.setitem(baselines.BASELINES, "gemv", ways)
+    ratios = {design: row.ratio_to_torch for design, row in timed(right).items()}
+    assert ratios == {
+        "stand_in": pytest.approx(1.5),
+        "faster": 1.0,
+        "addmv": pytest.approx(0.6),
+        "slower": pytest.approx(1 / 3),
+    }
 
 
 def test_a_wrong_design_is_not_timed(timed):

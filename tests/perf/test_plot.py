@@ -1,14 +1,10 @@
 """The chart of speed against error: drawn from records with and without times, refused before any work where it cannot be."""
 
-import importlib.util
-
 import pytest
 
 from perf import compare, plot
 from perf.__main__ import main
 from perf.records import Record
-
-needs_matplotlib = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
 
 
 def record(precision, error, tflops=None, implementation="triton", ok=True):
@@ -30,7 +26,6 @@ def record(precision, error, tflops=None, implementation="triton", ok=True):
     )
 
 
-@needs_matplotlib
 @pytest.mark.parametrize("tflops, label", [(200.0, "TFLOP/s on h200"), (None, "no times without a GPU")])
 def test_the_axis_says_what_was_measured(tmp_path, tflops, label):
     file = tmp_path / "chart.svg"

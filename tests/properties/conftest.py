@@ -1,6 +1,7 @@
-"""How properties run: a fixed number of examples from one seed, so that the seed alone brings a failure back.
+"""How properties run: a fixed number of examples from one seed, so that seed and depth alone bring a failure back.
 
-The seed is 0, or the one given as --hypothesis-seed. `make fuzz MINUTES=n` runs this folder on fresh seeds (fuzz.py).
+The seed is 0, or the one given as --hypothesis-seed. `make fuzz MINUTES=n` runs this folder on fresh seeds (fuzz.py), and
+deeper: with --depth=n times as many examples.
 """
 
 import importlib
@@ -25,11 +26,16 @@ def everything_imported():
 
 @pytest.fixture
 def for_all(request, everything_imported):
-    """for_all(strategy, examples, check): check(example) holds for that many examples; a failure says how to repeat it."""
-    given = request.config.getoption("--hypothesis-seed")
+    """for_all(strategy, examples, check): check(example) holds for that many examples; a failure says how to repeat it.
+
+    A check says whether its example counts, True or False. Where fewer than half do the strategy draws the wrong ones.
+    """
+    given, depth = request.config.getoption("--hypothesis-seed"), request.config.getoption("--depth")
     seed = random.SystemRandom().randrange(2**31) if given == "random" else int(given or 0)
 
     def run(strategy, examples, check):
+        examples, counted = examples * depth, []
+
         @hypothesis.seed(seed)
         @hypothesis.settings(
             max_examples=examples,
@@ -41,12 +47,13 @@ def for_all(request, everything_imported):
         )
         @hypothesis.given(strategy)
         def holds(example):
-            check(example)
+            counted.append(check(example))
 
         try:
             holds()
+            assert 2 * sum(counted) >= examples, f"{sum(counted)} of {examples} examples counted, {len(counted)} were drawn"
         except Exception as error:
-            note = f"Reproduce: make fuzz SEED={seed} ONLY='{request.node.nodeid}'"
+            note = f"Reproduce: make fuzz SEED={seed} DEPTH={depth} ONLY='{request.node.nodeid}'"
             error.__notes__ = [*getattr(error, "__notes__", []), note]  # add_note, which Python 3.10 lacks
             raise
 

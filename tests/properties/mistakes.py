@@ -135,7 +135,7 @@ def batch(draw, call):
 @mistake("gemm", "gemv", "matmul")
 def not_a_number(draw, call):
     name = pick(draw, "alpha", "beta")
-    call.arguments[name] = pick(draw, "1", 1j, True, None, torch.tensor(1.0), [1.0])
+    call.arguments[name] = pick(draw, "1", 1j, True, "", torch.tensor(1.0), [1.0])
     return DtypeError, name
 
 

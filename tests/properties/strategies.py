@@ -1,4 +1,7 @@
-"""Hypothesis strategies of valid calls. Sizes sit on and around the edges of tiles; layouts are any that torch can express."""
+"""Hypothesis strategies of valid calls. Sizes sit on and around the edges of tiles; layouts are any that torch can express.
+
+`calls_of` draws what a design takes: a filter of 3 x 3 for winograd, the precisions that a design of matmul has.
+"""
 
 import itertools
 import math
@@ -100,9 +103,9 @@ def gemv(draw):
 
 
 @st.composite
-def matmul(draw):
+def matmul(draw, kinds=PRECISIONS + MORE_PRECISIONS):
     """Ranks 1 to 4 and batches that broadcast, in every dtype and precision."""
-    dtype, options = draw(st.sampled_from(PRECISIONS + MORE_PRECISIONS))
+    dtype, options = draw(st.sampled_from(kinds))
     batch = draw(st.lists(st.sampled_from((1, 2, 3, 0)), max_size=2))
     images = max(1, torch.Size(batch).numel())
     m = draw(size())
@@ -118,18 +121,36 @@ def matmul(draw):
     return Example("matmul", operands, options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 
+ONE, SMALL = st.just(1), st.sampled_from((1, 2, 3))
+GEOMETRY = {
+    "taps": st.sampled_from((1, 3, 2, 4, 5)),
+    "stride": SMALL,
+    "dilation": SMALL,
+    "padding": st.sampled_from((0, 1, 2, 4)),
+    "groups": SMALL,
+    "c": SMALL,  # channels of a group
+    "k": st.sampled_from((1, 2, 3, 5, 8, 9, 17)),  # and its filters
+}
+WANTED = {  # by designs that are for some geometries
+    "depthwise": {"groups": st.sampled_from((1, 2, 3, 5, 8, 17)), "c": ONE, "k": st.sampled_from((1, 1, 2))},
+    "grouped": {"groups": st.sampled_from((1, 2, 3, 4)), "c": st.sampled_from((1, 2, 3, 4, 8))},
+    "pointwise": {"taps": ONE, "stride": ONE, "padding": st.just(0), "groups": ONE},
+    "winograd": {"taps": st.just(3), "stride": ONE, "dilation": ONE},
+}
+
+
 @st.composite
-def convolution(draw):
+def convolution(draw, design=None):
     """(image, weight, options, dtype) of every geometry: strides, padding, dilation, groups, unbatched, no images.
 
     Torch, the reference, wants some channels.
     """
-    small = st.sampled_from((1, 2, 3))
-    groups, k = draw(small), draw(st.sampled_from((1, 2, 3, 5, 8, 9, 17)))
-    taps = [draw(st.sampled_from((1, 3, 2, 4, 5))) for _ in "hw"]
-    c = draw(small) if taps[0] * taps[1] <= 9 else 1  # an interpreted kernel walks channels and taps one by one
-    stride, dilation = draw(pair(small)), draw(pair(small))
-    padding = draw(st.sampled_from((None, None, "valid", "same"))) or draw(pair(st.sampled_from((0, 1, 2, 4))))
+    numbers = GEOMETRY | WANTED.get(design, {})
+    groups, k = draw(numbers["groups"]), draw(numbers["k"])
+    taps = [draw(numbers["taps"]) for _ in "hw"]
+    c = draw(numbers["c"]) if taps[0] * taps[1] <= 9 else 1  # an interpreted kernel walks channels and taps one by one
+    stride, dilation = draw(pair(numbers["stride"])), draw(pair(numbers["dilation"]))
+    padding = draw(st.sampled_from((None, None, "valid", "same"))) or draw(pair(numbers["padding"]))
     if padding == "same":
         stride = 1
     options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
@@ -144,10 +165,16 @@ def convolution(draw):
 
 
 @st.composite
-def conv2d(draw):
-    image, weight, options, dtype = draw(convolution())
-    if dtype == torch.float32 and draw(st.booleans()):
-        options["precision"] = draw(st.sampled_from(("ieee", "tf32", "torch")))
+def precision(draw, dtype):
+    """The option of a convolution, or none."""
+    said = draw(st.sampled_from((None, "ieee", "tf32", "torch"))) if dtype == torch.float32 else None
+    return {"precision": said} if said else {}
+
+
+@st.composite
+def conv2d(draw, design=None):
+    image, weight, options, dtype = draw(convolution(design))
+    options |= draw(precision(dtype))
     operands = (
         draw(operand(image, dtype)),
         draw(operand(weight, dtype)),
@@ -164,6 +191,7 @@ def gradient(draw, op):
     grad_output = draw(operand(tuple(result), dtype))
     if op == "conv2d_bias":
         return Example(op, (grad_output,), {}, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
+    options |= draw(precision(dtype))
     if op == "conv2d_weight":
         operands, rank = (draw(operand(image, dtype)), Size(weight), grad_output), 4
     else:  # beside an infinite weight the zeros around grad_output are NaN, where torch has none
@@ -185,3 +213,19 @@ def both(value):
 CALLS = {"gemm": gemm(), "gemv": gemv(), "matmul": matmul(), "conv2d": conv2d()} | {
     op: gradient(op) for op in ("conv2d_input", "conv2d_weight", "conv2d_bias")
 }
+
+
+def calls_of(library, op, design, device):
+    """Calls that the design takes on the device, but for a few: of no products, say, or of more taps than it has room for."""
+    if op == "conv2d":
+        return conv2d(design)
+    if op != "matmul":
+        return CALLS[op]
+    (chosen,) = (d for d in library.designs(op) if d.name == design)
+    matrix, target = torch.empty(16, 16, device="meta"), library.target(torch.device(device))
+
+    def takes(dtype, options):
+        problem = prepare(op, matrix.to(dtype), matrix.to(dtype), **options).problem
+        return chosen.refuses(problem, target) is None
+
+    return matmul([kind for kind in PRECISIONS + MORE_PRECISIONS if takes(*kind)])

@@ -17,7 +17,7 @@ def configs(problem, target):
     if not target.is_gpu:
         yield interpreted(problem, target, 1024, 8)
     for threads in (128, 32):
-        yield tile(problem, target, threads, 1, num_warps=threads // 32)
+        yield tile(problem, target, threads, 1, num_warps=max(1, threads // target.warp_size))
 
 
 DESIGN = Design(

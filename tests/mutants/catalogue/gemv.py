@@ -21,6 +21,11 @@ MUTANTS = [
         ("the last split left out", "(first + at < splits)", "(first + at < splits - 1)"),
     ),
     *of(
+        "tritonkernels/language/splits.py",
+        "more_splits",
+        ("only the first splits added up", "for first in range(0, splits, BLOCK_S):", "for first in range(0, 1, BLOCK_S):"),
+    ),
+    *of(
         "tritonkernels/gemv/transposed.py",
         "tritonkernels and gemv",
         ("the last column dropped", "inside = (cols < last)[:, None]", "inside = (cols < last - 1)[:, None]"),
@@ -49,10 +54,20 @@ MUTANTS = [
         ("the last split left out", "split < splits; split", "split < splits - 1; split"),
     ),
     *of(
+        "cuda_reference/gemv/splits.cuh",
+        "more_splits",
+        ("only the first splits added up", "split += 32 * WARPS", "split += splits"),
+    ),
+    *of(
         "cuda_reference/gemv/transposed.cuh",
         "cuda_reference and gemv",
         ("the last column dropped", "if (n + u * DEPTH < last) {", "if (n + u * DEPTH < last - 1) {"),
         ("one thread's sums left out", "depth < DEPTH; ++depth", "depth < DEPTH - 1; ++depth"),
         ("the last split left out", "split < int(gridDim.y); split", "split < int(gridDim.y) - 1; split"),
+    ),
+    *of(
+        "cuda_reference/gemv/transposed.cuh",
+        "more_splits",
+        ("only the first splits added up", "split += DEPTH)", "split += gridDim.y)"),
     ),
 ]

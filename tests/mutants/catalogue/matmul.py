@@ -73,6 +73,11 @@ MUTANTS = [
         ("the index of the end stands still", "written += tl.num_programs(0)", "written += 0"),
     ),
     *of(
+        "tritonkernels/matmul/persistent.py",
+        "persistent and batches_that_are_not",
+        ("any distance of batches", " or batch % 16)", ")"),
+    ),
+    *of(
         "tritonkernels/matmul/split_k.py",
         "split_k and matmul",
         ("every part of a tile the first", "(first_row + tl.arange(0, ROWS))", "(first_row * 0 + tl.arange(0, ROWS))"),
@@ -106,6 +111,41 @@ MUTANTS = [
         ("second row of fragments stored as the first", "row + f / FN * F + i / F", "row + i / F"),
     ),
     *of(
+        "cuda_reference/matmul/cuda_cores.cuh",
+        "cuda_cores and (as_they_lie or epilogues or every_config)",
+        (
+            "strides of B not turned",
+            "{stride.bn, stride.bk, stride.ak, stride.am}",
+            "{stride.bk, stride.bn, stride.ak, stride.am}",
+        ),
+        ("A's step for B", "{stride.am, stride.ak, stride.bk, stride.bn}", "{stride.am, stride.ak, stride.ak, stride.bn}"),
+        ("batch of B forgotten", "b + batch * stride.bb", "b"),
+        ("last product dropped", "first_row, first_col, M, N, K,", "first_row, first_col, M, N, K - 1,"),
+        ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),
+        ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4", "row + m"),
+        ("alpha forgotten", "result = epilogue.scaled(result)", "result = result"),
+    ),
+    *of(
+        "cuda_reference/matmul/cuda_cores.py",
+        "cuda_cores and (by_element or as_they_lie or every_config)",
+        ("one operand in vectors is enough", "None not in in_chunks", "in_chunks != (None, None)"),
+        ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
+    ),
+    *of(
+        "cuda_reference/gemm/tile_io.cuh",
+        "cuda_cores and (as_they_lie or every_config or rows_that_end)",
+        (
+            "K tail of A not zero",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, K - first_k - k(i))",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, 4)",
+        ),
+        (
+            "K tail of B not zero",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * pitch, step, first_k + k(i) < K ? columns : 0)",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * pitch, step, columns)",
+        ),
+    ),
+    *of(
         "cuda_reference/matmul/wgmma_tma.cuh",
         "wgmma_tma and (as_they_lie or any_order or every_config)",
         ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);", ""),
@@ -132,6 +172,11 @@ MUTANTS = [
         "cuda_reference/matmul/wgmma_tma.py",
         "wgmma_tma and which_operands",
         ("rows that are not apart", "strides[row] >= sizes[column]", "True"),
+    ),
+    *of(
+        "cuda_reference/matmul/mma_async.py",
+        "(wgmma_tma or mma_async) and batches_that_are_not",
+        ("any distance of batches", " or matrix.stride(0) % chunk", ""),
     ),
     *of(
         "cuda_reference/matmul/epilogue.cuh",

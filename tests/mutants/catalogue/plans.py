@@ -61,4 +61,10 @@ MUTANTS = [
             "if not self.spans and _last_meets_another",
         ),
     ),
+    *of(
+        "tritonkernels/plans.py",
+        "hide_an_overlap",
+        ("overlap of out's last element overlooked", "address < end and", "address < end - 4 and"),
+        ("overlap of out's first element overlooked", "start < address + span for", "start < address + span - 4 for"),
+    ),
 ]

@@ -34,6 +34,30 @@ MUTANTS = [
         ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded"),
     ),
     *of(
+        "tritonkernels/validate.py",
+        "test_overlap",
+        ("strides of out compared with the next smaller alone", "span += (size", "span = (size"),
+        (
+            "memory that may be shared taken for apart",
+            "except (numpy.exceptions.TooHardError, OverflowError):\n        return True",
+            "except (numpy.exceptions.TooHardError, OverflowError):\n        return False",
+        ),
+    ),
+    *of(
+        "tritonkernels/library.py",
+        "takes_the_first_that_it_has",
+        (
+            "only the first preferred design tried",
+            "isinstance(wanted, str) else wanted)",
+            "isinstance(wanted, str) else wanted[:1])",
+        ),
+    ),
+    *of(
+        "perf/comparison.py",
+        "ratio_is_to_the_fastest",
+        ("the slowest of torch's ways the yardstick", "min(fair)", "max(fair)"),
+    ),
+    *of(
         "tritonkernels/problem.py",
         "offsets",
         ("32-bit offsets", ">= 2**31\n", ">= 2**61\n"),
