@@ -25,6 +25,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "mma_async": {"ieee", "fp8", "fp64"} | PLANES | BITS,
         "wgmma_tma": {"ieee", "fp8", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
+        "cuda_cores": ALL - {"ieee"},
     },
     "tritonkernels": {
         "tensor_core": PLANES,

@@ -8,7 +8,21 @@ import torch
 
 from tritonkernels.numerics import reference
 
-from .harness import DEVICES, available_on, bits, designs, only, prepare, random, refusal, run_checked, short, suited, taken
+from .harness import (
+    DEVICES,
+    available_on,
+    bits,
+    designs,
+    one_of_each_program,
+    only,
+    prepare,
+    random,
+    refusal,
+    run_checked,
+    short,
+    suited,
+    taken,
+)
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -40,6 +54,8 @@ def accepts(library, op, design, device, **kwargs):
         pytest.skip(refusal)
 
 
+@one_of_each_program
+@short(lambda value: value != math.inf)
 @pytest.mark.parametrize("library, op, design", TWO_OPERANDS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_special_value_stays_in_its_row(library, op, design, device, value):
@@ -55,6 +71,7 @@ def test_a_special_value_stays_in_its_row(library, op, design, device, value):
     assert torch.equal(bits(rest), bits(first_row(op, clean)[1]))
 
 
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", TWO_OPERANDS)
 def test_infinity_times_zero_is_nan(library, op, design, device):
     available_on(library, device)
@@ -66,6 +83,7 @@ def test_infinity_times_zero_is_nan(library, op, design, device):
     assert torch.isnan(result).any() and torch.isfinite(first_row(op, result)[1]).all()
 
 
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", IEEE)
 def test_denormals_are_neither_flushed_nor_lost(library, op, design, device):
     available_on(library, device)
@@ -78,6 +96,7 @@ def test_denormals_are_neither_flushed_nor_lost(library, op, design, device):
         assert ((result.double() - exact).abs() <= 50 * 2.0**-149).all()
 
 
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", IEEE)
 def test_large_beside_small(library, op, design, device):
     available_on(library, device)
@@ -88,6 +107,7 @@ def test_large_beside_small(library, op, design, device):
     run_checked(library, op, design, first, second)
 
 
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", TWO_OPERANDS)
 def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, device):
     available_on(library, device)
@@ -102,16 +122,15 @@ def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, devi
         assert (result == -math.inf).all()
 
 
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", designs("gemm", "gemv"))
-@pytest.mark.parametrize(
-    "alpha, beta", [(math.nan, 1.0), (1.0, math.nan), (math.inf, 0.0), (1.0, -math.inf), (1e39, 1.0), (1e-46, 1.0)]
-)
-def test_special_alpha_and_beta(library, op, design, device, alpha, beta):
+def test_special_alpha_and_beta(library, op, design, device):
     """Rounded to fp32 first: 1e39 is infinite, 1e-46 is 0."""
     available_on(library, device)
     first, second = operands(library, op, design, device)
     addend = random(*prepare(op, first, second).result.shape, device=device)
-    run_checked(library, op, design, first, second, addend, alpha=alpha, beta=beta)
+    for alpha, beta in ((math.nan, 1.0), (1.0, math.nan), (math.inf, 0.0), (1.0, -math.inf), (1e39, 1.0), (1e-46, 1.0)):
+        run_checked(library, op, design, first, second, addend, alpha=alpha, beta=beta)
 
 
 @pytest.mark.parametrize("library, op, design", designs("gemm", "gemv"))
@@ -193,6 +212,7 @@ def around_the_largest_tf32(device):
     return a, torch.full((1, 2), 2.0**-100, device=device)
 
 
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", TWO_OPERANDS)
 def test_zeros_give_zero(library, op, design, device):
     """0 in, 0 out; the sign of a zero is not promised (a sum that starts at +0 loses it, in torch as well)."""

@@ -17,7 +17,7 @@ from tritonkernels.tuning.choose import as_dict
 
 from . import cases
 from .compiler import printed
-from .harness import LIBRARIES, designs, prepare
+from .harness import LIBRARIES, designs, prepare, thorough
 
 H200 = Target.named("h200")
 ARCHITECTURES = ("gfx942", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -223,10 +223,10 @@ def test_what_is_chosen_compiles(architecture):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
+@thorough
 @pytest.mark.parametrize("architecture", ("gfx942", "sm_86", "sm_89"))  # tests/test_compile.py has the others
-def test_every_design_compiles(architecture, pytestconfig):
-    if not pytestconfig.getoption("every_config"):
-        pytest.skip("takes minutes: --every-config")
+def test_every_design_compiles(architecture):
     found = {(op, design) for op, design, _ in compiled(architecture, "all")}
     every = {p.values[1:] for p in designs(compiled=True) if p.values[0] is tritonkernels.launch.LIBRARY}
     nvidia_s = {("gemm", d) for d in ("warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy")}

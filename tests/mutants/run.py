@@ -206,6 +206,7 @@ def _run(mutants, outcomes, folders):
 
 
 def main(mutants, words=(), shard="1/1", jobs=1, again=False, file=outcome.FILE, place=ROOT / "build/mutants"):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and what runs is ended
     number, count = map(int, shard.split("/"))
     outcomes = outcome.read(file)
     chosen = [m for m in mutants if not words or any(word in m.name for word in words)][number - 1 :: count]

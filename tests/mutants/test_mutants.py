@@ -11,13 +11,14 @@ NAMES = "tritonkernels.gemv.row_tile: x read contiguously", "cuda_reference.gemm
 SAMPLE = """
 import dataclasses, sys
 from pathlib import Path
+from tests.mutants import run
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.run import main
 
+run.SUITE = ("tests/test_designs.py",)
 place, *names = sys.argv[1:]
 sample = [m for m in MUTANTS if m.name in names]
 whole = dataclasses.replace(sample[0], name="whole", new=sample[0].old, tests="test_gemv_sizes and 3x2")
-sys.exit(main([*sample, whole], file=Path(place, "outcome.json"), place=Path(place)))
+sys.exit(run.main([*sample, whole], file=Path(place, "outcome.json"), place=Path(place)))
 """
 
 
