@@ -304,7 +304,7 @@ def test_matmul_never_reads_c_when_beta_is_zero_nor_a_and_b_when_alpha_is(librar
     assert torch.isfinite(result).all()
     a.fill_(torch.nan)
     c = random(10, dtype=dtype, device=device)
-    run_checked(library, op, design, a, b, c=c, alpha=0.0, beta=1.0, **options)
+    run_where_taken(library, op, design, a, b, c=c, alpha=0.0, beta=1.0, **options)
 
 
 def run_where_taken(library, op, design, *args, **kwargs):
