@@ -402,7 +402,7 @@ def _may_refuse(problem, a, b):
     def of_lines(t, dim):
         """The smallest power of two above, m, and the ratio of the smallest element to the largest."""
         largest, smallest = torch.where(t.isfinite(), t.abs(), 0).amax(dim, True), t.abs().amin(dim, True)
-        exponent = largest.clamp(min=2.0**-126).view(torch.int64) >> 52  # torch.ldexp fails on a GPU that is not the current one
+        exponent = largest.clamp(min=2.0**-126).view(torch.int64) >> 52  # torch.ldexp fails on a GPU that is not current
         above = (exponent + 1 << 52).view(torch.float64)
         raised = ((t != 0) & (t.abs() < 2.0**-39 * above)).sum(dim, True)
         return above, raised, torch.where(largest > 0, smallest / largest, 1.0)
