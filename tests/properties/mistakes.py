@@ -100,7 +100,7 @@ def gradient(draw, call):
     name = pick(draw, *call.tensors())
     assume(call.arguments[name].is_floating_point())
     call.arguments[name] = call.arguments[name].clone().requires_grad_()
-    if call.op == "conv2d":  # has a backward, but not into an out
+    if call.op.startswith("conv2d"):  # these have a backward, but not into an out
         call.arguments["out"] = call.result()
     return GradientError, name
 
