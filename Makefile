@@ -1,11 +1,13 @@
 # make compare    every design of both packages on the seeds' cases, checked against float64; timed where there is a GPU
-# make test       the test suite
+# make test       the test suite, in less than ten minutes on two cores
+# make test-all   every case of every test: all sizes, configs, types and architectures
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s DEPTH=d repeats one round, ONLY=tests/... a file or test of it
-# make mutants    break every kernel on purpose, and see the suite notice
+# make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3
+# make mutants    break every kernel on purpose, and see make test notice; JOBS=n at a time, SHARD=2/8: the second eighth of them
 # make lint       style
 PYTHON ?= python3
 
-.PHONY: compare test fuzz mutants lint clean
+.PHONY: compare test test-all fuzz gpu mutants lint clean
 
 compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
@@ -13,12 +15,19 @@ compare: .venv/installed
 test: .venv/installed
 	.venv/bin/python -m pytest -q -n auto --dist worksteal
 
+test-all: .venv/installed
+	.venv/bin/python -m pytest -q -n auto --dist worksteal --all
+
 MINUTES ?= 5
 fuzz: .venv/installed
 	.venv/bin/python -m tests.properties.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(ONLY),--only '$(ONLY)')
 
+# On a machine with a GPU, whose own torch it takes: without .venv, which would want a network. STEP=name runs one step of it.
+gpu:
+	$(PYTHON) -m perf gate $(if $(STEP),--step $(STEP)) $(if $(COMMIT),--commit $(COMMIT))
+
 mutants: .venv/installed
-	.venv/bin/python -m tests.mutants.run
+	.venv/bin/python -m tests.mutants.run $(if $(JOBS),--jobs $(JOBS)) $(if $(SHARD),--shard $(SHARD))
 
 lint: .venv/installed
 	.venv/bin/ruff check .

@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 from tritonkernels.errors import BuildError
 
-from . import cache, toolchain
+from . import cache, launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
 __all__ = ["BACKENDS", "ROOT", "doctor", "load", "sanitizer_preload"]
@@ -124,11 +124,11 @@ def _recipe(header, expressions, backend):
     path = (ROOT / header).resolve()
     if not path.is_file():
         raise BuildError(f"there is no kernel source {path}.")
-    source = _source(path, expressions, traced=backend == "trace")
     import torch
 
     flags, tools = toolchain.flags(backend)
     files = _sources([path, ROOT / "common/binding.cuh"])
+    source = _source(path, expressions, backend, files)
     if backend != "cuda":
         files |= set((ROOT / "simt").glob("*.h"))
     digest = hashlib.sha256()
@@ -140,14 +140,18 @@ def _recipe(header, expressions, backend):
     return _Recipe(f"{prefix}_{digest.hexdigest()[:16]}", backend, source, tuple(flags))
 
 
-def _source(path, expressions, traced=False):
+def _source(path, expressions, backend, files):
     header = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    constants, bounds = ([], []) if backend == "cuda" else launch_bounds.lines(expressions, sorted(files))
+    traced = backend == "trace"
     lines = [
         '#include "common/binding.cuh"',
         f'#include "{header}"',
         *(['#include "simt/trace_recorder.h"'] if traced else []),
+        *constants,
         "KERNEL_MODULE(TORCH_EXTENSION_NAME, module) {",
         *(f'    bind(module, "{expression}", {expression});' for expression in expressions),
+        *bounds,
         *(["    bind_trace(module);"] if traced else []),
         "}",
     ]

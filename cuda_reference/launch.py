@@ -8,7 +8,7 @@ import torch
 from tritonkernels import validate
 from tritonkernels.errors import LaunchError
 from tritonkernels.library import Library
-from tritonkernels.plans import Around, Launched, stream_of
+from tritonkernels.plans import Around, Launched, span_of, stream_of
 from tritonkernels.target import Target
 
 from . import build
@@ -75,8 +75,9 @@ def ceil_div(a, b):
 
 
 def _wire(argument):
+    """The argument as a bound kernel takes it (common/binding.cuh)."""
     if isinstance(argument, torch.Tensor):
-        return argument.data_ptr()
+        return argument.data_ptr() if argument.is_cuda else (argument.data_ptr(), span_of(argument))
     if isinstance(argument, TensorMap):
         return argument.wire()
     return 0 if argument is None else argument
@@ -87,6 +88,9 @@ def _with_address(argument):
     if isinstance(argument, TensorMap):
         _, *rest = argument.wire()
         return Around(argument.tensor, lambda address: (address, *rest))
+    if isinstance(argument, torch.Tensor) and not argument.is_cuda:
+        span = span_of(argument)
+        return Around(argument, lambda address: (address, span))
     return 0 if argument is None else argument
 
 
@@ -99,4 +103,8 @@ def _serves(tensor):
         validate.on_backend("the operands", tensor, "cpu", "emulation")
 
 
-LIBRARY = Library("cuda_reference", target=_target, serves=_serves)
+def _misses(target):
+    return f"its kernels are CUDA's, for NVIDIA GPUs, and this one is {target.isa}" if target.vendor == "amd" else None
+
+
+LIBRARY = Library("cuda_reference", target=_target, serves=_serves, misses=_misses)

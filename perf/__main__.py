@@ -1,13 +1,14 @@
-"""python -m perf compare | errors | campaign | inspect | designs | chapter"""
+"""python -m perf compare | errors | gate | campaign | inspect | designs | chapter"""
 
 import argparse
 import sys
 
-from . import campaign, chapter, compare, designs, errors, inspection
+from . import campaign, chapter, compare, designs, errors, gate, inspection
 
 COMMANDS = {
     "compare": compare,
     "errors": errors,
+    "gate": gate,
     "campaign": campaign,
     "designs": designs,
     "inspect": inspection,

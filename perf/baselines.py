@@ -12,6 +12,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.numerics import ACTIVATIONS
 from tritonkernels.problem import PACKED
+from tritonkernels.validate import beta_of
 
 SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # fp32 products that torch has no such way to: it stays at ieee
 
@@ -53,11 +54,13 @@ def yardstick(precision):
     return "ieee" if precision in SPLIT else precision
 
 
-def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out):
+def gemm(a, b, c=None, *, alpha=1.0, beta=None, out):
+    beta = beta_of(beta, c)
     return torch.addmm(out if c is None else c, a, b, alpha=alpha, beta=beta, out=out)  # beta = 0 never reads its addend
 
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out):
+def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out):
+    beta = beta_of(beta, y)
     if scale is not None:
         raise UnsupportedError("torch multiplies no int8 weights with a floating-point vector")
     if a.ndim == 2 and x.ndim == 1:
@@ -72,11 +75,11 @@ def conv2d(input, weight, bias=None, *, precision=None, out, **options):
     return torch.conv2d(input, weight, bias, **options)
 
 
-def conv2d_input(input_size, weight, grad_output, *, out, **options):
+def conv2d_input(input_size, weight, grad_output, *, precision=None, out, **options):
     return torch.nn.grad.conv2d_input(input_size, weight, grad_output, **options)
 
 
-def conv2d_weight(input, weight_size, grad_output, *, out, **options):
+def conv2d_weight(input, weight_size, grad_output, *, precision=None, out, **options):
     return torch.nn.grad.conv2d_weight(input, weight_size, grad_output, **options)
 
 
@@ -101,9 +104,10 @@ def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out,
 
 
 def matmul(
-    a, b, *, precision=None, out_dtype=None, accumulate=None, alpha=1.0, beta=0.0, c=None, bias=None, activation=None, out
+    a, b, *, precision=None, out_dtype=None, accumulate=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, out
 ):
     """The product by cuBLAS, then what follows it one by one, in fp32: rounding each to 16 bits would break the bound."""
+    beta = beta_of(beta, c)
     if alpha == 1 and not beta and bias is None and activation is None:
         return _product(a, b, precision, out)
     wide = out if out.dtype.itemsize >= 4 else torch.empty_like(out, dtype=torch.float32)

@@ -1,21 +1,16 @@
 """python -m perf campaign: everything worth doing on a visit to a GPU, in order of worth, within a time.
 
 Each step is a process of its own, so that a crash, a hang or a CUDA fault cannot hurt the next. A step that passed is recorded
-in DIR/campaign.json under its name, the commit and the GPU, and is not repeated by a second call; one that failed is. A failed
-step does not stop the campaign: compare times nothing that is wrong. Logs, records and summary.md are in DIR, up to date after
-every step.
+in DIR/campaign.json under its name, the commit and the GPU, and is not repeated by a second call; one that failed is. Where
+the gate (`python -m perf gate`) is red nothing is measured, unless asked for. No other failed step stops the campaign: compare
+times nothing that is wrong. Logs, records and summary.md are in DIR, up to date after every step.
 
 Exit status: 1 if a step failed or did not run, 2 without a GPU or for bad arguments.
 """
 
 import argparse
-import contextlib
-import importlib.util
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -23,8 +18,8 @@ from pathlib import Path
 
 import torch
 
-from . import summary
-from .environment import ROOT, revision
+from . import processes, summary
+from .environment import revision
 from .suites import SUITES
 
 DOCTOR = "import tritonkernels, cuda_reference; print(tritonkernels.doctor(), cuda_reference.doctor(), sep='\\n\\n')"
@@ -36,13 +31,13 @@ class Step:
     command: tuple[str, ...]
     share: float  # of the campaign's time at most, so that a hang leaves time for the next
     records: str | None = None  # the file of records that it writes in DIR
-    instead: str | None = None  # why the step is not run and what stands in for it
+    gate: bool = False  # without it the steps behind are not run
 
 
 @dataclass
 class Outcome:
     name: str
-    status: str  # "passed", "failed", "killed" or "not run"; "stood in for" where another step covers it
+    status: str  # "passed", "failed", "killed" or "not run"
     seconds: float = 0.0
     note: str = ""
     commit: str = ""
@@ -51,11 +46,10 @@ class Outcome:
 
 def plan(out):
     """The steps, most worth first."""
-    no_pytest = None if importlib.util.find_spec("pytest") else "pytest is not installed: smoke's correctness rows stand in"
     return [
         Step("doctor", _python("-c", DOCTOR), 0.1),
+        Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),
         _compare("smoke", out, 0.4),
-        Step("gpu_tests", _python("-m", "pytest", "-m", "gpu", "tests"), 0.4, instead=no_pytest),
         Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
         *(_compare(suite, out, 0.7) for suite in SUITES if suite != "smoke"),
     ]
@@ -73,6 +67,7 @@ def _python(*arguments):
 def add_arguments(parser):
     parser.add_argument("--minutes", type=_minutes, required=True, metavar="M", help="the time for everything")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="made if missing; continues what it holds")
+    parser.add_argument("--even-if-red", action="store_true", help="measure although the gate has not passed")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
 
 
@@ -88,36 +83,37 @@ def main(options, parser):
     steps = plan(out)
     if options.dry_run:
         for step in steps:
-            print(f"{step.name}: at most {step.share * options.minutes:.1f} min: {step.instead or shlex.join(step.command)}")
+            print(f"{step.name}: at most {step.share * options.minutes:.1f} min: {shlex.join(step.command)}")
         return 0
     if not torch.cuda.is_available():
         print("perf campaign needs a GPU and torch sees none; --dry-run prints the plan", file=sys.stderr)
         return 2
     out.mkdir(parents=True, exist_ok=True)
-    outcomes = run(steps, out, 60 * options.minutes, revision(), torch.cuda.get_device_name())
-    return 0 if all(o.status in ("passed", "stood in for") for o in outcomes) else 1
+    outcomes = run(steps, out, 60 * options.minutes, revision(), torch.cuda.get_device_name(), options.even_if_red)
+    return 0 if all(o.status == "passed" for o in outcomes) else 1
 
 
-def run(steps, out, seconds, commit, device):
+def run(steps, out, seconds, commit, device, even_if_red=False):
     """The outcome of every step, in order; see the module."""
     started, journal = time.monotonic(), out / "campaign.json"
     history = [Outcome(**entry) for entry in json.loads(journal.read_text())] if journal.exists() else []
     passed = {o.name: o for o in history if o.status == "passed" and (o.commit, o.device) == (commit, device)}
-    outcomes = []
+    outcomes, red = [], False
     for step in steps:
         left = seconds - (time.monotonic() - started)
         if step.name in passed:
             outcome = passed[step.name]
-        elif step.instead:
-            outcome = Outcome(step.name, "stood in for", note=step.instead)
+        elif red:
+            outcome = Outcome(step.name, "not run", note="the gate is red; --even-if-red measures all the same")
         elif left <= 0:
             outcome = Outcome(step.name, "not run", note="no time was left")
         else:
             outcome = _run_step(step, out, min(left, step.share * seconds))
             outcome.commit, outcome.device = commit, device
             history.append(outcome)
-            _replace(journal, json.dumps([asdict(o) for o in history], indent=1))
+            processes.replace(journal, json.dumps([asdict(o) for o in history], indent=1) + "\n")
         outcomes.append(outcome)
+        red |= step.gate and outcome.status != "passed" and not even_if_red
         print(f"{step.name}: {outcome.status}" + (f" ({outcome.note})" if outcome.note else ""), flush=True)
         summary.write(out, steps, outcomes)
     return outcomes
@@ -127,30 +123,7 @@ def _run_step(step, out, limit):
     started = time.monotonic()
     if step.records:  # an earlier attempt's records are not this one's
         (out / step.records).unlink(missing_ok=True)
-    with open(out / f"{step.name}.log", "w") as log:
-        process = subprocess.Popen(step.command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            code = process.wait(limit)
-            status, note = ("passed", "") if code == 0 else ("failed", _exit(code))
-        except subprocess.TimeoutExpired:
-            status, note = "killed", f"after {limit:.0f} s, its limit"
-        finally:
-            _end(process)
+    (code,) = processes.run([processes.Job(step.command, out / f"{step.name}.log")], limit)
+    status = "killed" if code is None else "failed" if code else "passed"
+    note = processes.said(code, limit) if code != 0 else ""
     return Outcome(step.name, status, round(time.monotonic() - started, 1), note)
-
-
-def _end(process):
-    """The step and whatever it started (compilers, test workers)."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _exit(code):
-    return f"exit status {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
-
-
-def _replace(path, text):
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text + "\n")
-    os.replace(partial, path)

@@ -13,6 +13,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("tritonkernels", "cuda_reference", "perf", "tests")
+RESULTS = "perf/results"  # among them, but no source
 
 
 def environment(device):
@@ -37,14 +38,24 @@ def environment(device):
 
 def revision():
     """The commit where the tree is exactly that; else with a hash of the sources, so that no two codes share a name."""
-    commit = _last_line(_output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")) or "no-commit"
-    if commit != "no-commit" and _output("git", "-C", str(ROOT), "status", "--porcelain", "--", *SOURCES) == "":
-        return commit
-    digest = hashlib.sha256()
-    files = (path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.is_file())
-    for path in sorted(path for path in files if "__pycache__" not in path.parts):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
-    return f"{commit}+{digest.hexdigest()[:12]}"
+    known = commit()
+    return known if known and "+" not in known else f"{(known or 'no-commit').partition('+')[0]}+{digest()}"
+
+
+def commit():
+    """HEAD's hash, "+changes" behind it where the sources are not as they are there; None where there is no repository."""
+    head = _last_line(_output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"))
+    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--", *SOURCES, f":!{RESULTS}")
+    return head and (head if changed == "" else f"{head}+changes")
+
+
+def digest():
+    """A hash of the sources, whatever git knows of them."""
+    hashed = hashlib.sha256()
+    files = (path.relative_to(ROOT) for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.is_file())
+    for path in sorted(path for path in files if "__pycache__" not in path.parts and not path.is_relative_to(RESULTS)):
+        hashed.update(str(path).encode() + b"\0" + (ROOT / path).read_bytes())
+    return hashed.hexdigest()[:12]
 
 
 def sm_clock_mhz(device):

@@ -26,7 +26,7 @@ CUDA = Path(__file__).parents[1] / "cuda_reference"
 
 def add_arguments(parser):
     parser.add_argument("what", metavar="OP[.DESIGN]", help=f"one of {', '.join(OPS)}, or one design of it: gemm.tiled")
-    parser.add_argument("--arch", default="sm_90", help="sm_80, sm_90, ... or a GPU's name; default: %(default)s")
+    parser.add_argument("--arch", default="sm_90", help="sm_80, sm_90, ... or an NVIDIA GPU's name; default: %(default)s")
     parser.add_argument("--config", nargs="+", metavar="NAME=NUMBER", default=[], help="of the design; default: its first")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts there, layouts included")
 
@@ -36,6 +36,8 @@ def main(options, parser):
     op, _, name = options.what.partition(".")
     try:
         target = Target.named(options.arch)
+        if target.vendor != "nvidia":
+            parser.error(f"it reads the machine code of NVIDIA's GPUs, and {target.name} is none")
         config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
         if op not in OPS:
             parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")
@@ -45,7 +47,7 @@ def main(options, parser):
     if not rows:
         parser.error(f"{op} has no design {name!r}")
     headings, body = table_of(rows)
-    print(f"{op} on {target.name} (sm_{target.arch}), compiled, not run: {rows[0]['problem']}")
+    print(f"{op} on {target.name} ({target.isa}), compiled, not run: {rows[0]['problem']}")
     table.print_table(headings, body)
     for row in rows:
         if row["problem"] != rows[0]["problem"]:

@@ -3,7 +3,7 @@
 Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 
     TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80      one JSON object per config and target
-    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1/3  of sm_80 a third of the configs
+    TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1    of sm_80 the first for each ordinary call
 """
 
 import importlib
@@ -20,11 +20,8 @@ from tritonkernels.tuning.choose import as_dict
 from . import sass
 
 
-def compile_launch(launch, target, machine=None):
-    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it.
-
-    `machine`, a triton GPUTarget, is what it is compiled for; default: the target's architecture of NVIDIA's.
-    """
+def compile_launch(launch, target):
+    """The triton.CompiledKernel that this launch would run on `target`, specialised as Triton's JIT would specialise it."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -34,7 +31,8 @@ def compile_launch(launch, target, machine=None):
     else:
         Source = ASTSource
     source = Source(launch.kernel, *_specialised(launch))
-    return triton.compile(source, target=machine or GPUTarget("cuda", target.arch, 32), options=launch.options)
+    machine = ("hip", target.gfx) if target.vendor == "amd" else ("cuda", target.arch)
+    return triton.compile(source, target=GPUTarget(*machine, target.warp_size), options=launch.options)
 
 
 def _specialised(launch):
@@ -154,6 +152,8 @@ def unusual_calls(op):
                 yield prepare(empty(8, k, 56, 56, dtype=dtype), (k, k, 3, 3), empty(8, k, 56, 56, dtype=dtype), padding=1)
             images = empty(8, 64, 56, 56, dtype=dtype).contiguous(memory_format=torch.channels_last)
             yield prepare(images, (64, 64, 3, 3), images, padding=1)
+        images = empty(8, 64, 56, 56, dtype=torch.float32)
+        yield prepare(images, (64, 64, 3, 3), images, padding=1, precision="tf32")
     if op != "matmul":
         return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
@@ -168,24 +168,18 @@ def unusual_calls(op):
     yield prepare(a, b, alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu", precision="fp16x3")
 
 
-def share(things, part, parts):
-    """The first of `things`, and of the others every `parts`-th, from number `part` on: all parts together have each once."""
-    things = list(things)
-    return things[:1] + things[part::parts]
+def survey(op, design, target, most=None):
+    """The resources of the configs of a design over the representative calls that it does not refuse.
 
-
-def survey(op, design, target, part=1, parts=1):
-    """The resources of every config of a design, or a share of them, over the representative calls that it does not refuse.
-
-    Of an unusual call the first config alone, which has the biggest tile there, in the first part and in one other.
+    Of all of them, and of the first for each unusual call, which has the biggest tile there; or of the first few alone.
     """
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
     seen, asked = set(), set()  # configs that differ in the launch alone compile to the same code
-    unusual = [call for i, call in enumerate(unusual_calls(op)) if part in (1, 2 + i % max(1, parts - 1))]
-    calls = [(call, None) for call in representative_calls(op)] + [(call, 1) for call in unusual]
-    for call, most in calls:
+    calls = [(call, most) for call in representative_calls(op)]
+    calls += [(call, 1) for call in unusual_calls(op) if most is None]
+    for call, count in calls:
         if chosen.refuses(call.problem, target) is None:
-            for config in share(itertools.islice(chosen.configs(call.problem, target), most), part, parts):
+            for config in itertools.islice(chosen.configs(call.problem, target), count):
                 for launch in chosen.launches(call.problem, config, *call.parts[0]):
                     wanted = repr((launch.kernel, _specialised(launch), launch.options))
                     if wanted in asked:
@@ -199,11 +193,10 @@ def survey(op, design, target, part=1, parts=1):
 
 
 def main(op, design, *targets):
-    """Print the survey of each target, or of a share: "sm_90" or "sm_90:1/3"."""
+    """Print the survey of each target: of all configs, "sm_90", or of the first for each ordinary call, "sm_90:1"."""
     for wanted in targets:
-        architecture, _, of = wanted.partition(":")
-        part, parts = map(int, (of or "1/1").split("/"))
-        for row in survey(op, design, Target.named(architecture), part, parts):
+        architecture, _, most = wanted.partition(":")
+        for row in survey(op, design, Target.named(architecture), int(most) if most else None):
             print(json.dumps(row), flush=True)
 
 

@@ -4,10 +4,11 @@ import csv
 import dataclasses
 import json
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from . import processes
 
 
 @dataclass
@@ -44,11 +45,8 @@ class Record:
 
 
 def write_json(path, records):
-    """Replaces the file in one step, so that a reader, or a kill, never meets half a list."""
     text = json.dumps([_finite(dataclasses.asdict(r)) for r in records], indent=1, allow_nan=False)
-    partial = Path(path).with_name(Path(path).name + ".partial")
-    partial.write_text(text + "\n")
-    os.replace(partial, path)
+    processes.replace(Path(path), text + "\n")
 
 
 def read_json(path):

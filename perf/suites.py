@@ -81,7 +81,9 @@ def _to(tensor, device):
 
 
 def gemm(m, n, k, a="row", b="row", c="row", gpu_only=False, **options):
-    operands = (Operand((m, k), layout=a), Operand((k, n), layout=b), Operand((m, n), layout=c))
+    operands = (Operand((m, k), layout=a), Operand((k, n), layout=b))
+    if "beta" in options:
+        operands += (Operand((m, n), layout=c),)
     return Case("gemm", f"{m}x{n}x{k}", operands, options, gpu_only)
 
 

@@ -1,5 +1,7 @@
-"""Counts what cannot run here, so that a green run never hides it: without a GPU the last lines say how many need one."""
+"""Which of the cases run, and how many do not, so that a green run never hides it: its last lines say how many were left to
+`make test-all`, and how many need a GPU."""
 
+import inspect
 import os
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads than one each would wait for each other, spinning
@@ -8,44 +10,74 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads t
 import pytest
 import torch
 
-NOT_RUN = pytest.StashKey[int]()
+LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
+    "left_to_all": "Left to `make test-all`: {} tests",
+    "gpu_tests_not_run": "GPU tests not run: {}, no GPU",
+}
+COUNTS = pytest.StashKey[dict]()
 
 
 def pytest_addoption(parser):
-    parser.addoption("--every-config", action="store_true", help="compile every kernel for every architecture: 10 minutes more")
+    parser.addoption("--all", action="store_true", help="every case of every test, as `make test-all`")
     parser.addoption("--depth", type=int, default=1, help="of tests/properties: this many times as many examples")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU; counted, not run, without one")
     config.addinivalue_line("markers", "long: takes long, and goes first, so that no core waits for another's last test")
-    config.stash[NOT_RUN] = 0
+    config.addinivalue_line("markers", "only(when): a case is none unless when(its parameters) holds (harness.only)")
+    config.addinivalue_line("markers", "short(when): a case is for `make test-all` unless when(its parameters) (harness.short)")
+    config.stash[COUNTS] = dict.fromkeys(LEFT_OUT, 0)
 
 
+@pytest.hookimpl(trylast=True)  # after -k and -m: what they leave out is not counted
 def pytest_collection_modifyitems(config, items):
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    if torch.cuda.is_available():
-        return
-    left_out = [item for item in items if item.get_closest_marker("gpu")]
-    config.stash[NOT_RUN] = len(left_out)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+    kept, counts = [], config.stash[COUNTS]
+    everything, has_gpu = config.getoption("all"), torch.cuda.is_available()
+    for item in items:
+        if not holds(item, "only"):
+            continue
+        if not everything and not holds(item, "short"):
+            counts["left_to_all"] += 1
+        elif item.get_closest_marker("gpu") and not has_gpu:
+            counts["gpu_tests_not_run"] += 1
+        else:
+            kept.append(item)
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("long") is None)
+
+
+def holds(item, name):
+    """Whether all the conditions that its markers of this name set hold for the parameters of the case."""
+    for marker in item.iter_markers(name):
+        (when,) = marker.args
+        if not when(*(item.callspec.params[parameter] for parameter in inspect.signature(when).parameters)):
+            return False
+    return True
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):  # under pytest-xdist the workers collect and the controller reports
-        session.config.workeroutput["gpu_tests_not_run"] = session.config.stash[NOT_RUN]
+        session.config.workeroutput["left_out"] = session.config.stash[COUNTS]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    node.config.stash[NOT_RUN] = getattr(node, "workeroutput", {}).get("gpu_tests_not_run", 0)
+    node.config.stash[COUNTS] = getattr(node, "workeroutput", {}).get("left_out", node.config.stash[COUNTS])
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if config.stash[NOT_RUN]:
-        terminalreporter.write_line(f"GPU tests not run: {config.stash[NOT_RUN]}, no GPU")
+    for name, count in config.stash[COUNTS].items():
+        if count:
+            terminalreporter.write_line(LEFT_OUT[name].format(count))
+
+
+@pytest.fixture
+def everything(pytestconfig):
+    """Whether this is `make test-all`: for tests that take more of something in one case then."""
+    return pytestconfig.getoption("all")
 
 
 @pytest.fixture(autouse=True)

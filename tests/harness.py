@@ -18,6 +18,19 @@ LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
+def short(when):
+    """A mark: of a test's cases `make test` runs those whose parameters `when` takes, by name; `make test-all` runs all."""
+    return pytest.mark.short.with_args(when)
+
+
+thorough = short(lambda: False)
+
+
+def only(when):
+    """A mark: a test has only the cases whose parameters `when` takes, by name."""
+    return pytest.mark.only.with_args(when)
+
+
 class Size(tuple):
     """Among the shapes of operands, an argument that is a size itself."""
 
@@ -111,6 +124,24 @@ def designs(*ops, compiled=False):
     ]
 
 
+@functools.cache
+def twins(library, op):
+    """The names of the designs that launch the very kernels of one before them, with other numbers; none in cuda_reference."""
+    seen, found = set(), set()
+    for design in library.designs(op) if library.package == "tritonkernels" else ():
+        dtype, options = taken(library, op, design.name)
+        shapes, _ = suited(library, op, design.name, SMALL[op])
+        call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
+        config = next(iter(design.configs(call.problem, Target.named("h200"))))
+        kernels = tuple(launch.kernel for launch in design.launches(call.problem, config, *call.parts[0]))
+        found |= {design.name} if kernels in seen else set()
+        seen.add(kernels)
+    return found
+
+
+one_of_each_program = short(lambda library, op, design: design not in twins(library, op))
+
+
 def runnable_designs(*ops):
     """Those of designs() that this machine can run."""
     return [p for p in designs(*ops) if not p.marks]
@@ -118,6 +149,16 @@ def runnable_designs(*ops):
 
 def prepare(op, *args, **kwargs):
     return importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
+
+
+def refusal(library, op, design, device, *shapes, dtype=torch.float32, **options):
+    """The sentence by which the design refuses a call of these shapes on the device, or None. An H200 stands for a GPU."""
+    problem = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype, device="meta")), **options).problem
+    if device == "cpu":
+        target = Target.named({"tritonkernels": "interpreter", "cuda_reference": "simt"}[library.package])
+    else:
+        target = Target.live(torch.device(device)) if torch.cuda.is_available() else Target.named("h200")
+    return {d.name: d for d in library.designs(op)}[design].refuses(problem, target)
 
 
 def available_on(library, device):
@@ -142,13 +183,13 @@ def gradient_call(op, name, make):
     return built(args, make), {} if op == "conv2d_bias" else kwargs
 
 
-def poisoned(shape, dtype, device):
+def poisoned(shape, dtype, device, aligned=None):
     """(out, buffer, where): out is buffer[where] of a larger poisoned buffer, strided; what is not out must stay poisoned.
 
-    Its rows are aligned for vectors where the sizes add up to an even number, and just not aligned elsewhere.
+    Its rows begin at multiples of 16 elements if `aligned`; by default where the sizes add up to an even number.
     """
     margins = [(1, 2)] * len(shape)
-    if shape and sum(shape) % 2 == 0:
+    if shape and (sum(shape) % 2 == 0 if aligned is None else aligned):
         margins[-1] = (16, 32 - shape[-1] % 16)
     buffer = torch.full([b + size + a for size, (b, a) in zip(shape, margins)], sentinel(dtype), dtype=dtype, device=device)
     where = tuple(slice(before, before + size) for size, (before, _) in zip(shape, margins))

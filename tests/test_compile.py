@@ -1,8 +1,7 @@
 """Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc
 where there is one, and neither spills, but for the few words of which FEW_WORDS tells.
 
-The first config for every architecture, and each of the rest for one of them, as of the unusual calls for one beside the
-first; with --every-config, all for each.
+`make test` compiles what a design would launch first, for sm_90.
 """
 
 import functools
@@ -12,27 +11,22 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 import cuda_reference
 from cuda_reference.toolchain import with_its_own
 from perf import sass
-from perf.offline import representative_calls, share, unusual_calls
+from perf.offline import representative_calls, unusual_calls
 from tritonkernels.target import Target
 
 from .compiler import printed
-from .harness import designs
+from .harness import SMALL, built, designs, prepare, short, suited, taken, thorough
 
 ARCHITECTURES = ("sm_90", "sm_80", "sm_100", "sm_120")
 FEW_WORDS = 8  # bytes that may wait in local memory outside the hot loop: ptxas gives them up to fit one more block on an SM
 FEW_WORDS_WIDE = 64  # where offsets have 64 bits, which cost registers
 TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "tritonkernels"]
-CUDA_SOURCES = [p for p in designs() if p.values[0].package == "cuda_reference"]
-
-
-@pytest.fixture(scope="module")
-def part(pytestconfig):
-    """part(index, count): what is compiled for one of so many architectures, as "number/parts"."""
-    return lambda index, count: "1/1" if pytestconfig.getoption("every_config") else f"{index + 1}/{count}"
+CUDA_DESIGNS = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
 
 def refuses_all(library, op, design, target):
@@ -41,11 +35,12 @@ def refuses_all(library, op, design, target):
 
 
 @pytest.mark.long
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
-def test_every_triton_config_compiles_within_limits(library, op, design, architecture, part):
-    target, wanted = Target.named(architecture), part(ARCHITECTURES.index(architecture), len(ARCHITECTURES))
-    told = printed("import sys; from perf.offline import main; main(*sys.argv[1:])", op, design, f"{architecture}:{wanted}")
+def test_every_triton_config_compiles_within_limits(library, op, design, architecture, everything):
+    target, wanted = Target.named(architecture), architecture if everything else f"{architecture}:1"
+    told = printed("import sys; from perf.offline import main; main(*sys.argv[1:])", op, design, wanted)
     rows = [json.loads(line) for line in told.splitlines()]
     assert rows or refuses_all(library, op, design, target), "a design must offer configs"
     for row in rows:
@@ -73,39 +68,50 @@ def nvcc_architectures():
     return [with_its_own(int(a)) for a in known]  # as a build on such a GPU has it
 
 
-@pytest.mark.long
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("library, op, design", CUDA_SOURCES)
-def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path, part):
-    chosen = {d.name: d for d in library.designs(op)}[design]
-    sources = sources_of(library, op, chosen)
-    expressions = [expression for source in sources for expression in source.expressions]
-    includes = "".join(f'#include "{source.header}"\n' for source in sources)
-    unit = tmp_path / "unit.cu"
+def compiled(folder, architecture, headers, expressions):
+    """The cubin of these kernels, of which none spills in its hot loop and none more than a few words outside."""
+    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
+    uses = [f"auto kernel_{n} = &{expression};" for n, expression in enumerate(expressions)]
+    unit.write_text("\n".join([*(f'#include "{header}"' for header in headers), *uses, ""]))
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
     root = Path(cuda_reference.__file__).parent
-    for i, architecture in enumerate(nvcc_architectures()):
-        wanted = share(expressions, *map(int, part(i, len(nvcc_architectures())).split("/")))
-        uses = "".join(f"auto kernel_{n} = &{expression};\n" for n, expression in enumerate(wanted))
-        unit.write_text(includes + uses)
-        command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
-        run = subprocess.run([*command, "-I", root, unit, "-o", tmp_path / "unit.cubin"], capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        cubin = (tmp_path / "unit.cubin").read_bytes()
-        stacks = [stack for _, stack, _ in sass.resource_usage(cubin).values()]
-        assert len(stacks) >= len(wanted) and max(stacks) <= FEW_WORDS, run.stderr
-        for code in sass.read(cubin).values() if any(stacks) else ():
-            assert sass.count(code.hot_loop(), sass.LOCAL) == 0, f"spills in the hot loop of {code.name}"
+    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    stacks = [stack for _, stack, _ in sass.resource_usage(cubin.read_bytes()).values()]
+    assert len(stacks) >= len(expressions) and max(stacks) <= FEW_WORDS, run.stderr
+    for code in sass.read(cubin.read_bytes()).values() if any(stacks) else ():
+        assert sass.count(code.hot_loop(), sass.LOCAL) == 0, f"spills in the hot loop of {code.name}"
 
 
-def sources_of(library, op, design):
-    """The Sources behind a CUDA design, read off the launches of a call; its own, where it goes on to another operation's."""
-    import torch
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 
-    from .harness import SMALL, built, prepare, suited, taken
 
-    dtype, options = taken(library, op, design.name)
-    shapes, _ = suited(library, op, design.name, SMALL[op])
+@needs_nvcc
+@pytest.mark.long
+def test_what_every_cuda_design_launches_first_compiles_without_spills(tmp_path):
+    """In one unit, whose headers take most of the time."""
+    launches = [launch for p in CUDA_DESIGNS for launch in first_launches(*p.values)]
+    headers, expressions = (list(dict.fromkeys(x)) for x in zip(*((x.source.header, x.expression) for x in launches)))
+    compiled(tmp_path, "90a", headers, expressions)
+
+
+@needs_nvcc
+@pytest.mark.long
+@thorough
+@pytest.mark.parametrize("library, op, design", CUDA_DESIGNS)
+def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path):
+    sources = {launch.source for launch in first_launches(library, op, design)}
+    expressions = [expression for source in sources for expression in source.expressions]
+    for architecture in nvcc_architectures():
+        compiled(tmp_path, architecture, [source.header for source in sources], expressions)
+
+
+def first_launches(library, op, design):
+    """Of a small call; the design's own, where it goes on to another operation's."""
+    dtype, options = taken(library, op, design)
+    shapes, _ = suited(library, op, design, SMALL[op])
     call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
-    config = next(iter(design.configs(call.problem, Target.named("h200"))))
-    sources = [launch.source for launch in design.launches(call.problem, config, *call.parts[0])]
-    return set(sources[:1]) if op == "conv2d_input" else set(sources)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    config = next(iter(chosen.configs(call.problem, Target.named("h200"))))
+    launches = list(chosen.launches(call.problem, config, *call.parts[0]))
+    return launches[:1] if op == "conv2d_input" else launches

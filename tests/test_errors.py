@@ -25,7 +25,7 @@ BAD_CALLS = {
     "gemm: not a device of ours": ("gemm", (A.to("meta"), B.to("meta")), {}, errors.DeviceError, ["meta"]),
     "gemm: beta without c": ("gemm", (A, B), {"beta": 1.0}, errors.ArgumentError, ["c:", "None", "beta"]),
     "gemm: c shape": ("gemm", (A, B, f32(6, 4)), {"beta": 1.0}, errors.ShapeError, ["c:", "(6, 4)", "(4, 6)"]),
-    "gemm: c shape at beta 0": ("gemm", (A, B, f32(6, 4)), {}, errors.ShapeError, ["c:"]),
+    "gemm: c shape at beta 0": ("gemm", (A, B, f32(6, 4)), {"beta": 0}, errors.ShapeError, ["c:"]),
     "gemm: c rank": ("gemm", (A, B, f32(1, 4, 6)), {"beta": 1.0}, errors.ShapeError, ["c:", "rank 3"]),
     "gemm: alpha": ("gemm", (A, B), {"alpha": "1"}, errors.DtypeError, ["alpha:", "str"]),
     "gemm: complex alpha": ("gemm", (A, B), {"alpha": 1j}, errors.DtypeError, ["alpha:", "complex"]),
@@ -167,6 +167,20 @@ BAD_CALLS = {
         errors.ArgumentError,
         ["precision:", "tf32", "fp16"],
     ),
+    "conv2d_input: precision": (
+        "conv2d_input",
+        ((1, 4, 8, 9), FILTER, f32(1, 6, 6, 7)),
+        {"precision": "bf16"},
+        errors.ArgumentError,
+        ["precision:", "tf32"],
+    ),
+    "conv2d_weight: precision of another dtype": (
+        "conv2d_weight",
+        (IMAGE.half(), (6, 4, 3, 3), f32(1, 6, 6, 7).half()),
+        {"precision": "torch"},
+        errors.ArgumentError,
+        ["precision:", "torch", "fp16"],
+    ),
     "conv2d: out is input": ("conv2d", (IMAGE, f32(4, 4, 1, 1)), {"out": IMAGE}, errors.OverlapError, ["out:", "input"]),
 }
 
@@ -191,8 +205,8 @@ def test_errors_are_also_what_torch_users_catch():
 
 
 def test_a_refusal_gives_each_design_s_reason():
-    with pytest.raises(errors.UnsupportedError, match=r"wmma: it has no ieee; wmma_tiled: "):
-        cuda_reference.matmul(A, B)
+    with pytest.raises(errors.UnsupportedError, match=r"wmma: it has no fp8; wmma_tiled: "):
+        cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2))
 
 
 def test_gradients_are_fine_when_nobody_wants_them():

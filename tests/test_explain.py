@@ -204,5 +204,6 @@ def test_known_targets_are_complete():
     """But for L2's bandwidth, which vendors do not publish."""
     for target in KNOWN:
         if target.is_gpu:
-            assert all(getattr(target, f.name) for f in dataclasses.fields(target) if f.name != "l2_bandwidth"), target.name
-            assert Target.named(target.name) is target
+            but = ("l2_bandwidth", "arch", "gfx")
+            assert all(getattr(target, f.name) for f in dataclasses.fields(target) if f.name not in but), target.name
+            assert bool(target.arch) != bool(target.gfx) and Target.named(target.name) is target

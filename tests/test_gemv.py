@@ -26,10 +26,12 @@ from .harness import (
     available_on,
     designs,
     offset_by_one,
+    one_of_each_program,
     padded,
     prepare,
     random,
     run_checked,
+    short,
     small_integers,
     transposed,
 )
@@ -56,6 +58,8 @@ def check(library, op, design, device, kinds):
             run_checked(library, op, design, layout(a), x, y, **options)
 
 
+@short(lambda library, op, design, kinds: library.names(op).index(design) % 2 == (kinds == INT8))  # each has one of them
+@one_of_each_program
 @every_design
 @pytest.mark.parametrize("kinds", (HALF, INT8), ids=("half", "int8"))
 @on_devices
@@ -63,6 +67,7 @@ def test_types(library, op, design, device, kinds):
     check(library, op, design, device, kinds)
 
 
+@short(lambda library, kinds: library is TRITON or kinds == OTHERS[0])
 @pytest.mark.parametrize("library", (CUDA, TRITON), ids=lambda library: library.package)
 @pytest.mark.parametrize("kinds", OTHERS, ids=str)
 @on_devices
@@ -70,6 +75,7 @@ def test_other_types(library, device, kinds):
     check(library, "gemv", "vectorized", device, kinds)
 
 
+@one_of_each_program
 @every_design
 @pytest.mark.parametrize(
     "a_batch, x_batch",
@@ -85,6 +91,7 @@ def test_batches(library, op, design, device, a_batch, x_batch):
         assert result.shape == torch.matmul(a, x.unsqueeze(-1)).squeeze(-1).shape
 
 
+@one_of_each_program
 @every_design
 @on_devices
 def test_every_start_and_length_of_a_row(library, op, design, device):
@@ -153,6 +160,7 @@ def test_a_transposed_view_is_not_copied():
 
 
 # The loads that designs promise: by the trace of the emulation, and in the machine code.
+@short(lambda m: m == 32)
 @pytest.mark.parametrize("design", ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed"))
 @pytest.mark.parametrize("m, n", [(32, 512), (64, 64)])
 def test_every_load_of_a_is_128_bits_and_whole_sectors(design, m, n):
@@ -194,6 +202,7 @@ def first_launches(library, kinds, target):
     return launches
 
 
+@short(lambda arch, kinds: (arch, kinds) == ("sm_90", FLOAT))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
 def test_machine_code(arch, kinds, tmp_path):

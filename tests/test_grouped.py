@@ -16,7 +16,7 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
 from .compiler import printed
-from .harness import DEVICES, available_on, prepare, random, run_checked
+from .harness import DEVICES, available_on, prepare, random, run_checked, short
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
 DESIGNS = {d.name: d for d in LIBRARY.designs("conv2d")}
@@ -185,6 +185,7 @@ for channels, size, steps in ((4, 56, 1), (8, 56, 2), (32, 7, 1)):
 """
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90"))
 def test_the_hot_loop_is_arithmetic_and_its_loads_are_vectors(architecture):
     rows = [json.loads(line) for line in printed(COMPILE, architecture).splitlines()]

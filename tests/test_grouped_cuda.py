@@ -13,7 +13,7 @@ from cuda_reference.toolchain import ROOT
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, step_two
+from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two, thorough
 
 DEPTHWISE = {design.name: design for design in LIBRARY.designs("conv2d")}["depthwise"]
 FEW_WORDS = 8  # bytes of the stack outside the hot loop, as in test_compile.py
@@ -60,6 +60,7 @@ REST = {
 
 
 # Filters of five taps, a build more for each type, of one
+@short(lambda dtype, name: dtype == torch.float32 or name == "resnext")
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @pytest.mark.parametrize(
     "dtype, name",
@@ -76,6 +77,7 @@ def test_groups(dtype, layout, name):
         run_checked(LIBRARY, "conv2d", "grouped", input, weight, bias, config={"KT": kt}, **options)
 
 
+@short(lambda dtype, name: dtype == torch.float32 or name == "outputs left over")
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("layout", (torch.clone, channels_last, first_dim_inside, offset_by_one, padded, step_two))
 @pytest.mark.parametrize("name", REST)
@@ -127,6 +129,7 @@ def test_which_kernel_a_call_gets():
     assert template_of(tall, weight.to("meta"), groups=2)[3] == 0, "bytes between rows need more than 31 bits"
 
 
+@short(lambda kt, stride: (kt, stride) == (8, 2))
 @pytest.mark.parametrize("kt", (4, 8))
 @pytest.mark.parametrize("stride", (1, 2))
 def test_accesses_of_channels_last(kt, stride):
@@ -146,6 +149,7 @@ def test_accesses_of_channels_last(kt, stride):
     assert staged and all(x.units == x.ideal_units for x in staged)
 
 
+@short(lambda kt: kt == 8)
 @pytest.mark.parametrize("kt", (4, 8))
 def test_accesses_of_nchw(kt):
     """Neighbouring lanes read neighbouring inputs; taps are a broadcast; no races."""
@@ -165,6 +169,7 @@ def test_accesses_of_nchw(kt):
 
 
 # Of depthwise: runs of 7 and of 14 and what is left of them, steps of columns and rows
+@short(lambda dtype, taps, stride: dtype == torch.float32 or (taps, stride) == (3, 1))
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("taps, stride, rows", [(3, 1, 29), (3, 2, 31), (3, (2, 1), 9), (5, (1, 2), 6), (5, 2, 32)])
@@ -201,6 +206,7 @@ def codes_of(architecture, header, kernels, folder):
     return codes
 
 
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, types", [("sm_90", TYPES), ("sm_80", TYPES[:1]), ("sm_120", TYPES[:1])])
 def test_machine_code(architecture, types, tmp_path):
@@ -222,6 +228,7 @@ def test_machine_code(architecture, types, tmp_path):
         assert numbers[2] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
 def test_machine_code_of_depthwise(architecture, tmp_path):

@@ -17,7 +17,7 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
-from .harness import DEVICES, available_on, bits, prepare, random, run_checked
+from .harness import DEVICES, available_on, bits, prepare, random, run_checked, short
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
 IMPLICIT, POINTWISE = ({d.name: d for d in LIBRARY.designs("conv2d")}[name] for name in ("implicit_gemm", "pointwise"))
@@ -223,6 +223,7 @@ PRODUCTS = {
 DIVISION = ("I2F", "F2I", "MUFU", "IMAD.HI", "IDIV")  # what ptxas makes of one
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", PRODUCTS)
 def test_the_hot_loop_copies_vectors_and_divides_nothing(architecture):
     """Products in the instruction of their type, that on Hopper do not wait for each other; 16 bytes a copy in channels_last.

@@ -12,7 +12,7 @@ from cuda_reference.toolchain import ROOT, with_its_own
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, step_two
+from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two
 
 H200, SIMT = Target.named("h200"), Target.named("simt")
 KINDS = {
@@ -86,6 +86,7 @@ def test_inputs_that_no_output_reads_may_be_anything(layout):
     run_checked(LIBRARY, "conv2d", "implicit_gemm", layout(input), weight, stride=(4, 1))
 
 
+@short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("name", CHUNKED)
 @pytest.mark.parametrize("kind", ("fp16", "bf16"))
 def test_by_wgmma(kind, name):
@@ -148,6 +149,7 @@ def test_few_tiles_are_split_and_many_are_not():
 
 
 # Accesses and machine code.
+@short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
 def test_accesses_of_channels_last(kind):
     """Copies and stores as few sectors as their bytes need; fragments without bank conflicts; no races."""
@@ -166,6 +168,7 @@ def test_accesses_of_channels_last(kind):
         assert {x.width for x in stores} == {16} and all(x.units == x.ideal_units for x in stores)
 
 
+@short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
 def test_accesses_of_nchw(kind):
     """Lanes along W, of rows of whole tiles: loads of as few sectors as their bytes need; no conflict in shared memory."""
@@ -191,6 +194,7 @@ PRODUCTS = {
 }
 
 
+@short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, kind", [*((90, kind) for kind in PRODUCTS), (80, "fp16"), (80, "ieee")])
 def test_machine_code(architecture, kind, tmp_path):

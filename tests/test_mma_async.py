@@ -13,7 +13,7 @@ from cuda_reference.matmul.mma_async import DESIGN, k_major
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import prepare, random, run_checked, transposed
+from .harness import prepare, random, run_checked, short, transposed
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
 BIG, SMALL = ({"BM": 128, "BN": 256, "SLICE": 128}, {"BM": 64, "BN": 64, "SLICE": 64})
@@ -25,6 +25,7 @@ def launches(a, b, config, **kwargs):
     return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
 
 
+@short(lambda layout_a, layout_b, config: config == SMALL and layout_a == layout_b)
 @pytest.mark.parametrize(
     "layout_a, layout_b, config",
     [("row", "row", SMALL), ("row", "col", SMALL), ("col", "row", SMALL), ("col", "col", SMALL), ("row", "row", BIG)],
@@ -119,6 +120,7 @@ CODE = {
 }
 
 
+@short(lambda kind, architecture: (kind, architecture) == ("fp16", "sm_90"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize(
     "kind, architecture",

@@ -177,3 +177,18 @@ def test_the_convolution_reference_is_the_seed_s_serial_loop():
     torch.testing.assert_close(numerics.reference("conv2d", x, w, **kwargs), serial_convolution(x, w, **kwargs))
     flipped = numerics.reference("conv2d", x, w.flip(-1), **kwargs)
     assert not torch.allclose(flipped, serial_convolution(x, w, **kwargs))
+
+
+@pytest.mark.parametrize("op", ["gemm", "gemv", "matmul"])
+def test_the_addend_counts_once_unless_beta_says_otherwise(op):
+    """As in torch.addmm; beta = 0 leaves it out, and no reference, bound or problem may see it then."""
+    a, b = torch.randn(M, K), torch.randn(*((K,) if op == "gemv" else (K, N)))
+    c = torch.randn((a @ b).shape)
+    args, named = ((a, b), {"c": c}) if op == "matmul" else ((a, b, c), {})
+    plain, added = numerics.reference(op, a, b), numerics.reference(op, *args, **named)
+    torch.testing.assert_close(added, plain + c.double())
+    for beta, wanted in ((None, added), (1, added), (0, plain), (-2.0, plain - 2 * c.double())):
+        assert torch.equal(numerics.reference(op, *args, **named, beta=beta), wanted)
+        assert prepare(op, *args, **named, beta=beta).problem.beta == (1 if beta is None else beta)
+        assert judge(op, wanted.float(), *args, **named, beta=beta).ok
+    assert prepare(op, a, b).problem.beta == 0 and prepare(op, a, b, beta=None).problem.beta == 0

@@ -18,7 +18,7 @@ from perf import sass
 from tritonkernels import backend, numerics
 from tritonkernels.matmul.schemes import SCHEMES
 
-from .harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked
+from .harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked, short, thorough
 
 MODES = tuple(SCHEMES)
 ROOT = Path(__file__).parents[1]
@@ -87,6 +87,7 @@ def operands(kind, m, n, k):
     return a, b
 
 
+@short(lambda kind, k: k == 64 or kind == "positive")
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("k", [64, 4096])
@@ -217,6 +218,7 @@ def test_a_shared_operand_is_split_once(library, precision):
     assert strides == (5 * 128, 0) and product.grid == (6,)
 
 
+@short(lambda arch: arch == "sm_90")
 @pytest.mark.parametrize("arch, multiply, copies", [("sm_90", "HGMMA.64x128x16.F32", 16), ("sm_80", "HMMA.16816.F32", 12)])
 def test_the_hot_loop_of_fp16x3(arch, multiply, copies):
     """Three products of 4 loaded tiles, and the FADDs that end a slice: without them sums would be chopped all along."""
@@ -252,6 +254,7 @@ def inspect_fp16x3(arch):
     return rows
 
 
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("precision, arch", [("tf32x3", "sm_80"), ("tf32x3", "sm_90"), ("bf16x9", "sm_90")])
 def test_cuda_kernels_spill_nothing(precision, arch, tmp_path):

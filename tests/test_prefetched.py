@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .harness import short
+
 # The innermost loop that multiplies, as instructions, of each design's first config.
 COMPILE = """
 import json, sys, torch
@@ -52,6 +54,7 @@ def loaded_and_read(body):
     return found
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_nothing_waits_for_the_loads_of_the_next_tap(architecture):
     environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}

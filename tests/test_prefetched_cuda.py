@@ -11,7 +11,7 @@ from cuda_reference.toolchain import ROOT
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import prepare, random, run_checked
+from .harness import prepare, random, run_checked, thorough
 
 DESIGNS = {design.name: design for design in LIBRARY.designs("conv2d")}
 PREFETCHED, SIMT = DESIGNS["prefetched"], Target.named("simt")
@@ -59,6 +59,7 @@ def test_accesses():
     assert weights and all(x.units == x.ideal_units for x in weights), "a tap's values are a broadcast"
 
 
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90"))
 def test_machine_code(architecture, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from perf import gate_text
 from perf.designs import README, with_table
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,12 @@ def test_the_examples_run_in_order():
 
 def test_the_table_of_designs_is_up_to_date():
     assert README.read_text() == with_table(README.read_text()), "run: python -m perf designs --write"
+
+
+@pytest.mark.parametrize("file", gate_text.FILES, ids=lambda file: file.name)
+def test_what_the_gate_says_is_up_to_date(file):
+    text = file.read_text()
+    assert gate_text.BETWEEN.search(text) and text == gate_text.with_lines(text), "run: python -m perf gate --write"
 
 
 def test_linked_files_exist():

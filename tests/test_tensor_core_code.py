@@ -6,6 +6,7 @@ import json
 import pytest
 
 from .compiler import printed
+from .harness import short, thorough
 
 # Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
 COMPILE = """
@@ -35,17 +36,15 @@ for name in sys.argv[3:]:
                 print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)
 """
 
-# Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel of an MI300's, for
-# the designs that need no more than an sm_80 has, in its 64 KB of shared memory.
+# Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel of an MI300's.
 COMPILE_FOR_AMD = """
-import dataclasses, json, re, sys, torch
-from triton.backends.compiler import GPUTarget
+import json, re, sys, torch
 from perf.offline import compile_launch
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import prepare
 from tritonkernels.target import Target
 
-target = dataclasses.replace(Target.named("sm_80"), name="gfx942", sms=304, shared_per_sm=65536, shared_per_block=65536)
+target = Target.named("gfx942")
 kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "int8": torch.int8, "tf32": torch.float32,
          "fp64": torch.float64, "ieee": torch.float32, "fp16x3": torch.float32}
 for name, *precisions in map(str.split, sys.argv[1:]):
@@ -57,7 +56,7 @@ for name, *precisions in map(str.split, sys.argv[1:]):
             continue
         config = next(iter(design.configs(call.problem, target)))
         for launch in design.launches(call.problem, config, *call.parts[0]):
-            kernel = compile_launch(launch, target, GPUTarget("hip", "gfx942", 64))
+            kernel = compile_launch(launch, target)
             code = kernel.asm["amdgcn"]
             scratch = int(re.search(r"private_segment_fixed_size: *(\\d+)", code).group(1))
             products = sorted(set(re.findall(r"v_mfma_(\\w+)", code)))
@@ -81,6 +80,7 @@ def machine_code(program, *arguments):
     return [json.loads(line) for line in printed(program, *arguments).splitlines()]
 
 
+@short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", INSTRUCTIONS)
 def test_each_type_has_its_instruction(architecture):
     found = machine_code(COMPILE, architecture, "first", "tensor_core")
@@ -89,6 +89,7 @@ def test_each_type_has_its_instruction(architecture):
         assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
 
 
+@short(lambda which: which == "first")
 @pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["tensor_core", "split_k", "stream_k"])])
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
@@ -99,10 +100,11 @@ def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
         assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)
 
 
+@thorough
 def test_the_portable_designs_are_matrix_instructions_on_amd_too():
     every = " ".join(["fp8", *PRODUCTS_OF_AMD])
     found = machine_code(COMPILE_FOR_AMD, f"tensor_core {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
-    assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "fp8 of gfx942 is of another kind: refused, as on sm_80"
+    assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "fp8 of gfx942 is of another kind: refused"
     multiplied = [(design, precision) for design, precision, products, _, _ in found if products]
     assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "each call has one kernel that multiplies"
     for design, precision, products, scratch, shared in found:

@@ -13,7 +13,7 @@ from cuda_reference.matmul.wgmma_tma import DESIGN, as_tma_reads
 from perf import sass
 from tritonkernels.target import Target
 
-from .harness import prepare, random, run_checked, transposed
+from .harness import prepare, random, run_checked, short, transposed
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
 SMALL = {"BM": 64, "BN": 64}
@@ -121,6 +121,7 @@ CODE = {
 }
 
 
+@short(lambda kind: kind == "fp16")
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind, tmp_path):

@@ -9,6 +9,7 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.library import OPS
 
 from .compiler import printed
+from .harness import short
 
 # Operands strided so far that offsets need 64 bits, and nowhere by 1: a stride of 1 is compiled away, and its product with it.
 COMPILE = """
@@ -76,6 +77,7 @@ def narrow_products(ttir):
     return len(pointers), sorted(found)
 
 
+@short(lambda op: op == "gemm")  # test_offsets.py has every design
 @pytest.mark.parametrize("op", OPS)
 def test_no_32_bit_product_reaches_a_pointer(op):
     kernels = [(design, ttir) for design, stages in json.loads(printed(COMPILE, op)).items() for ttir in stages]

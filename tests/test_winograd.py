@@ -23,7 +23,7 @@ from tritonkernels.numerics import reference
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict
 
-from .harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers
+from .harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers, thorough
 
 H200 = Target.named("h200")
 VARIANTS = {2: {"OUTPUTS": 2}, 4: {"OUTPUTS": 4}}
@@ -224,6 +224,7 @@ def test_the_variant_that_is_sooner_comes_first(first, asked):
 
 
 # Machine code.
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architecture, tmp_path):
@@ -241,3 +242,22 @@ def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architec
     for code in products:
         least = 0.8 if "Li8ELi8ELi3" in code.name else 0.65  # 64 multiply-adds a thread and k, or 32
         assert code.registers <= 128 and sass.share(code.hot_loop(), ("FFMA",)) >= least, code.name
+
+
+@on_devices
+@both_packages
+@both_variants
+def test_its_gradient_is_judged_as_the_convolution_that_it_is(library, device, outputs):
+    """In groups, with other margins above than to the left: of grad_output with the flipped filter, to the same bound."""
+    available_on(library, device)
+    weight, grad = random(6, 2, 3, 3, device=device), random(2, 6, 7, 13, device=device)
+    geometry, config = {"padding": (0, 2), "groups": 2}, VARIANTS[outputs]
+    result, right = run_checked(library, "conv2d_input", "winograd", (2, 4, 9, 11), weight, grad, config=config, **geometry)
+    result[1, 3, 8, 10] += 0.01
+    call = prepare("conv2d_input", (2, 4, 9, 11), weight, grad, out=result, **geometry)
+    wrong = library.judge(call, "winograd", config, (2, 4, 9, 11), weight, grad, **geometry)
+    filters = torch.cat([w.transpose(0, 1).flip(2, 3) for w in weight.chunk(2)])
+    call = prepare("conv2d", grad, filters, out=result, padding=(2, 0), groups=2)
+    same = library.judge(call, "winograd", config, grad, filters, padding=(2, 0), groups=2)
+    assert right.ok and not wrong.ok
+    assert (wrong.error, wrong.bound) == pytest.approx((same.error, same.bound), rel=1e-6)

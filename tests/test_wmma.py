@@ -15,7 +15,7 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.problem import PACKED
 from tritonkernels.target import Target
 
-from .harness import offset_by_one, prepare, random, run_checked, transposed
+from .harness import offset_by_one, prepare, random, run_checked, thorough, transposed
 
 DTYPES = {
     "fp16": torch.float16,
@@ -115,6 +115,7 @@ INSTRUCTIONS = {
 }
 
 
+@thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("arch", [80, 90])
 @pytest.mark.parametrize("name, precision", [(n, p) for n in DESIGNS for p in OPERANDS if takes(n, p)])

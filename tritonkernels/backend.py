@@ -66,45 +66,10 @@ def _switch_triton_to_the_interpreter():
             "pip install 'triton>=3.7' or 'numpy<2.4', or run on a GPU"
         )
     triton.knobs.runtime.interpret = True
-    if already_imported:
-        _interpret_standard_library()
-    _patch_once_a_launch()
+    from . import interpreter
 
-
-def _patch_once_a_launch():
-    """In every call of a device function Triton's interpreter looks through all of triton.language for what it replaces,
-    which takes longer than what most of them do. Once a launch is enough for those that see the same modules of it."""
-    from triton.runtime import interpreter
-
-    language = interpreter.tl
-    patch, execute = interpreter._patch_lang, interpreter.GridExecutor.__call__
-    patched = set()  # in the running launch
-
-    def patch_once(function):
-        visible = frozenset(m.__name__ for m in function.__globals__.values() if m is language or m is language.core)
-        if visible not in patched:
-            patched.add(visible)
-            return patch(function)
-
-    def execute_patched(self, *args, **kwargs):
-        patched.clear()
-        return execute(self, *args, **kwargs)
-
-    interpreter._patch_lang, interpreter.GridExecutor.__call__ = patch_once, execute_patched
+    interpreter.prepare(already_imported)
 
 
 def _version(module):
     return tuple(int(part) for part in module.__version__.split(".")[:2])
-
-
-def _interpret_standard_library():
-    """Triton decorated tl.sum, tl.zeros, ... when it was imported: decorate them again, wherever they are referenced."""
-    from triton.runtime.interpreter import InterpretedFunction
-    from triton.runtime.jit import JITFunction
-
-    again = {}
-    for module in [m for key, m in sys.modules.items() if key.split(".")[:2] == ["triton", "language"]]:
-        for attribute, value in list(vars(module).items()):
-            if isinstance(value, JITFunction):
-                function = again.setdefault(id(value), InterpretedFunction(value.fn))
-                setattr(module, attribute, function)

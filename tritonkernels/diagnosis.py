@@ -30,7 +30,7 @@ def diagnose():
         report["backend"] = backend.name()
         device = torch.device(backend.device_type(), torch.cuda.current_device() if torch.cuda.is_available() else None)
         target = backend.target(device)
-        report["target"] = f"{target.name} (sm_{target.arch}, {target.sms} SMs)" if target.is_gpu else target.name
+        report["target"] = f"{target.name} ({target.isa}, {target.sms} SMs)" if target.is_gpu else target.name
     except (TritonKernelsError, ImportError, RuntimeError, AssertionError) as error:
         report["fault"] = str(error)
     return report

@@ -33,7 +33,7 @@ class OverlapError(ArgumentError):
 
 
 class GradientError(ArgumentError):
-    """An input requires a gradient and the operation has no backward."""
+    """A gradient that the operation cannot compute is asked for: by requires_grad, a forward-mode tangent or torch.func."""
 
 
 class UnknownDesignError(ArgumentError):

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
+import torch
 
 from . import backend, validate
 from .errors import LaunchError
 from .library import Library
 from .plans import Around, Launched
 
+FOREIGN = {"maxnreg": None}  # what ptxas is told, and AMD's compiler refuses to hear
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
 
 
@@ -42,7 +44,7 @@ class TritonLaunch:
     @property
     def options(self):
         """What the compiler is told."""
-        chosen = self.config.all_kwargs()
+        chosen = self.config.all_kwargs() | (FOREIGN if torch.version.hip else {})
         return {k: v for k, v in chosen.items() if v is not None and k not in self.config.kwargs} | COMPILER_OPTIONS
 
     def run(self):
@@ -54,7 +56,10 @@ class TritonLaunch:
             try:
                 self.kernel[self.grid](**self.values)
             except InterpreterError as error:
-                raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {error}") from error
+                cause = error
+                while cause.__cause__ is not None:  # a device function's error is the caller's, and so on
+                    cause = cause.__cause__
+                raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}") from error
 
     def _again(self, compiled):
         """How to launch what Triton has compiled without asking it again; None where it launches in another way than here."""

@@ -44,6 +44,7 @@ class Library:
     package: str
     target: Callable[[torch.device], Target]  # the machine behind a tensor's device
     serves: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
+    misses: Callable[[Target], str | None] = lambda target: None  # why none of its designs runs on a target
     get_ready: Callable[[], Any] = lambda: None  # before any design is imported
     switches: Callable[[], Any] = lambda: None  # what may change from call to call and is no argument
     plans: Plans = field(default_factory=Plans, repr=False, compare=False)
@@ -70,31 +71,37 @@ class Library:
         )
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the named design, or the preferred one of those that do not refuse."""
+        """(design, config): the named design, or the preferred one of those that do not refuse and have a config that fits."""
         known = self.designs(problem.op)
         if design is not None:
             named = [d for d in known if d.name == design]
             if not named:
                 raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in known))
             known = named
-        refusals = {d.name: d.refuses(problem, target) for d in known}
-        willing = [d for d in known if refusals[d.name] is None]
-        if not willing:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
-            raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
-        chosen = self._preferred(problem, target, willing)
-        return chosen, choose_config(chosen, problem, target, config)
+        if unserved := self.misses(target):
+            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
+        refusals = {}
+        for chosen in self._by_preference(problem, target, known):
+            refusals[chosen.name] = chosen.refuses(problem, target)
+            if refusals[chosen.name] is None:
+                try:
+                    return chosen, choose_config(chosen, problem, target, config)
+                except UnsupportedError as error:
+                    refusals[chosen.name] = str(error)
+        reasons = "; ".join(f"{d.name}: {refusals[d.name]}" for d in known)
+        raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
 
-    def _preferred(self, problem, target, willing):
-        """The first design that the operation's own rule names, one or several; without a rule the last of the ladder."""
+    def _by_preference(self, problem, target, known):
+        """First those that the operation's own rule names, one or several; then the others, from the last of the ladder."""
         prefer = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "prefer", None)
         wanted = prefer(problem, target) if prefer else ()
-        by_name = {d.name: d for d in willing}
-        return next((by_name[n] for n in ([wanted] if isinstance(wanted, str) else wanted) if n in by_name), willing[-1])
+        names = (*((wanted,) if isinstance(wanted, str) else wanted), *(d.name for d in reversed(known)))
+        by_name = {d.name: d for d in known}
+        return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
 
     def _predicted(self, problem, target, chosen, config):
         """What the analysis says of a blocked product, or the operation's own rule of its design; None without either."""
-        if chosen.tile and target.is_gpu:
+        if chosen.tile and target.vendor == "nvidia":  # whose rules of occupancy the analysis has
             return predict(problem, chosen.tile(config), target)
         expected = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "expected", None)
         told = expected(chosen.name, problem, target) if expected else None
@@ -103,8 +110,16 @@ class Library:
     def call(self, prepare, *, design, config, **arguments):
         """run(prepare(**arguments), design, config), or what is left of it where a call like it was made before.
 
-        The arguments are a user function's own, all of them, in its order, in which `out` is the last for `prepare`.
+        The arguments are a user function's own, all of them, in its order, in which `out` is the last for `prepare`. What torch
+        knows of tensors and no kernel sees is kept here: no tangent is dropped, and `out` counts as modified.
         """
+        validate.no_transform(arguments)
+        result = self._call(prepare, design, config, arguments)
+        if arguments["out"] is not None:
+            torch.autograd.graph.increment_version(result)
+        return result
+
+    def _call(self, prepare, design, config, arguments):
         key, tensors = key_of((prepare, self.switches()), (design, config, *arguments.values()))
         plan = self.plans.find(key)
         if plan is not WATCH:

@@ -77,6 +77,7 @@ An activation f follows: |f(x) - f(y)| <= L |x - y| with L = 1 for relu, 1.13 fo
 1.129, 1.0998), and evaluating it costs a few roundings of its argument, which S bounds: 2^-20 S in fp32, 2^-48 S in fp64.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -84,6 +85,7 @@ import torch
 
 from .cook_toom import TINY
 from .problem import PACKED
+from .validate import beta_of
 
 FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
 SLICE = 64  # the same of products of planes; and at least half of it
@@ -194,27 +196,38 @@ def _summation(n, mode):
     return inside + outside + inside * outside + mode.corrections * gamma((mode.products - 1) * n, mode.accumulate)
 
 
-def _gemm(a, b, c=None, *, alpha=1.0, beta=0.0):
+def _gemm(a, b, c=None, *, alpha=1.0, beta=None):
+    beta = beta_of(beta, c)
     product = alpha * torch.matmul(a, b) if alpha else a.new_zeros(a.shape[0], b.shape[1])
     return product + beta * c if beta else product
 
 
-def _gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None):
+def _gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None):
+    beta = beta_of(beta, y)
     product = torch.matmul(a if scale is None else a * scale[:, None], x.unsqueeze(-1)).squeeze(-1)
     product = alpha * product if alpha else torch.zeros_like(product)
     return product + beta * y if beta else product
 
 
-def _conv2d(input, weight, bias=None, *args, **kwargs):
-    if 0 in (input.shape[-3], weight.shape[0]):  # torch refuses, or forgets the bias: pad both with a channel of zeros
-        pad = (0, 0, 0, 0, 0, 1)
-        padded = torch.nn.functional.pad(input, pad), torch.nn.functional.pad(weight, (*pad, 0, 1))
-        out = torch.nn.functional.conv2d(*padded, None, *args, **kwargs).narrow(-3, 0, weight.shape[0])
-        return out if bias is None else out + bias[:, None, None]
-    return torch.nn.functional.conv2d(input, weight, bias, *args, **kwargs)
+def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Padded by hand: the zeros are multiplied then, so infinity times padding is NaN on every device, whatever cuDNN skips."""
+    pads = []  # from the last dimension to the first, as torch.nn.functional.pad wants them
+    for dim in (-1, -2):
+        if padding == "same":
+            total = (dilation if isinstance(dilation, int) else dilation[dim % len(dilation)]) * (weight.shape[dim] - 1)
+            pads += [total // 2, total - total // 2]
+        else:
+            before = 0 if padding == "valid" else padding if isinstance(padding, int) else padding[dim % len(padding)]
+            pads += [before, before]
+    more = 0 in (input.shape[-3], weight.shape[0])  # torch refuses no channels: then both get some of zeros
+    input = torch.nn.functional.pad(input, (*pads, 0, more * groups))
+    filters = torch.nn.functional.pad(weight, (0, 0, 0, 0, 0, more, 0, more * groups))
+    out = torch.nn.functional.conv2d(input, filters, None, stride, 0, dilation, groups).narrow(-3, 0, weight.shape[0])
+    return out if bias is None else out + bias[:, None, None]
 
 
-def _matmul(a, b, *, precision=None, alpha=1.0, beta=0.0, c=None, bias=None, activation=None):
+def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None):
+    beta = beta_of(beta, c)
     product = torch.matmul(a, b)
     if precision == "b1_xor":  # x xor y = x + y - 2 x y
         product = torch.matmul(a, torch.ones_like(b)) + torch.matmul(torch.ones_like(a), b) - 2 * product
@@ -276,7 +289,8 @@ def _evaluate(op, args, kwargs, change):
     def convert(name, value):
         if isinstance(value, torch.Tensor):
             return change(value.detach().double())
-        return change(torch.tensor(value, dtype=scalars).double()).item() if name in ("alpha", "beta") else value
+        scalar = name in ("alpha", "beta") and value is not None
+        return change(torch.tensor(value, dtype=scalars).double()).item() if scalar else value
 
     ignored = ("out_dtype", "accumulate", "out", "design", "config", *(() if op == "matmul" else ("precision",)))
     kwargs = {k: convert(k, v) for k, v in kwargs.items() if k not in ignored}
@@ -312,7 +326,8 @@ def judge(problem, computed, *args, transform=None, **kwargs):
         return Verdict(0.0, 0.0, True)
     bound, beyond = error_bound(problem).at(exact, scale), None
     if transform:
-        scale, bound, beyond = _through(transform, problem, exact, *args, **kwargs)
+        through = _through_of_gradient if op == "conv2d_input" else _through
+        scale, bound, beyond = through(transform, problem, exact, *args, **kwargs)
     mode = mode_of(problem)
     if mode.input_spacing:
         bound += mode.input_spacing / 2 * _sums_of_inputs(op, args, kwargs)
@@ -364,9 +379,17 @@ def _through(transform, problem, exact, input, weight, bias=None, *args, **kwarg
     return scale, bound, spread(infinite[0], ones[1]) + spread(ones[0], infinite[1]) > 0
 
 
+def _through_of_gradient(transform, problem, exact, input_size, weight, grad_output, *args, **kwargs):
+    """The same of conv2d_input, which is a convolution of grad_output then: of stride 1, with the flipped filter."""
+    filters = weight.unflatten(0, (problem.groups, problem.k // problem.groups)).transpose(1, 2).flatten(0, 1).flip(-2, -1)
+    margins = tuple(taps - 1 - margin for taps, margin in zip((problem.r, problem.s), problem.padding))
+    sizes = {"c": problem.k, "k": problem.c, "h": problem.p, "w": problem.q, "p": problem.h, "q": problem.w}
+    return _through(transform, dataclasses.replace(problem, **sizes, padding=margins), exact, grad_output, filters)
+
+
 def _may_overflow(problem, exact, scale, bound, args, kwargs):
     """Where a partial sum may pass the largest number of its type although no operand is infinite or NaN."""
-    products = magnitude(problem.op, *args, **{k: v for k, v in kwargs.items() if k not in ("alpha", "beta")})
+    products = _products(problem.op, args, {k: v for k, v in kwargs.items() if k != "alpha"})
     largest = torch.finfo(mode_of(problem).sums).max
     sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # planes alone may be that much larger
     return torch.isfinite(exact) & torch.isfinite(scale) & (sums >= largest)
@@ -379,7 +402,8 @@ def _may_refuse(problem, a, b):
     def of_lines(t, dim):
         """The smallest power of two above, m, and the ratio of the smallest element to the largest."""
         largest, smallest = torch.where(t.isfinite(), t.abs(), 0).amax(dim, True), t.abs().amin(dim, True)
-        above = torch.ldexp(torch.ones_like(largest), torch.frexp(largest.clamp(min=2.0**-126)).exponent)
+        exponent = largest.clamp(min=2.0**-126).view(torch.int64) >> 52  # torch.ldexp fails on a GPU that is not current
+        above = (exponent + 1 << 52).view(torch.float64)
         raised = ((t != 0) & (t.abs() < 2.0**-39 * above)).sum(dim, True)
         return above, raised, torch.where(largest > 0, smallest / largest, 1.0)
 
@@ -392,13 +416,24 @@ def _may_refuse(problem, a, b):
     return product.isfinite() & (raised + raised_b > needed)
 
 
+def _products(op, args, kwargs, *replaced):
+    """sum |a_i| |b_i| over each element's products: nothing is added to them, and pairs (position, tensor) replace factors."""
+    args, added = list(args), _tensors_among(args)[2:]
+    for i, value in (*((i, None) for i in added), *replaced):
+        args[i] = value
+    return magnitude(op, *args, **{k: v for k, v in kwargs.items() if k not in ("bias", "beta", "c", "y")})
+
+
+def _tensors_among(args):
+    """Their positions: those of the two factors, then of what is added to the products."""
+    return [i for i, value in enumerate(args) if isinstance(value, torch.Tensor)]
+
+
 def _sums_of_inputs(op, args, kwargs, units=None):
     """sum |a_i| e(b_i) + e(a_i) |b_i| over each element's products: what an input's error in `units` e (default: 1) adds."""
-    left, right, *rest = args
-    units = units or [torch.ones_like(left, dtype=torch.float64), torch.ones_like(right, dtype=torch.float64)]
-    rest[:1] = [None] * len(rest[:1])  # what is added to the products; after it comes a convolution's geometry
-    kwargs = {k: v for k, v in kwargs.items() if k not in ("bias", "beta", "c")}
-    return magnitude(op, left, units[1], *rest, **kwargs) + magnitude(op, units[0], right, *rest, **kwargs)
+    left, right, *_ = _tensors_among(args)
+    e_left, e_right = units or (torch.ones_like(args[i], dtype=torch.float64) for i in (left, right))
+    return _products(op, args, kwargs, (right, e_right)) + _products(op, args, kwargs, (left, e_left))
 
 
 def _largest(a, b):

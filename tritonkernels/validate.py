@@ -5,10 +5,13 @@ import numbers
 
 import numpy
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
+from torch.autograd import forward_ad
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
+OUTSIDE = "Call it outside of the transform; gradients of conv2d come by requires_grad and torch.autograd.grad."
 
 
 def tensor(argument, value, *, dtypes, ranks, like=None):
@@ -46,6 +49,23 @@ def no_gradient(op, **tensors):
                 raise GradientError(argument, "requires_grad=True", f"no gradient: {op} has no backward", remedy)
 
 
+def no_transform(arguments):
+    """Tangents and the tensors that torch.func wraps are invisible to a kernel: refuse rather than drop them in silence."""
+    within = peek_interpreter_stack() is not None
+    if not within and forward_ad._current_level < 0:
+        return
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+    for argument, value in tensors.items():
+        if is_functorch_wrapped_tensor(value):
+            got = "a tensor that torch.func wraps (grad, vjp, jvp, vmap, functionalize)"
+            raise GradientError(argument, got, "a plain tensor", OUTSIDE)
+        if forward_ad.unpack_dual(value).tangent is not None:
+            remedy = "Pass torch.autograd.forward_ad.unpack_dual(...).primal."
+            raise GradientError(argument, "a tensor with a forward-mode tangent", "a tensor without one", remedy)
+    if within:  # where torch wraps new tensors, too: the result, workspaces
+        raise GradientError(", ".join(tensors), "plain tensors inside a transform of torch.func", "no such transform", OUTSIDE)
+
+
 def number(argument, value):
     """A real number, as a float (an int would make Triton compile another kernel per value)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -70,6 +90,11 @@ def size_of_packed(argument, size, per_byte):
 def length(argument, value, wanted, meaning):
     if value.shape != (wanted,):
         raise ShapeError(argument, tuple(value.shape), f"({wanted},): {meaning}")
+
+
+def beta_of(beta, addend):
+    """beta as the caller gave it, else as torch.addmm has it: 1 where something is to be added, 0 where nothing is."""
+    return float(addend is not None) if beta is None else beta
 
 
 def addend(argument, value, beta, shape, like):

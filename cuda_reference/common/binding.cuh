@@ -2,8 +2,9 @@
 //
 // Grid and block are three ints, the stream is its handle. An argument is an int where the kernel takes a pointer
 // (tensor.data_ptr()), an int, a float or a bool where it takes these, and a tuple of ints where it takes a struct
-// whose members are all int or all int64_t; for a CUtensorMap they are those of a TiledTensor (tensor_map.cuh). Python's
-// own API alone: pybind11 takes g++ longer than the kernel does.
+// whose members are all int or all int64_t; for a CUtensorMap they are those of a TiledTensor (tensor_map.cuh). In the emulation
+// a pointer may also be (address, bytes), and the launch then knows what is its own. Python's own API alone: pybind11 takes g++
+// longer than the kernel does.
 #pragma once
 #include <Python.h>
 
@@ -58,6 +59,13 @@ template <class Int> Int to_int(PyObject* value, Where where) {
 
 template <class P> P to_argument(PyObject* value, Where where) {
     if constexpr (std::is_pointer_v<P>) {
+#ifndef __CUDACC__
+        if (PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2) {
+            const auto first = to_int<uintptr_t>(PyTuple_GET_ITEM(value, 0), where);
+            simt::tensors.push_back({first, first + to_int<uintptr_t>(PyTuple_GET_ITEM(value, 1), where)});
+            return reinterpret_cast<P>(first);
+        }
+#endif
         return reinterpret_cast<P>(to_int<uintptr_t>(value, where));
     } else if constexpr (std::is_same_v<P, bool>) {
         if (!PyBool_Check(value)) wrong_type(where, "a bool", value);
@@ -125,6 +133,9 @@ template <class... P> PyObject* call(PyObject* capsule, PyObject* const* args, P
         const dim3 grid = to_dim3(args[0], "grid"), block = to_dim3(args[1], "block");
         const auto shared_bytes = to_int<size_t>(args[2], {"shared_bytes"});
         const auto stream = to_argument<cudaStream_t>(args[3], {"stream"});
+#ifndef __CUDACC__
+        simt::tensors.clear();
+#endif
         const auto values = to_arguments<P...>(args + CONFIGURATION, std::index_sequence_for<P...>());
         {
             const OthersMayRun during_the_launch;

@@ -94,6 +94,7 @@ template <int PENDING> void cp_async_wait() {
     auto& groups = simt::AsyncCopies::mine().groups;
     for (; groups.size() > PENDING; groups.pop_front())
         for (const simt::AsyncCopy& copy : groups.front()) {
+            simt::Block::current->wrote_to_shared();
             std::memcpy(copy.to, copy.from, copy.valid);
             std::memset(static_cast<char*>(copy.to) + copy.valid, 0, copy.bytes - copy.valid);
         }

@@ -27,7 +27,7 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cu
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, A... args) {
     const std::tuple<P...> values(static_cast<P>(args)...);
-    simt::run_grid([&] { std::apply(kernel, values); }, grid, block, shared_bytes);
+    simt::run_grid(reinterpret_cast<const void*>(kernel), [&] { std::apply(kernel, values); }, grid, block, shared_bytes);
 }
 
 #endif

@@ -169,8 +169,8 @@ def _prefetched():
         return [config for config in space if shared_bytes(problem, config) <= STAGED_BYTES]
 
     def refuses(problem, target):
-        if target.is_gpu and target.arch < 80:
-            return f"cp.async needs sm_80, {target.name} is sm_{target.arch}"
+        if missing := target.lacks("cp.async", 80):
+            return missing
         if not fitting(problem):
             needed = min(shared_bytes(problem, config) for config in space)
             return f"two channels' inputs and filters take {needed} bytes of shared memory, of {STAGED_BYTES}"

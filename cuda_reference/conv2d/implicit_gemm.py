@@ -104,8 +104,8 @@ def configs(problem, target):
 
 
 def _refuses(problem, target):
-    if target.is_gpu and target.arch < 80:
-        return f"cp.async and this mma.sync need sm_80, {target.name} is sm_{target.arch}"
+    if missing := target.lacks("cp.async", 80):
+        return missing
     if problem.n * problem.p * problem.q > MOST_PIXELS:
         return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
     return None

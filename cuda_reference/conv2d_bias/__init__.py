@@ -1,5 +1,6 @@
 """conv2d_bias in CUDA C++."""
 
+from tritonkernels.conv2d.autograd import call_bias
 from tritonkernels.conv2d_bias import prepare
 from tritonkernels.conv2d_weight.space import splits_for
 from tritonkernels.design import Design, takes_everything
@@ -13,7 +14,7 @@ THREADS = 256
 
 def conv2d_bias(grad_output, *, out=None, design=None, config=None):
     """tritonkernels.conv2d_bias, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
+    return call_bias(LIBRARY, prepare, **locals())
 
 
 def _channel_sums():

@@ -1,5 +1,6 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
+from tritonkernels.conv2d.autograd import call
 from tritonkernels.conv2d_input import REDUCES_TO as REDUCES_TO
 from tritonkernels.conv2d_input import prefer as prefer
 from tritonkernels.conv2d_input import prepare
@@ -14,10 +15,21 @@ FLIPPED = sources("conv2d_input/flipped.cuh", [f"conv2d_input::flipped<{{T}}, {T
 
 
 def conv2d_input(
-    input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None
+    input_size,
+    weight,
+    grad_output,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    *,
+    precision=None,
+    out=None,
+    design=None,
+    config=None,
 ):
     """tritonkernels.conv2d_input, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
+    return call(LIBRARY, prepare, **locals())
 
 
 def flip(problem, weight, filters):

@@ -2,6 +2,7 @@
 
 import torch
 
+from tritonkernels.conv2d.autograd import call
 from tritonkernels.conv2d_weight import prepare
 from tritonkernels.conv2d_weight.space import count_tiles, splits_for
 from tritonkernels.design import Design, takes_everything
@@ -15,10 +16,21 @@ THREADS, SLICE = 128, 32  # SLICE: positions
 
 
 def conv2d_weight(
-    input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None
+    input,
+    weight_size,
+    grad_output,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    *,
+    precision=None,
+    out=None,
+    design=None,
+    config=None,
 ):
     """tritonkernels.conv2d_weight, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
+    return call(LIBRARY, prepare, **locals())
 
 
 def arguments(problem, input, grad_output, out):

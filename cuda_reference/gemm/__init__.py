@@ -11,7 +11,7 @@ from . import configs
 from .configs import each, tile_grid, tiles
 
 
-def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
+def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
     """tritonkernels.gemm, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return LIBRARY.call(prepare, **locals())
 
@@ -100,9 +100,7 @@ def _in_runs(problem, config, kernels, *tensors):
 
 
 def _needs_cp_async(problem, target):
-    if target.is_gpu and target.arch < 80:
-        return f"cp.async needs sm_80, {target.name} is sm_{target.arch}"
-    return None
+    return target.lacks("cp.async", 80)
 
 
 def _rung(

@@ -93,7 +93,7 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
 
     const TileIndex tile = rasterize(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
     const int first_row = tile.m * BM, first_col = tile.n * BN;
-    CopiesOfA<typename Buffer::ATile, BM, BK, THREADS, VECTOR> a_copies(a, first_row, M, stride);
+    CopiesOfA<typename Buffer::A::Tile, BM, BK, THREADS, VECTOR> a_copies(a, first_row, M, stride);
     CopiesOfB<BN, BK, THREADS, VECTOR> b_copies(b, first_col, N, stride);
 
     // The last slice, which may stick out of K, goes first, as in DoubleBuffer.

@@ -13,23 +13,30 @@
 
 namespace gemm {
 
-template <int BM, int BN, int BK, int TM, int TN, bool VECTOR> struct DoubleBuffer {
+// The slices of operands that lie by rows.
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR> struct ByRows {
+    static constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
+    using A = SlicesOfA<PaddedTile<BM>, BM, BK, THREADS, VECTOR>;
+    using B = SlicesOfB<BN, BK, THREADS, VECTOR>;
+};
+
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR, class Slices = ByRows<BM, BN, BK, TM, TN, VECTOR>>
+struct DoubleBuffer {
     static constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
     using Place = ZOrder<BM, BN, TM, TN>;
-    using ATile = PaddedTile<BM>;
-    using A = SlicesOfA<ATile, BM, BK, THREADS, VECTOR>;
-    using B = SlicesOfB<BN, BK, THREADS, VECTOR>;
+    using A = typename Slices::A;
+    using B = typename Slices::B;
 
     struct Slice {
-        alignas(16) float a[BK * ATile::PITCH];
-        alignas(16) float b[BK * BN];
+        alignas(16) float a[BK * A::Tile::PITCH];
+        alignas(16) float b[BK * B::Tile::PITCH];
     };
 
     struct Fragments {
         float a[2][TM], b[2][TN];  // of this k and of the next, in turn
         __device__ __forceinline__ void load(const Slice& slice, int k) {
-            load_fragment<TM, Place::GAP_M>(a[k % 2], slice.a + ATile::at(k, Place::row()));
-            load_fragment<TN, Place::GAP_N>(b[k % 2], slice.b + k * BN + Place::col());
+            load_fragment<TM, Place::GAP_M>(a[k % 2], slice.a + A::Tile::at(k, Place::row()));
+            load_fragment<TN, Place::GAP_N>(b[k % 2], slice.b + B::Tile::at(k, Place::col()));
         }
     };
 

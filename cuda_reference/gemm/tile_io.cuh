@@ -27,9 +27,17 @@ template <bool VECTOR> __device__ __forceinline__ float4 load_quad(const float* 
                        count > 3 ? from[3 * step] : 0.0f);
 }
 
+// A block's slice in shared memory: BK rows of BM of A, transposed, or of BN of B. Where an element lies decides which banks its
+// store meets.
+template <int SPAN> struct PlainTile {
+    static constexpr int PITCH = SPAN;
+    __device__ __forceinline__ static int at(int k, int place) { return k * PITCH + place; }
+};
+
 // The quads of BM x BK slices of A that one thread carries into the shared tile, where A lies transposed: Tile::at(k, row). Two
 // threads share the 8 elements of a row that make a 32-byte sector; a warp takes 16 rows.
-template <class Tile, int BM, int BK, int THREADS, bool VECTOR> struct SlicesOfA {
+template <class ATile, int BM, int BK, int THREADS, bool VECTOR> struct SlicesOfA {
+    using Tile = ATile;
     static_assert(BM * BK % (4 * THREADS) == 0, "every thread carries the same number of quads");
     static_assert(BM % 16 == 0 && THREADS / 2 % BM == 0, "a warp takes 16 rows, a thread stays in its own");
     static constexpr int QUADS = BM * BK / 4 / THREADS;
@@ -73,6 +81,7 @@ template <class Tile, int BM, int BK, int THREADS, bool VECTOR> struct SlicesOfA
 
 // The same for BK x BN slices of B, which lie in the shared tile as they stand. A warp takes 128 neighbouring columns of a row.
 template <int BN, int BK, int THREADS, bool VECTOR> struct SlicesOfB {
+    using Tile = PlainTile<BN>;
     static_assert(BN * BK % (4 * THREADS) == 0, "every thread carries the same number of quads");
     static_assert(THREADS % (BN / 4) == 0, "a thread stays in its columns");
     static constexpr int QUADS = BN * BK / 4 / THREADS;
@@ -110,12 +119,6 @@ template <int BN, int BK, int THREADS, bool VECTOR> struct SlicesOfB {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) *reinterpret_cast<float4*>(&tile[k(i) * BN + col()]) = quads[i];
     }
-};
-
-// A block's slice of A in shared memory, transposed: BK rows of BM. Where an element lies decides which banks its store meets.
-template <int BM> struct PlainTile {
-    static constexpr int PITCH = BM;
-    __device__ __forceinline__ static int at(int k, int row) { return k * PITCH + row; }
 };
 
 // T elements of a shared tile, in quads that begin GAP apart.

@@ -16,7 +16,7 @@ TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_
 PAIRS = tuple((kind, kind) for kind in VECTORS) + tuple((torch.int8, kind) for kind in VECTORS)  # of A and of x
 
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None, config=None):
+def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=None, config=None):
     """tritonkernels.gemv, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return LIBRARY.call(prepare, **locals())
 

@@ -1,10 +1,10 @@
-"""Tensor-core matrix product in CUDA C++."""
+"""Matrix product in CUDA C++, on tensor cores where they have the precision."""
 
 from tritonkernels.matmul import prepare
 from tritonkernels.matmul.schemes import SCHEMES
 
 from ..launch import LIBRARY
-from . import mma_async, planes, wgmma_tma, wmma
+from . import cuda_cores, mma_async, planes, wgmma_tma, wmma
 
 
 def matmul(
@@ -15,7 +15,7 @@ def matmul(
     out_dtype=None,
     accumulate=None,
     alpha=1.0,
-    beta=0.0,
+    beta=None,
     c=None,
     bias=None,
     activation=None,
@@ -27,7 +27,14 @@ def matmul(
     return LIBRARY.call(prepare, **locals())
 
 
-DESIGNS = (wmma.a_warp_per_tile(), wmma.a_block_per_tile(), mma_async.DESIGN, planes.DESIGN, wgmma_tma.DESIGN)
+DESIGNS = (
+    cuda_cores.DESIGN,
+    wmma.a_warp_per_tile(),
+    wmma.a_block_per_tile(),
+    mma_async.DESIGN,
+    planes.DESIGN,
+    wgmma_tma.DESIGN,
+)
 
 
 def prefer(problem, target):

@@ -82,6 +82,24 @@ template <class Sum, class Out> struct Epilogue {
         return result;
     }
 
+    // What follows scaled(), for all of a thread's sums a step at a time, so that a branch stands once in the code, not once a
+    // sum: for_all(change) is change(result, row, col) for each, at (row, col) after (first_row, first_col) of the result.
+    template <class ForAll>
+    __device__ __forceinline__ void finish(const ForAll& for_all, int first_row, int first_col, int M, int N) const {
+        using Number = Scalar<Sum>;
+        if (c != nullptr || bias != nullptr)
+            for_all([&](Number& result, int row, int col) {
+                const int at_row = first_row + row, at_col = first_col + col;
+                if (at_row < M && at_col < N) result = with_addends(result, at_row, at_col);
+            });
+        const auto activate_all = [&](Activation which) {
+            for_all([&](Number& result, int, int) { result = activate(result, which); });
+        };
+        if (activation == RELU) activate_all(RELU);
+        if (activation == GELU) activate_all(GELU);
+        if (activation == SILU) activate_all(SILU);
+    }
+
     __device__ __forceinline__ void store(Sum sum, int row, int col) const {
         convert(activate(with_addends(scaled(sum), row, col), activation), out[row * om + col * on]);
     }

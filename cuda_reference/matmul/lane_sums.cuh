@@ -30,7 +30,7 @@ __device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
     }
 }
 
-// A step of the epilogue for all of a lane's sums at a time, so that a branch of it stands once in the code, not once a sum.
+// change(number, row, col) for each of a lane's numbers, which are rows and columns after its first.
 template <class Number, int MS, int NS, class Do>
 __device__ __forceinline__ void for_all(Number (&numbers)[MS][NS][4], const Do& change) {
 #pragma unroll
@@ -49,17 +49,7 @@ __device__ __forceinline__ void finish(Scalar<Sum> (&results)[MS][NS][4], const 
         const int m = row / 16, n = col / 8, i = row % 16 / 8 * 2 + col % 2;
         result = epilogue.scaled(sum[m][n].at(i));
     });
-    if (epilogue.c != nullptr || epilogue.bias != nullptr)
-        for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-            const int at_row = lane_row + row, at_col = lane_col + col;
-            if (at_row < M && at_col < N) result = epilogue.with_addends(result, at_row, at_col);
-        });
-    const auto activate_all = [&](Activation activation) {
-        for_all(results, [&](Scalar<Sum>& result, int, int) { result = activate(result, activation); });
-    };
-    if (epilogue.activation == RELU) activate_all(RELU);
-    if (epilogue.activation == GELU) activate_all(GELU);
-    if (epilogue.activation == SILU) activate_all(SILU);
+    epilogue.finish([&](const auto& change) { for_all(results, change); }, lane_row, lane_col, M, N);
 }
 
 // take(run, row, col) of the neighbours that a lane writes at once, in COUNT tiles' columns from tile `first` on: runs of 8

@@ -56,14 +56,12 @@ def configs(problem, target):
 def _refuses(problem, target):
     if problem.precision not in ELEMENTS:
         return f"it has no {problem.precision}"
-    if target.is_gpu and target.arch < 80:
-        return f"cp.async and this mma.sync need sm_80, {target.name} is sm_{target.arch}"
-    return None
+    return target.lacks("cp.async", 80)
 
 
-def k_major(matrix, span_dim):
+def k_major(matrix, span_dim, transposable=None):
     """Whether rows of 16-byte chunks lie along K (True) or along M or N (False) in a (batch, M, K) or (batch, K, N), whose
-    dimension `span_dim` is M or N; None where neither does: then it is copied, aligned, before the product."""
+    dimension `span_dim` is M or N; None where neither does, or the latter is not `transposable` (by ldmatrix, 16 bits are)."""
     chunk = 16 // matrix.element_size()
     span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
     if not matrix.numel():
@@ -72,16 +70,20 @@ def k_major(matrix, span_dim):
         return None
     if k_stride == 1 and span_stride % chunk == 0:
         return True
-    transposable = matrix.element_size() == 2  # by ldmatrix
+    transposable = matrix.element_size() == 2 if transposable is None else transposable
     apart = k_stride >= matrix.shape[span_dim]
     return False if transposable and apart and span_stride == 1 and k_stride % chunk == 0 else None
 
 
+def without_idle_strides(matrix, span_dim):
+    """Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned."""
+    idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
+    return matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
+
+
 def aligned(matrix, span_dim, layout=k_major):
     """(the matrix, or where its `layout` is None room for it with rows along K of whole chunks; the launches that copy it)."""
-    # Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned
-    idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
-    matrix = matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
+    matrix = without_idle_strides(matrix, span_dim)
     return (matrix, ()) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)
 
 

@@ -58,9 +58,7 @@ def _configs(problem, target):
 def _refuses(problem, target):
     if problem.precision not in SCHEMES:
         return f"it multiplies float32 as {', '.join(SCHEMES)}, not {problem.precision}"
-    if target.is_gpu and target.arch < 80:
-        return f"cp.async and mma.sync of these planes begin with sm_80, and {target.name} is sm_{target.arch}"
-    return None
+    return target.lacks("mma.sync of these planes", 80)
 
 
 def _launches(problem, config, a, b, c, bias, out):

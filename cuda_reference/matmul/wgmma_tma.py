@@ -43,7 +43,7 @@ def _refuses(problem, target):
     if problem.precision not in PRECISIONS:
         return f"it has no {problem.precision}"
     if target.is_gpu and target.arch != 90:
-        return f"wgmma is of sm_90 alone, {target.name} is sm_{target.arch}"
+        return f"wgmma is of sm_90 alone, {target.name} is {target.isa}"
     return None
 
 

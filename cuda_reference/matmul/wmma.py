@@ -61,10 +61,7 @@ def refusal(precisions, problem, target):
     """Why a design with these precisions does not take the problem, or None."""
     if problem.precision not in precisions:
         return f"it has no {problem.precision}"
-    needed = OPERANDS[problem.precision].arch
-    if target.is_gpu and target.arch < needed:
-        return f"{problem.precision} needs sm_{needed}, {target.name} is sm_{target.arch}"
-    return None
+    return target.lacks(problem.precision, OPERANDS[problem.precision].arch)
 
 
 def instance(problem):

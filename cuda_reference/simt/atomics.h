@@ -1,17 +1,35 @@
 // Atomics, relaxed as CUDA's are; between the threads of one block nothing more would be needed, but blocks run on
 // several OS threads.
+//
+// On a GPU the order in which others see a thread's writes is another matter than its program's; here it is the same. So what a
+// kernel must do for it is asked for: who uses what an atomic found there acts on what other blocks have done, and tells them
+// what his own did. That takes a __threadfence() before it, after the barrier at which the block's other threads left theirs.
 #pragma once
 #include <type_traits>
 
+#include "tensors.h"
+
 namespace simt {
 
-template <class T, class Change> T atomic(T* address, Change change) {
+// What an atomic found; it is looked at only where it becomes a T.
+template <class T> struct Found {
+    T value;
+
+    operator T() const {
+        if (!Block::current->self().fenced)
+            fail("uses what an atomic found without __threadfence() before it: other blocks may not see yet what this one wrote");
+        return value;
+    }
+};
+
+template <class T, class Change> Found<T> atomic(T* address, Change change) {
+    check_inside("an atomic", address, sizeof(T));
     T old, next;
     __atomic_load(address, &old, __ATOMIC_RELAXED);
     do {
         next = change(old);
     } while (!__atomic_compare_exchange(address, &old, &next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return old;
+    return {old};
 }
 
 template <class T>
@@ -24,13 +42,13 @@ template <class T> constexpr bool can_add = is_word<T> || std::is_same_v<T, floa
 
 }  // namespace simt
 
-template <class T> T atomicAdd(T* address, simt::Same<T> value) {
+template <class T> simt::Found<T> atomicAdd(T* address, simt::Same<T> value) {
     static_assert(simt::can_add<T>, "atomicAdd: int, unsigned, unsigned long long, float, double");
     return simt::atomic(address, [=](T old) -> T { return old + value; });
 }
 
 #define SIMT_ATOMIC(NAME, RESULT)                                                          \
-    template <class T> T NAME(T* address, simt::Same<T> value) {                           \
+    template <class T> simt::Found<T> NAME(T* address, simt::Same<T> value) {              \
         static_assert(simt::is_word<T>, #NAME ": int, unsigned, unsigned long long");      \
         return simt::atomic(address, [=]([[maybe_unused]] T old) -> T { return RESULT; }); \
     }
@@ -42,16 +60,19 @@ SIMT_ATOMIC(atomicOr, old | value)
 SIMT_ATOMIC(atomicXor, old ^ value)
 #undef SIMT_ATOMIC
 
-template <class T> T atomicExch(T* address, simt::Same<T> value) {
+template <class T> simt::Found<T> atomicExch(T* address, simt::Same<T> value) {
     static_assert(simt::is_word<T> || std::is_same_v<T, float>, "atomicExch: int, unsigned, unsigned long long, float");
     return simt::atomic(address, [=](T) -> T { return value; });
 }
 
-template <class T> T atomicCAS(T* address, simt::Same<T> expected, simt::Same<T> value) {
+template <class T> simt::Found<T> atomicCAS(T* address, simt::Same<T> expected, simt::Same<T> value) {
     static_assert(simt::is_word<T>, "atomicCAS: int, unsigned, unsigned long long");
     return simt::atomic(address, [=](T old) -> T { return old == expected ? value : old; });
 }
 
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    simt::Block::current->self().fenced = true;
+}
+inline void __threadfence_system() { __threadfence(); }

@@ -39,6 +39,8 @@ struct Thread {
     unsigned mask;     // with which lanes of the warp; 0: with the whole block
     void* operand;     // and what it brought
     bool (*ready)(void* operand);  // if not null, asked again and again whether the wait is over
+    bool fenced;         // __threadfence() since it last met the block: what the block wrote before, others may now see
+    bool proxy_unfenced;  // cp.async has landed for it in shared memory with no fence.proxy.async since
 };
 
 inline std::string text(uint3 v) {
@@ -78,8 +80,11 @@ public:
 
     void run(uint64_t number) {
         ++count;
-        for (Thread& thread : threads_) thread.state = Thread::UNSTARTED;
-        exited_ = at_barrier_ = 0;
+        for (Thread& thread : threads_) {
+            thread.state = Thread::UNSTARTED;
+            thread.fenced = thread.proxy_unfenced = false;
+        }
+        exited_ = at_barrier_ = proxy_unfenced_ = 0;
         if (seed_ != nullptr) random_.seed(*seed_ * 0x9E3779B97F4A7C15u + number);
         do {
             begin_round();
@@ -102,7 +107,10 @@ public:
         if (++at_barrier_ < threads_.size()) return yield();
         at_barrier_ = 0;
         meet(threads_.data(), int(threads_.size()), 0);
-        for (Thread& thread : threads_) thread.state = Thread::RUNNABLE;
+        for (Thread& thread : threads_) {
+            thread.state = Thread::RUNNABLE;
+            thread.fenced = false;
+        }
     }
 
     // Returns once every lane that `mask` names has come with the same mask, after the last of them has done `meet`.
@@ -131,6 +139,27 @@ public:
         self_->ready = ready;
         yield();
         self_->state = Thread::RUNNABLE;
+    }
+
+    // wgmma and TMA reach shared memory by another way (the async proxy) than cp.async's and plain stores, and see what these
+    // wrote after fence.proxy.async alone. Of plain stores the emulation knows nothing.
+    void wrote_to_shared() {
+        proxy_unfenced_ += !self_->proxy_unfenced;
+        self_->proxy_unfenced = true;
+    }
+    void fence_proxy() {
+        proxy_unfenced_ -= self_->proxy_unfenced;
+        self_->proxy_unfenced = false;
+    }
+    bool proxy_sees_all() const { return proxy_unfenced_ == 0; }
+
+    // Ends the running thread, and with it the launch, wherever it is.
+    [[noreturn]] void abandon(const std::string& why) {
+        error_ = std::make_exception_ptr(std::runtime_error(place() + why));
+        self_->state = Thread::EXITED;
+        ++exited_;
+        Fiber::change(*self_->fiber, scheduler_);
+        __builtin_unreachable();
     }
 
     // By chance in a random order, else never.
@@ -264,7 +293,7 @@ private:
     Fiber scheduler_;
     Thread* self_ = nullptr;
     Meet barrier_ = nullptr;
-    size_t cursor_ = 0, exited_ = 0, at_barrier_ = 0;
+    size_t cursor_ = 0, exited_ = 0, at_barrier_ = 0, proxy_unfenced_ = 0;
     bool progress_ = false;
     std::exception_ptr error_;
 };

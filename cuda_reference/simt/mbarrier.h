@@ -41,10 +41,11 @@ inline Mbarrier initialized(const char* name, const uint64_t* place) {
 struct Copies {
     uint64_t block;
     std::map<const uint64_t*, std::vector<std::function<void()>>> of_barrier;
+    bool knows_barriers;  // those that were made are known to the copy engine too: mbarrier_init_fence()
 
     static Copies& mine() {
         static thread_local Copies copies{};
-        if (copies.block != Block::count) copies = {Block::count, {}};
+        if (copies.block != Block::count) copies = {Block::count, {}, false};
         return copies;
     }
 };
@@ -88,9 +89,10 @@ inline void mbarrier_init(uint64_t* place, int arrivals) {
     if (arrivals < 1 || arrivals > 0xFFFF) simt::fail("mbarrier.init with " + std::to_string(arrivals) + " arrivals");
     if (simt::read_mbarrier(place).mark == simt::MBARRIER_MARK) simt::fail("mbarrier.init of what is one already");
     simt::write_mbarrier(place, {uint16_t(arrivals), uint16_t(arrivals), 0, 0, simt::MBARRIER_MARK});
+    simt::Copies::mine().knows_barriers = false;
 }
 
-inline void mbarrier_init_fence() {}
+inline void mbarrier_init_fence() { simt::Copies::mine().knows_barriers = true; }
 
 inline void mbarrier_arrive_expect(uint64_t* place, int bytes) {
     simt::Mbarrier barrier = simt::initialized("mbarrier.arrive", place);

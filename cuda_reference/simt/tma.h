@@ -1,5 +1,7 @@
 // The copy engine (common/tma.cuh). Boxes leave as late as they may, when the thread that asked waits for them, so that a missing
 // wait shows; in a random order of threads (SIMT_ORDER) about half leave at once, so that asking too early shows.
+//
+// What leaves is whole chunks of 16 bytes, as on the hardware: where a row of the tensor ends within one, so does what follows it.
 #pragma once
 #include <deque>
 #include <vector>
@@ -29,28 +31,32 @@ inline void land(const TiledTensor& tensor, unsigned char* to, uint64_t* place, 
 }
 
 inline void leave(const TiledTensor& tensor, const unsigned char* from, int column, int row, int batch) {
-    const int64_t size = tensor.element_bytes;
+    constexpr int CHUNK = 16;
+    const int64_t size = tensor.element_bytes, first = column * size, width = tensor.box[1] * size;
     const unsigned start = shared_address(from);
-    for (int r = 0; r < int(tensor.box[0]); ++r)
-        for (int c = 0; c < int(tensor.box[1]); ++c) {
-            const bool inside = row + r >= 0 && row + r < tensor.sizes[1] && column + c >= 0 && column + c < tensor.sizes[2];
-            if (!inside || batch < 0 || batch >= tensor.sizes[0]) continue;
-            const int64_t offset = batch * tensor.strides[0] + (row + r) * tensor.strides[1] + column + c;
-            const unsigned byte = start + r * 128 + unsigned(c * size);
-            untraced_copy(reinterpret_cast<char*>(tensor.address) + offset * size, dynamic_shared_memory + swizzled(byte), size);
+    for (int r = 0; r < int(tensor.box[0]); ++r) {
+        if (batch < 0 || batch >= tensor.sizes[0] || row + r < 0 || row + r >= tensor.sizes[1]) continue;
+        const int64_t line = (batch * tensor.strides[0] + (row + r) * tensor.strides[1]) * size;
+        for (int byte = 0; byte < width; byte += CHUNK) {
+            if (first + byte < 0 || first + byte >= tensor.sizes[2] * size) continue;
+            char* const to = reinterpret_cast<char*>(tensor.address) + line + first + byte;
+            check_inside("a tensor copy's chunk of 16 bytes", to, CHUNK);
+            untraced_copy(to, dynamic_shared_memory + swizzled(start + r * 128 + unsigned(byte)), CHUNK);
         }
+    }
 }
 
 // What one thread has asked for.
 struct Stores {
     uint64_t block;
+    bool fenced;  // since it last asked for one
     std::vector<std::function<void()>> open;
     std::deque<std::vector<std::function<void()>>> groups;  // oldest first
 
     static Stores& mine() {
         static thread_local std::vector<Stores> of_threads(1024);
         Stores& stores = of_threads[Block::current->rank()];
-        if (stores.block != Block::count) stores = {Block::count, {}, {}};
+        if (stores.block != Block::count) stores = {Block::count, false, {}, {}};
         return stores;
     }
 };
@@ -59,6 +65,7 @@ struct Stores {
 
 inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch) {
     simt::initialized("a tensor copy's barrier", barrier);
+    if (!simt::Copies::mine().knows_barriers) simt::fail("a tensor copy without mbarrier_init_fence() after its barrier was made");
     if (shared_address(to) % 128 != 0) simt::fail("a tensor copy to an address that is not a multiple of 128");
     // The map by value: the thread that asks may have exited when the box lands
     const auto copy = [tensor = map.tensor, to = static_cast<unsigned char*>(to), barrier, column, row, batch] {
@@ -72,16 +79,23 @@ inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int co
 
 inline void tma_store(const CUtensorMap& map, const void* from, int column, int row, int batch) {
     if (shared_address(from) % 128 != 0) simt::fail("a tensor copy from an address that is not a multiple of 128");
+    if (column * map.tensor.element_bytes % 16 != 0) simt::fail("a tensor copy to within a chunk of 16 bytes");
+    auto& mine = simt::Stores::mine();
+    if (!mine.fenced) simt::fail("a tensor copy without tma_store_fence() since the one before: it may read what stood there");
+    mine.fenced = false;
     const auto copy = [tensor = map.tensor, from = static_cast<const unsigned char*>(from), column, row, batch] {
         simt::leave(tensor, from, column, row, batch);
     };
     if (simt::Block::current->flip())
         copy();
     else
-        simt::Stores::mine().open.push_back(copy);
+        mine.open.push_back(copy);
 }
 
-inline void tma_store_fence() {}
+inline void tma_store_fence() {
+    simt::Block::current->fence_proxy();
+    simt::Stores::mine().fenced = true;
+}
 
 inline void tma_store_commit() {
     auto& mine = simt::Stores::mine();

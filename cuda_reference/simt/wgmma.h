@@ -99,6 +99,7 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
         if (descriptor >> 62 != 1 || descriptor >> 49 & 7) simt::fail("wgmma: only the 128-byte swizzle is emulated");
     auto& mine = simt::Wgmmas::mine();
     if (!mine.fenced) simt::fail("wgmma without wgmma.fence since the warpgroup last waited");
+    if (!simt::Block::current->proxy_sees_all()) simt::fail("wgmma of what cp.async left without fence.proxy.async since");
     mine.open.push_back({simt::multiply_warpgroup<T, A_K_MAJOR, B_K_MAJOR, Number, TILES>, a, b, sum});
 }
 

@@ -13,7 +13,7 @@ from tritonkernels.target import KNOWN, Target
 
 RTX_2080 = Target.named("rtx_2080")
 H200 = Target.named("h200")
-GPUS = [target for target in KNOWN if target.is_gpu]
+GPUS = [target for target in KNOWN if target.vendor == "nvidia"]
 
 CALCULATOR = r"""
 #include <limits.h>

@@ -47,6 +47,7 @@ def calls(op):
             ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),
             ((offset_by_one(random(33, 50, **half)), random(50, 40, **half)), {"out_dtype": torch.float32}),
             ((transposed(random(19, 70)), random(70, 21)), {"precision": "fp16x3"}),
+            ((random(2, 33, 20), transposed(random(2, 20, 36))), {"alpha": 0.5}),
         ],
     }[op]
 
@@ -64,10 +65,10 @@ def runs(library, op, design, device="cpu", every_config=False):
 
 
 def sources(op, design):
-    """The files of kernels, with their instantiations, that a CUDA design launches."""
-    chosen = {d.name: d for d in CUDA.designs(op)}[design]
+    """The files of kernels, with their instantiations, that a CUDA design launches unasked."""
     found = {}  # in order
-    for call, _, _, config in runs(CUDA, op, design, every_config=True):
+    for call, *_ in runs(CUDA, op, design):
+        chosen, config = CUDA.choose(call.problem, CUDA.target(call.result.device), design)
         for tensors in call.parts:
             found |= {launch.source: None for launch in chosen.launches(call.problem, config, *tensors)}
     return list(found)

@@ -1,22 +1,34 @@
-"""Break each kernel on purpose and see the suite notice: a copy of the tree, one edit, the tests that must fail.
+"""Break each kernel on purpose and see `make test` notice: a copy of the tree, one edit, the tests that must fail.
 
-    python -m tests.mutants.run [--fast] [WORD ...]      only mutants whose name holds one of the words
+    python -m tests.mutants.run [--shard 2/8] [--jobs 2] [--again] [WORD ...]
 
+Only mutants whose name holds one of the words, if there are any, and of those the second of 8 shares; without --again none that
+outcome.json knows as killed. What becomes of each is added to outcome.json as soon as it is known, so a run can be interrupted.
 Exit status 1 if a mutant survives.
+
+A mutant costs little more than the test that notices it: each is a fork of this process, which has imported all that is not
+ours; the test that noticed it last time is tried first; and what a mutant leaves as it is was built for the one before.
 """
 
+import argparse
+import contextlib
+import fcntl
+import multiprocessing
+import multiprocessing.connection
 import os
-import re
+import resource
 import shutil
-import subprocess
+import signal
 import sys
-import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from . import outcome
 from .catalogue import MUTANTS
+from .mutant import ROOT, Mutant
 
-ROOT = Path(__file__).parents[2]
+OURS = ("tritonkernels", "cuda_reference", "perf", "tests")
 SUITE = (
     "tests/test_language.py",
     "tests/test_designs.py",
@@ -29,6 +41,8 @@ SUITE = (
     "tests/test_winograd.py",
     "tests/test_grouped.py",
     "tests/test_conv2d_gradients.py",
+    "tests/test_conv2d_autograd.py",
+    "tests/test_as_torch.py",
     "tests/test_conv2d_choice.py",
     "tests/test_prefetched_cuda.py",
     "tests/test_grouped_cuda.py",
@@ -38,71 +52,180 @@ SUITE = (
     "tests/test_overlap.py",
     "tests/perf/test_comparison.py",
     "tests/test_wgmma_tma.py",
+    "tests/test_cuda_cores.py",
+    "tests/test_tma_stores.py",
+    "tests/test_nothing_to_add.py",
+    "tests/test_fences.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_races.py",
 )
+CPU_SECONDS, SECONDS = 300, 1200  # a mutant that has not ended then hangs; the second is for one that waits for ever
+FORK = multiprocessing.get_context("fork")
 
 
-def copy_of_the_tree(folder):
-    for name in ("tritonkernels", "cuda_reference", "perf", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+@dataclass
+class Attempt:
+    """A mutant, broken in a copy of the tree, and the process that runs tests there."""
+
+    mutant: Mutant
+    folder: Path
+    tests: tuple  # of pytest's command line
+    began: float  # on the mutant, whose second attempt this may be
+    text: str  # of the file, unbroken
+
+    def start(self):
+        """`told` gets the name of the test that fails, None if none does; nothing from a process that dies."""
+        self.told, teller = FORK.Pipe(duplex=False)
+        (self.folder / self.mutant.path).write_text(self.mutant.broken(self.folder))
+        self.process = FORK.Process(target=_attempt, args=(self, teller))
+        self.deadline = time.monotonic() + SECONDS
+        self.process.start()
+        teller.close()
+        return self
+
+    def ended(self):
+        """Whether it has; then `by` is the test that noticed the mutant, None if none did, and the file is whole again."""
+        late = time.monotonic() > self.deadline
+        if self.process.is_alive() and not late:
+            return False
+        self.end()
+        dead = self.process.exitcode < 0
+        self.by = (self.folder / "running").read_text() if dead else self.told.recv()
+        if dead:
+            self.by += " (hangs)" if late else f" ({signal.Signals(-self.process.exitcode).name})"
+        return True
+
+    def end(self):
+        with contextlib.suppress(ProcessLookupError):  # all of its group, of which compilers and children of tests are
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.join()
+        (self.folder / self.mutant.path).write_text(self.text)
+
+
+def _attempt(attempt, teller):
+    """In a process of its own: as if it had been started in the copy of the tree."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 10))
+    os.chdir(attempt.folder)
+    with open("log", "w") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        del sys.modules[name]
+    sys.path[:] = [str(attempt.folder), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+    import pytest
+
+    class Noticed:
+        """Remembers what failed first: the name of a test, or of a file that cannot be imported; and notes what runs."""
+
+        by = None
+
+        def pytest_runtest_logstart(self, nodeid):
+            Path("running").write_text(nodeid)
+
+        def pytest_runtest_logreport(self, report):
+            if report.failed:
+                self.by = self.by or report.nodeid
+
+        pytest_collectreport = pytest_runtest_logreport
+
+    noticed = Noticed()
+    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--timeout=0", *attempt.tests], plugins=[noticed])
+    ran = status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    teller.send(noticed.by if ran else None)  # else it was an earlier run's test that is no more
+
+
+def attempts(mutant, outcomes):
+    """The command lines to try in turn: of the test that noticed it last time, and of all that should."""
+    level = ("--all",) if mutant.left else ()
+    if last := outcomes.get(mutant.name, {}).get("by"):
+        yield (*level, last.partition(" (")[0])
+    yield (*level, "-k", mutant.tests, *SUITE)
+
+
+def prepare(count, place):
+    """As many copies of the tree; and imported, what is not ours."""
+    os.environ |= {"TRITONKERNELS_BACKEND": "interpreter", "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "TRITONKERNELS_CACHE": str(place / "cache")}
+    for name in [name for name in os.environ if name.startswith("PYTEST")]:
+        del os.environ[name]
+    import hypothesis  # noqa: F401
+    import numpy  # noqa: F401
+    import pytest  # noqa: F401
+    import torch
+    import torch.testing
+    import triton.language  # noqa: F401
+
+    torch.broadcast_shapes((1,), (1,))  # imports more
+    torch.set_num_threads(1)  # before any are started, which a fork would not have
+    return [_copy_of_the_tree(place / str(number)) for number in range(count)]
+
+
+def _copy_of_the_tree(folder):
+    """Where the one before lay: a place is part of what is built there. With the bytecode, of which no more is written."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in OURS:
+        shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
 
 
-def killer(mutant, folder):
-    """What noticed the mutant, in words; None if nothing did. `folder` holds a copy of the tree and gets it back unbroken."""
-    path = folder / mutant.path
-    text = path.read_text()
-    if text.count(mutant.old) != 1:
-        raise ValueError(f"{mutant.name}: its text stands {text.count(mutant.old)} times in {mutant.path}")
-    path.write_text(text.replace(mutant.old, mutant.new))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--timeout=120",
-        "-k",
-        mutant.tests,
-        *SUITE,
-    ]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "TRITONKERNELS_CACHE": str(folder / "cache")}
+def run(mutants, jobs, outcomes, place):
+    """(mutant, what noticed it or None, seconds) of each, as they become known; so many at a time."""
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another run is at work in {place}")
+        yield from _run(mutants, outcomes, prepare(jobs, place))
+
+
+def _run(mutants, outcomes, folders):
+    running, waiting = [], list(mutants)
     try:
-        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+        while waiting or running:
+            while waiting and folders:
+                mutant, folder = waiting.pop(0), folders.pop()
+                tries = attempts(mutant, outcomes)
+                text = (folder / mutant.path).read_text()
+                running.append((Attempt(mutant, folder, next(tries), time.monotonic(), text).start(), tries))
+            multiprocessing.connection.wait([attempt.process.sentinel for attempt, _ in running], timeout=5)
+            for attempt, tries in [(attempt, tries) for attempt, tries in running if attempt.ended()]:
+                running.remove((attempt, tries))
+                tests = None if attempt.by else next(tries, None)
+                if tests:
+                    again = Attempt(attempt.mutant, attempt.folder, tests, attempt.began, attempt.text)
+                    running.append((again.start(), tries))
+                else:
+                    folders.append(attempt.folder)
+                    yield attempt.mutant, attempt.by, time.monotonic() - attempt.began
     finally:
-        path.write_text(text)
-    if run.returncode == 0:
-        return None
-    if failed := re.search(r"^(?:FAILED|ERROR) \S*::(.*?)(?: - |$)", run.stdout, re.MULTILINE):
-        return failed[1]
-    if run.returncode < 0:
-        return f"a crash, signal {-run.returncode}"
-    raise RuntimeError(f"{mutant.name}: the tests did not run: {run.stdout[-2000:]}{run.stderr[-2000:]}")
+        for attempt, _ in running:
+            attempt.end()
 
 
-def main(words):
-    fast = "--fast" in words
-    words = [word for word in words if word != "--fast"]
-    chosen = [m for m in MUTANTS if (m.fast or not fast) and (not words or any(word in m.name for word in words))]
-    survivors = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        copy_of_the_tree(folder)
-        for mutant in chosen:
-            start = time.monotonic()
-            by = killer(mutant, folder)
-            survivors += [] if by else [mutant]
-            print(
-                f"{'killed  ' if by else 'SURVIVED'} {mutant.name}: {by or mutant.tests} ({time.monotonic() - start:.0f} s)",
-                flush=True,
-            )
-    print(f"{len(chosen)} mutants, {len(chosen) - len(survivors)} killed, {len(survivors)} survived")
-    return 1 if survivors or not chosen else 0
+def main(mutants, words=(), shard="1/1", jobs=1, again=False, file=outcome.FILE, place=ROOT / "build/mutants"):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and what runs is ended
+    number, count = map(int, shard.split("/"))
+    outcomes = outcome.read(file)
+    chosen = [m for m in mutants if not words or any(word in m.name for word in words)][number - 1 :: count]
+    todo = [m for m in chosen if again or not outcome.is_known(m, outcomes)]
+    survived = 0
+    for mutant, by, seconds in run(todo, jobs, outcomes, place):
+        outcome.add(mutant, by, seconds, [m.name for m in mutants], file)
+        survived += by is None
+        print(f"{'killed  ' if by else 'SURVIVED'} {mutant.name}: {by or mutant.tests} ({seconds:.0f} s)", flush=True)
+    print(
+        f"{len(chosen)} mutants: {len(chosen) - len(todo)} known as killed, {len(todo) - survived} killed, {survived} survived"
+    )
+    return 1 if survived or not chosen else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--shard", default="1/1")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true")
+    sys.exit(main(MUTANTS, **vars(parser.parse_args())))

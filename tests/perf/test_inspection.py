@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from perf import sass
+from tests.harness import thorough
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +77,7 @@ def test_unknown_names_exit_2(what, tmp_path):
     assert run.returncode == 2 and what.partition(".")[2] in run.stderr
 
 
+@thorough
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 def test_the_cuda_ladder_s_machine_code(tmp_path):

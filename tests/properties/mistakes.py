@@ -100,7 +100,7 @@ def gradient(draw, call):
     name = pick(draw, *call.tensors())
     assume(call.arguments[name].is_floating_point())
     call.arguments[name] = call.arguments[name].clone().requires_grad_()
-    if call.op == "conv2d":  # has a backward, but not into an out
+    if call.op.startswith("conv2d"):  # these have a backward, but not into an out
         call.arguments["out"] = call.result()
     return GradientError, name
 
@@ -135,7 +135,7 @@ def batch(draw, call):
 @mistake("gemm", "gemv", "matmul")
 def not_a_number(draw, call):
     name = pick(draw, "alpha", "beta")
-    call.arguments[name] = pick(draw, "1", 1j, True, None, torch.tensor(1.0), [1.0])
+    call.arguments[name] = pick(draw, "1", 1j, True, "", torch.tensor(1.0), [1.0])
     return DtypeError, name
 
 

@@ -174,10 +174,16 @@ def convolution(draw, design=None):
 
 
 @st.composite
+def precision(draw, dtype):
+    """The option of a convolution, or none."""
+    said = draw(among(None, "ieee", "tf32", "torch")) if dtype == torch.float32 else None
+    return {"precision": said} if said else {}
+
+
+@st.composite
 def conv2d(draw, design=None):
     image, weight, options, dtype = draw(convolution(design))
-    if dtype == torch.float32 and draw(st.booleans()):
-        options["precision"] = draw(among("ieee", "tf32", "torch"))
+    options |= draw(precision(dtype))
     operands = (
         draw(operand(image, dtype)),
         draw(operand(weight, dtype)),
@@ -194,6 +200,7 @@ def gradient(draw, op):
     grad_output = draw(operand(tuple(result), dtype))
     if op == "conv2d_bias":
         return Example(op, (grad_output,), {}, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
+    options |= draw(precision(dtype))
     if op == "conv2d_weight":
         operands, rank = (draw(operand(image, dtype)), Size(weight), grad_output), 4
     else:  # beside an infinite weight the zeros around grad_output are NaN, where torch has none

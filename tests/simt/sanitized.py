@@ -1,6 +1,7 @@
-"""A program that runs every config of every CUDA design under AddressSanitizer, on ragged calls; needs LD_PRELOAD.
+"""A program that runs every CUDA design under AddressSanitizer, on ragged calls; needs LD_PRELOAD.
 
-With an argument "cut", the operands end one element too early: the first kernel must not get through.
+With an argument "every config", not only the first that fits; with "cut", the operands end one element too early: the first
+kernel must not get through.
 """
 
 import os
@@ -10,25 +11,37 @@ from concurrent.futures import ThreadPoolExecutor
 from cuda_reference import build, cache
 from cuda_reference.launch import LIBRARY
 
-from ..concurrency.calls import runs, sources
+from ..concurrency.calls import runs
 from ..harness import designs
 
 
-def build_all(cases):
-    """{expression: kernel} of all designs in two modules, built side by side: most of a build is not the kernel's.
+def kernels_of(cases, every_config):
+    """{(header, expression): None} of what they launch, in order."""
+    found = {}
+    for op, design in cases:
+        for call, _, _, config in runs(LIBRARY, op, design, every_config=every_config):
+            chosen, config = LIBRARY.choose(call.problem, LIBRARY.target(call.result.device), design, config)
+            for tensors in call.parts:
+                launches = chosen.launches(call.problem, config, *tensors)
+                found |= {(launch.source.header, launch.expression): None for launch in launches}
+    return found
+
+
+def build_all(wanted):
+    """{expression: kernel} of all of them in two modules, built side by side: most of a build is not the kernel's.
 
     So files of kernels must go together in one translation unit: what two of them define belongs in a header of its own.
     """
-    wanted = list(dict.fromkeys(source for op, design in cases for source in sources(op, design)))
+    headers = list(dict.fromkeys(header for header, _ in wanted))
     folder = cache.folder() / "sanitized"  # a place that stays: the next run finds what this one built
     folder.mkdir(mode=0o700, exist_ok=True)
 
     def load(half):
         header = folder / f"{half}.cuh"
         private = folder / f"{os.getpid()}.{half}"  # another process may do the same now
-        private.write_text("".join(f'#include "{source.header}"\n' for source in wanted[half::2]))
+        private.write_text("".join(f'#include "{name}"\n' for name in headers[half::2]))
         private.rename(header)
-        return build.load(str(header), [e for source in wanted[half::2] for e in source.expressions], "simt")
+        return build.load(str(header), [name for header, name in wanted if header in headers[half::2]], "simt")
 
     with ThreadPoolExecutor(2) as pool:
         modules = list(pool.map(load, range(2)))
@@ -41,12 +54,12 @@ def cut(tensor):
     storage.resize_(storage.nbytes() - tensor.element_size())
 
 
-def main(damage):
+def main(every_config, damage):
     cases = [p.values[1:] for p in designs() if p.values[0] is LIBRARY]
-    kernels = build_all(cases)
+    kernels = build_all(kernels_of(cases, every_config))
     build.load = lambda header, expressions, backend: kernels
     for op, design in cases:
-        for call, args, kwargs, config in runs(LIBRARY, op, design, every_config=True):
+        for call, args, kwargs, config in runs(LIBRARY, op, design, every_config=every_config):
             if damage:
                 for t in args:
                     cut(t)
@@ -56,4 +69,4 @@ def main(damage):
 
 
 if __name__ == "__main__":
-    main("cut" in sys.argv)
+    main("every config" in sys.argv, "cut" in sys.argv)

@@ -161,7 +161,7 @@ def test_nvcc_builds_the_same_sources(tmp_path):
     threads = SOURCE.parent / "threads.cuh"
     expressions = ["threads::coordinates", "threads::dynamic", "threads::arguments"]
     source = tmp_path / "module.cu"
-    source.write_text(build._source(threads, expressions))
+    source.write_text(build._source(threads, expressions, "cuda", []))
     torch_include = Path(torch.__file__).parent / "include"
     includes = [f"-I{torch_include}", f"-I{sysconfig.get_paths()['include']}"]
     module = tmp_path / "nvcc_module.so"

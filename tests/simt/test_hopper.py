@@ -10,7 +10,7 @@ from cuda_reference.launch import TensorMap
 
 SOURCE = Path(__file__).parent / "kernels/hopper.cuh"
 MISTAKES = ("NONE", "NO_ARRIVAL", "WRONG_PARITY", "NO_INIT", "TWO_INITS")
-MISUSES = ("RIGHT", "NO_FENCE", "NO_WAIT", "ALONE", "OTHER_OPERAND")
+MISUSES = ("RIGHT", "NO_FENCE", "NO_WAIT", "ALONE", "OTHER_OPERAND", "NO_PROXY_FENCE")
 # (T, number, how many a tile of 16 x 8 has of it in a lane, tiles, A along K, B along K) -> (torch's T, torch's sums)
 PRODUCTS = {
     **{("__half", "float", 4, 8, a, b): (torch.float16, torch.float32) for a in (1, 0) for b in (1, 0)},
@@ -29,7 +29,8 @@ def name_of(product):
 
 @pytest.fixture(scope="module")
 def kernels():
-    return load(SOURCE, ["hopper::hand_over", "hopper::copy_box", *map(name_of, PRODUCTS)], "simt")
+    others = "hopper::hand_over", "hopper::copy_box<true>", "hopper::copy_box<false>", "hopper::store_box"
+    return load(SOURCE, [*others, *map(name_of, PRODUCTS)], "simt")
 
 
 def hand_over(kernels, mistake):
@@ -58,11 +59,11 @@ def test_a_wrong_use_of_mbarriers_is_an_error(kernels, mistake, text):
         hand_over(kernels, mistake)
 
 
-def copied(kernels, tensor, box, place=(0, 0, 0), more=0, arrivals=1, waits=True):
+def copied(kernels, tensor, box, place=(0, 0, 0), more=0, arrivals=1, waits=True, fence="true"):
     """The box as rows of bytes, unswizzled."""
     raw = torch.zeros(box[0], 128, dtype=torch.uint8)
     arguments = (TensorMap(tensor, box).wire(), raw.data_ptr(), raw.numel(), more, arrivals, *reversed(place), waits)
-    kernels["hopper::copy_box"]((1, 1, 1), (32, 1, 1), raw.numel() + 2048, 0, *arguments)
+    kernels[f"hopper::copy_box<{fence}>"]((1, 1, 1), (32, 1, 1), raw.numel() + 2048, 0, *arguments)
     return unswizzled(raw)
 
 
@@ -87,6 +88,41 @@ def test_a_tensor_copy_swizzles_and_fills_with_zeros(kernels, place):
 def test_a_copy_that_nobody_waits_for_has_not_landed(kernels):
     tensor = torch.ones(1, 8, 64, dtype=torch.int16)
     assert (copied(kernels, tensor, (8, 64), waits=False) == 0xFF).all()
+
+
+def test_a_barrier_that_the_copy_engine_does_not_know_of(kernels):
+    with pytest.raises(RuntimeError, match="without mbarrier_init_fence"):
+        copied(kernels, torch.ones(1, 8, 64, dtype=torch.int16), (8, 64), fence="false")
+
+
+def stored(kernels, tensor, column, times=1, fences=1):
+    """A box of 8 rows of 64 bytes of the tensor's bytes is stored from `column` on; its row r holds 128 r, 128 r + 1, ..."""
+    arguments = (TensorMap(tensor, (8, 64)).wire(), 8 * 128, column, 0, times, fences)
+    kernels["hopper::store_box"]((1, 1, 1), (32, 1, 1), 8 * 128, 0, *arguments)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 15, 16, 17, 47, 48])
+def test_a_store_writes_whole_chunks(kernels, columns):
+    """Of rows of 96 bytes the tensor has up to 48, from 16 on: the rest of the chunk in which they end is written too."""
+    memory = torch.full((9, 96), 255, dtype=torch.uint8)
+    stored(kernels, memory[None, :7, 16 : 16 + columns], column=0)
+    whole, box = -(-columns // 16) * 16, (torch.arange(8 * 128) % 256).to(torch.uint8)
+    expected = torch.full_like(memory, 255)
+    expected[:7, 16 : 16 + whole] = unswizzled(box.view(8, 128))[:7, :whole]
+    assert torch.equal(memory, expected)
+
+
+def test_a_store_within_a_chunk_is_refused(kernels):
+    with pytest.raises(RuntimeError, match="to within a chunk"):
+        stored(kernels, torch.zeros(1, 8, 64, dtype=torch.uint8), column=8)
+
+
+def test_every_store_wants_a_fence_after_what_it_reads(kernels):
+    memory = torch.zeros(1, 8, 64, dtype=torch.uint8)
+    stored(kernels, memory, column=0, times=2, fences=2)
+    for times, fences in ((1, 0), (2, 1)):
+        with pytest.raises(RuntimeError, match="without tma_store_fence"):
+            stored(kernels, memory, 0, times, fences)
 
 
 def test_bytes_that_never_come_are_a_deadlock(kernels):
@@ -118,9 +154,9 @@ def test_what_no_tensor_map_describes(kernels, tensor, box, text):
 
 def test_a_tensor_map_is_nine_ints(kernels):
     with pytest.raises(TypeError, match="kernel argument 0 must be 9 ints, not 2"):
-        kernels["hopper::copy_box"]((1, 1, 1), (32, 1, 1), 64, 0, (1, 2), *[0] * 7, True)
+        kernels["hopper::copy_box<true>"]((1, 1, 1), (32, 1, 1), 64, 0, (1, 2), *[0] * 7, True)
     with pytest.raises(TypeError, match="kernel argument 0 must be a tuple, not int"):
-        kernels["hopper::copy_box"]((1, 1, 1), (32, 1, 1), 64, 0, 1, *[0] * 7, True)
+        kernels["hopper::copy_box<true>"]((1, 1, 1), (32, 1, 1), 64, 0, 1, *[0] * 7, True)
 
 
 def d_element(thread, i):
@@ -175,6 +211,7 @@ def test_wgmma(kernels, product, step):
         ("NO_FENCE", "wgmma without wgmma.fence"),
         ("ALONE", "diverged: 32 threads exited.*96 threads wait at wgmma.wait_group"),
         ("OTHER_OPERAND", "the threads of a warpgroup do not issue the same"),
+        ("NO_PROXY_FENCE", "wgmma of what cp.async left without fence.proxy.async"),
     ],
 )
 def test_a_wrong_use_of_wgmma_is_an_error(kernels, misuse, text):

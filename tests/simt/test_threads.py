@@ -28,6 +28,7 @@ NAMES = [
     "half_warps", "bits", "atomics", "dynamic", "vectors", "arguments", "wrong",
     *(f"shuffles<{t}>" for t in SHUFFLED),
     *(f"atomic_add<{t}>" for t in ADDED),
+    "arrive<true, false>", "arrive<false, false>", "arrive<false, true>", "bounded<64>", "count_in_shared",
 ]  # fmt: skip
 
 
@@ -36,9 +37,9 @@ def run():
     kernels = load(HERE / "kernels/threads.cuh", [f"threads::{name}" for name in NAMES], "simt")
 
     def run(name, grid, block, *args, shared=0):
-        args = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]
+        values = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]  # `args` keeps the tensors alive
         grid, block = ((*shape, 1, 1)[:3] for shape in (grid, block))
-        kernels[f"threads::{name}"](grid, block, shared, 0, *args)
+        kernels[f"threads::{name}"](grid, block, shared, 0, *values)
 
     return run
 
@@ -165,6 +166,50 @@ def test_other_atomics(run, monkeypatch):
     assert out.tolist() == [255, -255, 2**31 - 1, -(2**31), 7, 1, 5]
 
 
+def bytes_of(t, less=0):
+    """A pointer argument that says how long its tensor is."""
+    return t.data_ptr(), t.numel() * t.element_size() - less
+
+
+def test_an_atomic_outside_of_the_tensors_is_an_error(run):
+    total, other = torch.zeros(3, dtype=torch.int32), torch.zeros(3, dtype=torch.int32)
+    run("atomic_add<int>", (1,), (4,), bytes_of(total))
+    assert total.tolist() == [6, 0, 0]
+    with pytest.raises(RuntimeError, match="an atomic outside of every tensor of the launch"):
+        run("atomic_add<int>", (1,), (4,), bytes_of(total, less=9))
+    run("atomic_add<int>", (1,), (4,), total)  # nothing is known of the next launch's
+    with pytest.raises(RuntimeError, match="an atomic outside of every tensor of the launch"):
+        run("arrive<true, false>", (1,), (4,), bytes_of(other), total, bytes_of(other))
+
+
+def test_shared_memory_is_a_launch_s_own(run, monkeypatch):
+    monkeypatch.setenv("SIMT_THREADS", "2")
+    out = torch.zeros(5, dtype=torch.int32)
+    run("count_in_shared", (5,), (16,), bytes_of(out), shared=4)
+    assert out.tolist() == [32] * 5
+
+
+def arrive(run, fence, before):
+    parts, counter, out = (torch.zeros(n, dtype=torch.int32) for n in (24, 1, 1))
+    run(f"arrive<{fence}, {before}>", (3,), (8,), parts, counter, out)
+    return out.item()
+
+
+def test_who_arrives_has_told_what_his_block_wrote(run):
+    assert arrive(run, fence="true", before="false") == 24
+    for before in ("true", "false"):  # a fence before the barrier is of one thread's own writes
+        with pytest.raises(RuntimeError, match=r"thread \(0, 0, 0\): uses what an atomic found without __threadfence\(\)"):
+            arrive(run, "false", before)
+
+
+def test_launch_bounds(run):
+    out = torch.zeros(65, dtype=torch.int32)
+    run("bounded<64>", (1,), (8, 8), out)
+    assert out[:8].tolist() == [64] * 8
+    with pytest.raises(RuntimeError, match=r"block \(65, 1, 1\) has more threads .*__launch_bounds__\(64\)"):
+        run("bounded<64>", (1,), (65,), out)
+
+
 def test_dynamic_shared_memory(run):
     n = 227 * 256 - 1  # with the one number that is only read: all that a block can have
     values, out = torch.randn(n), torch.zeros(n + 1)
@@ -240,6 +285,8 @@ def test_launches_that_no_gpu_takes(run, grid, block, shared):
         (7, r", thread \(3, 0, 0\): assertion failed: i != 3 at .*threads.cuh:\d+"),
         (8, "^thrown in a kernel"),
         (9, ", thread .*: a shuffle's width must be a power of two up to 32, not 12"),
+        (10, r", thread \(5, 0, 0\): an integer division by zero"),
+        (11, r", thread \(5, 0, 0\): an integer division by zero"),
     ],
 )
 def test_errors_are_raised_and_leave_the_emulation_usable(run, monkeypatch, which, text, order):

@@ -9,6 +9,7 @@ from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .autograd import call
 from .geometry import geometry, is_channels_last
+from .precision import resolved
 from .regime import expected as expected
 from .regime import prefer as prefer
 
@@ -25,7 +26,6 @@ DESIGNS = (
 )
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
-FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
 
 
 def conv2d(
@@ -53,8 +53,9 @@ def conv2d(
     (`numerics.error_bound`). The design "winograd" is never chosen unasked: its bound is another, for tiles of 4 x 4 about 6
     times this one at 64 channels (numerics.py derives it). Raises as `gemm` does, before anything is launched.
 
-    Operands may require gradients, which backward computes by conv2d_input, conv2d_weight and conv2d_bias (once: gradients of
-    gradients are refused); into an `out` nothing is recorded, so there operands that require gradients are refused.
+    Operands may require gradients, of any order: backward calls conv2d_input, conv2d_weight and conv2d_bias, which autograd
+    records too, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice. Into an
+    `out` nothing is recorded: operands that require gradients are refused then. So are forward-mode tangents and torch.func.
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
@@ -65,10 +66,7 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
     """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched."""
     input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
     weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,), like=("input", input))
-    default = FLOAT_PRECISION[input.dtype]
-    precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
-    if precision == "torch":
-        precision = "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"
+    precision = resolved(precision, input.dtype)
     sizes = geometry(input.shape, weight.shape, stride, padding, dilation, groups)
     k, p, q = (sizes[name] for name in "kpq")
     if bias is not None:

@@ -177,10 +177,11 @@ def configs(problem, target):
     if problem.channels_last and channels > 1:
         block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
         for warps in (4, 8):
-            block = 32 * warps * a_lane // block_k
+            block = target.warp_size * warps * a_lane // block_k
             yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
     for runs in (2, 1):
-        yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=4, num_stages=1, maxnreg=64 * runs)
+        warps = 128 // target.warp_size
+        yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
     if unrolled and problem.outputs < TWO_LAUNCHES:
         yield from grouped.DESIGN.configs(problem, target)
 

@@ -121,7 +121,7 @@ def configs(problem, target):
     # Strided inputs meet fewer taps: what is kept of these serves another block of runs, too
     several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
     for warps, turns in ((4, several), (2, several), (4, 3 - several)):
-        tile = {"RUN": run, "BLOCK": 32 * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
+        tile = {"RUN": run, "BLOCK": target.warp_size * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
         yield triton.Config(tile, num_warps=warps, num_stages=1)
 
 

@@ -151,7 +151,7 @@ def configs(problem, target):
         yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     for block_p, block_q, num_warps in ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1)):
         tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
-        if channels * block_p * block_q <= 64 * 32 * num_warps:
+        if channels * block_p * block_q <= 64 * target.warp_size * num_warps:
             yield triton.Config(tile, num_warps=num_warps, num_stages=1)
 
 

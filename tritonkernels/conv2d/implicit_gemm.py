@@ -34,6 +34,7 @@ from ..language.packed import packed
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
+from ..matmul.operands import lacks_products
 from ..problem import needs_wide_offsets
 from ..workspace import counters
 from .operands import arguments
@@ -222,9 +223,7 @@ def finish(acc, bias_ptrs, out_ptrs, of_image, of_filter, HAS_BIAS: tl.constexpr
 
 
 def refuses(problem, target):
-    if problem.precision in ("bf16", "tf32", "fp64") and target.is_gpu and target.arch < 80:
-        return f"{problem.precision} on tensor cores begins with sm_80, and {target.name} is sm_{target.arch}"
-    return None
+    return lacks_products(problem.precision, target)
 
 
 def launches(problem, config, input, weight, bias, out):

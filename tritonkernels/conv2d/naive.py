@@ -96,7 +96,7 @@ def configs(problem, target):
     if not target.is_gpu:
         yield triton.Config({"BLOCK": min(2**16, triton.next_power_of_2(max(1, problem.outputs)))})
     for outputs in (1, 2):
-        yield triton.Config({"BLOCK": 128 * outputs}, num_warps=4, num_stages=1)
+        yield triton.Config({"BLOCK": 128 * outputs}, num_warps=128 // target.warp_size, num_stages=1)
 
 
 def launches(problem, config, *tensors):

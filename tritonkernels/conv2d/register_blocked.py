@@ -159,7 +159,7 @@ def configs(problem, target):
         yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     tiles = ((8, 128, 4), (8, 64, 4), (16, 32, 4), (4, 64, 2), (2, 64, 1))
     for block_p, block_q, num_warps in sorted(tiles, key=lambda tile: tile[1] > triton.next_power_of_2(max(1, problem.q))):
-        if block_p * block_q <= (8 if channels <= 4 else 4) * 32 * num_warps:
+        if block_p * block_q <= (8 if channels <= 4 else 4) * target.warp_size * num_warps:
             tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
             yield triton.Config(tile, num_warps=num_warps, num_stages=1)
 

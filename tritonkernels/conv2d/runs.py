@@ -76,12 +76,12 @@ def configs(problem, target):
         runs = triton.next_power_of_2(max(1, problem.n * triton.cdiv(problem.p, own["RUN"]) * problem.q))
         yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
     elif problem.channels_last:
-        found = [tile(4, lanes, 32) for lanes in (128, 64, 32)]
+        found = [tile(4, lanes, target.warp_size) for lanes in (128, 64, 32)]
         most = REGISTERS if problem.dtype == torch.float32 and problem.r <= 3 else None
         for i, one in enumerate(found):
             if one not in found[:i]:
-                yield triton.Config(one, num_warps=max(1, one["LANES"] // 32), num_stages=1, maxnreg=most)
+                yield triton.Config(one, num_warps=max(1, one["LANES"] // target.warp_size), num_stages=1, maxnreg=most)
         yield triton.Config(found[-1] | {"BLOCK": 2 * found[-1]["BLOCK"]}, num_warps=2, num_stages=1)
     else:
         for kt, warps in ((8, 4), (8, 2)):
-            yield triton.Config(tile(kt, 1, 32 * warps), num_warps=warps, num_stages=1)
+            yield triton.Config(tile(kt, 1, target.warp_size * warps), num_warps=warps, num_stages=1)

@@ -79,7 +79,7 @@ def fits(tile, how, problem, target):
     """Whether slices fit in shared memory, and in registers the sums (more of them where wgmma and tcgen05 read operands from
     shared memory) and the addresses of what is fetched element by element.
     """
-    block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], 32 * how["num_warps"]
+    block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], target.warp_size * how["num_warps"]
     roomy = target.arch in (90, 100) and problem.precision not in SPECIAL
     sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (5 if problem.wide else 1)
     staged = (block_m + block_n) * block_k * problem.dtype.itemsize * how["num_stages"]
@@ -122,7 +122,7 @@ def candidates(problem, target):
         block_k = k_bytes // problem.dtype.itemsize
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": is_flat(problem, block_k)}
         how = {"num_warps": num_warps, "num_stages": num_stages}
-        if problem.precision == "ieee" and target.arch < 90 and not tile["FLAT"]:
+        if problem.precision == "ieee" and target.vendor == "nvidia" and target.arch < 90 and not tile["FLAT"]:
             how["maxnreg"] = FEWER_BLOCKS
         split_k = splits(tile, problem, target)
         crowded = shape in ALONE and count_tiles(problem, tile) * split_k > target.sms
@@ -145,6 +145,8 @@ def configs(problem, target):
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, "FLAT": is_flat(problem, 64), "SPLIT_K": 1}
         yield triton.Config(tile | constants)
     found = sorted(candidates(problem, target), key=lambda candidate: candidate[0])
+    if not found:
+        return
     soonest, tile, how = found[0]
     if tile["SPLIT_K"] != 4 and tile["BLOCK_M"] * tile["BLOCK_N"] <= SPLIT_TILE:
         found.insert(1, (soonest, tile | {"SPLIT_K": 4}, how))

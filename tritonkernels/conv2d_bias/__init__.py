@@ -2,6 +2,7 @@
 
 from .. import validate
 from ..conv2d import DTYPES
+from ..conv2d.autograd import call_bias
 from ..conv2d.geometry import is_channels_last
 from ..conv2d.gradients import batched
 from ..launch import LIBRARY
@@ -21,15 +22,16 @@ def conv2d_bias(grad_output, *, out=None, design=None, config=None):
     config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Error, elementwise: gamma(N P Q + 4) * sum |grad_output| plus the one rounding of the result (`numerics.error_bound`).
-    Raises as `gemm` does, before anything is launched.
+    Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
-    return LIBRARY.call(prepare, **locals())
+    return call_bias(LIBRARY, prepare, **locals())
 
 
 def prepare(grad_output, *, out=None):
     """Validate conv2d_bias's arguments into a Call whose one part is (grad_output, out), batched."""
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(3, 4))
-    validate.no_gradient("conv2d_bias", grad_output=grad_output)
+    if out is not None:
+        validate.no_gradient("conv2d_bias into out", grad_output=grad_output)
     channels_last = is_channels_last(grad_output)
     dtype, channels = grad_output.dtype, grad_output.shape[-3]
     out = validate.result(out, (channels,), dtype, grad_output.device, grad_output=grad_output)

@@ -5,47 +5,62 @@ import torch
 from .. import validate
 from ..conv2d import DESIGNS as DESIGNS
 from ..conv2d import DTYPES
+from ..conv2d.autograd import call
 from ..conv2d.geometry import geometry, is_channels_last
 from ..conv2d.gradients import batched, beside_output, size_of
+from ..conv2d.precision import resolved
 from ..conv2d.regime import prefer as prefer_of_conv2d
 from ..launch import LIBRARY
 from ..library import Call
-from ..problem import FLOAT_PRECISION, LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
+from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
 from .phases import largest
 
 REDUCES_TO = "conv2d"
 
 
 def conv2d_input(
-    input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None
+    input_size,
+    weight,
+    grad_output,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    *,
+    precision=None,
+    out=None,
+    design=None,
+    config=None,
 ):
     """The gradient of conv2d(input, weight, ...) with respect to its input, as torch.nn.grad.conv2d_input.
 
     input_size   of the input, (N, C, H, W) or (C, H, W): a tuple, a list or a torch.Size
     weight       (K, C / groups, R, S), any strides: float32, float16, bfloat16, all three with sums in fp32, or float64
     grad_output  (N, K, P, Q) or (K, P, Q) of weight's dtype, any strides (expanded ones too): the gradient of the result
-    stride, padding, dilation, groups  the convolution's, as conv2d takes them
+    stride, padding, dilation, groups, precision  the convolution's, as conv2d takes them
     out          of input_size and weight's dtype to write into; must not overlap an operand. Default: a new tensor, in
                  channels_last if weight or grad_output is
     design       a name from designs("conv2d_input"), which are conv2d's; default: chosen for the problem as conv2d's is
     config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
-    Products and sums of float32 are IEEE. Error, elementwise: gamma(n + 4) * (|grad_output| * |weight|) plus the one rounding
-    of the result, n the products of an element, u = 2^-24 for float32, 2^-23 for 16-bit types, 2^-53 for float64
-    (`numerics.error_bound`). Around grad_output lie zeros, also beside an infinite weight. Raises as `gemm` does, before
-    anything is launched.
+    Error, elementwise: (gamma(n + 4) + 2v + v^2) * (|grad_output| * |weight|) plus the one rounding of the result, n the
+    products of an element, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
+    (`numerics.error_bound`). Around grad_output lie zeros, also beside an infinite weight. Differentiable, as conv2d. Raises as
+    `gemm` does, before anything is launched.
     """
-    return LIBRARY.call(prepare, **locals())
+    return call(LIBRARY, prepare, **locals())
 
 
-def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None):
+def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
     """Validate conv2d_input's arguments into a Call whose one part is (grad_output, weight, out), batched."""
     input_size = size_of("input_size", input_size, ranks=(3, 4))
     weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,))
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(len(input_size),), like=("weight", weight))
     sizes = geometry(input_size, weight.shape, stride, padding, dilation, groups, input="input_size")
     beside_output(grad_output, sizes, unbatched=len(input_size) == 3)
-    validate.no_gradient("conv2d_input", weight=weight, grad_output=grad_output)
+    precision = resolved(precision, weight.dtype)
+    if out is not None:
+        validate.no_gradient("conv2d_input into out", weight=weight, grad_output=grad_output)
 
     channels_last = len(input_size) == 4 and any(is_channels_last(t) for t in (weight, grad_output))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
@@ -58,7 +73,7 @@ def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, gr
     problem = Conv2dInputProblem(
         dtype=weight.dtype,
         out_dtype=weight.dtype,
-        precision=FLOAT_PRECISION[weight.dtype],
+        precision=precision,
         wide=flipped >= 2**31 or needs_wide_offsets(weight, grad_output, batched_out, batched_out[..., ::step_h, ::step_w]),
         has_bias=False,
         channels_last=channels_last,

@@ -4,44 +4,60 @@ import torch
 
 from .. import validate
 from ..conv2d import DTYPES
+from ..conv2d.autograd import call
 from ..conv2d.geometry import geometry, is_channels_last
 from ..conv2d.gradients import batched, beside_output, size_of
+from ..conv2d.precision import resolved
 from ..launch import LIBRARY
 from ..library import Call
-from ..problem import FLOAT_PRECISION, Conv2dWeightProblem, needs_wide_offsets
+from ..problem import Conv2dWeightProblem, needs_wide_offsets
 
 DESIGNS = ("naive", "implicit_gemm")
 
 
 def conv2d_weight(
-    input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None, design=None, config=None
+    input,
+    weight_size,
+    grad_output,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    *,
+    precision=None,
+    out=None,
+    design=None,
+    config=None,
 ):
     """The gradient of conv2d(input, weight, ...) with respect to its weight, as torch.nn.grad.conv2d_weight.
 
     input        (N, C, H, W) or (C, H, W), any strides: float32, float16, bfloat16, all three with sums in fp32, or float64
     weight_size  of the weight, (K, C / groups, R, S): a tuple, a list or a torch.Size
     grad_output  (N, K, P, Q) or (K, P, Q) of input's dtype, any strides (expanded ones too): the gradient of the result
-    stride, padding, dilation, groups  the convolution's, as conv2d takes them
+    stride, padding, dilation, groups, precision  the convolution's, as conv2d takes them
     out          of weight_size and input's dtype to write into; must not overlap an operand. Default: a new tensor, in
                  channels_last if input or grad_output is
     design       a name from designs("conv2d_weight"); default: the last
     config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
-    Products and sums of float32 are IEEE, added up in an order that sizes and config decide: the same bits every time. Error,
-    elementwise: gamma(N P Q + 4) * (|grad_output| * |input|) plus the one rounding of the result, u = 2^-24 for float32, 2^-23
-    for 16-bit types, 2^-53 for float64 (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
+    Products are added up in an order that sizes and config decide: the same bits every time. Error, elementwise:
+    (gamma(N P Q + 4) + 2v + v^2) * (|grad_output| * |input|) plus the one rounding of the result, u = 2^-24 for ieee, 2^-53 for
+    float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0 (`numerics.error_bound`); the CUDA designs compute tf32
+    as ieee. Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
-    return LIBRARY.call(prepare, **locals())
+    return call(LIBRARY, prepare, **locals())
 
 
-def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, out=None):
+def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
     """Validate conv2d_weight's arguments into a Call whose one part is (input, grad_output, out), images batched."""
     input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
     weight_size = size_of("weight_size", weight_size, ranks=(4,))
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(input.ndim,), like=("input", input))
     sizes = geometry(input.shape, weight_size, stride, padding, dilation, groups, weight="weight_size")
     beside_output(grad_output, sizes, unbatched=input.ndim == 3)
-    validate.no_gradient("conv2d_weight", input=input, grad_output=grad_output)
+    precision = resolved(precision, input.dtype)
+    if out is not None:
+        validate.no_gradient("conv2d_weight into out", input=input, grad_output=grad_output)
 
     channels_last = any(is_channels_last(t) for t in (input, grad_output))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
@@ -51,7 +67,7 @@ def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, gr
     problem = Conv2dWeightProblem(
         dtype=input.dtype,
         out_dtype=input.dtype,
-        precision=FLOAT_PRECISION[input.dtype],
+        precision=precision,
         wide=positions > validate.LARGEST_SIZE or needs_wide_offsets(input, grad_output, out),
         has_bias=False,
         channels_last=channels_last,

@@ -94,7 +94,7 @@ def configs(problem, target):
         block = min(2**10, triton.next_power_of_2(max(1, problem.outputs)))
         at_once = min(2**18 // block, triton.next_power_of_2(max(1, problem.terms)))
         yield triton.Config({"BLOCK": block, "AT_ONCE": at_once})
-    yield triton.Config({"BLOCK": 128, "AT_ONCE": 1}, num_warps=4, num_stages=1)
+    yield triton.Config({"BLOCK": 128, "AT_ONCE": 1}, num_warps=128 // target.warp_size, num_stages=1)
 
 
 def launches(problem, config, *tensors):

@@ -22,13 +22,13 @@ DESIGNS = (
 )
 
 
-def gemm(a, b, c=None, *, alpha=1.0, beta=0.0, out=None, design=None, config=None):
+def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
     """out = alpha * A B + beta * C in IEEE fp32, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
 
     a       (M, K) float32, any strides
     b       (K, N) float32, any strides
     c       what broadcasts to (M, N), float32; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and B are not read
+    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and B are not read. beta: default 1 if c is given, else 0
     out     (M, N) float32 to write into; must not overlap an input. Default: a new contiguous tensor
     design  a name from designs("gemm"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
@@ -60,13 +60,13 @@ def prefer(problem, target):
     return "async_copy" if target.arch >= 80 else "rasterized"
 
 
-def prepare(a, b, c=None, *, alpha=1.0, beta=0.0, out=None):
+def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
     """Validate gemm's arguments into a Call whose one part is (a, b, c or None, out)."""
     a = validate.tensor("a", a, dtypes=(torch.float32,), ranks=(2,))
     b = validate.tensor("b", b, dtypes=(torch.float32,), ranks=(2,), like=("a", a))
     (m, k), (k_of_b, n) = a.shape, b.shape
     validate.inner("a", k, "b", k_of_b)
-    alpha, beta = validate.number("alpha", alpha), validate.number("beta", beta)
+    alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, c))
     c = validate.addend("c", c, beta, (m, n), like=("a", a))
     if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
         a, b, k = a[:, :0], b[:0], 0

@@ -25,9 +25,7 @@ TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2)
 
 
 def refuses(problem, target):
-    if target.is_gpu and target.arch < 80:
-        return "cp.async needs sm_80 or newer"
-    return needs_a_gpu(problem, target)
+    return needs_a_gpu(problem, target) or target.lacks("cp.async", 80)
 
 
 def configs(problem, target):

@@ -218,7 +218,9 @@ def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
 
 def needs_a_gpu(problem, target):
     """`refuses` of the Gluon designs."""
-    return None if target.is_gpu else "a Gluon program needs a GPU, and the interpreter cannot run it"
+    if not target.is_gpu:
+        return "a Gluon program needs a GPU, and the interpreter cannot run it"
+    return f"its layouts are for NVIDIA's warps, and {target.name} is {target.isa}" if target.vendor != "nvidia" else None
 
 
 def accumulators(config, thread_tile, order):

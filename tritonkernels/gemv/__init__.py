@@ -27,13 +27,13 @@ DESIGNS = (
 VECTORS = (torch.float32, torch.float16, torch.bfloat16)  # what x may be, and A; A may be int8 as well
 
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None, config=None):
+def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=None, config=None):
     """alpha * A x + beta * y with sums in IEEE fp32, as torch.addmv(y, a, x, alpha=alpha, beta=beta), or a batch of them.
 
     a       (..., M, N) float32, float16, bfloat16, or int8 weights, any strides; a.t() of a row-major matrix is not copied
     x       (..., N) float32, float16 or bfloat16: of a's dtype, unless a is int8. Batch dimensions broadcast with a's
     y       what broadcasts to the result (..., M), of x's dtype; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and x are not read
+    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and x are not read. beta: default 1 if y is given, else 0
     scale   (M,) float32, a factor of each row; needed if a is int8, refused otherwise
     out     (..., M) of x's dtype to write into; must not overlap an input. Default: a new tensor
     design  a name from designs("gemv"); default: chosen for the problem (`regime.prefer`)
@@ -47,7 +47,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None, design=None
     return LIBRARY.call(prepare, **locals())
 
 
-def prepare(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None):
+def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     """Validate gemv's arguments into a Call of parts (a, x, y or None, scale or None, out).
 
     In a part a is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,).
@@ -58,7 +58,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=0.0, scale=None, out=None):
     m, n = a.shape[-2:]
     validate.inner("a", n, "x", x.shape[-1])
     batch = validate.broadcast_shape("a", a.shape[:-2], "x", x.shape[:-1])
-    alpha, beta = validate.number("alpha", alpha), validate.number("beta", beta)
+    alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, y))
     y = validate.addend("y", y, beta, (*batch, m), like=("x", x))
     scale = _scale(scale, a, m)
     if alpha == 0:  # as in BLAS, A and x are not read then: whatever they hold, the product is 0

@@ -19,7 +19,7 @@ def configs(problem, target):
     best = threads_of_row(problem)
     for threads in (best, BLOCK + BLOCK // 2 - best):
         for unroll in (UNROLL, UNROLL // 2):
-            yield tile(problem, target, 1, threads, unroll, threads // 32)
+            yield tile(problem, target, 1, threads, unroll, threads // target.warp_size)
 
 
 DESIGN = Design(

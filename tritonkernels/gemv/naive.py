@@ -16,8 +16,8 @@ from .row_tile import interpreted, launches, tile
 def configs(problem, target):
     if not target.is_gpu:
         yield interpreted(problem, target, 1024, 8)
-    for threads in (128, 32):
-        yield tile(problem, target, threads, 1, num_warps=threads // 32)
+    for threads in (128, target.warp_size):
+        yield tile(problem, target, threads, 1, num_warps=threads // target.warp_size)
 
 
 DESIGN = Design(

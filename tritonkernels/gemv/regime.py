@@ -23,8 +23,7 @@ LATENCY = {"L2": 300e-9, "DRAM": 700e-9}
 SHUFFLE = 15e-9  # a step of a warp's reduction
 BARRIER = 100e-9  # a reduction across warps, through shared memory
 LAST_BLOCK = 1e-6  # partial sums to L2, an atomic, partial sums back
-WARPS = 8  # of a block, where a block shares a row or a column
-BLOCK = 32 * WARPS
+BLOCK = 256  # threads, where a block shares a row or a column
 UNROLL = 4  # loads in flight of a thread
 BLOCKS_AT_ONCE = 4  # on an SM, of 64 registers a thread: 64 KB in flight
 UNKNOWN = 1e12  # bytes per second, of a GPU that the table does not know: it cancels in a comparison of designs
@@ -136,12 +135,12 @@ def _transposed(problem, target):
 # The order is that of the ladder: of equals the first is preferred. staged_x is never faster than warp_per_row.
 SHAPES = {
     "naive": lambda p, t: _of_rows(p, 1, p.a_dtype.itemsize, 1, 0.0),
-    "warp_per_row": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 4, _shuffles(32)),
-    "staged_x": lambda p, t: _of_rows(p, 32, p.a_dtype.itemsize, 1, _shuffles(32) + BARRIER),
-    "vectorized": lambda p, t: _of_rows(p, 32, 16, UNROLL, _shuffles(32)),
+    "warp_per_row": lambda p, t: _of_rows(p, t.warp_size, p.a_dtype.itemsize, 4, _shuffles(t.warp_size)),
+    "staged_x": lambda p, t: _of_rows(p, t.warp_size, p.a_dtype.itemsize, 1, _shuffles(t.warp_size) + BARRIER),
+    "vectorized": lambda p, t: _of_rows(p, t.warp_size, 16, UNROLL, _shuffles(t.warp_size)),
     "rows_per_warp": lambda p, t: _of_rows(p, sub_warp(p), 16, UNROLL, _shuffles(sub_warp(p))),
-    "block_per_row": lambda p, t: _of_rows(p, threads_of_row(p), 16, UNROLL, _shuffles(32) + BARRIER),
-    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, UNROLL, _shuffles(32) + BARRIER + LAST_BLOCK),
+    "block_per_row": lambda p, t: _of_rows(p, threads_of_row(p), 16, UNROLL, _shuffles(t.warp_size) + BARRIER),
+    "split_n": lambda p, t: _of_rows(p, BLOCK * splits_of_row(p, t), 16, UNROLL, _shuffles(t.warp_size) + BARRIER + LAST_BLOCK),
     "transposed": _transposed,
 }
 

@@ -21,7 +21,7 @@ def configs(problem, target):
         yield interpreted(problem, target, 256, 16)
     vectors = -(-problem.n // full_vector(problem.a_dtype))
     for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
-        yield tile(problem, target, 2 * 4 * 32 // lanes, lanes, 1 if lanes >= vectors else 2)
+        yield tile(problem, target, 2 * 4 * target.warp_size // lanes, lanes, 1 if lanes >= vectors else 2)
 
 
 DESIGN = Design(

@@ -92,7 +92,7 @@ def configs(problem, target):
     best, rows = splits_of_row(problem, target), 1 if target.is_gpu else within(problem.rows, 512)
     for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
         for warps in (8, 4):
-            lanes = 32 * warps if target.is_gpu else within(problem.n, 32 * warps)
+            lanes = target.warp_size * warps if target.is_gpu else within(problem.n, target.warp_size * warps)
             tile = {"SPLITS": splits, "BLOCK_M": rows, "LANES": lanes, "UNROLL": UNROLL, "STREAMS": streams(problem, target)}
             yield triton.Config(tile, num_warps=warps, num_stages=1, maxnreg=REGISTERS)
 

@@ -69,7 +69,7 @@ def configs(problem, target):
         yield triton.Config({"BLOCK_M": within(problem.m, 1024), "BLOCK_N": within(problem.n, 512)})
     for warps in (4, 8):
         for steps in (4, 1):
-            yield triton.Config({"BLOCK_M": warps, "BLOCK_N": 32 * steps}, num_warps=warps, num_stages=1)
+            yield triton.Config({"BLOCK_M": warps, "BLOCK_N": target.warp_size * steps}, num_warps=warps, num_stages=1)
 
 
 def launches(problem, config, a, x, y, scale, out):

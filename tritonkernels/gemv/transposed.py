@@ -121,7 +121,7 @@ def _config(problem, target, lanes, depth, unroll, splits):
     """With registers for the loads under way, and for BLOCKS_AT_ONCE where these are few."""
     numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits, "STREAMS": streams(problem, target)}
     registers = REGISTERS if unroll > UNROLL else REGISTERS // 2
-    return triton.Config(numbers, num_warps=max(1, lanes * depth // 32), num_stages=1, maxnreg=registers)
+    return triton.Config(numbers, num_warps=max(1, lanes * depth // target.warp_size), num_stages=1, maxnreg=registers)
 
 
 def launches(problem, config, a, x, y, scale, out):

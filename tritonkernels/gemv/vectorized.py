@@ -16,12 +16,12 @@ def configs(problem, target):
     """Several loads in flight a lane: steps along a long row, else several rows a warp."""
     if not target.is_gpu:
         yield interpreted(problem, target, 256, 32)
-    steps = -(-problem.n // (32 * full_vector(problem.a_dtype)))
+    steps = -(-problem.n // (target.warp_size * full_vector(problem.a_dtype)))
     space = ((4, 1), (2, 2), (1, 4)) if steps > 2 else ((1, 4), (2, 2))
     if steps >= 8 and problem.a_dtype.itemsize > 1:  # the x of a vector of int8 takes more registers
         space = ((8, 1), *space)
     for unroll, rows in space:
-        yield tile(problem, target, 4 * rows, 32, unroll)
+        yield tile(problem, target, 4 * rows, target.warp_size, unroll)
 
 
 DESIGN = Design(

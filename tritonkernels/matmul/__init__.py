@@ -43,7 +43,7 @@ def matmul(
     out_dtype=None,
     accumulate=None,
     alpha=1.0,
-    beta=0.0,
+    beta=None,
     c=None,
     bias=None,
     activation=None,
@@ -70,7 +70,8 @@ def matmul(
     out_dtype  float16 and bfloat16: the same (default) or float32; fp8: float16 (default), bfloat16 or float32; float32 and
             float64: the same; integers: int32
     accumulate  the type of the sums: "fp32", for float64 "fp64", for integers "int32"; for float16 also "fp16"
-    alpha, beta  real numbers, rounded to fp32 (float64: to fp64); integers: whole numbers. alpha == 0: A and B are not read
+    alpha, beta  real numbers, rounded to fp32 (float64: to fp64); integers: whole numbers. alpha == 0: A and B are not read.
+            beta: default 1 if c is given, else 0
     c       what broadcasts to the result, of its dtype; needed if beta != 0, never read if beta == 0
     bias    (N,), of the result's dtype
     activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
@@ -99,7 +100,7 @@ def prepare(
     out_dtype=None,
     accumulate=None,
     alpha=1.0,
-    beta=0.0,
+    beta=None,
     c=None,
     bias=None,
     activation=None,
@@ -121,7 +122,7 @@ def prepare(
         raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)))
     sums = SUMS.get(out_dtype, ("fp32", "fp16") if a.dtype == torch.float16 else ("fp32",))
     accumulate = validate.choice("accumulate", accumulate, sums)
-    alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", beta, out_dtype)
+    alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", validate.beta_of(beta, c), out_dtype)
     activations = ("relu",) if out_dtype == torch.int32 else tuple(ACTIVATIONS)
     if activation is not None and activation not in activations:
         raise validate.out_of_choices("activation", activation, (None, *activations))

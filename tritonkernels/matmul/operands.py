@@ -9,13 +9,17 @@ def refuses_operands(problem, target):
     """What tl.dot cannot multiply on the target, whatever the design."""
     if problem.precision in SPLIT:
         return f"it does not split fp32 operands: {problem.precision} is not its precision"
-    if not target.is_gpu:
-        return None
-    if problem.precision == "fp8" and target.arch < 89:
-        return f"fp8 begins with sm_89, and {target.name} is sm_{target.arch}"
-    if problem.precision in ("bf16", "tf32", "fp64") and target.arch < 80:
-        return f"{problem.precision} on tensor cores begins with sm_80, and {target.name} is sm_{target.arch}"
-    return None
+    return lacks_products(problem.precision, target)
+
+
+def lacks_products(precision, target):
+    """Why the target cannot multiply in a precision as we promise it, as a sentence, or None."""
+    if precision == "fp8":  # of which AMD's have another kind
+        return target.lacks("fp8", 89)
+    if target.vendor == "amd":
+        no_tf32 = precision == "tf32" and target.gfx != "gfx942"
+        return f"of AMD's only gfx942 multiplies tf32, {target.name} is {target.isa}" if no_tf32 else None
+    return target.lacks(f"{precision} on tensor cores", 80) if precision in ("bf16", "tf32", "fp64") else None
 
 
 def packed_along_k(problem, t):

@@ -133,9 +133,7 @@ def refuses(problem, target):
         return f"its operands come as the tensor cores read them: {', '.join(TENSOR_CORES_READ)}, not {problem.precision}"
     if problem.k == 0:
         return "TMA describes no empty operand, and K is 0"
-    if target.is_gpu and target.arch < 90:
-        return f"TMA begins with sm_90, and {target.name} is sm_{target.arch}"
-    return refuses_operands(problem, target)
+    return target.lacks("TMA", 90) or refuses_operands(problem, target)
 
 
 def configs(problem, target):

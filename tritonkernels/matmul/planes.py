@@ -28,6 +28,7 @@ from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
 from .arguments import matmul_arguments
+from .operands import lacks_products
 from .schemes import SCHEMES
 from .space import block_tile, count_tiles
 from .split import shift_of, shifted, split
@@ -136,7 +137,7 @@ def slices(tile, problem, target):
     k_bytes = 128 if operands_in_shared or planes == 2 else 64  # 128: what the widest swizzle of shared memory spans
     if not target.is_gpu:
         return k_bytes, 4
-    per_thread = 3 * block_m * block_n / (32 * num_warps)
+    per_thread = 3 * block_m * block_n / (target.warp_size * num_warps)
     copied = target.arch == 100 and planes == 3 and block_m > 32  # tcgen05: Triton copies a plane for each of its products
     spilling = SPILLS | (SPILLS_WIDE if problem.wide else {})
     if per_thread > (192 if operands_in_shared else 96) or copied or spilling.get((target.arch, problem.precision)) == tile:
@@ -155,8 +156,8 @@ def configs(problem, target):
     def fills(tile):
         return count_tiles(problem, {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}, problem.batch) >= target.sms
 
-    best = next(filter(fills, fitting), list(fitting)[-1])
-    for tile in (best, *(tile for tile in fitting if tile != best)):
+    best = next(filter(fills, fitting), next(reversed(fitting), None))
+    for tile in sorted(fitting, key=lambda tile: tile != best):
         block_m, block_n, num_warps = tile
         k_bytes, stages = fitting[tile]
         numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
@@ -191,9 +192,9 @@ def launches(problem, config, a, b, c, bias, out):
 def refuses(problem, target):
     if problem.precision not in SCHEMES:
         return f"it multiplies float32 as {', '.join(SCHEMES)}, not {problem.precision}"
-    if target.is_gpu and target.arch < 80:
-        return f"fp16, bf16 and tf32 into fp32 by one instruction begin with sm_80, and {target.name} is sm_{target.arch}"
-    return None
+    if target.vendor == "amd":
+        return lacks_products(problem.precision[:4], target)
+    return target.lacks("fp16, bf16 and tf32 into fp32 by one instruction", 80)
 
 
 DESIGN = Design(

@@ -54,7 +54,7 @@ def fits(tile, problem, target):
     hopper = target.arch == 90 and problem.precision != "fp8"
     operands_in_shared = hopper or (target.arch == 100 and problem.precision != "int8")
     roomy = operands_in_shared and problem.activation not in ("gelu", "silu")
-    per_thread = block_m * block_n / (32 * num_warps)
+    per_thread = block_m * block_n / (target.warp_size * num_warps)
     return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
 
 

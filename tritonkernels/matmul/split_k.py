@@ -170,6 +170,8 @@ def configs(problem, target):
         covers = tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n)
         return not covers, tile[0] * tile[1]
 
+    if not tiles:
+        return
     tiles.sort(key=wasteful)
     if target.arch == 90 and problem.k >= MUCH_K and min(problem.m, problem.n) > 64 and problem.precision in ("fp16", "bf16"):
         tiles.insert(0, FOR_MUCH_K)

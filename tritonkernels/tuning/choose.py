@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..errors import ConfigError
+from ..errors import ConfigError, UnsupportedError
 
 
 def as_dict(config):
@@ -15,6 +15,8 @@ def as_dict(config):
 def choose_config(design, problem, target, explicit=None):
     """`explicit` (a config or a dict of its numbers) if it is one of the design's, else the design's first."""
     legal = list(design.configs(problem, target))
+    if not legal:
+        raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}")
     if explicit is None:
         return legal[0]
     wanted = as_dict(explicit) if isinstance(explicit, Mapping) or hasattr(explicit, "all_kwargs") else None

@@ -39,6 +39,11 @@ MUTANTS = [
         "cuda_reference/matmul/slices.cuh",
         "test_by_wgmma and fp16",
         ("copies not waited for", "            if (slice > 0) cp_async_wait<STAGES - 3>();\n", ""),
+        (
+            "no fence before wgmma",
+            "            tma_store_fence();  // what was written, by whatever way, is there for wgmma\n",
+            "",
+        ),
         ("a slice too far ahead", "if (slice > 0 && slice + STAGES - 2 < slices)", "if (slice + STAGES - 2 < slices)"),
     ),
     *of(

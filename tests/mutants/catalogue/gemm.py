@@ -29,7 +29,7 @@ MUTANTS = [
     *of(
         "tritonkernels/gemm/naive.py",
         "outside_the_tensors and tritonkernels-gemm",
-        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)", True),
+        ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)"),
     ),
     *of("tritonkernels/gemm/tiled.py", "tritonkernels and gemm and tiled", SKIPPED_TILE),
     *of(
@@ -41,7 +41,6 @@ MUTANTS = [
             "K tail mask of A removed",
             "a_inside = (rows < M)[:, None] & (ks < end_k)[None, :]",
             "a_inside = (rows < M)[:, None] & (ks >= 0)[None, :]",
-            True,
         ),
         ("K tail mask of B removed", "b_inside = (ks < end_k)[:, None] &", "b_inside = (ks >= 0)[:, None] &"),
         (
@@ -91,6 +90,11 @@ MUTANTS = [
         "cuda_reference and gemm",
         ("C multiplied by alpha", "result += beta * c[", "result += alpha * c["),
         ("stride of another tensor", "out[row * stride.om", "out[row * stride.cm"),
+    ),
+    *of(
+        "cuda_reference/gemm/__init__.py",
+        "gemm_sizes and cuda_reference and z_order",
+        ("more threads than the kernel allows", 'return config["BM"] *', 'return 2 * config["BM"] *'),
     ),
     *of(
         "cuda_reference/gemm/naive.cuh",
@@ -154,8 +158,8 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemm/double_buffered.cuh",
-        "outside_the_tensors and cuda_reference",
-        ("last slice taken whole", "max(K - 1, 0) / BK * BK", "K / BK * BK"),
+        "cuda_reference and gemm and (double_buffered or outside_the_tensors)",
+        ("last slice taken whole", "a_slices.fetch_tail(a_quads, last, K)", "a_slices.fetch_tail(a_quads, last, last + BK)"),
     ),
     *of(
         "cuda_reference/gemm/split_k.cuh",
@@ -194,7 +198,7 @@ MUTANTS = [
     *of(
         "cuda_reference/gemm/tiled.cuh",
         "cuda_reference and gemm and tiled",
-        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", "", True),
+        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", ""),
         (
             "barrier after the product removed",
             "        __syncthreads();  // nobody reads it any more, the next may overwrite it\n",

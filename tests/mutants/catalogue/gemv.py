@@ -8,7 +8,7 @@ MUTANTS = [
         "tritonkernels and gemv",
         ("last product dropped", "range(first, last, BLOCK_N * UNROLL)", "range(first, last - 1, BLOCK_N * UNROLL)"),
         ("N tail mask removed", "valid & (cols < last)[None, :]", "valid & (cols >= 0)[None, :]"),
-        ("x read contiguously", "x_rows + cols[None, :] * stride_x,", "x_rows + cols[None, :],", True),
+        ("x read contiguously", "x_rows + cols[None, :] * stride_x,", "x_rows + cols[None, :],"),
         ("y read contiguously", "+ m * stride_y,", "+ m,"),
         ("the same x for the whole batch", "x_ptr + (batch * stride_xb)", "x_ptr + (batch * 0)"),
         ("head dropped", "cols >= -head)", "cols >= 0)"),

@@ -4,6 +4,30 @@ from ..mutant import of
 
 MUTANTS = [
     *of(
+        "tritonkernels/conv2d/autograd.py",
+        "cuda_reference and test_second_order_is_torchs",
+        ("no gradient of the incoming one", "if of_output:", "if False:"),
+        ("no gradient of the weight", "if of_weight:", "if weight is None:"),
+        ("the memory format of the other operands", "arguments if like is None else", "arguments if True else"),
+        ("the gradient of a sum reaches one position", "incoming[:, None, None].expand(ctx.shape)", "incoming[:, None, None]"),
+    ),
+    *of(
+        "tritonkernels/conv2d/autograd.py",
+        "nobody_asked_for or precision_of_the_forward",
+        ("gradients that nobody asked for", "if of_input:", "if x is not None:"),
+        (
+            "gradients in ieee",
+            'resolved(arguments["precision"], result.dtype)',
+            "None",
+        ),
+        ("torch's switch read by backward", 'resolved(arguments["precision"], result.dtype)', 'arguments["precision"]'),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/__init__.py",
+        "test_tf32_is_rounded_to_nearest_and_really_used",
+        ("tf32 computed as ieee", "        precision=precision,\n", "        precision=resolved(None, input.dtype),\n"),
+    ),
+    *of(
         "tritonkernels/conv2d_input/phases.py",
         "cuda_reference and conv2d_input and direct",
         (
@@ -16,7 +40,6 @@ MUTANTS = [
             "taps of the phase before",
             "of_filter=slice(taps - 1 - reached[-1], None, every)",
             "of_filter=slice(0, None, every)",
-            True,
         ),
         ("taps as far apart as in the filter", "spacing=dilation // common", "spacing=dilation"),
         (
@@ -113,7 +136,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/splits.cuh",
         "cuda_reference and (conv2d_weight or conv2d_bias)",
-        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS", True),
+        ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS"),
         ("a row of partial sums forgotten", "for (int row = 1; row < ROWS; ++row)", "for (int row = 2; row < ROWS; ++row)"),
     ),
     *of(

@@ -18,7 +18,6 @@ MUTANTS = [
             "tf32 for ieee",
             "acc = faithful_dot(a, b, acc, PRECISION, ARE_TF32)",
             'acc = faithful_dot(a, b, acc, "tf32" if PRECISION == "ieee" else PRECISION)',
-            True,
         ),
         (
             "fp16 accumulate",
@@ -46,6 +45,12 @@ MUTANTS = [
         ("low planes not rounded to what is left", "(rest - _in_fp32(plane)) * STEP", "rest * STEP"),
         ("far shifts not cut off", "tl.maximum(n, -252)", "n + 0"),
         ("small numbers flushed", "tl.maximum(tl.abs(rest), smallest)", "tl.abs(rest)"),
+    ),
+    *of(
+        "tritonkernels/matmul/split.py",
+        "result_is_right and planes and tritonkernels",
+        ("extremes of nothing", "covers = {_extremes_kernel: k,", "covers = {_extremes_kernel: padded_k,"),
+        ("an empty grid", " if grid != (0,)]", "]"),
     ),
     *of(
         "tritonkernels/matmul/planes.py",
@@ -112,6 +117,41 @@ MUTANTS = [
         ("second row of fragments stored as the first", "row + f / FN * F + i / F", "row + i / F"),
     ),
     *of(
+        "cuda_reference/matmul/cuda_cores.cuh",
+        "cuda_cores and (as_they_lie or epilogues or every_config)",
+        (
+            "strides of B not turned",
+            "{stride.bn, stride.bk, stride.ak, stride.am}",
+            "{stride.bk, stride.bn, stride.ak, stride.am}",
+        ),
+        ("A's step for B", "{stride.am, stride.ak, stride.bk, stride.bn}", "{stride.am, stride.ak, stride.ak, stride.bn}"),
+        ("batch of B forgotten", "b + batch * stride.bb", "b"),
+        ("last product dropped", "first_row, first_col, M, N, K,", "first_row, first_col, M, N, K - 1,"),
+        ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),
+        ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4", "row + m"),
+        ("alpha forgotten", "result = epilogue.scaled(result)", "result = result"),
+    ),
+    *of(
+        "cuda_reference/matmul/cuda_cores.py",
+        "cuda_cores and (by_element or as_they_lie or every_config)",
+        ("one operand in vectors is enough", "None not in in_chunks", "in_chunks != (None, None)"),
+        ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
+    ),
+    *of(
+        "cuda_reference/gemm/tile_io.cuh",
+        "cuda_cores and (as_they_lie or every_config or rows_that_end)",
+        (
+            "K tail of A not zero",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, K - first_k - k(i))",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, 4)",
+        ),
+        (
+            "K tail of B not zero",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * pitch, step, first_k + k(i) < K ? columns : 0)",
+            "load_quad<VECTOR>(from + (first_k + i * STEP) * pitch, step, columns)",
+        ),
+    ),
+    *of(
         "cuda_reference/matmul/wgmma_tma.cuh",
         "wgmma_tma and (as_they_lie or any_order or every_config)",
         ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);", ""),
@@ -132,6 +172,8 @@ MUTANTS = [
             "            tma_store_fence();\n            warpgroup_barrier();\n",
             "            tma_store_fence();\n",
         ),
+        ("a box of the result leaves without a fence", "            tma_store_fence();\n", ""),
+        ("barriers that the copy engine does not know of", "        mbarrier_init_fence();\n", ""),
         ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
     ),
     *of(

@@ -10,7 +10,6 @@ MUTANTS = [
             "alignment left out of the key",
             "value.dtype, value.device, alignment, flags",
             "value.dtype, value.device, flags",
-            True,
         ),
         ("strides left out of the key", "(value.shape, value.stride(), ", "(value.shape, "),
         ("dtype left out of the key", "value.dtype, value.device", "value.device"),

@@ -31,7 +31,7 @@ MUTANTS = [
     *of(
         "tritonkernels/validate.py",
         "gemm and beta_is_zero and tritonkernels",
-        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded", True),
+        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded"),
     ),
     *of(
         "tritonkernels/validate.py",
@@ -84,6 +84,26 @@ MUTANTS = [
         ("tf32 not rounded", "        if not ARE_TF32:", "        if False:"),
         ("high nibbles unsigned", "return high.to(tl.int8, bitcast=True) >> 4", "return (high >> 4).to(tl.int8, bitcast=True)"),
         ("padding counted by xor", "(acc + 8 * walked) >> 1", "(acc + 8 * (walked - 1)) >> 1"),
+    ),
+    *of(
+        "tritonkernels/language/splits.py",
+        "arrivals_of_triton",
+        ("an arrival that publishes nothing", 'sem="acq_rel"', 'sem="relaxed"'),
+    ),
+    *of(
+        "tritonkernels/problem.py",
+        "part_of_a_buffer and persistent",
+        ("TMA writes rows that end within a chunk", "return t.shape[-1] * t.element_size() % 16 == 0", "return True"),
+    ),
+    *of(
+        "cuda_reference/common/last_to_arrive.cuh",
+        "gemv_sizes and cuda_reference and split_n",
+        ("no fence before the arrival", "        __threadfence();  // they come before the arrival\n", ""),
+    ),
+    *of(
+        "cuda_reference/common/last_to_arrive.cuh",
+        "fences_of_cuda and split_n",
+        ("no fence after the arrival", "            __threadfence();  // and the others' after it\n", ""),
     ),
     *of(
         "cuda_reference/common/raster.cuh",

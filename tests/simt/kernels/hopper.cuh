@@ -1,5 +1,6 @@
 // mbarriers, tensor copies and wgmma, each with the mistakes that the emulation must notice.
 #pragma once
+#include "../../../cuda_reference/common/cp_async.cuh"
 #include "../../../cuda_reference/common/shared.cuh"
 #include "../../../cuda_reference/common/tma.cuh"
 #include "../../../cuda_reference/common/wgmma.cuh"
@@ -33,13 +34,14 @@ __global__ void hand_over(int* out, int count, int mistake) {
 }
 
 // A box of a tensor, as it lies in shared memory; `more` bytes are waited for than come, of which `arrivals` of 1 tell.
+template <bool FENCE>
 __global__ void copy_box(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes, int more, int arrivals,
                          int column, int row, int batch, bool waits) {
     unsigned char* const box = dynamic_shared<unsigned char>();
     uint64_t* const landed = reinterpret_cast<uint64_t*>(box + (bytes + 1023) / 1024 * 1024);
     if (threadIdx.x == 0) {
         mbarrier_init(landed, 1);
-        mbarrier_init_fence();
+        if (FENCE) mbarrier_init_fence();
     }
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -50,18 +52,36 @@ __global__ void copy_box(const __grid_constant__ CUtensorMap map, unsigned char*
     for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = box[i];
 }
 
+// A box that leaves: its bytes are counted from 0, as they lie in shared memory. Twice, where a fence is wanted twice.
+__global__ void store_box(const __grid_constant__ CUtensorMap map, int bytes, int column, int row, int times, int fences) {
+    unsigned char* const box = dynamic_shared<unsigned char>();
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) box[i] = (unsigned char)i;
+    for (int i = 0; i < times; ++i) {
+        if (i < fences) tma_store_fence();
+        __syncthreads();
+        if (threadIdx.x == 0) tma_store(map, box, column, row, 0);
+    }
+    if (threadIdx.x == 0) {
+        tma_store_commit();
+        tma_store_wait<0>();
+    }
+}
+
 template <class Number, int COUNT> struct Tile {
     Number x[COUNT];
 };
 
-enum Misuse { RIGHT, NO_FENCE, NO_WAIT, ALONE, OTHER_OPERAND };
+enum Misuse { RIGHT, NO_FENCE, NO_WAIT, ALONE, OTHER_OPERAND, NO_PROXY_FENCE };
 
 // One wgmma on slices as they come: A's 64 x 128 bytes, then B's; every thread's registers in and out.
 template <class T, class Number, int COUNT, int TILES, bool A_K_MAJOR, bool B_K_MAJOR>
 __global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums, int bytes, int a_offset, int b_offset,
                          int next, int misuse) {
     unsigned char* const shared = dynamic_shared<unsigned char>();
-    for (int i = threadIdx.x; i < bytes; i += blockDim.x) shared[i] = slices[i];
+    for (int i = 16 * threadIdx.x; i < bytes; i += 16 * blockDim.x) cp_async<16>(shared + i, slices + i);
+    cp_async_commit();
+    cp_async_wait<0>();
+    if (misuse != NO_PROXY_FENCE || threadIdx.x != 7) tma_store_fence();
     __syncthreads();
     Tile<Number, COUNT> sum[TILES];
     for (int i = 0; i < TILES; ++i) sum[i] = sums[threadIdx.x * TILES + i];

@@ -93,8 +93,38 @@ __global__ void atomics(int* out) {
     atomicMin(&out[1], -i);
     atomicOr(&out[2], 1 << i % 31);
     atomicAnd(&out[3], ~(1 << i % 31));
+    __threadfence();  // what an atomic found is used
     if (atomicCAS(&out[4], 0, 7) == 0) atomicAdd(&out[5], 1);  // one winner
     atomicExch(&out[6], 5);
+}
+
+// The block that arrives last reads what the others left; without the fence it may not see it. Two threads that write, so that
+// what another thread of the block wrote is to be seen too.
+template <bool FENCE, bool BEFORE_THE_BARRIER> __global__ void arrive(int* parts, int* counter, int* out) {
+    parts[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+    if (BEFORE_THE_BARRIER) __threadfence();
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    if (FENCE) __threadfence();
+    if (atomicAdd(counter, 1) != int(gridDim.x) - 1) return;
+    for (unsigned i = 0; i < gridDim.x * blockDim.x; ++i) *out += parts[i];
+}
+
+// Atomics on both kinds of shared memory.
+__global__ void count_in_shared(int* out) {
+    __shared__ int count;
+    int* const dynamic = dynamic_shared<int>();
+    if (threadIdx.x == 0) count = *dynamic = 0;
+    __syncthreads();
+    atomicAdd(&count, 1);
+    atomicAdd(dynamic, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) out[blockIdx.x] = count + *dynamic;
+}
+
+template <int THREADS> __global__ void __launch_bounds__(THREADS / 2 * 2, 2)  // a comment, as some kernels have one
+bounded(int* out) {
+    out[threadIdx.x] = THREADS;
 }
 
 // Reverses a row through dynamic shared memory of two types; the last number written to `out` is one that nobody
@@ -149,6 +179,8 @@ __global__ void wrong(int which, int* out) {
     if (which == 8 && i == 1) throw std::out_of_range("thrown in a kernel");
 #endif
     if (which == 9) out[i] = __shfl_sync(0xffffffffu, i, 0, 12);  // not a power of two
+    if (which == 10) out[i] = 7 / (i - 5);                           // thread 5's is by zero
+    if (which == 11) out[i] = int64_t(which) % int64_t(i - 5);
 }
 
 }  // namespace threads

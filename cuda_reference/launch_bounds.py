@@ -1,0 +1,47 @@
+"""Kernels' `__launch_bounds__` for the emulation, which refuses a launch of more threads than they allow, as a GPU does.
+
+g++ has no attribute that would keep them. So they are read off the source and said once more, in C++, for the same arguments:
+
+    template <int BM, int BN> __global__ void __launch_bounds__(BM * BN) naive(...)
+
+becomes `template <int BM, int BN> constexpr unsigned naive_threads = simt::first_of(BM * BN);`.
+"""
+
+import re
+
+_BEGIN, _NAMESPACE = re.compile(r"__global__ void __launch_bounds__(?=\()"), re.compile(r"^namespace (\w+) \{", re.MULTILINE)
+_NAME = re.compile(r"\s*(?://.*\n\s*)?(\w+)\(")
+
+
+def lines(expressions, files):
+    """C++ (before the function of the module, in it): the bounds of those kernels of the expressions that have some."""
+    bounds = {name: bound for file in files for name, bound in _bounds(file.read_text())}
+    known = [expression for expression in expressions if expression.partition("<")[0] in bounds]
+    constants = [bounds[name] for name in dict.fromkeys(expression.partition("<")[0] for expression in known)]
+    return constants, [f"    simt::at_most({expression}, {_constant(expression)});" for expression in known]
+
+
+def _constant(expression):
+    """The expression's bound: "gemm::tiled_threads<128, 128>"."""
+    name, bracket, arguments = expression.partition("<")
+    return f"{name}_threads{bracket}{arguments}"
+
+
+def _bounds(text):
+    """(kernel, the constant that tells its bound) of each in a file."""
+    for found in _BEGIN.finditer(text):
+        before, bound = text[: found.start()].rstrip(), _in_parentheses(text, found.end())
+        (namespace,) = _NAMESPACE.findall(before)[-1:]
+        name = _NAME.match(text, found.end() + len(bound))[1]
+        template = before[before.rindex("\ntemplate <") :].strip() if before.endswith(">") else ""
+        constant = f"namespace {namespace} {{ {template} constexpr unsigned {name}_threads = simt::first_of{bound}; }}"
+        yield f"{namespace}::{name}", constant
+
+
+def _in_parentheses(text, start):
+    depth = 0
+    for end in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if depth == 0:
+            return text[start : end + 1]
+    raise ValueError(f"no end of {text[start : start + 40]!r}")

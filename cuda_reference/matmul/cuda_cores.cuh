@@ -1,0 +1,71 @@
+// Matrix product of fp32 in IEEE arithmetic, cuda_cores: the tiles of gemm's `rasterized` for a batch, with matmul's epilogue.
+//
+// Tensor cores have no fp32 products, so these are FFMA: gemm/double_buffered.cuh has the loop over K and its reasons. What is
+// new is B, which in a linear layer is a transposed weight: its slices are read along K as A's are there, A's across K as B's,
+// and either in vectors of 16 bytes.
+// Mirrors tritonkernels/matmul/tensor_core.py, which does the same for "ieee".
+#pragma once
+#include "../common/raster.cuh"
+#include "../gemm/double_buffered.cuh"
+#include "epilogue.cuh"
+#include "store_run.cuh"
+
+namespace matmul {
+
+// gemm's slices of one operand, of the other: its transpose is what they are made for.
+template <class Slices> struct Transposed : Slices {
+    __device__ __forceinline__ Transposed(const float* matrix, int first, int span, const gemm::Strides& stride)
+        : Slices(matrix, first, span, {stride.bn, stride.bk, stride.ak, stride.am}) {}
+};
+
+// Read along K, and so transposed on the way to shared memory, or as they stand.
+template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR> struct EitherWay {
+    using A = std::conditional_t<A_ALONG_K, gemm::SlicesOfA<gemm::PaddedTile<BM>, BM, BK, THREADS, VECTOR>,
+                                 Transposed<gemm::SlicesOfB<BM, BK, THREADS, VECTOR>>>;
+    using B = std::conditional_t<B_ALONG_K, Transposed<gemm::SlicesOfA<gemm::PaddedTile<BN>, BN, BK, THREADS, VECTOR>>,
+                                 gemm::SlicesOfB<BN, BK, THREADS, VECTOR>>;
+};
+
+template <int BM, int BN, int BK, int TM, int TN, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR>
+__global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
+cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
+           const float* __restrict__ bias, float* __restrict__ out, int M, int N, int K, float alpha, float beta,
+           int activation, Strides stride, int group) {
+    constexpr int THREADS = gemm::Shape<BM, BN, TM, TN>::THREADS;
+    using Slices = EitherWay<BM, BN, BK, THREADS, A_ALONG_K, B_ALONG_K, VECTOR>;
+    using Buffer = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, Slices>;
+    using Place = typename Buffer::Place;
+    __shared__ typename Buffer::Slice buffers[2];
+
+    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
+    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
+    const int first_row = tile.m * BM, first_col = tile.n * BN;
+
+    float sum[TM][TN] = {};
+    Buffer::accumulate(sum, buffers, a + batch * stride.ab, b + batch * stride.bb, first_row, first_col, M, N, K,
+                       {stride.am, stride.ak, stride.bk, stride.bn});
+
+    const Epilogue<float, float> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
+    const auto for_all = [&](const auto& change) {
+#pragma unroll
+        for (int m = 0; m < TM; ++m) {
+#pragma unroll
+            for (int n = 0; n < TN; ++n)
+                change(sum[m][n], m / 4 * Place::GAP_M + m % 4, n / 4 * Place::GAP_N + n % 4);
+            asm volatile("" ::: "memory");  // row by row: registers do not hold the addresses of all of C at once
+        }
+    };
+    const int row = first_row + Place::row(), col = first_col + Place::col();
+    for_all([&](float& result, int, int) { result = epilogue.scaled(result); });
+    epilogue.finish(for_all, row, col, M, N);
+#pragma unroll
+    for (int m = 0; m < TM; ++m)
+#pragma unroll
+        for (int n = 0; n < TN; n += 4) {
+            __align__(16) const float run[] = {sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]};
+            store_run(run, epilogue.out, row + m / 4 * Place::GAP_M + m % 4, col + n / 4 * Place::GAP_N, M, N, epilogue.om,
+                      epilogue.on);
+        }
+}
+
+}  // namespace matmul

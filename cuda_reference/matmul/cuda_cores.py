@@ -1,0 +1,56 @@
+"""cuda_cores: its kernel's instantiations, their config space, and which of them a problem gets."""
+
+import itertools
+
+from tritonkernels.design import Design
+
+from ..gemm.configs import OPERAND_FMAS
+from ..launch import CudaLaunch, Source, ceil_div
+from .mma_async import k_major, soonest, without_idle_strides
+from .wmma import arguments
+
+_NAMES = ("BM", "BN", "BK", "TM", "TN", "GROUP")
+_SPACE = [dict(zip(_NAMES, sizes)) for sizes in ((128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))]
+
+
+def _configs(problem, target):
+    """First the tile that is done soonest; the smallest where it is emulated, so that few are built."""
+    return soonest(_SPACE, problem, target, OPERAND_FMAS) if target.is_gpu else _SPACE[::-1]
+
+
+def _refuses(problem, target):
+    return None if problem.precision == "ieee" else f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
+
+
+def instantiations(config):
+    """{(A's slices lie along K, B's do, both are read in vectors): instantiation}, built together."""
+    tile = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
+    switches = itertools.product((True, False), repeat=3)
+    return {which: f"matmul::cuda_cores<{tile}, {', '.join(str(x).lower() for x in which)}>" for which in switches}
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    a, b = without_idle_strides(a, 1), without_idle_strides(b, 2)
+    in_chunks = k_major(a, 1, True), k_major(b, 2, True)
+    vector = None not in in_chunks
+    by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
+    kernels = instantiations(config)
+    tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
+    threads = config["BM"] // config["TM"] * (config["BN"] // config["TN"])
+    yield CudaLaunch(
+        Source("matmul/cuda_cores.cuh", tuple(kernels.values())),
+        kernels[(*by_k, vector)],
+        (a.shape[0] * tiles,),
+        (threads, 1, 1),
+        (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
+    )
+
+
+DESIGN = Design(
+    name="cuda_cores",
+    summary="fp32 in IEEE arithmetic: gemm's double-buffered tiles on CUDA cores, operands along K or across it",
+    mirrors="tensor_core",
+    refuses=_refuses,
+    configs=_configs,
+    launches=_launches,
+)

@@ -1,0 +1,71 @@
+"""A pytest plugin for the gate: `--outcomes FILE` gets a line of JSON for each test as it ends, so that a killed run tells what
+it knew; `--shard I/N` runs every N-th test, the same ones in every process.
+
+After a fault of a kernel nothing runs in a process any more: such a pytest-xdist worker ends itself, and a new one goes on.
+"""
+
+import json
+import os
+import sys
+import zlib
+
+
+def pytest_addoption(parser):
+    parser.addoption("--outcomes")
+    parser.addoption("--shard", default="1/1")
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Worker())
+    elif config.getoption("outcomes"):
+        config.pluginmanager.register(_Recorder(config.getoption("outcomes")))
+
+
+def pytest_collection_modifyitems(config, items):
+    index, count = map(int, config.getoption("shard").split("/"))
+    items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == index - 1]
+
+
+class _Recorder:
+    def __init__(self, path):
+        self._file = open(path, "w", buffering=1)  # noqa: SIM115  pytest's end is its end
+
+    def pytest_runtest_logreport(self, report):
+        if report.passed and report.when != "call":
+            return
+        outcome = "error" if report.failed and report.when in ("setup", "teardown") else report.outcome
+        self._write(report.nodeid, outcome, report)
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self._write(report.nodeid, "error", report)
+
+    def _write(self, name, outcome, report):
+        why = _why(report) if report.failed else ""
+        self._file.write(json.dumps({"name": name, "outcome": outcome, "why": why}) + "\n")
+
+
+def _why(report):
+    """The line that raised, and what."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash:
+        return f"{crash.path}:{crash.lineno}: {' '.join(crash.message.split())[:500]}"
+    return " ".join(str(report.longrepr).split())[-500:]
+
+
+class _Worker:
+    def __init__(self):
+        self._failed = False
+
+    def pytest_runtest_logreport(self, report):
+        self._failed |= report.failed
+
+    def pytest_runtest_logfinish(self):
+        torch = sys.modules.get("torch")
+        if self._failed and torch and torch.cuda.is_initialized():
+            try:
+                torch.cuda.synchronize()
+            except RuntimeError:
+                os._exit(1)
+        self._failed = False

@@ -1,0 +1,67 @@
+"""Builds the CUDA kernels that the gate's calls and the tests launch, as many at a time as there are cores.
+
+Built as their turn comes they would keep the other test workers waiting, which want the same ones.
+"""
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from cuda_reference import build
+from cuda_reference.launch import LIBRARY
+from tests.concurrency.calls import runs
+from tests.gate.calls import calls
+from tests.gate.child import on
+from tests.harness import prepare
+from tritonkernels.errors import TritonKernelsError
+from tritonkernels.library import OPS
+
+
+def sources(device):
+    """{(header, expressions)}, in order; what is built for it is the design's whole space of configs."""
+    found = {}
+    for op in OPS:
+        for design in LIBRARY.designs(op):
+            for problem, config, parts in _prepared(op, design, device):
+                for tensors in parts:
+                    for launch in design.launches(problem, config, *tensors):
+                        found[launch.source.header, launch.source.expressions] = None
+    return list(found)
+
+
+def _prepared(op, design, device):
+    """(problem, config, the launches' tensors) of calls that between them launch all that the design has."""
+    target = LIBRARY.target(device)
+    for call in calls(LIBRARY, op, design.name, target):
+        args, kwargs = call.make()
+        prepared = prepare(op, *on(device, args), **dict(zip(kwargs, on(device, kwargs.values()))))
+        yield prepared.problem, next(iter(design.configs(prepared.problem, target))), prepared.parts
+    for prepared, _, _, config in runs(LIBRARY, op, design.name, device, every_config=True):
+        yield prepared.problem, config, prepared.parts
+
+
+def main():
+    device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    backend = "cuda" if device.type == "cuda" else "simt"
+
+    def fails(source):
+        name = f"{source[0]} {source[1][0]}"
+        print(f"RUN {name}", flush=True)
+        try:
+            build.load(*source, backend)
+        except TritonKernelsError as error:
+            print(f"WRONG {name}: {' '.join(str(error).split())[-1000:]}", flush=True)
+            return True
+        return False
+
+    wanted = sorted(sources(device), key=lambda source: -len(source[1]))  # the longest first
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        wrong = sum(pool.map(fails, wanted))
+    print(f"DONE {len(wanted)} modules, {wrong} wrong", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

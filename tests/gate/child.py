@@ -1,0 +1,118 @@
+"""Makes the calls of calls.py, on the GPU if there is one. Prints a line before each call, and one for each that went wrong.
+
+python -m tests.gate.child PACKAGE [--designs op/design ...] [--problems ragged ...] [--new] [--share 1/4]
+
+Results are judged against float64, operands and what surrounds `out` compared, all on the CPU: under compute-sanitizer every
+kernel of torch's would be instrumented too.
+"""
+
+import argparse
+import sys
+import zlib
+
+import torch
+
+from tests.gate.calls import calls
+from tests.harness import LIBRARIES, bits, poisoned, prepare, sentinel
+from tritonkernels import backend, numerics
+from tritonkernels.library import OPS
+from tritonkernels.tuning.choose import as_dict
+
+
+def fault(library, call, device):
+    """What the call did wrong; None where nothing."""
+    torch.manual_seed(zlib.crc32(str(call).encode()))
+    args, kwargs = call.make()
+    given, named = on(device, args), dict(zip(kwargs, on(device, kwargs.values())))
+    prepared = prepare(call.op, *given, **named)
+    result = prepared.result
+    there, back = ((0, 2, 3, 1), (0, 3, 1, 2)) if _is_channels_last(result) else (range(result.ndim),) * 2
+    if call.out:
+        out, buffer, where = poisoned(result.permute(*there).shape, result.dtype, device, aligned=True)
+        prepared = prepare(call.op, *given, out=out.permute(*back), **named)
+    else:
+        buffer, where = result.permute(*there).fill_(sentinel(result.dtype)), ...
+    chosen, config = library.choose(prepared.problem, library.target(device), call.design)
+    library.run(prepared, call.design)
+    buffer = buffer.cpu()  # all of it, as it lies: torch copies a part by a kernel
+    computed = buffer[where].permute(*back)
+    transform = chosen.transform(as_dict(config))
+    verdict = numerics.judge(prepared.problem, computed, *args, transform=transform, **kwargs)
+    if not verdict.ok:
+        return f"error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+    changed = [pair for pair in zip((*given, *named.values()), (*args, *kwargs.values())) if not _same(*pair)]
+    if changed:
+        return f"{len(changed)} of its operands changed"
+    buffer[where] = sentinel(result.dtype)
+    untouched = torch.full_like(buffer, sentinel(result.dtype))
+    return None if _same(buffer, untouched) else "something beside out was written"
+
+
+def on(device, values):
+    """The values, copies on the device of those that are tensors."""
+    return [v.to(device, copy=True) if isinstance(v, torch.Tensor) else v for v in values]
+
+
+def _is_channels_last(t):
+    return t.ndim == 4 and t.stride(1) == 1 and not t.is_contiguous()
+
+
+def _same(value, expected):
+    return not isinstance(value, torch.Tensor) or torch.equal(bits(value.cpu()), bits(expected))
+
+
+def groups(library, wanted, target):
+    """The calls, those of one kind of a design together: they share kernels."""
+    found = {}
+    for op in OPS:
+        for design in library.names(op):
+            if not wanted or f"{op}/{design}" in wanted:
+                for call in calls(library, op, design, target):
+                    found.setdefault((op, design, call.kind), []).append(call)
+    return list(found.values())
+
+
+def lost(device):
+    """Whether a kernel's fault took the CUDA context along: nothing can run in this process any more."""
+    if device.type == "cuda":
+        try:
+            torch.cuda.synchronize(device)
+        except RuntimeError:
+            return True
+    return False
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m tests.gate.child")
+    parser.add_argument("package", choices=[library.package for library in LIBRARIES])
+    parser.add_argument("--designs", nargs="*", default=())
+    parser.add_argument("--problems", nargs="*", default=())
+    parser.add_argument("--new", action="store_true", help="only calls without `out`")
+    parser.add_argument("--share", default="1/1", metavar="I/N", help="every N-th group of calls from the I-th on")
+    options = parser.parse_args(argv)
+    first, step = map(int, options.share.split("/"))
+    device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    library = next(library for library in LIBRARIES if library.package == options.package)
+    backend.name()  # before Triton is imported
+    mine = [call for group in groups(library, options.designs, library.target(device))[first - 1 :: step] for call in group]
+    mine = [call for call in mine if not options.problems or call.problem in options.problems]
+    mine = [call for call in mine if not (options.new and call.out)]
+    wrong = 0
+    for number, call in enumerate(mine):
+        print(f"RUN {call}", flush=True)
+        try:
+            why = fault(library, call, device)
+        except Exception as error:  # whatever it is, the next call is to run too
+            why = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        if why:
+            wrong += 1
+            print(f"WRONG {call}: {why}", flush=True)
+            if lost(device):
+                print(f"LOST the CUDA context; {len(mine) - number - 1} calls were not made", flush=True)
+                return 1
+    print(f"DONE {len(mine)} calls, {wrong} wrong", flush=True)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

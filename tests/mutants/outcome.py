@@ -1,0 +1,44 @@
+"""outcome.json: which test noticed each mutant, with the commit and the day of the last run that added to it."""
+
+import contextlib
+import datetime
+import fcntl
+import json
+import subprocess
+
+from .mutant import ROOT
+
+FILE = ROOT / "tests/mutants/outcome.json"
+
+
+def read(file=FILE):
+    """{mutant's name: its outcome}."""
+    return json.loads(file.read_text())["mutants"] if file.exists() else {}
+
+
+def is_known(mutant, outcomes):
+    """Whether the mutant, as it is now, was noticed."""
+    outcome = outcomes.get(mutant.name, {})
+    return outcome.get("outcome") == "killed" and outcome["digest"] == mutant.digest()
+
+
+def add(mutant, by, seconds, names, file=FILE):
+    """Writes what became of the mutant; drops what is of none of `names`. Other shards may do the same now."""
+    with _locked(file):
+        outcomes = {name: outcome for name, outcome in read(file).items() if name in names}
+        outcomes[mutant.name] = {
+            "outcome": "killed" if by else "survived",
+            "by": by,
+            "seconds": round(seconds),
+            "digest": mutant.digest(),
+        }
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        told = {"commit": head, "date": str(datetime.date.today()), "mutants": dict(sorted(outcomes.items()))}
+        file.write_text(json.dumps(told, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def _locked(file):
+    with open(file.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,125 @@
+"""Triton's interpreter as we use it: what a GPU does, or makes an error of, it does or makes an error of too."""
+
+import pytest
+import torch
+
+from tritonkernels import backend
+from tritonkernels.errors import LaunchError
+from tritonkernels.launch import TritonLaunch
+
+pytestmark = pytest.mark.skipif(backend.name() != "interpreter", reason="about the interpreter")
+
+
+@pytest.fixture(scope="module")
+def launch():
+    """launch(name, grid, *arguments) of a kernel below."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def store_box(desc, first, COLUMNS: tl.constexpr):
+        desc.store([0, first], tl.full((4, COLUMNS), 1, tl.int8))
+
+    @triton.jit
+    def copy(x_ptr, out_ptr, first, last, BLOCK: tl.constexpr):
+        i = first + tl.arange(0, BLOCK)
+        tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < last, other=7))
+
+    @triton.jit
+    def raise_all(out_ptr, last, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.atomic_max(out_ptr + i, 5, mask=i < last)
+
+    @triton.jit
+    def swap(out_ptr, at):
+        tl.atomic_cas(out_ptr + at, 0, 5)
+
+    @triton.jit
+    def divide(out_ptr, by, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out_ptr + i, 8 // (i * by) + (1 % (i * by)))
+
+    @triton.jit
+    def divide_once(out_ptr, by, REMAINDER: tl.constexpr):
+        tl.store(out_ptr, 8 % by if REMAINDER else 8 // by)
+
+    kernels = {kernel.__name__: kernel for kernel in (store_box, copy, raise_all, swap, divide, divide_once)}
+    copy.fn.__globals__.update(tl=tl)
+
+    def launch(name, grid, *arguments):
+        kernel = kernels[name]
+        TritonLaunch(kernel, grid, triton.Config({}), dict(zip(kernel.arg_names, arguments, strict=True))).run()
+
+    return launch
+
+
+def ints(size):
+    return torch.zeros(size, dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    "columns, first, reached", [(1, 0, 16), (15, 0, 16), (16, 0, 16), (17, 0, 32), (17, 16, 32), (31, 0, 32)]
+)
+def test_a_tma_store_writes_whole_chunks(launch, columns, first, reached):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    buffer = torch.zeros(5, 64, dtype=torch.int8)
+    out = buffer[:3, 16 : 16 + columns]
+    launch("store_box", (1,), TensorDescriptor(out, out.shape, out.stride(), [4, 32]), first, 32)
+    expected = torch.zeros_like(buffer)
+    expected[:3, 16 + first : 16 + reached] = 1
+    assert torch.equal(buffer, expected)
+
+
+def test_a_tma_store_past_the_end_of_the_memory(launch):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    out = torch.zeros(1, 17, dtype=torch.int8)
+    with pytest.raises(
+        LaunchError, match=r"store_box failed .*a store outside of every tensor of the launch, in 15 of 32 lanes"
+    ):
+        launch("store_box", (1,), TensorDescriptor(out, out.shape, (32, 1), [4, 32]), 0, 32)
+
+
+def test_accesses_stay_in_the_tensors(launch):
+    x, out = ints(5), ints(8)
+    launch("copy", (1,), x, out, 0, 5, 8)
+    assert out.tolist() == [0] * 5 + [7] * 3, "what is masked may be anywhere"
+    for first, last, what in ((0, 6, "load"), (-1, 5, "load"), (1, 5, "store")):
+        with pytest.raises(LaunchError, match=f"copy failed .*a {what} outside of every tensor of the launch, in 1 of"):
+            launch("copy", (1,), x, out, first, last, 8)
+
+
+def test_atomics_stay_in_the_tensors(launch):
+    out = ints(5)
+    launch("raise_all", (1,), out, 5, 8)
+    launch("swap", (1,), out, 4)
+    assert out.tolist() == [5] * 5
+    for name, *arguments in (("raise_all", 6, 8), ("swap", 5)):
+        with pytest.raises(LaunchError, match=f"{name} failed .*an atomic outside of every tensor of the launch, in 1 of"):
+            launch(name, (1,), out, *arguments)
+
+
+def test_memory_of_an_earlier_launch_is_not_this_one_s(launch):
+    x, out = ints(8), ints(8)
+    launch("copy", (1,), x, out, 0, 8, 8)
+    with pytest.raises(LaunchError, match="a load outside"):
+        launch("copy", (1,), out, out, (x.data_ptr() - out.data_ptr()) // 4, 2**31 - 1, 8)
+
+
+def test_divisions_by_zero(launch):
+    out = ints(4)
+    launch("divide", (1,), out, 1, 4)  # the first lane's, which might be masked
+    assert out[1:].tolist() == [8, 5, 3]
+    with pytest.raises(LaunchError, match=r"divide failed .*an integer division by zero"):
+        launch("divide", (1,), out, 0, 4)
+    for remainder in (False, True):
+        launch("divide_once", (1,), out, 3, remainder)
+        with pytest.raises(LaunchError, match=r"divide_once failed .*an integer division by zero"):
+            launch("divide_once", (1,), out, 0, remainder)
+
+
+@pytest.mark.parametrize("grid", [(0,), (3, 0)])
+def test_an_empty_grid(launch, grid):
+    with pytest.raises(LaunchError, match=r"swap failed .*the grid \(.*0.*\) is empty"):
+        launch("swap", grid, ints(1), 0)
