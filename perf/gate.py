@@ -2,22 +2,26 @@
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck makes them under
 compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties are every GPU test;
-two_gpus wants two. What a step found is in perf/results/GPU/gate.json as soon as it is known: a step that passed is not
-repeated for the same sources, versions and GPU. Logs are in build/gate. --write puts the outcome into README.md and
-docs/guarantees.md, on any machine.
+two_gpus wants two. Where there are several GPUs, steps run side by side, each on one of its own. What a step found is in
+perf/results/GPU/gate.json as soon as it is known: a step that passed is not repeated for the same sources, versions and GPU.
+Logs are in build/gate. --write puts the outcome into README.md and docs/guarantees.md, on any machine.
 
 Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 without a GPU or for bad arguments.
 """
 
 import datetime
 import json
+import os
+import queue
 import re
 import signal
 import sys
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import torch
 
@@ -72,8 +76,7 @@ def main(options, parser):
     folder = re.sub(r"\W+", "_", about["gpu"].lower().removeprefix("nvidia ")).strip("_")
     gate = Gate(gate_text.RESULTS / folder / "gate.json", about, [s.name for s in every])
     with _ended_by_sigterm():
-        for step in chosen:
-            gate.run(step, options.again)
+        gate.run_all(chosen, options.again)
     gate.show()
     return 0 if all(gate.outcomes[s.name].status in ("passed", "skipped") for s in chosen) else 1
 
@@ -91,10 +94,29 @@ class Gate:
 
     def __init__(self, path, about, names):
         self._path, self._about, self._names = path, about, names
+        self._keeping, self._ended_by = threading.Lock(), None
+        self._gpus = queue.Queue()  # that no step uses
+        for gpu in _gpus():
+            self._gpus.put(gpu)
         before = json.loads(path.read_text()) if path.exists() else {}
         self._last_passed = before.get("last_passed")
         alike = all(before.get(name) == about[name] for name in KEY)
         self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if alike else {}
+
+    def run_all(self, steps, again=False):
+        """First, one by one, those that need the whole machine; then the others side by side, as far as there are GPUs."""
+        with ThreadPoolExecutor(self._gpus.qsize()) as pool:
+            for step in steps:
+                if not step.gpus:
+                    self.run(step, again)
+            running = [pool.submit(self.run, step, again) for step in steps if step.gpus]
+            try:
+                for step in running:
+                    step.result()
+            except BaseException as error:
+                self._ended_by = str(error)
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def run(self, step, again=False):
         """Run the step unless it has passed; its outcome is written down before it starts, too, for it may take us along."""
@@ -104,6 +126,16 @@ class Gate:
         if step.instead:
             self._keep(step, self._outcome("skipped", note=step.instead))
             return self._say(step.name, f"skipped, {step.instead}")
+        mine = [self._gpus.get() for _ in range(step.gpus)]
+        try:
+            self._run_on(mine, step)
+        finally:
+            for gpu in mine:
+                self._gpus.put(gpu)
+
+    def _run_on(self, gpus, step):
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
+        step = replace(step, jobs=tuple(replace(job, environment=job.environment | visible) for job in step.jobs))
         for job in step.jobs:
             for left in job.log.parent.glob(f"{job.log.stem}.*"):
                 left.unlink()
@@ -125,6 +157,8 @@ class Gate:
 
         def watch():
             nonlocal last
+            if self._ended_by is not None:
+                raise SystemExit(self._ended_by)
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
                 so_far = self._found(step, started, note="it was started and did not end")
@@ -156,6 +190,10 @@ class Gate:
         return Outcome(status=status, date=now, **of_now, **more)
 
     def _keep(self, step, outcome):
+        with self._keeping:  # steps run side by side
+            self._keep_alone(step, outcome)
+
+    def _keep_alone(self, step, outcome):
         self.outcomes[step.name] = outcome
         ordered = {name: self.outcomes[name] for name in self._names if name in self.outcomes}
         if len(ordered) == len(self._names) and all(o.status in ("passed", "skipped") for o in ordered.values()):
@@ -186,6 +224,12 @@ class Gate:
             )
         styles = ["bold red" if row[1] == "failed" else None for row in rows]
         table.print_table(["step", "outcome", "time", "counts", "commit", ""], rows, styles)
+
+
+def _gpus():
+    """As CUDA_VISIBLE_DEVICES names them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
 
 
 def _said(counts):

@@ -20,10 +20,11 @@ from cuda_reference.toolchain import cuda_home
 from .processes import Job
 
 SHARDS = 3  # of the tests, which with nothing built take more time than a step has
-WORKERS = max(1, len(os.sched_getaffinity(0)) - 1)
+CORES = len(os.sched_getaffinity(0))
+WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step, which has others beside it on other GPUs
 PACKAGES = ("cuda_reference", "tritonkernels")
-SHARES = max(1, WORKERS // 2)  # processes of a package side by side
-SANITIZED = min(4, SHARES)  # the same under compute-sanitizer, each of which takes 30 s and some GB to start torch
+SHARES = max(1, (CORES - 1) // 2)  # processes of a package side by side
+SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, each of which takes 30 s to start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # each: more would wait for each other, spinning
 # Tensors are allocations of their own then, far apart, so that memcheck sees what is read or written beside one.
 APART = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
@@ -42,6 +43,7 @@ class Step:
     jobs: tuple[Job, ...]
     read: Callable[[Path], Findings]  # of a job, given its log
     instead: str | None = None  # why it cannot run here
+    gpus: int = 1  # that it has for itself; 0: all of the machine
 
 
 def steps(logs):
@@ -49,14 +51,14 @@ def steps(logs):
     one = None if torch.cuda.device_count() > 1 else "there is one GPU here"
     tests = ("tests", "--ignore=tests/properties", "--all")
     return [
-        Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls),
-        Step("calls", tuple(_calls("calls", logs, PACKAGES, SHARES)), read_calls),
+        Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls, gpus=0),
+        Step("calls", tuple(_calls("calls", logs, PACKAGES, SHARES)), read_calls, gpus=0),
         _sanitized("memcheck", logs, PACKAGES, "--padding=4096", environment=APART),
         *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{SHARDS}") for i in range(1, SHARDS + 1)),
         _pytest("properties", logs, "tests/properties"),
-        _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", problems=("ragged",)),
-        _sanitized("synccheck", logs, PACKAGES[:1]),
-        _pytest("two_gpus", logs, "tests/test_two_gpus.py", instead=one),
+        _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", only=("--new", "--problems", "ragged")),
+        _sanitized("synccheck", logs, PACKAGES[:1], only=("--new", "--problems", "smallest", "ragged")),
+        _pytest("two_gpus", logs, "tests/test_two_gpus.py", instead=one, gpus=2),
     ]
 
 
@@ -64,25 +66,24 @@ def _python(log, *arguments):
     return Job((sys.executable, "-m", *arguments), log)
 
 
-def _pytest(name, logs, *arguments, instead=None):
+def _pytest(name, logs, *arguments, **more):
     log = logs / f"{name}.log"
     options = ["-q", "--color=no", "-m", "gpu", "-n", str(WORKERS), "--dist=worksteal", "--max-worker-restart=100000"]
     recorded = ["-p", "perf.gate_pytest", f"--outcomes={log.with_suffix('.jsonl')}"]
-    return Step(name, (_python(log, "pytest", *options, *recorded, *arguments),), read_tests, instead)
+    return Step(name, (_python(log, "pytest", *options, *recorded, *arguments),), read_tests, **more)
 
 
-def _calls(name, logs, packages, shares, problems=()):
+def _calls(name, logs, packages, shares, only=()):
     for package in packages:
         for i in range(1, shares + 1):
-            only = ["--problems", *problems] if problems else []
             command = (sys.executable, "-m", "tests.gate.child", package, f"--share={i}/{shares}", *only)
             yield Job(command, logs / f"{name}-{package}-{i}.log", ONE_THREAD)
 
 
-def _sanitized(tool, logs, packages, *options, problems=(), environment=None):
+def _sanitized(tool, logs, packages, *options, only=(), environment=None):
     """The calls under one of compute-sanitizer's tools. A port for each: they talk to what they watch."""
     jobs = []
-    for number, job in enumerate(_calls(tool, logs, packages, SANITIZED, problems)):
+    for number, job in enumerate(_calls(tool, logs, packages, SANITIZED, only)):
         before = [
             *(compute_sanitizer(), "--tool", tool, *options, "--log-file", str(job.log.with_suffix(".sanitizer"))),
             *("--error-exitcode=99", "--check-exit-code=no", "--report-api-errors=no", "--destroy-on-device-error=kernel"),
@@ -112,10 +113,10 @@ def read_calls(log):
     """What tests/gate/child.py and build.py print."""
     lines = _lines(log)
     made = sum(line.startswith("RUN ") for line in lines)
-    bad = dict(line.removeprefix("WRONG ").split(": ", 1) for line in lines if line.startswith("WRONG "))
-    if not any(line.startswith("DONE ") for line in lines):
-        bad[log.stem] = f"it did not end; its last line: {lines[-1] if lines else 'none'}"
-    return Findings(Counter(passed=max(0, made - len(bad)), failed=len(bad)), bad)
+    wrong = dict(line.removeprefix("WRONG ").split(": ", 1) for line in lines if line.startswith("WRONG "))
+    ended, last = any(line.startswith("DONE ") for line in lines), lines[-1] if lines else "none"
+    cut = {} if ended else {log.stem: f"it did not end; its last line: {last}"}
+    return Findings(Counter(passed=max(0, made - len(wrong) - len(cut)), failed=len(wrong)), wrong | cut)
 
 
 def read_sanitized(log):

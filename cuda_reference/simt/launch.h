@@ -2,6 +2,8 @@
 // has cores); SIMT_ORDER=<seed> runs blocks, and in every round the threads of a block, in a random order, so that a
 // missing barrier shows.
 #pragma once
+#include <link.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -20,6 +22,28 @@ constexpr size_t SIMT_SHARED_LIMIT = 227 * 1024;  // what a block can have on sm
 alignas(1024) inline __shared__ unsigned char dynamic_shared_memory[SIMT_SHARED_LIMIT];
 
 namespace simt {
+
+// The segment of this module that holds dynamic_shared_memory and its like: of thread-local variables, of this OS thread, or of
+// static ones.
+inline Range shared_segment() {
+    struct Search {
+        uintptr_t address;
+        Range found;
+    } search{reinterpret_cast<uintptr_t>(dynamic_shared_memory), {0, 0}};
+    const auto look = [](dl_phdr_info* module, size_t, void* data) {
+        auto& search = *static_cast<Search*>(data);
+        for (int i = 0; i < module->dlpi_phnum; ++i) {
+            const auto& part = module->dlpi_phdr[i];
+            if (part.p_type != PT_TLS && part.p_type != PT_LOAD) continue;
+            const uintptr_t first =
+                part.p_type == PT_TLS ? reinterpret_cast<uintptr_t>(module->dlpi_tls_data) : module->dlpi_addr + part.p_vaddr;
+            if (search.address - first < part.p_memsz) search.found = {first, first + part.p_memsz};
+        }
+        return 0;
+    };
+    dl_iterate_phdr(look, &search);
+    return search.found;
+}
 
 inline const char* setting(const char* name) {
     const char* value = std::getenv(name);

@@ -1,6 +1,6 @@
 """Makes the calls of calls.py, on the GPU if there is one. Prints a line before each call, and one for each that went wrong.
 
-python -m tests.gate.child PACKAGE [--designs op/design ...] [--problems ragged ...] [--share 1/4]
+python -m tests.gate.child PACKAGE [--designs op/design ...] [--problems ragged ...] [--new] [--share 1/4]
 
 Results are judged against float64, operands and what surrounds `out` compared, all on the CPU: under compute-sanitizer every
 kernel of torch's would be instrumented too.
@@ -87,6 +87,7 @@ def main(argv=None):
     parser.add_argument("package", choices=[library.package for library in LIBRARIES])
     parser.add_argument("--designs", nargs="*", default=())
     parser.add_argument("--problems", nargs="*", default=())
+    parser.add_argument("--new", action="store_true", help="only calls without `out`")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="every N-th group of calls from the I-th on")
     options = parser.parse_args(argv)
     first, step = map(int, options.share.split("/"))
@@ -95,6 +96,7 @@ def main(argv=None):
     backend.name()  # before Triton is imported
     mine = [call for group in groups(library, options.designs, library.target(device))[first - 1 :: step] for call in group]
     mine = [call for call in mine if not options.problems or call.problem in options.problems]
+    mine = [call for call in mine if not (options.new and call.out)]
     wrong = 0
     for number, call in enumerate(mine):
         print(f"RUN {call}", flush=True)

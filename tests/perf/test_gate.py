@@ -28,9 +28,9 @@ def read(log):
 
 @pytest.fixture
 def step(tmp_path):
-    def make(name, *codes, instead=None):
+    def make(name, *codes, instead=None, gpus=1):
         jobs = [Job((sys.executable, "-c", code), tmp_path / f"{name}-{i}.log") for i, code in enumerate(codes)]
-        return Step(name, tuple(jobs), read, instead)
+        return Step(name, tuple(jobs), read, instead, gpus)
 
     return make
 
@@ -41,8 +41,7 @@ def visit(tmp_path):
 
     def visit(*steps, again=False, names=None, **changes):
         visited = gate.Gate(tmp_path / "h200/gate.json", ABOUT | changes, names or [s.name for s in steps])
-        for s in steps:
-            visited.run(s, again)
+        visited.run_all(steps, again)
         visited.show()
         return json.loads((tmp_path / "h200/gate.json").read_text())
 
@@ -53,6 +52,32 @@ def counting(tmp_path):
     """A program that counts how often it ran, and the count."""
     file = tmp_path / "count"
     return f"open({str(file)!r}, 'a').write('x'); print('fine')", lambda: len(file.read_text())
+
+
+MEETS = """
+import os, time
+from pathlib import Path
+Path("{folder}/{me}").touch()
+while not Path("{folder}/{other}").exists(): time.sleep(0.05)
+print(os.environ["CUDA_VISIBLE_DEVICES"], time.monotonic())
+"""
+
+
+def test_steps_run_side_by_side_on_gpus_of_their_own(visit, step, monkeypatch, tmp_path):
+    """Two that wait for each other; before them one that wants the machine, and after them one that wants both GPUs."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    tells = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], time.monotonic())"
+    first, second = (MEETS.format(folder=tmp_path, me=me, other=other) for me, other in (("a", "b"), ("b", "a")))
+    steps = [step("tests-1", first), step("tests-2", second), step("calls", tells, gpus=0), step("two_gpus", tells, gpus=2)]
+    told = visit(*steps)["steps"]
+    assert all(s["status"] == "passed" for s in told.values())
+    gpus, ended = {}, {}
+    for s in steps:
+        gpus[s.name], ended[s.name] = s.jobs[0].log.read_text().split()
+    assert {gpus["tests-1"], gpus["tests-2"]} == {"3", "5"} and gpus["calls"] == "3,5"
+    assert set(gpus["two_gpus"].split(",")) == {"3", "5"}
+    order = sorted(ended, key=lambda name: float(ended[name]))
+    assert order[0] == "calls" and order[-1] == "two_gpus"
 
 
 def test_what_is_written_down(visit, step, capsys):

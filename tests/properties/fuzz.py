@@ -26,7 +26,7 @@ def holds(seed, depth, tests):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5, help="start rounds for this long; one takes about ten")
+    parser.add_argument("--minutes", type=float, default=5, help="start rounds for this long; one takes about five")
     parser.add_argument("--seed", type=int, help="this round only")
     parser.add_argument("--depth", type=int, default=4, help="as many times the examples that the test suite takes")
     parser.add_argument("--only", default="tests/properties", help="the tests of a round, as pytest names them")

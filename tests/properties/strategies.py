@@ -3,6 +3,7 @@
 `calls_of` draws what a design takes: a filter of 3 x 3 for winograd, the precisions that a design of matmul has.
 """
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -24,35 +25,43 @@ SEEDS = st.sampled_from(range(100))
 
 def size(limit=260):
     """1 to limit, and now and then 0."""
-    fitting = [edge for edge in EDGES if edge <= max(17, limit)]
-    return st.sampled_from([*fitting, 0])
+    return among(*(edge for edge in EDGES if edge <= max(17, limit)), 0)
 
 
+@functools.cache
+def among(*values):
+    """st.sampled_from, made once: that takes longer than to draw from it."""
+    return st.sampled_from(values)
+
+
+@functools.cache
 @st.composite
 def layout(draw, rank, expanded=True):
     """Contiguous, or any order of the dimensions with gaps, steps, an offset and odd strides of dimensions of size 1."""
     if rank == 0 or draw(st.booleans()):
-        return Layout(offset=draw(st.sampled_from((0, 1, 3))))
+        return Layout(offset=draw(among(0, 1, 3)))
     dims = tuple(range(rank))
     swapped = (*dims[:-2], *reversed(dims[-2:]))
     channels_last = (*dims[:-3], *dims[-2:], *dims[-3:-2])  # of (..., C, H, W)
-    first_inside = (*dims[1:], 0)  # CHWN
+    usual = (dims, swapped, channels_last, (*dims[1:], 0))  # the last is CHWN
+    others = tuple(itertools.permutations(dims))
     return Layout(
-        order=draw(st.sampled_from((dims, swapped, channels_last, first_inside)) | st.permutations(dims).map(tuple)),
-        steps=draw(st.tuples(*[st.sampled_from((1, 1, 1, 2, 0) if expanded else (1, 1, 2))] * rank)),
-        gap=draw(st.sampled_from((0, 0, 1, 3))),
-        offset=draw(st.sampled_from((0, 1, 3))),
-        odd=draw(st.sampled_from((None, 0, 7, 1001))),
+        order=draw(among(*usual * max(1, len(others) // 4), *others)),
+        steps=tuple(draw(among(1, 1, 1, 2, 0) if expanded else among(1, 1, 2)) for _ in dims),
+        gap=draw(among(0, 0, 1, 3)),
+        offset=draw(among(0, 1, 3)),
+        odd=draw(among(None, 0, 7, 1001)),
     )
 
 
 @st.composite
 def operand(draw, shape, dtype=torch.float32):
-    values = draw(st.sampled_from(("normal", "normal", "integers")))
-    planted = draw(st.sampled_from(PLANTED)) if dtype.is_floating_point and 0 not in shape else None
+    values = draw(among("normal", "normal", "integers"))
+    planted = draw(among(*PLANTED)) if dtype.is_floating_point and 0 not in shape else None
     return Operand(tuple(shape), dtype, draw(layout(len(shape))), values, planted, draw(SEEDS))
 
 
+@functools.cache
 def maybe(strategy):
     return st.none() | strategy
 
@@ -60,14 +69,14 @@ def maybe(strategy):
 @st.composite
 def blended(draw, shape, dtype=torch.float32):
     """(addend or None, options): beta * C with a C that broadcasts to shape, or that nobody may read."""
-    beta = draw(st.sampled_from(SCALARS))
+    beta = draw(among(*SCALARS))
     whole = tuple(itertools.product(*((1, size) for size in shape)))
     shapes = [s[first:] for s in whole for first in range(len(shape) + 1)]
     addend = draw(operand(draw(st.sampled_from(sorted(set(shapes), key=len))), dtype))
     if beta == 0:
         unread = Operand(addend.shape, dtype, layout=addend.layout, values="nan")
         addend = draw(st.sampled_from((None, unread)))
-    return addend, {"alpha": draw(st.sampled_from(SCALARS)), "beta": beta}
+    return addend, {"alpha": draw(among(*SCALARS)), "beta": beta}
 
 
 def factors(alpha, *operands):
@@ -75,7 +84,7 @@ def factors(alpha, *operands):
     return [replace(x, values="integers", planted=None) for x in operands] if math.isinf(alpha) else operands
 
 
-CONFIG = st.sampled_from((0, 0, 1, 2, 3, 4, 5, 6))
+CONFIG = among(0, 0, 1, 2, 3, 4, 5, 6)
 
 
 @st.composite
@@ -91,8 +100,8 @@ def gemm(draw):
 @st.composite
 def gemv(draw):
     """A matrix and a vector, or batches of either."""
-    dtype = draw(st.sampled_from((torch.float32, torch.float32, torch.float16)))
-    batch = draw(st.sampled_from(((), (), (3,), (1,), (0,), (2, 2))))
+    dtype = draw(among(torch.float32, torch.float32, torch.float16))
+    batch = draw(among((), (), (3,), (1,), (0,), (2, 2)))
     m = draw(size(260 // max(1, math.prod(batch))))
     n = draw(size(4 * AREA // max(m, 1) // max(1, math.prod(batch))))
     a_batch, x_batch = draw(st.sampled_from(((batch, batch), (batch, ()), ((), batch), (batch[1:], batch))))
@@ -106,13 +115,13 @@ def gemv(draw):
 def matmul(draw, kinds=PRECISIONS + MORE_PRECISIONS):
     """Ranks 1 to 4 and batches that broadcast, in every dtype and precision."""
     dtype, options = draw(st.sampled_from(kinds))
-    batch = draw(st.lists(st.sampled_from((1, 2, 3, 0)), max_size=2))
+    batch = draw(st.lists(among(1, 2, 3, 0), max_size=2))
     images = max(1, torch.Size(batch).numel())
     m = draw(size())
     n = draw(size(AREA // images // max(m, 1)))
     k = draw(size(WORK // (images * max(m, 1) * max(n, 1))).filter(lambda k: k <= 130))
-    a_batch = [draw(st.sampled_from((x, 1))) for x in batch[draw(st.integers(0, len(batch))) :]]
-    b_batch = [draw(st.sampled_from((x, 1))) for x in batch[draw(st.integers(0, len(batch))) :]]
+    a_batch = [draw(among(x, 1)) for x in batch[draw(st.integers(0, len(batch))) :]]
+    b_batch = [draw(among(x, 1)) for x in batch[draw(st.integers(0, len(batch))) :]]
     a = (*a_batch, m, k) if a_batch or draw(st.booleans()) else (k,)
     b = (*b_batch, k, n) if b_batch or draw(st.booleans()) else (k,)
     vectors = (len(a) == 1) + (len(b) == 1)
@@ -121,21 +130,21 @@ def matmul(draw, kinds=PRECISIONS + MORE_PRECISIONS):
     return Example("matmul", operands, options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 
-ONE, SMALL = st.just(1), st.sampled_from((1, 2, 3))
+ONE, SMALL = among(1), among(1, 2, 3)
 GEOMETRY = {
-    "taps": st.sampled_from((1, 3, 2, 4, 5)),
+    "taps": among(1, 3, 2, 4, 5),
     "stride": SMALL,
     "dilation": SMALL,
-    "padding": st.sampled_from((0, 1, 2, 4)),
+    "padding": among(0, 1, 2, 4),
     "groups": SMALL,
     "c": SMALL,  # channels of a group
-    "k": st.sampled_from((1, 2, 3, 5, 8, 9, 17)),  # and its filters
+    "k": among(1, 2, 3, 5, 8, 9, 17),  # and its filters
 }
 WANTED = {  # by designs that are for some geometries
-    "depthwise": {"groups": st.sampled_from((1, 2, 3, 5, 8, 17)), "c": ONE, "k": st.sampled_from((1, 1, 2))},
-    "grouped": {"groups": st.sampled_from((1, 2, 3, 4)), "c": st.sampled_from((1, 2, 3, 4, 8))},
-    "pointwise": {"taps": ONE, "stride": ONE, "padding": st.just(0), "groups": ONE},
-    "winograd": {"taps": st.just(3), "stride": ONE, "dilation": ONE},
+    "depthwise": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": among(1, 1, 2)},
+    "grouped": {"groups": among(1, 2, 3, 4), "c": among(1, 2, 3, 4, 8)},
+    "pointwise": {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE},
+    "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
 }
 
 
@@ -150,24 +159,24 @@ def convolution(draw, design=None):
     taps = [draw(numbers["taps"]) for _ in "hw"]
     c = draw(numbers["c"]) if taps[0] * taps[1] <= 9 else 1  # an interpreted kernel walks channels and taps one by one
     stride, dilation = draw(pair(numbers["stride"])), draw(pair(numbers["dilation"]))
-    padding = draw(st.sampled_from((None, None, "valid", "same"))) or draw(pair(numbers["padding"]))
+    padding = draw(among(None, None, "valid", "same")) or draw(pair(numbers["padding"]))
     if padding == "same":
         stride = 1
     options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     around = (0, 0) if isinstance(padding, str) else both(padding)
     extents = [d * (t - 1) + 1 for d, t in zip(both(dilation), taps)]
     least = [max(1, extent - 2 * p) for extent, p in zip(extents, around)] if padding != "same" else (1, 1)
-    height = least[0] + draw(st.sampled_from((0, 1, 2, 3, 5, 7, 8, 9, 16)))
-    width = least[1] + draw(st.sampled_from((0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63)))
-    images = draw(st.sampled_from(((1,), (), (2,), (3,), (0,))))
-    dtype = draw(st.sampled_from((torch.float32, torch.float32, torch.float16)))
+    height = least[0] + draw(among(0, 1, 2, 3, 5, 7, 8, 9, 16))
+    width = least[1] + draw(among(0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63))
+    images = draw(among((1,), (), (2,), (3,), (0,)))
+    dtype = draw(among(torch.float32, torch.float32, torch.float16))
     return (*images, groups * c, height, width), (groups * k, c, *taps), options, dtype
 
 
 @st.composite
 def precision(draw, dtype):
     """The option of a convolution, or none."""
-    said = draw(st.sampled_from((None, "ieee", "tf32", "torch"))) if dtype == torch.float32 else None
+    said = draw(among(None, "ieee", "tf32", "torch")) if dtype == torch.float32 else None
     return {"precision": said} if said else {}
 
 
@@ -201,6 +210,7 @@ def gradient(draw, op):
     return Example(op, operands, options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 
+@functools.cache
 def pair(numbers):
     """The ways to say it: an int, or a sequence of one or two."""
     return numbers | st.tuples(numbers, numbers) | st.lists(numbers, min_size=1, max_size=2)

@@ -26,15 +26,22 @@ STEPS = 400  # programs times products per element, as far as the interpreter is
 
 
 def config_of(library, design, call, rank):
-    """The design's config of that rank, counted round; its first where the interpreter would walk too many small tiles."""
+    """The design's config of that rank, counted round.
+
+    Its first where the other is in another module, which takes 10 s to build, or has tiles too small for the interpreter.
+    """
     target = library.target(call.result.device)
     configs = list(design.configs(call.problem, target))
     config = configs[rank % len(configs)]
     if not call.result.numel():  # nothing will be launched
         return config
-    launches = [x for part in call.parts for x in design.launches(call.problem, config, *part)]
+    launches, of_first = (
+        [x for part in call.parts for x in design.launches(call.problem, c, *part)] for c in (config, configs[0])
+    )
+    if library.package == "cuda_reference":
+        return config if {x.source for x in launches} <= {x.source for x in of_first} else configs[0]
     steps = sum(torch.Size(launch.grid).numel() for launch in launches) * call.problem.terms
-    return config if library.package == "cuda_reference" or target.is_gpu or steps <= STEPS else configs[0]
+    return config if target.is_gpu or steps <= STEPS else configs[0]
 
 
 def accepted(library, op, design, call):

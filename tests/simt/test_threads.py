@@ -28,7 +28,7 @@ NAMES = [
     "half_warps", "bits", "atomics", "dynamic", "vectors", "arguments", "wrong",
     *(f"shuffles<{t}>" for t in SHUFFLED),
     *(f"atomic_add<{t}>" for t in ADDED),
-    "arrive<true, false>", "arrive<false, false>", "arrive<false, true>", "bounded<64>",
+    "arrive<true, false>", "arrive<false, false>", "arrive<false, true>", "bounded<64>", "count_in_shared",
 ]  # fmt: skip
 
 
@@ -180,6 +180,13 @@ def test_an_atomic_outside_of_the_tensors_is_an_error(run):
     run("atomic_add<int>", (1,), (4,), total)  # nothing is known of the next launch's
     with pytest.raises(RuntimeError, match="an atomic outside of every tensor of the launch"):
         run("arrive<true, false>", (1,), (4,), bytes_of(other), total, bytes_of(other))
+
+
+def test_shared_memory_is_a_launch_s_own(run, monkeypatch):
+    monkeypatch.setenv("SIMT_THREADS", "2")
+    out = torch.zeros(5, dtype=torch.int32)
+    run("count_in_shared", (5,), (16,), bytes_of(out), shared=4)
+    assert out.tolist() == [32] * 5
 
 
 def arrive(run, fence, before):

@@ -158,8 +158,8 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemm/double_buffered.cuh",
-        "outside_the_tensors and cuda_reference",
-        ("last slice taken whole", "max(K - 1, 0) / BK * BK", "K / BK * BK"),
+        "cuda_reference and gemm and (double_buffered or outside_the_tensors)",
+        ("last slice taken whole", "a_slices.fetch_tail(a_quads, last, K)", "a_slices.fetch_tail(a_quads, last, last + BK)"),
     ),
     *of(
         "cuda_reference/gemm/split_k.cuh",

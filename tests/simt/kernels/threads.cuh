@@ -110,6 +110,18 @@ template <bool FENCE, bool BEFORE_THE_BARRIER> __global__ void arrive(int* parts
     for (unsigned i = 0; i < gridDim.x * blockDim.x; ++i) *out += parts[i];
 }
 
+// Atomics on both kinds of shared memory.
+__global__ void count_in_shared(int* out) {
+    __shared__ int count;
+    int* const dynamic = dynamic_shared<int>();
+    if (threadIdx.x == 0) count = *dynamic = 0;
+    __syncthreads();
+    atomicAdd(&count, 1);
+    atomicAdd(dynamic, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) out[blockIdx.x] = count + *dynamic;
+}
+
 template <int THREADS> __global__ void __launch_bounds__(THREADS / 2 * 2, 2)  // a comment, as some kernels have one
 bounded(int* out) {
     out[threadIdx.x] = THREADS;
