@@ -47,16 +47,16 @@ class Step:
 
 
 def steps(logs):
-    """In order: what the first two build, the others find built."""
+    """In order: what the first two build, the others find built; the longest of these first, as they may run side by side."""
     one = None if torch.cuda.device_count() > 1 else "there is one GPU here"
     tests = ("tests", "--ignore=tests/properties", "--all")
     return [
         Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls, gpus=0),
         Step("calls", tuple(_calls("calls", logs, PACKAGES, SHARES)), read_calls, gpus=0),
         _sanitized("memcheck", logs, PACKAGES, "--padding=4096", environment=APART),
-        *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{SHARDS}") for i in range(1, SHARDS + 1)),
-        _pytest("properties", logs, "tests/properties"),
         _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", only=("--new", "--problems", "ragged")),
+        _pytest("properties", logs, "tests/properties"),
+        *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{SHARDS}") for i in range(1, SHARDS + 1)),
         _sanitized("synccheck", logs, PACKAGES[:1], only=("--new", "--problems", "smallest", "ragged")),
         _pytest("two_gpus", logs, "tests/test_two_gpus.py", instead=one, gpus=2),
     ]
