@@ -26,6 +26,7 @@ PACKAGES = ("cuda_reference", "tritonkernels")
 SHARES = max(1, (CORES - 1) // 2)  # processes of a package side by side
 SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, each of which takes 30 s to start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # each: more would wait for each other, spinning
+TOOLS = ("memcheck", "racecheck", "synccheck")
 # Tensors are allocations of their own then, far apart, so that memcheck sees what is read or written beside one.
 APART = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
@@ -88,7 +89,7 @@ def _sanitized(tool, logs, packages, *options, only=(), environment=None):
             *(compute_sanitizer(), "--tool", tool, *options, "--log-file", str(job.log.with_suffix(".sanitizer"))),
             *("--error-exitcode=99", "--check-exit-code=no", "--report-api-errors=no", "--destroy-on-device-error=kernel"),
             *("--print-limit=10000", "--show-backtrace=no", "--target-processes=application-only", "--launch-timeout=0"),
-            f"--port={50000 + 20 * number}",
+            f"--port={50000 + 1000 * TOOLS.index(tool) + 20 * number}",
         ]
         jobs.append(Job((*before, *job.command), job.log, job.environment | (environment or {})))
     return Step(tool, tuple(jobs), read_sanitized)
