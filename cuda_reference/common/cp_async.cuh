@@ -80,6 +80,7 @@ template <int BYTES> __forceinline__ void cp_async(void* to_shared, const void* 
     static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
     if (reinterpret_cast<uintptr_t>(to_shared) % BYTES != 0 || reinterpret_cast<uintptr_t>(from) % BYTES != 0)
         simt::fail("cp.async with a misaligned address");
+    if (valid > 0) simt::check_inside("the whole chunk of a cp.async", from, BYTES);
     simt::trace_copy(to_shared, BYTES, from, valid);
     simt::AsyncCopies::mine().open.push_back({to_shared, from, BYTES, valid});
 }

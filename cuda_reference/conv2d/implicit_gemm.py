@@ -5,7 +5,7 @@ import torch
 from tritonkernels.design import Design
 from tritonkernels.workspace import counters
 
-from ..launch import CudaLaunch, Source, ceil_div
+from ..launch import CudaLaunch, Source, ceil_div, holds
 from .operands import TYPES, sizes, strides
 
 BAND = 8  # rows of tiles that blocks walk down together: their inputs are still in L2 for the next output channels
@@ -135,9 +135,11 @@ def rows_of_filters(problem, weight, input, chunked):
     """(the filters as rows along the reduction, its order that of `chunked`, elements from row to row, the launches for it)."""
     chunk, order = 16 // weight.element_size(), (2, 3, 1) if chunked else (1, 2, 3)
     pitch = weight.stride(0) if weight.shape[0] > 1 else 0
-    if _dense(weight, order) and pitch % chunk == 0 and weight.data_ptr() % 16 == 0:
+    row = max(1, ceil_div(problem.terms, chunk)) * chunk
+    aligned = pitch % chunk == 0 and weight.data_ptr() % 16 == 0
+    if _dense(weight, order) and aligned and (not weight.numel() or holds(weight, (weight.shape[0] - 1) * pitch + row)):
         return weight, pitch, ()
-    pitch = max(1, ceil_div(problem.terms, chunk)) * chunk
+    pitch = row
     packed = torch.empty(problem.k, pitch, dtype=weight.dtype, device=weight.device)
     kernels = {inside: f"conv2d::pack_filters<{TYPES[weight.dtype]}, {inside}, {THREADS}>" for inside in ("true", "false")}
     geometry, steps = sizes(problem), strides(input, weight, None, input)

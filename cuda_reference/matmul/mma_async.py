@@ -6,7 +6,7 @@ import torch
 
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source, ceil_div
+from ..launch import CudaLaunch, Source, ceil_div, holds
 from .wmma import SUMS, TYPES, arguments
 
 ELEMENTS = {"fp16": "__half", "bf16": "__nv_bfloat16", "tf32": "float", "int8": "signed char", "uint8": "unsigned char"}
@@ -81,7 +81,17 @@ def without_idle_strides(matrix, span_dim):
     return matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
 
 
-def aligned(matrix, span_dim, layout=k_major):
+def in_whole_chunks(matrix, span_dim):
+    """k_major of what cp.async reads: the chunk in which the last line ends must be the matrix' own."""
+    by_k = k_major(matrix, span_dim)
+    along = 3 - span_dim if by_k else span_dim
+    chunk = 16 // matrix.element_size()
+    lines = sum((size - 1) * stride for dim, (size, stride) in enumerate(zip(matrix.shape, matrix.stride())) if dim != along)
+    fits = not matrix.numel() or holds(matrix, lines + ceil_div(matrix.shape[along], chunk) * chunk)
+    return by_k if fits else None
+
+
+def aligned(matrix, span_dim, layout=in_whole_chunks):
     """(the matrix, or where its `layout` is None room for it with rows along K of whole chunks; the launches that copy it)."""
     matrix = without_idle_strides(matrix, span_dim)
     return (matrix, ()) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)

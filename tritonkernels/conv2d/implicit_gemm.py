@@ -231,11 +231,11 @@ def launches(problem, config, input, weight, bias, out):
     tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
     are_tf32 = tile["PACK"] and merges(input, 2) and merges(weight, 2)
     if are_tf32:
-        launch, input = _copied(input, to_tf32=True)
-        yield launch
+        copies, input = _copied(input, to_tf32=True)
+        yield from copies
     if are_tf32 or (merges(weight, 2) and _pays_to_copy(problem, tile, weight)):
-        launch, weight = _copied(weight, to_tf32=are_tf32)
-        yield launch
+        copies, weight = _copied(weight, to_tf32=are_tf32)
+        yield from copies
     pixels_inside, out_pixels_inside = (t.stride(3) < t.stride(1) for t in (input, out))
     given = arguments(problem, input, weight, bias, out) | {
         "pixels": problem.n * problem.p * problem.q,
@@ -268,9 +268,9 @@ def _pays_to_copy(problem, tile, weight):
 
 
 def _copied(t, to_tf32):
-    """(the launch that fills it, the copy): with channels side by side, and aligned for vectors."""
-    launch, copy = packed(t.flatten(2), to_tf32)
-    return launch, copy.unflatten(2, t.shape[2:])
+    """(the launches that fill it, the copy): with channels side by side, and aligned for vectors."""
+    launches, copy = packed(t.flatten(2), to_tf32)
+    return launches, copy.unflatten(2, t.shape[2:])
 
 
 def _side_by_side(t, problem):

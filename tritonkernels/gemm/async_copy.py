@@ -46,12 +46,12 @@ def layouts(problem, config, a, b):
 
 def launches(problem, config, a, b, c, out):
     if a.stride(0) != 1 or not reads_quads(a):
-        launch, a = packed(a)
-        yield launch
+        copies, a = packed(a)
+        yield from copies
     if b.stride(1) != 1 or not reads_quads(b):
-        launch, b_t = packed(b.t())
+        copies, b_t = packed(b.t())
         b = b_t.t()
-        yield launch
+        yield from copies
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 

@@ -53,7 +53,7 @@ def _pack_kernel(
 
 
 def packed(matrix, to_tf32=False):
-    """(the launch that fills it, the packed matrix): the (..., M, N) one with zeros below it to a multiple of 16 rows.
+    """(the launches that fill it, none where it is empty; the packed matrix): the (..., M, N) one with zeros below it to a multiple of 16 rows.
 
     There may be one batch dimension. `to_tf32` rounds fp32 elements to tf32 on the way.
     """
@@ -65,5 +65,5 @@ def packed(matrix, to_tf32=False):
     arguments |= dict(zip(("stride_ib", "stride_im", "stride_in"), matrices.stride()))
     arguments |= {"WIDE": needs_wide_offsets(matrices, out)}
     tiles = triton.cdiv(padded_m, CONFIG.kwargs["BLOCK_M"]) * triton.cdiv(n, CONFIG.kwargs["BLOCK_N"])
-    launch = TritonLaunch(_pack_kernel, (max(1, batch * tiles),), CONFIG, arguments)
-    return launch, (out.mT if matrix.ndim == 3 else out[0].t())
+    launches = [TritonLaunch(_pack_kernel, (batch * tiles,), CONFIG, arguments)] if out.numel() else []
+    return launches, (out.mT if matrix.ndim == 3 else out[0].t())

@@ -23,9 +23,9 @@ def lacks_products(precision, target):
 
 
 def packed_along_k(problem, t):
-    """(launch, copy): an operand (BATCH, rows, K) with K contiguous, padded with zeros and aligned; tf32 rounded on the way."""
-    launch, copy = packed(t.mT, to_tf32=problem.precision == "tf32")
-    return launch, copy.mT
+    """(launches, copy): an operand (BATCH, rows, K) with K contiguous, padded with zeros and aligned; tf32 rounded on the way."""
+    launches, copy = packed(t.mT, to_tf32=problem.precision == "tf32")
+    return launches, copy.mT
 
 
 def packed_operands(problem, config, a, b):
@@ -34,7 +34,7 @@ def packed_operands(problem, config, a, b):
     operands, before = [a, b.mT], []
     for i, t in enumerate(operands):
         if packs[i]:
-            launch, copy = packed_along_k(problem, t[:1] if t.stride(0) == 0 else t)
+            copies, copy = packed_along_k(problem, t[:1] if t.stride(0) == 0 else t)
             operands[i] = copy.expand(t.shape[0], -1, -1)
-            before.append(launch)
+            before += copies
     return before, operands[0], operands[1].mT, {"ARE_TF32": problem.precision == "tf32" and all(packs)}

@@ -174,8 +174,8 @@ def operand(problem, t):
             return [], t, True
         if problem.precision not in ALONG_K and as_tma_reads(t.mT):
             return [], t.mT, False
-    launch, t = packed_along_k(problem, t)
-    return [launch], t, True
+    copies, t = packed_along_k(problem, t)
+    return copies, t, True
 
 
 def describe(t, rows, columns):
