@@ -53,9 +53,9 @@ def _pack_kernel(
 
 
 def packed(matrix, to_tf32=False):
-    """(the launches that fill it, none where it is empty; the packed matrix): the (..., M, N) one with zeros below it to a multiple of 16 rows.
+    """(the launches that fill it, the packed matrix): the (..., M, N) one with zeros below it to a multiple of 16 rows.
 
-    There may be one batch dimension. `to_tf32` rounds fp32 elements to tf32 on the way.
+    What is empty needs no launch. There may be one batch dimension. `to_tf32` rounds fp32 elements to tf32 on the way.
     """
     matrices = matrix if matrix.ndim == 3 else matrix[None]
     batch, m, n = matrices.shape

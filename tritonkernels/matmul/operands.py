@@ -23,7 +23,7 @@ def lacks_products(precision, target):
 
 
 def packed_along_k(problem, t):
-    """(launches, copy): an operand (BATCH, rows, K) with K contiguous, padded with zeros and aligned; tf32 rounded on the way."""
+    """(launches, copy): an operand (BATCH, rows, K) with K contiguous, padded with zeros, aligned; tf32 rounded on the way."""
     launches, copy = packed(t.mT, to_tf32=problem.precision == "tf32")
     return launches, copy.mT
 
