@@ -1,5 +1,9 @@
 """No design reads or writes outside its tensors: every operand and result lies flush against an unreadable page, and inputs are
-read-only. A fault kills the child process, and its last line tells the call."""
+read-only. A fault kills the child process, and its last line tells the call.
+
+Those of Triton are for `make test-all`: the interpreter refuses accesses outside of the tensors in every test
+(test_interpreter.py), and run_checked compares the inputs.
+"""
 
 import subprocess
 import sys
@@ -8,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.harness import LIBRARIES, runnable_designs, twins
+from tests.harness import LIBRARIES, runnable_designs, short, twins
 from tests.memory.guarded import guarded
 from tritonkernels import backend
 from tritonkernels.library import OPS
@@ -32,6 +36,7 @@ def faults(which, package, designs):
     return found
 
 
+@short(lambda library: library.package == "cuda_reference")
 @pytest.mark.skipif(backend.device_type() != "cpu", reason="guards CPU memory")
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
