@@ -18,7 +18,7 @@ from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 
 from . import cases
-from .harness import DEVICES, LAYOUTS, available_on, bits, designs, gradient_call, prepare, random, run_checked
+from .harness import DEVICES, LAYOUTS, available_on, bits, designs, gradient_call, prepare, random, run_checked, thorough
 from .test_designs import run_where_taken
 
 H200 = Target.named("h200")
@@ -133,6 +133,7 @@ def test_more_splits_than_are_added_up_at_once(library, op, design, device):
     assert numerics.judge(call.problem, call.result, grad_output).ok
 
 
+@thorough  # tests/concurrency has a call of each design
 @every_design
 @on_devices
 def test_every_call_gives_the_same_bits(library, op, design, device):

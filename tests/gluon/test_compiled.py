@@ -1,4 +1,7 @@
-"""What the stated layouts come to in machine code: widths, bank conflicts, and the share of FFMA in the slice loop."""
+"""What the stated layouts come to in machine code: widths, bank conflicts, and the share of FFMA in the slice loop.
+
+For `make test-all`: in `make test` tests/test_compile.py compiles each of these designs once.
+"""
 
 import json
 
@@ -7,7 +10,10 @@ import pytest
 from perf.sass import LOCAL
 
 from ..compiler import printed
+from ..harness import thorough
 from .operands import DESIGNS, OPERANDS
+
+pytestmark = thorough
 
 
 @pytest.fixture(scope="module")
