@@ -266,6 +266,11 @@ def random(*shape, dtype=torch.float32, device="cpu"):
     return torch.randn(*shape).to(dtype).to(device)
 
 
+def rounded_to_tf32(t):
+    """fp32 with 10 bits of mantissa, to nearest, ties away from zero."""
+    return ((t.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+
+
 def small_integers(*shape, dtype=torch.float32, device="cpu"):
     """Integers whose products and sums are exact in every precision, so that the result must be equal, not close."""
     return torch.randint(-4, 5, shape).to(dtype).to(device)

@@ -10,7 +10,7 @@ import tritonkernels
 from tritonkernels import numerics
 from tritonkernels.launch import LIBRARY as TRITON
 
-from .harness import DEVICES, available_on, designs, prepare, random
+from .harness import DEVICES, available_on, designs, prepare, random, rounded_to_tf32
 from .test_conv2d_gradients import channels_last, operands
 from .test_designs import run_where_taken
 
@@ -166,11 +166,7 @@ def test_tf32_is_rounded_to_nearest_and_really_used(op, device):
     x, w, g = (random(*shape, device=device) for shape in ((2, 8, 9, 8), (16, 8, 3, 3), (2, 16, 9, 8)))
     args = (x.shape, w, g) if op == "conv2d_input" else (x, w.shape, g)
     computed = getattr(tritonkernels, op)(*args, padding=1, precision="tf32", design="implicit_gemm").double()
-
-    def to_tf32(t):
-        return ((t.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32) if isinstance(t, torch.Tensor) else t
-
-    rounded = [to_tf32(value) for value in args]
+    rounded = [rounded_to_tf32(value) if isinstance(value, torch.Tensor) else value for value in args]
     terms = prepare(op, *args, padding=1).problem.terms
     bound = numerics.gamma(terms + 4, 2.0**-23) * numerics.magnitude(op, *args, padding=1)
     assert ((computed - numerics.reference(op, *rounded, padding=1)).abs() <= bound).all()
