@@ -78,7 +78,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/runs.cuh",
-        "test_groups and float32 and (resnext or dilated)",
+        "test_groups and float32 and (resnext or dilated or long)",
         ("last rows of the last run written", "if (p + j < g.P) store_together", "store_together"),
         ("above and below the image is not zero", "if (inside >> i & 1) load_together", "if (inside) load_together"),
         ("rows of the image are numbered from the first tap", "unsigned(h + i * apart)", "unsigned(h + i)"),
