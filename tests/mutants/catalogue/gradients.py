@@ -119,7 +119,6 @@ MUTANTS = [
             "for (int warp = 2; warp < THREADS / 32; ++warp)",
         ),
         ("barrier before warps are added up removed", "    __syncthreads();  // all warps have put theirs\n", ""),
-        ("rows past the group", "a[m] = is_there && m < tile.count_m ?", "a[m] = m < tile.count_m ?"),
     ),
     *of(
         "cuda_reference/conv2d_weight/tile.cuh",
