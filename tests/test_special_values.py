@@ -72,6 +72,18 @@ def test_a_special_value_stays_in_its_row(library, op, design, device, value):
 
 
 @one_of_each_program
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+def test_no_activation_hides_a_nan(library, op, design, device):
+    available_on(library, device)
+    dtype, options = taken(library, op, design)
+    first, second = operands(library, op, design, device, dtype)
+    first[0, 3] = math.nan
+    for activation in ("relu", "gelu", "silu"):
+        result, _ = run_checked(library, op, design, first, second, activation=activation, **options)
+        assert torch.isnan(result[0]).all() and torch.isfinite(result[1:]).all()
+
+
+@one_of_each_program
 @pytest.mark.parametrize("library, op, design", TWO_OPERANDS)
 def test_infinity_times_zero_is_nan(library, op, design, device):
     available_on(library, device)

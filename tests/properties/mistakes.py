@@ -51,7 +51,8 @@ def rank(draw, call):
     name = pick(draw, *call.tensors())
     t = call.arguments[name]
     batched = call.op == "matmul" or (call.op == "gemv" and name != "y")
-    call.arguments[name] = torch.tensor(1).to(t.dtype) if batched else t[None, None, None]
+    longer = t[(None,) * (max(3, call.result().ndim) + 1)]  # than all that it could broadcast to
+    call.arguments[name] = torch.tensor(1).to(t.dtype) if batched else longer
     return ShapeError, name
 
 
