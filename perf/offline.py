@@ -39,26 +39,31 @@ def _specialised(launch):
     """What Triton makes of the arguments: types, constants, and which of the others are multiples of 16."""
     signature, constants, aligned = {}, {}, {}
     for position, (name, value) in enumerate(launch.values.items()):
-        if isinstance(value, torch.Tensor):
-            signature[name] = "*" + _triton_type(value.dtype)
-            multiple_of_16 = value.data_ptr() % 16 == 0
-        elif hasattr(value, "block_shape"):  # a TMA descriptor
-            signature[name], multiple_of_16 = f"tensordesc<{_triton_type(value.base.dtype)}{list(value.block_shape)}>", False
-        elif isinstance(value, float):
-            signature[name], multiple_of_16 = "fp32", False
-        elif (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and value != 1
-            and not launch.kernel.params[position].is_constexpr
-        ):
-            signature[name] = "i32" if abs(value) < 2**31 else "i64"
-            multiple_of_16 = value % 16 == 0
-        else:
-            signature[name], constants[name], multiple_of_16 = "constexpr", value, False
-        if multiple_of_16:
-            aligned[(position,)] = [["tt.divisibility", 16]]
+        fields = value if isinstance(value, tuple) else (value,)
+        types = []
+        for field, inner in enumerate(fields):
+            path = (position, field) if isinstance(value, tuple) else (position,)
+            kind, multiple_of_16 = _specialised_as(inner, launch.kernel.params[position].is_constexpr)
+            types.append(kind)
+            if kind == "constexpr":
+                constants[path] = getattr(inner, "value", inner)
+            elif multiple_of_16:
+                aligned[path] = [["tt.divisibility", 16]]
+        signature[name] = type(value)(*types) if isinstance(value, tuple) else types[0]
     return signature, constants, aligned
+
+
+def _specialised_as(value, is_constexpr):
+    """(type, is it a multiple of 16) of an argument or of a struct's field."""
+    if isinstance(value, torch.Tensor):
+        return "*" + _triton_type(value.dtype), value.data_ptr() % 16 == 0
+    if hasattr(value, "block_shape"):  # a TMA descriptor
+        return f"tensordesc<{_triton_type(value.base.dtype)}{list(value.block_shape)}>", False
+    if isinstance(value, float):
+        return "fp32", False
+    if isinstance(value, int) and not isinstance(value, bool) and value != 1 and not is_constexpr:
+        return "i32" if abs(value) < 2**31 else "i64", value % 16 == 0
+    return "constexpr", False
 
 
 def _triton_type(dtype):

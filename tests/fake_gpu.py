@@ -80,6 +80,9 @@ def same_argument(ours, triton_s, our_places, triton_places):
     if isinstance(triton_s, TensorDescriptor):
         fields = [{k: v for k, v in vars(d).items() if k != "base"} for d in (ours, triton_s)]
         return fields[0] == fields[1] and same_argument(ours.base, triton_s.base, our_places, triton_places)
+    if isinstance(triton_s, tuple):  # a struct: to the launcher any tuple
+        pairs = zip(ours, triton_s, strict=True)
+        return isinstance(ours, tuple) and all(same_argument(a, b, our_places, triton_places) for a, b in pairs)
     if not isinstance(triton_s, torch.Tensor):
         return type(ours) is type(triton_s) and ours == triton_s
     ours = ours.data_ptr() if isinstance(ours, torch.Tensor) else ours

@@ -3,8 +3,6 @@
 import copy
 import functools
 import types
-from dataclasses import dataclass
-from typing import Any
 
 import numpy
 import torch
@@ -18,28 +16,25 @@ FOREIGN = {"maxnreg": None}  # what ptxas is told, and AMD's compiler refuses to
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
 
 
-@dataclass(frozen=True)
 class TritonLaunch:
-    """`kernel[grid](...)` with the config's tile sizes, warps and stages; nothing happens before run().
+    """`kernel[grid](*arguments, **constants)` with the config's tile sizes, warps and stages; nothing happens before run().
 
-    A kernel takes from `arguments` what its parameters name, so the kernels of a design can share one dict.
+    Arguments come in the order of the kernel's signature: structs of operands (language/structs.py), TMA descriptors, numbers.
     """
 
-    kernel: Any
-    grid: tuple[int, ...]
-    config: Any
-    arguments: dict[str, Any]
+    def __init__(self, kernel, grid, config, *arguments, **constants):
+        if len(arguments) == 1 and isinstance(arguments[0], dict):  # by name, until every kernel takes structs
+            arguments, constants = (), {name: arguments[0][name] for name in kernel.arg_names if name in arguments[0]}
+        self.kernel, self.grid, self.config = kernel, grid, config
+        given = dict(zip(kernel.arg_names, arguments)) | constants
+        self.values = {name: (given if name in given else config.kwargs)[name] for name in kernel.arg_names}
+        if len(self.values) < len(arguments) or not given.keys() <= self.values.keys():
+            raise TypeError(f"{kernel.__name__} takes {', '.join(kernel.arg_names)}, not {', '.join(given)}")
 
     @property
     def name(self):
         """The kernel's, for people: "pack"."""
         return self.kernel.__name__.strip("_").removesuffix("_kernel")
-
-    @property
-    def values(self):
-        """The kernel's parameters by name, in order."""
-        known = {**self.arguments, **self.config.kwargs}
-        return {name: known[name] for name in self.kernel.arg_names}
 
     @property
     def options(self):
@@ -87,11 +82,17 @@ def _with_address(value):
     """A kernel's argument as Launched wants it."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
+    if isinstance(value, tuple) and value and isinstance(value[0], torch.Tensor):  # a struct of an operand
+        return Around(value[0], functools.partial(_struct_at, value[1:]))
     if not isinstance(value, TensorDescriptor):
         return value
     of_no_tensor = copy.copy(value)
     of_no_tensor.base = None
     return Around(value.base, functools.partial(_descriptor_at, of_no_tensor))
+
+
+def _struct_at(strides, address):
+    return address, *strides
 
 
 def _descriptor_at(descriptor, address):

@@ -71,7 +71,7 @@ def facts(design, operands):
         "ffma_share": sass.share(loop, ("FFMA",)),
         "loop": loop,
         "all": collections.Counter(text.split()[0] for _, text in code.instructions),
-        "conflicts": conflicts(launch.arguments, config),
+        "conflicts": conflicts(launch.values["how"]._asdict(), config),
     }
 
 

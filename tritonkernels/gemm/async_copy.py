@@ -18,8 +18,8 @@ Mirrors cuda_reference/gemm/async_copy.cuh.
 from ..design import Design
 from ..language.packed import packed
 from . import z_order
-from .gluon_tile import PLAIN, gluon_configs, gluon_launch, loads, needs_a_gpu, reads_quads
-from .space import block_tile
+from .parts.gluon_tile import PLAIN, gluon_configs, gluon_launch, loads, needs_a_gpu, reads_quads
+from .parts.space import block_tile
 
 TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2))
 

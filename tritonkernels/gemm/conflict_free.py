@@ -18,8 +18,8 @@ from triton.experimental.gluon import language as gl
 
 from ..design import Design
 from . import vectorized
-from .gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
-from .space import block_tile
+from .parts.gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
+from .parts.space import block_tile
 
 
 def stored(config, length, along_k, width):

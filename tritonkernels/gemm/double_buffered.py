@@ -9,20 +9,13 @@ hand.
 """
 
 from ..design import Design, takes_everything
-from ..launch import TritonLaunch
-from .arguments import gemm_arguments
-from .space import block_tile, blocked_configs, count_tiles
-from .tiled import _tiled_kernel
+from .parts.space import block_tile, blocked_configs
+from .tiled import launches
 
 
 def configs(problem, target):
     """2 to 4 stages of every tile: at most 4 * 16 KB, which fits everywhere."""
     return blocked_configs(problem, target, num_stages=(3, 2, 4))
-
-
-def launches(problem, config, a, b, c, out):
-    tiles = count_tiles(problem, config.kwargs)
-    yield TritonLaunch(_tiled_kernel, (tiles,), config, gemm_arguments(problem, a, b, c, out))
 
 
 DESIGN = Design(

@@ -11,54 +11,39 @@ import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
-from ..language.epilogue import blend
-from ..language.tiles import span
+from ..language.structs import Matrix
 from ..launch import TritonLaunch
-from .arguments import gemm_arguments
-from .space import count_tiles
+from .parts.space import count_tiles
+from .parts.tile import blas, rows_and_cols, store_tile
 
 
 @triton.jit
 def _naive_kernel(
-    a_ptr,  # (M, K)
-    b_ptr,  # (K, N)
-    c_ptr,  # (M, N), None without HAS_C
-    out_ptr,  # (M, N)
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    out: Matrix,
     M,
     N,
     K,
     alpha,
     beta,
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
-    stride_cm,
-    stride_cn,
-    stride_om,
-    stride_on,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    HAS_C: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    program = tl.program_id(0)
-    rows = span(program // tiles_n * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(program % tiles_n * BLOCK_N, BLOCK_N, WIDE)
-    a_ptrs = a_ptr + rows * stride_am
-    b_ptrs = b_ptr + cols * stride_bn
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
+    a_ptrs = a.ptr + rows * a.row
+    b_ptrs = b.ptr + cols * b.col
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for _ in range(K):
-        a = tl.load(a_ptrs, mask=rows < M, other=0)
-        b = tl.load(b_ptrs, mask=cols < N, other=0)
-        acc += a[:, None] * b[None, :]
-        a_ptrs += stride_ak
-        b_ptrs += stride_bk
-    inside = (rows < M)[:, None] & (cols < N)[None, :]
-    c_ptrs = c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn if HAS_C else None
-    result = blend(acc, c_ptrs, alpha, beta, inside, HAS_C)
-    tl.store(out_ptr + rows[:, None] * stride_om + cols[None, :] * stride_on, result, mask=inside)
+        a_k = tl.load(a_ptrs, mask=rows < M, other=0)
+        b_k = tl.load(b_ptrs, mask=cols < N, other=0)
+        acc += a_k[:, None] * b_k[None, :]
+        a_ptrs += a.col
+        b_ptrs += b.row
+    store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
 
 
 def configs(problem, target):
@@ -70,7 +55,8 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, out):
-    yield TritonLaunch(_naive_kernel, (count_tiles(problem, config.kwargs),), config, gemm_arguments(problem, a, b, c, out))
+    grid = (count_tiles(problem, config.kwargs),)
+    yield TritonLaunch(_naive_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
 
 
 DESIGN = Design(

@@ -13,44 +13,36 @@ import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
+from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
-from .arguments import gemm_arguments
-from .space import block_tile, blocked_configs, count_tiles
-from .tile import store_tile, tile_product
+from .parts.space import block_tile, blocked_configs, count_tiles
+from .parts.tile import blas, store_tile, tile_product
 
 
 @triton.jit
 def _rasterized_kernel(
-    a_ptr,  # (M, K)
-    b_ptr,  # (K, N)
-    c_ptr,  # (M, N), None without HAS_C
-    out_ptr,  # (M, N)
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    out: Matrix,
     M,
     N,
     K,
     alpha,
     beta,
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
-    stride_cm,
-    stride_cn,
-    stride_om,
-    stride_on,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    HAS_C: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
     tile_m, tile_n = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
     rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
     cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
-    acc = tile_product(a_ptr, b_ptr, rows, cols, 0, K, M, N, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_K, WIDE)
-    store_tile(acc, c_ptr, out_ptr, rows, cols, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C)
+    acc = tile_product(a, b, rows, cols, 0, K, M, N, BLOCK_K, WIDE)
+    store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
 
 
 def configs(problem, target):
@@ -60,8 +52,8 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, out):
-    tiles = count_tiles(problem, config.kwargs)
-    yield TritonLaunch(_rasterized_kernel, (tiles,), config, gemm_arguments(problem, a, b, c, out))
+    grid = (count_tiles(problem, config.kwargs),)
+    yield TritonLaunch(_rasterized_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
 
 
 DESIGN = Design(

@@ -12,78 +12,61 @@ import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
-from ..language.tiles import span
+from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
-from .arguments import gemm_arguments
-from .space import blocked_configs, count_tiles
-from .tile import store_tile, tile_product
+from .parts.space import blocked_configs, count_tiles
+from .parts.tile import rows_and_cols, store_tile, tile_product
 
 
 @triton.jit
 def _partial_kernel(
-    a_ptr,  # (M, K)
-    b_ptr,  # (K, N)
-    workspace_ptr,  # (SPLIT_K, M, N), contiguous
+    a: Matrix,
+    b: Matrix,
+    workspace,  # (SPLIT_K, M, N), contiguous
     M,
     N,
     K,
     k_per_split,  # a multiple of BLOCK_K
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    tiles = tl.cdiv(M, BLOCK_M) * tiles_n
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     split = tl.program_id(0) // tiles
-    tile = tl.program_id(0) % tiles
-    rows = span(tile // tiles_n * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(tile % tiles_n * BLOCK_N, BLOCK_N, WIDE)
+    rows, cols = rows_and_cols(tl.program_id(0) % tiles, N, BLOCK_M, BLOCK_N, WIDE)
     first_k = split * k_per_split
     end_k = min(first_k + k_per_split, K)
-    acc = tile_product(
-        a_ptr, b_ptr, rows, cols, first_k, end_k, M, N, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_K, WIDE
-    )
+    acc = tile_product(a, b, rows, cols, first_k, end_k, M, N, BLOCK_K, WIDE)
     if WIDE:
         split = split.to(tl.int64)
     inside = (rows < M)[:, None] & (cols < N)[None, :]
-    tl.store(workspace_ptr + (split * M + rows[:, None]) * N + cols[None, :], acc, mask=inside)
+    tl.store(workspace + (split * M + rows[:, None]) * N + cols[None, :], acc, mask=inside)
 
 
 @triton.jit
 def _reduce_kernel(
-    workspace_ptr,  # (SPLIT_K, M, N), contiguous
-    c_ptr,  # (M, N), None without HAS_C
-    out_ptr,  # (M, N)
+    workspace,  # (SPLIT_K, M, N), contiguous
+    c: Matrix,
+    out: Matrix,
     M,
     N,
     alpha,
     beta,
-    stride_cm,
-    stride_cn,
-    stride_om,
-    stride_on,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     SPLIT_K: tl.constexpr,
-    HAS_C: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    rows = span(tl.program_id(0) // tiles_n * BLOCK_M, BLOCK_M, WIDE)
-    cols = span(tl.program_id(0) % tiles_n * BLOCK_N, BLOCK_N, WIDE)
+    rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
     inside = (rows < M)[:, None] & (cols < N)[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     slice_rows = rows  # of split 0; stepping by M rows a split keeps every product of indices 64-bit where WIDE
     for _ in range(SPLIT_K):
-        acc += tl.load(workspace_ptr + slice_rows[:, None] * N + cols[None, :], mask=inside, other=0)
+        acc += tl.load(workspace + slice_rows[:, None] * N + cols[None, :], mask=inside, other=0)
         slice_rows += M
-    store_tile(acc, c_ptr, out_ptr, rows, cols, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C)
+    store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
 
 
 def configs(problem, target):
@@ -97,15 +80,15 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, out):
-    arguments = gemm_arguments(problem, a, b, c, out)
-    tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
-    slices = triton.cdiv(problem.k, tile["BLOCK_K"])
-    workspace = torch.empty((split_k, problem.m, problem.n), dtype=torch.float32, device=out.device)
+    m, n, tile, split_k = problem.m, problem.n, config.kwargs, config.kwargs["SPLIT_K"]
+    workspace = torch.empty((split_k, m, n), dtype=torch.float32, device=out.device)
     wide = problem.wide or needs_wide_offsets(workspace)
-    k_per_split = triton.cdiv(slices, split_k) * tile["BLOCK_K"]
-    shared = arguments | {"workspace_ptr": workspace, "WIDE": wide, "k_per_split": k_per_split}
-    yield TritonLaunch(_partial_kernel, (count_tiles(problem, tile) * split_k,), config, shared)
-    yield TritonLaunch(_reduce_kernel, (count_tiles(problem, REDUCE.kwargs),), REDUCE, shared | {"SPLIT_K": split_k})
+    k_per_split = triton.cdiv(triton.cdiv(problem.k, tile["BLOCK_K"]), split_k) * tile["BLOCK_K"]
+    operands = Matrix.of(a), Matrix.of(b), workspace, m, n, problem.k, k_per_split
+    yield TritonLaunch(_partial_kernel, (count_tiles(problem, tile) * split_k,), config, *operands, WIDE=wide)
+    operands = workspace, Matrix.of(c), Matrix.of(out), m, n, problem.alpha, problem.beta
+    grid = (count_tiles(problem, REDUCE.kwargs),)
+    yield TritonLaunch(_reduce_kernel, grid, REDUCE, *operands, SPLIT_K=split_k, WIDE=wide)
 
 
 REDUCE = triton.Config({"BLOCK_M": 16, "BLOCK_N": 64}, num_warps=4, num_stages=1)

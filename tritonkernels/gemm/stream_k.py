@@ -12,64 +12,57 @@ Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense
 (2023). Mirrors cuda_reference/gemm/stream_k.cuh, which the seed names as future work ("the tail effect").
 """
 
+from typing import Any, NamedTuple
+
 import torch
 import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
-from ..language.tiles import span
+from ..language.structs import Matrix
 from ..launch import TritonLaunch
-from .arguments import gemm_arguments
-from .space import blocked_configs, count_tiles
-from .tile import store_tile, tile_product
+from .parts.space import blocked_configs, count_tiles
+from .parts.tile import blas, rows_and_cols, store_tile, tile_product
+
+
+class Pieces(NamedTuple):
+    """How the line of slices is cut, and where parts of cut tiles go: (PROGRAMS, 2, BLOCK_M, BLOCK_N)."""
+
+    ptr: Any
+    slices_per_tile: Any
+    slices_per_program: Any
 
 
 @triton.jit
 def _stream_kernel(
-    a_ptr,  # (M, K)
-    b_ptr,  # (K, N)
-    c_ptr,  # (M, N), None without HAS_C
-    out_ptr,  # (M, N)
-    workspace_ptr,  # (PROGRAMS, 2, BLOCK_M, BLOCK_N)
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    out: Matrix,
     M,
     N,
     K,
     alpha,
     beta,
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
-    stride_cm,
-    stride_cn,
-    stride_om,
-    stride_on,
-    slices_per_tile,
-    slices_per_program,
+    pieces: Pieces,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    HAS_C: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0).to(tl.int64)  # the line of slices may be longer than 2^31
-    at = program * slices_per_program
-    end = min(at + slices_per_program, (tl.cdiv(M, BLOCK_M) * tiles_n).to(tl.int64) * slices_per_tile)
-    place = workspace_ptr + program * (2 * BLOCK_M * BLOCK_N)
+    at = program * pieces.slices_per_program
+    slices = (tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)).to(tl.int64) * pieces.slices_per_tile
+    end = min(at + pieces.slices_per_program, slices)
+    place = pieces.ptr + program * (2 * BLOCK_M * BLOCK_N)
     while at < end:
-        tile = (at // slices_per_tile).to(tl.int32)
-        first = (at % slices_per_tile).to(tl.int32)  # slices of this tile that earlier programs do
-        stop = min(slices_per_tile, first + end - at).to(tl.int32)
-        rows = span(tile // tiles_n * BLOCK_M, BLOCK_M, WIDE)
-        cols = span(tile % tiles_n * BLOCK_N, BLOCK_N, WIDE)
-        first_k = first * BLOCK_K
-        end_k = min(stop * BLOCK_K, K)
-        acc = tile_product(
-            a_ptr, b_ptr, rows, cols, first_k, end_k, M, N, stride_am, stride_ak, stride_bk, stride_bn, BLOCK_K, WIDE
-        )
-        if (first == 0) & (stop == slices_per_tile):
-            store_tile(acc, c_ptr, out_ptr, rows, cols, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C)
+        tile = (at // pieces.slices_per_tile).to(tl.int32)
+        first = (at % pieces.slices_per_tile).to(tl.int32)  # slices of this tile that earlier programs do
+        stop = min(pieces.slices_per_tile, first + end - at).to(tl.int32)
+        rows, cols = rows_and_cols(tile, N, BLOCK_M, BLOCK_N, WIDE)
+        acc = tile_product(a, b, rows, cols, first * BLOCK_K, min(stop * BLOCK_K, K), M, N, BLOCK_K, WIDE)
+        if (first == 0) & (stop == pieces.slices_per_tile):
+            store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
         else:  # place 0 for a tile that another program began, place 1 for one that this program begins
             begins = (first == 0).to(tl.int32)
             within = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
@@ -79,39 +72,30 @@ def _stream_kernel(
 
 @triton.jit
 def _add_parts_kernel(
-    workspace_ptr,  # (PROGRAMS, 2, BLOCK_M, BLOCK_N)
-    c_ptr,  # (M, N), None without HAS_C
-    out_ptr,  # (M, N)
+    pieces: Pieces,
+    c: Matrix,
+    out: Matrix,
     M,
     N,
     alpha,
     beta,
-    stride_cm,
-    stride_cn,
-    stride_om,
-    stride_on,
-    slices_per_tile,
-    slices_per_program,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    HAS_C: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_n = tl.cdiv(N, BLOCK_N)
     tile = tl.program_id(0)
-    line = tile.to(tl.int64) * slices_per_tile
-    first = line // slices_per_program  # the programs that share the tile
-    last = (line + slices_per_tile - 1) // slices_per_program
+    line = tile.to(tl.int64) * pieces.slices_per_tile
+    first = line // pieces.slices_per_program  # the programs that share the tile
+    last = (line + pieces.slices_per_tile - 1) // pieces.slices_per_program
     if first < last:
         within = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-        place = workspace_ptr + first * (2 * BLOCK_M * BLOCK_N)
+        place = pieces.ptr + first * (2 * BLOCK_M * BLOCK_N)
         acc = tl.load(place + BLOCK_M * BLOCK_N + within)
         for _ in range(first, last):
             place += 2 * BLOCK_M * BLOCK_N
             acc += tl.load(place + within)
-        rows = span(tile // tiles_n * BLOCK_M, BLOCK_M, WIDE)
-        cols = span(tile % tiles_n * BLOCK_N, BLOCK_N, WIDE)
-        store_tile(acc, c_ptr, out_ptr, rows, cols, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C)
+        rows, cols = rows_and_cols(tile, N, BLOCK_M, BLOCK_N, WIDE)
+        store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
 
 
 def configs(problem, target):
@@ -126,13 +110,11 @@ def launches(problem, config, a, b, c, out):
     slices_per_program = triton.cdiv(tiles * slices_per_tile, tile["PROGRAMS"])
     programs = triton.cdiv(tiles * slices_per_tile, slices_per_program)
     shape = (programs, 2, tile["BLOCK_M"], tile["BLOCK_N"])
-    arguments = gemm_arguments(problem, a, b, c, out) | {
-        "workspace_ptr": torch.empty(shape, dtype=torch.float32, device=out.device),
-        "slices_per_tile": slices_per_tile,
-        "slices_per_program": slices_per_program,
-    }
-    yield TritonLaunch(_stream_kernel, (programs,), config, arguments)
-    yield TritonLaunch(_add_parts_kernel, (tiles,), config, arguments)
+    parts = torch.empty(shape, dtype=torch.float32, device=out.device)
+    pieces = Pieces(parts, slices_per_tile, slices_per_program)
+    yield TritonLaunch(_stream_kernel, (programs,), config, *blas(problem, a, b, c, out), pieces, WIDE=problem.wide)
+    operands = pieces, Matrix.of(c), Matrix.of(out), problem.m, problem.n, problem.alpha, problem.beta
+    yield TritonLaunch(_add_parts_kernel, (tiles,), config, *operands, WIDE=problem.wide)
 
 
 DESIGN = Design(

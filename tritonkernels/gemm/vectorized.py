@@ -13,8 +13,8 @@ Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
 
 from ..design import Design
 from . import warp_tiled
-from .gluon_tile import gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
-from .space import block_tile
+from .parts.gluon_tile import gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
+from .parts.space import block_tile
 
 
 def layouts(problem, config, a, b):

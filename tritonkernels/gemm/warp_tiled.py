@@ -12,8 +12,8 @@ Mirrors cuda_reference/gemm/warp_tiled.cuh, the seed's warp tile.
 """
 
 from ..design import Design
-from .gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu
-from .space import block_tile
+from .parts.gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu
+from .parts.space import block_tile
 
 
 def layouts(problem, config, a, b):

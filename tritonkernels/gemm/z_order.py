@@ -14,8 +14,8 @@ Mirrors cuda_reference/gemm/z_order.cuh.
 
 from ..design import Design
 from . import conflict_free
-from .gluon_tile import accumulators, gluon_configs, gluon_launch, needs_a_gpu
-from .space import block_tile
+from .parts.gluon_tile import accumulators, gluon_configs, gluon_launch, needs_a_gpu
+from .parts.space import block_tile
 
 
 def layouts(problem, config, a, b):

@@ -2,40 +2,33 @@
 
 from ..mutant import of
 
-SKIPPED_TILE = (
-    "one tile skipped",
-    "    program = tl.program_id(0)\n",
-    "    program = tl.program_id(0)\n    if program == 1:\n        return\n",
-)
-
-STORE = (
-    (
-        "rows of the result unmasked",
-        "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    c_ptrs",
-        "inside = (rows >= 0)[:, None] & (cols < N)[None, :]\n    c_ptrs",
-    ),
-    ("zeros returned", "result = blend(acc,", "result = blend(acc * 0,"),
-)
-
 MUTANTS = [
     *of(
         "tritonkernels/gemm/naive.py",
         "tritonkernels and gemm and naive",
-        SKIPPED_TILE,
-        *STORE,
         ("last product dropped", "for _ in range(K):", "for _ in range(K - 1):"),
-        ("stride of another tensor", "out_ptr + rows[:, None] * stride_om", "out_ptr + rows[:, None] * stride_am"),
+        ("column of B read along K", "b_ptrs = b.ptr + cols * b.col", "b_ptrs = b.ptr + cols * b.row"),
     ),
     *of(
         "tritonkernels/gemm/naive.py",
-        "outside_the_tensors and tritonkernels-gemm",
+        "tritonkernels and gemm and naive",
         ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)"),
     ),
-    *of("tritonkernels/gemm/tiled.py", "tritonkernels and gemm and tiled", SKIPPED_TILE),
     *of(
-        "tritonkernels/gemm/tile.py",
+        "tritonkernels/gemm/tiled.py",
         "tritonkernels and gemm and tiled",
-        *STORE,
+        ("one tile skipped", "(a, b, rows, cols, 0, K, M", "(a, b, rows, cols, 0, K * (tl.program_id(0) != 1), M"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/tile.py",
+        "tritonkernels and gemm and tiled",
+        (
+            "rows of the result unmasked",
+            "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    acc",
+            "inside = (rows >= 0)[:, None] & (cols < N)[None, :]\n    acc",
+        ),
+        ("zeros returned", "acc = alpha * acc", "acc = alpha * acc * 0"),
+        ("stride of another tensor", "out.ptr + rows[:, None] * out.row", "out.ptr + rows[:, None] * out.col"),
         ("last product dropped", "range(first_k, end_k, BLOCK_K)", "range(first_k, end_k - 1, BLOCK_K)"),
         (
             "K tail mask of A removed",
@@ -45,20 +38,24 @@ MUTANTS = [
         ("K tail mask of B removed", "b_inside = (ks < end_k)[:, None] &", "b_inside = (ks >= 0)[:, None] &"),
         (
             "two rows swapped",
-            "ks[None, :] * stride_ak, mask",
-            "ks[None, :] * stride_ak + (rows < 2)[:, None] * (1 - 2 * rows)[:, None] * (M > 1) * stride_am, mask",
+            "ks[None, :] * a.col, mask",
+            "ks[None, :] * a.col + (rows < 2)[:, None] * (1 - 2 * rows)[:, None] * (M > 1) * a.row, mask",
         ),
         (
             "fp16 accumulate",
-            'acc = tl.dot(a, b, acc, input_precision="ieee")',
-            'acc = tl.dot(a, b, acc, input_precision="ieee").to(tl.float16).to(tl.float32)',
+            'acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee")',
+            'acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee").to(tl.float16).to(tl.float32)',
         ),
         (
             "input changed",
             "        acc = tl.dot",
-            "        tl.store(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, -a, a_inside)\n        acc = tl.dot",
+            "        tl.store(a.ptr + rows[:, None] * a.row + ks[None, :] * a.col, -a_slice, a_inside)\n        acc = tl.dot",
         ),
-        ("C and out exchanged", "stride_cm + cols[None, :] * stride_cn if", "stride_om + cols[None, :] * stride_on if"),
+        (
+            "strides of out for C",
+            "rows[:, None] * c.row + cols[None, :] * c.col",
+            "rows[:, None] * out.row + cols[None, :] * out.col",
+        ),
     ),
     *of(
         "tritonkernels/gemm/rasterized.py",

@@ -12,19 +12,41 @@ pitch and length multiples of 16), else 4 bytes: any strides are right. But copi
 M and N, so they take operands that lie in quads along these (reads_quads).
 """
 
+from typing import Any, NamedTuple
+
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
-from ..launch import TritonLaunch
-from ..problem import needs_wide_offsets
-from .arguments import gemm_arguments
+from ...language.structs import Matrix
+from ...launch import TritonLaunch
+from ...problem import needs_wide_offsets
 from .space import count_tiles
 
 # Renamed between Triton 3.6 and 3.9: the new name first.
 _barrier = getattr(gl, "barrier", None) or gl.thread_barrier
 _copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
+
+
+class Operand(NamedTuple):
+    """A or B, which are (K, length) here: of M rows or N columns, or more, of zeros."""
+
+    ptr: Any
+    k: Any  # strides
+    across: Any
+    length: Any
+
+
+class Staging(NamedTuple):
+    """All constants. STAGES: slices in shared memory; from 2 on they come by cp.async."""
+
+    STAGES: Any
+    ACC: Any
+    LOAD_A: Any
+    LOAD_B: Any
+    SHARED_A: Any
+    SHARED_B: Any
 
 
 @gluon.jit
@@ -67,51 +89,40 @@ def _fragments(a_shared, b_shared, k: gl.constexpr, ACC: gl.constexpr):
 
 
 @gluon.jit
-def _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE):
-    """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. Without HAS_C, C is not read."""
+def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
+    """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. C is None where beta is 0."""
     LAYOUT: gl.constexpr = acc.type.layout
     rows = _span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
     cols = _span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
     inside = (rows < M) & (cols < N)
     acc = alpha * acc
-    if HAS_C:
-        acc += beta * gl.load(c_ptr + rows * stride_cm + cols * stride_cn, mask=inside, other=0)
-    gl.store(out_ptr + rows * stride_om + cols * stride_on, acc, mask=inside)
+    if c is not None:
+        acc += beta * gl.load(c.ptr + rows * c.row + cols * c.col, mask=inside, other=0)
+    gl.store(out.ptr + rows * out.row + cols * out.col, acc, mask=inside)
 
 
 @gluon.jit
 def _gluon_kernel(
-    a_ptr,  # (a_rows, K): M rows, or more, of zeros
-    b_ptr,  # (K, b_cols): N columns, or more, of zeros
-    c_ptr,  # (M, N), None without HAS_C
-    out_ptr,  # (M, N)
+    a: Operand,
+    b: Operand,
+    c: Matrix,
+    out: Matrix,
     M,
     N,
     K,
-    a_rows,
-    b_cols,
     alpha,
     beta,
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
-    stride_cm,
-    stride_cn,
-    stride_om,
-    stride_on,
+    how: Staging,
     BLOCK_M: gl.constexpr,
     BLOCK_N: gl.constexpr,
     BLOCK_K: gl.constexpr,
-    STAGES: gl.constexpr,  # slices in shared memory; from 2 on they come by cp.async
-    ACC: gl.constexpr,
-    LOAD_A: gl.constexpr,
-    LOAD_B: gl.constexpr,
-    SHARED_A: gl.constexpr,
-    SHARED_B: gl.constexpr,
-    HAS_C: gl.constexpr,
-    WIDE: gl.constexpr,  # offsets need 64 bits
+    WIDE: gl.constexpr,
 ):
+    """c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    STAGES: gl.constexpr = how.STAGES
+    ACC: gl.constexpr = how.ACC
+    LOAD_A: gl.constexpr = how.LOAD_A
+    LOAD_B: gl.constexpr = how.LOAD_B
     tiles_n = gl.cdiv(N, BLOCK_N)
     row = gl.program_id(0) // tiles_n * BLOCK_M
     col = gl.program_id(0) % tiles_n * BLOCK_N
@@ -121,26 +132,26 @@ def _gluon_kernel(
     b_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
     b_n = _span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
     if STAGES > 1:  # a copy without a mask costs one instruction
-        a_m = _inside(a_m, a_rows)
-        b_n = _inside(b_n, b_cols)
+        a_m = _inside(a_m, a.length)
+        b_n = _inside(b_n, b.length)
     a_m = a_m[None, :]
     b_n = b_n[None, :]
-    a_ptrs = a_ptr + a_k * stride_ak + a_m * stride_am
-    b_ptrs = b_ptr + b_k * stride_bk + b_n * stride_bn
-    a_step = _distance(BLOCK_K, stride_ak, WIDE)
-    b_step = _distance(BLOCK_K, stride_bk, WIDE)
+    a_ptrs = a.ptr + a_k * a.k + a_m * a.across
+    b_ptrs = b.ptr + b_k * b.k + b_n * b.across
+    a_step = _distance(BLOCK_K, a.k, WIDE)
+    b_step = _distance(BLOCK_K, b.k, WIDE)
 
-    a_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], SHARED_A)
-    b_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], SHARED_B)
+    a_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A)
+    b_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], how.SHARED_B)
     acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
 
     if STAGES == 1:
         for k in range(0, K, BLOCK_K):
-            a = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < a_rows), other=0)
-            b = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < b_cols), other=0)
+            a_slice = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < a.length), other=0)
+            b_slice = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < b.length), other=0)
             _barrier()  # nobody reads the last slice any more
-            a_shared.index(0).store(a)
-            b_shared.index(0).store(b)
+            a_shared.index(0).store(a_slice)
+            b_shared.index(0).store(b_slice)
             _barrier()  # the slice is complete
             acc = _multiply_add(acc, a_shared.index(0), b_shared.index(0))
             a_ptrs += a_step
@@ -149,8 +160,8 @@ def _gluon_kernel(
         # The last slice, which may stick out of K, goes first: no copy in the loop needs a mask.
         slices = gl.cdiv(gl.maximum(K, 1), BLOCK_K)
         last = (slices - 1) * BLOCK_K
-        _copy_async(a_shared.index(0), a_ptrs + _distance(last, stride_ak, WIDE), mask=a_k < K - last)
-        _copy_async(b_shared.index(0), b_ptrs + _distance(last, stride_bk, WIDE), mask=b_k < K - last)
+        _copy_async(a_shared.index(0), a_ptrs + _distance(last, a.k, WIDE), mask=a_k < K - last)
+        _copy_async(b_shared.index(0), b_ptrs + _distance(last, b.k, WIDE), mask=b_k < K - last)
         async_copy.commit_group()
         for s in gl.static_range(1, STAGES):
             if s < slices:
@@ -164,13 +175,13 @@ def _gluon_kernel(
         stage = 0  # holds the slice that is multiplied
         async_copy.wait_group(STAGES - 1)
         _barrier()
-        a, b = _fragments(a_shared.index(0), b_shared.index(0), 0, ACC)
+        frag_a, frag_b = _fragments(a_shared.index(0), b_shared.index(0), 0, ACC)
         for left in range(slices, 0, -1):
             for i in gl.static_range(1, BLOCK_K):
                 next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), i, ACC)
-                acc += a * b
-                a = next_a
-                b = next_b
+                acc += frag_a * frag_b
+                frag_a = next_a
+                frag_b = next_b
             async_copy.wait_group(STAGES - 2)  # this thread's part of the next slice is there
             _barrier()  # everybody's is, and nobody reads this slice any more: the one STAGES ahead takes its place
             free = stage
@@ -182,18 +193,18 @@ def _gluon_kernel(
             async_copy.commit_group()
             a_ptrs += a_step
             b_ptrs += b_step
-            acc += a * b
-            a = next_a
-            b = next_b
+            acc += frag_a * frag_b
+            frag_a = next_a
+            frag_b = next_b
 
     # More than 64 accumulators and as many elements of C do not fit into a thread's registers at once.
     if 64 * 32 * gl.num_warps() < BLOCK_M * BLOCK_N:
         left, right = acc.reshape((BLOCK_M, 2, BLOCK_N // 2)).permute((0, 2, 1)).split()
-        _store(left, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
+        _store(left, c, out, row, col, M, N, alpha, beta, WIDE)
         col += BLOCK_N // 2
-        _store(right, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
+        _store(right, c, out, row, col, M, N, alpha, beta, WIDE)
     else:
-        _store(acc, c_ptr, out_ptr, row, col, M, N, alpha, beta, stride_cm, stride_cn, stride_om, stride_on, HAS_C, WIDE)
+        _store(acc, c, out, row, col, M, N, alpha, beta, WIDE)
 
 
 # (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), the best first: 8 x 8 accumulators a thread
@@ -251,7 +262,12 @@ def reads_quads(tensor):
 
 def gluon_launch(problem, config, layouts, a, b, c, out):
     """The launch of the kernel with these layouts: a dict of ACC, LOAD_A, LOAD_B, SHARED_A and SHARED_B."""
-    arguments = {**gemm_arguments(problem, a, b, c, out), **layouts, "STAGES": config.num_stages}
-    arguments |= {"a_rows": a.shape[0], "b_cols": b.shape[1]}  # a and b may be packed copies
-    arguments["WIDE"] = problem.wide or needs_wide_offsets(a, b)
-    return TritonLaunch(_gluon_kernel, (count_tiles(problem, config.kwargs),), config, arguments)
+    operands = (
+        Operand(a, a.stride(1), a.stride(0), a.shape[0]),
+        Operand(b, b.stride(0), b.stride(1), b.shape[1]),
+    )  # maybe packed
+    sizes = problem.m, problem.n, problem.k, problem.alpha, problem.beta
+    how = Staging(**{name: gl.constexpr(value) for name, value in {**layouts, "STAGES": config.num_stages}.items()})
+    arguments = *operands, Matrix.of(c), Matrix.of(out), *sizes, how
+    wide = problem.wide or needs_wide_offsets(a, b)
+    return TritonLaunch(_gluon_kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
