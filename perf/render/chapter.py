@@ -12,6 +12,7 @@ import re
 
 from .. import ROOT
 from ..measure import errors
+from . import plot
 from .conv2d_map import conv2d_regimes
 from .drawings import DRAWINGS
 from .gemv_map import regimes
@@ -28,12 +29,14 @@ def add_arguments(parser):
 def main(options, parser):
     quick = {"diff": diff, "measured": measured, "errors": errors_of, "regimes": regimes, "conv2d_regimes": conv2d_regimes}
     if options.check:
-        stale = [name for name, path, text in _files() if not path.exists() or path.read_text() != text]
-        stale += [str(c.relative_to(ROOT)) for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text()]
-        print("\n".join(f"out of date: {name}" for name in stale) or "up to date")
+        stale = [*_stale_drawings(), *(c for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text())]
+        print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
         return 1 if stale else 0
-    for _, path, text in _files():
-        path.write_text(text)
+    stale = _stale_drawings()
+    if stale and not plot.available():
+        parser.error("drawings need matplotlib: pip install 'tritonkernels[plot]'")
+    for path, picture in stale.items():
+        path.write_text(picture.svg())
     fillers = quick | {"inspect": inspected, "trace": traced}
     for chapter in CHAPTERS:
         chapter.write_text(filled(chapter.read_text(), fillers))
@@ -50,11 +53,10 @@ def filled(text, fillers):
     return MARKED.sub(fill, text)
 
 
-def _files():
-    """(name, path, text) of the drawings."""
-    for name, draw in DRAWINGS.items():
-        path = CHAPTER.parent / "gemm" / f"{name}.svg"
-        yield str(path.relative_to(ROOT)), path, draw()
+def _stale_drawings():
+    """{path: Picture} of those to be drawn again: the current ones stay, whichever matplotlib drew them."""
+    paths = {CHAPTER.parent / "gemm" / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
+    return {path: picture for path, picture in paths.items() if picture.stale(path)}
 
 
 def diff(before, after):
