@@ -3,7 +3,10 @@
 import argparse
 import sys
 
-from . import campaign, chapter, compare, designs, errors, gate, inspection
+from .gate import gate
+from .measure import campaign, compare, errors
+from .offline import inspection
+from .render import chapter, designs
 
 COMMANDS = {
     "compare": compare,

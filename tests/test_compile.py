@@ -15,8 +15,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.toolchain import with_its_own
-from perf import sass
-from perf.offline import representative_calls, unusual_calls
+from perf.offline import representative_calls, sass, unusual_calls
 from tritonkernels.target import Target
 
 from .compiler import printed
@@ -40,7 +39,7 @@ def refuses_all(library, op, design, target):
 @pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
 def test_every_triton_config_compiles_within_limits(library, op, design, architecture, everything):
     target, wanted = Target.named(architecture), architecture if everything else f"{architecture}:1"
-    told = printed("import sys; from perf.offline import main; main(*sys.argv[1:])", op, design, wanted)
+    told = printed("import sys; from perf.offline.__main__ import main; main(*sys.argv[1:])", op, design, wanted)
     rows = [json.loads(line) for line in told.splitlines()]
     assert rows or refuses_all(library, op, design, target), "a design must offer configs"
     for row in rows:

@@ -11,7 +11,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
-from perf import sass
+from perf.offline import sass
 from tritonkernels.target import Target
 
 from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random, run_checked, short

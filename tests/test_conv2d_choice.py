@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf.suites import SUITES
+from perf.measure.suites import SUITES
 from tritonkernels.conv2d import regime
 from tritonkernels.conv2d.regime import SHAPES, expected, prefer
 from tritonkernels.target import Target

@@ -10,7 +10,7 @@ import torch
 import cuda_reference
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.cuda_cores import DESIGN, instantiations
-from perf import sass
+from perf.offline import sass
 from tritonkernels.target import KNOWN, Target
 
 from . import cases

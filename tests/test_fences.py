@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cuda_reference
-from perf import sass
+from perf.offline import sass
 
 from .compiler import printed
 
@@ -116,7 +116,7 @@ def test_every_kernel_that_wants_a_fence_is_in_the_table():
 # Prints [op/design, PTX, SASS] of a kernel of each design that counts arrivals.
 COMPILE = """
 import itertools, json
-from perf import sass
+from perf.offline import sass
 from perf.offline import compile_launch, representative_calls
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target

@@ -206,7 +206,7 @@ def first_launches(library, kinds, target):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
 def test_machine_code(arch, kinds, tmp_path):
-    from perf import sass
+    from perf.offline import sass
 
     launches = first_launches(CUDA, kinds, Target.named(arch))
     unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
@@ -229,7 +229,7 @@ def test_machine_code(arch, kinds, tmp_path):
 
 COMPILE = """
 import json
-from perf import sass
+from perf.offline import sass
 from perf.offline import compile_launch
 from tests.test_gemv import FLOAT, H200, TRITON, first_launches, loads_at_once
 codes = {

@@ -162,7 +162,7 @@ def test_configs_are_whole_warps_and_none_comes_twice(target):
 # The machine code of ResNeXt's groups: vectors, no way through shared memory, and mostly multiply-adds.
 COMPILE = """
 import json, sys, torch
-from perf import sass
+from perf.offline import sass
 from perf.offline import compile_launch
 from tritonkernels.conv2d import prepare
 from tritonkernels.launch import LIBRARY

@@ -10,7 +10,7 @@ import torch
 from cuda_reference.conv2d.grouped import DESIGN
 from cuda_reference.launch import LIBRARY
 from cuda_reference.toolchain import ROOT
-from perf import sass
+from perf.offline import sass
 from tritonkernels.target import Target
 
 from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two, thorough

@@ -192,7 +192,7 @@ def test_it_says_what_is_no_matmul(what):
 # Machine code.
 COMPILE = """
 import json, re, sys, torch
-from perf import sass
+from perf.offline import sass
 from perf.offline import compile_launch
 from tritonkernels.conv2d import prepare
 from tritonkernels.launch import LIBRARY

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tritonkernels
-from perf import sass
+from perf.offline import sass
 from tritonkernels import backend, numerics
 from tritonkernels.matmul.schemes import SCHEMES
 

@@ -14,7 +14,7 @@ from .harness import short
 # The innermost loop that multiplies, as instructions, of each design's first config.
 COMPILE = """
 import json, sys, torch
-from perf import sass
+from perf.offline import sass
 from perf.offline import compile_launch
 from tritonkernels.conv2d import prepare
 from tritonkernels.launch import LIBRARY

@@ -8,7 +8,7 @@ import torch
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.toolchain import ROOT
-from perf import sass
+from perf.offline import sass
 from tritonkernels.target import Target
 
 from .harness import prepare, random, run_checked, thorough

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf import gate_text
-from perf.designs import README, with_table
+from perf.gate import gate_text
+from perf.render.designs import README, with_table
 
 ROOT = Path(__file__).parents[1]
 

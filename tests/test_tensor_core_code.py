@@ -11,7 +11,7 @@ from .harness import short, thorough
 # Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
 COMPILE = """
 import itertools, json, sys, torch
-from perf import sass
+from perf.offline import sass
 from perf.offline import compile_launch
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import prepare

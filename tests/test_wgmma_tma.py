@@ -10,7 +10,7 @@ import torch
 import cuda_reference
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.wgmma_tma import DESIGN, as_tma_reads
-from perf import sass
+from perf.offline import sass
 from tritonkernels.target import Target
 
 from .harness import prepare, random, run_checked, short, transposed

@@ -11,7 +11,7 @@ import torch
 import cuda_reference
 from cuda_reference.conv2d.winograd import PRODUCT_SOURCES, TRANSFORM_SOURCES
 from cuda_reference.launch import LIBRARY as CUDA
-from perf import sass
+from perf.offline import sass
 from tritonkernels import numerics
 from tritonkernels.conv2d import points
 from tritonkernels.conv2d.points import images_at_once, product_at_points, refuses_winograd

@@ -10,7 +10,7 @@ import torch
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.wmma import OPERANDS
 from cuda_reference.toolchain import ROOT
-from perf import sass
+from perf.offline import sass
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.problem import PACKED
 from tritonkernels.target import Target

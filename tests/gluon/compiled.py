@@ -10,8 +10,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
 
-from perf import sass
-from perf.offline import compile_launch
+from perf.offline import compile_launch, sass
 from tests.gluon.operands import DESIGNS, OPERANDS
 from tests.harness import prepare
 from tritonkernels.target import Target

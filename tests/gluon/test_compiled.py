@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from perf.sass import LOCAL
+from perf.offline.sass import LOCAL
 
 from ..compiler import printed
 from ..harness import thorough

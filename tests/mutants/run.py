@@ -50,7 +50,7 @@ SUITE = (
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
     "tests/test_overlap.py",
-    "tests/perf/test_comparison.py",
+    "tests/perf/measure/test_comparison.py",
     "tests/test_wgmma_tma.py",
     "tests/test_cuda_cores.py",
     "tests/test_tma_stores.py",

@@ -5,7 +5,7 @@ import importlib
 import pytest
 from stand_ins import Act
 
-from perf import ahead, contenders
+from perf.measure import ahead, contenders
 from tritonkernels.design import Design, takes_everything
 
 

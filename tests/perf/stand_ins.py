@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from perf.records import Record
+from perf.measure.records import Record
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,7 +53,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "perf/comparison.py",
+        "perf/measure/comparison.py",
         "ratio_is_to_the_fastest",
         ("the slowest of torch's ways the yardstick", "min(fair)", "max(fair)"),
     ),

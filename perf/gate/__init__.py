@@ -1,0 +1,1 @@
+"""The proof of the library on a machine with GPUs, in steps."""

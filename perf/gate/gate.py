@@ -1,0 +1,256 @@
+"""python -m perf gate: proves the library on this machine's GPU, in steps of under 8 minutes each.
+
+build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck makes them under
+compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties are every GPU test;
+two_gpus wants two. Where there are several GPUs, steps run side by side, each on one of its own. What a step found is in
+perf/results/GPU/gate.json as soon as it is known: a step that passed is not repeated for the same sources, versions and GPU.
+Logs are in build/gate. --write puts the outcome into README.md and docs/guarantees.md, on any machine.
+
+Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 without a GPU or for bad arguments.
+"""
+
+import datetime
+import json
+import os
+import queue
+import re
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+
+import torch
+
+from tritonkernels import backend
+
+from ..measure import environment
+from ..render import table
+from . import gate_steps, gate_text, processes
+
+LIMIT = 470  # seconds of a step
+EVERY = 15  # seconds between lines that tell how far a step is
+KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # what an outcome holds for
+
+
+@dataclass
+class Outcome:
+    status: str  # "passed", "failed" or "skipped"
+    commit: str
+    date: str
+    command: str
+    driver: str | None
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    warnings: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "--step", action="append", metavar="NAME", help="only this step ('tests' is all its shards); repeatable"
+    )
+    parser.add_argument("--again", action="store_true", help="also what has passed")
+    parser.add_argument("--commit", metavar="HASH", help="what the sources are, where the git repository cannot tell")
+    parser.add_argument("--write", action="store_true", help="put what gate.json says into README.md and docs/, and stop")
+
+
+def main(options, parser):
+    if options.write:
+        gate_text.write()
+        return 0
+    if not torch.cuda.is_available() or backend.device_type() != "cuda":
+        why = "torch sees none" if not torch.cuda.is_available() else "TRITONKERNELS_BACKEND asks for the interpreter"
+        print(f"perf gate needs a GPU, and {why}", file=sys.stderr)
+        return 2
+    logs = environment.ROOT / "build/gate"
+    every = gate_steps.steps(logs)
+    chosen = [s for s in every if not options.step or {s.name, s.name.partition("-")[0]} & set(options.step)]
+    unknown = set(options.step or ()) - {name for s in every for name in (s.name, s.name.partition("-")[0])}
+    if unknown:
+        parser.error(f"--step: got {', '.join(sorted(unknown))}; allowed: {', '.join(s.name for s in every)}, tests")
+    logs.mkdir(parents=True, exist_ok=True)
+    about = _about(options.commit)
+    folder = re.sub(r"\W+", "_", about["gpu"].lower().removeprefix("nvidia ")).strip("_")
+    gate = Gate(gate_text.RESULTS / folder / "gate.json", about, [s.name for s in every])
+    with _ended_by_sigterm():
+        gate.run_all(chosen, options.again)
+    gate.show()
+    return 0 if all(gate.outcomes[s.name].status in ("passed", "skipped") for s in chosen) else 1
+
+
+def _about(commit):
+    """What the outcomes hold for, and what else a reader wants to know."""
+    facts = environment.environment(torch.device("cuda", 0))
+    named = commit or environment.commit() or "no-commit"
+    kept = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
+    return kept | {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
+
+
+class Gate:
+    """The outcomes on a GPU, kept in a file."""
+
+    def __init__(self, path, about, names):
+        self._path, self._about, self._names = path, about, names
+        self._keeping, self._ended_by = threading.Lock(), None
+        self._gpus = queue.Queue()  # that no step uses
+        for gpu in _gpus():
+            self._gpus.put(gpu)
+        before = json.loads(path.read_text()) if path.exists() else {}
+        self._last_passed = before.get("last_passed")
+        alike = all(before.get(name) == about[name] for name in KEY)
+        self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if alike else {}
+
+    def run_all(self, steps, again=False):
+        """First, one by one, those that need the whole machine; then the others side by side, as far as there are GPUs."""
+        with ThreadPoolExecutor(self._gpus.qsize()) as pool:
+            for step in steps:
+                if not step.gpus:
+                    self.run(step, again)
+            running = [pool.submit(self.run, step, again) for step in steps if step.gpus]
+            try:
+                for step in running:
+                    step.result()
+            except BaseException as error:
+                self._ended_by = str(error)
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def run(self, step, again=False):
+        """Run the step unless it has passed; its outcome is written down before it starts, too, for it may take us along."""
+        known = self.outcomes.get(step.name)
+        if known and known.status == "passed" and not again:
+            return self._say(step.name, "passed before")
+        if step.instead:
+            self._keep(step, self._outcome("skipped", note=step.instead))
+            return self._say(step.name, f"skipped, {step.instead}")
+        mine = [self._gpus.get() for _ in range(step.gpus)]
+        try:
+            self._run_on(mine, step)
+        finally:
+            for gpu in mine:
+                self._gpus.put(gpu)
+
+    def _run_on(self, gpus, step):
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
+        step = replace(step, jobs=tuple(replace(job, environment=job.environment | visible) for job in step.jobs))
+        for job in step.jobs:
+            for left in job.log.parent.glob(f"{job.log.stem}.*"):
+                left.unlink()
+        self._say(step.name, f"{len(step.jobs)} processes, at most {LIMIT} s")
+        started = time.monotonic()
+        self._keep(step, self._found(step, started, note="it was started and did not end"))
+        try:
+            outcome = self._run(step, started)
+        except BaseException as error:  # whatever ends us is the step's outcome
+            outcome = self._found(step, started, note=f"{type(error).__name__}: {error}")
+            if not isinstance(error, OSError):
+                raise
+        finally:
+            self._keep(step, outcome)
+        self._tell(step, outcome)
+
+    def _run(self, step, started):
+        last = started
+
+        def watch():
+            nonlocal last
+            if self._ended_by is not None:
+                raise SystemExit(self._ended_by)
+            if time.monotonic() - last >= EVERY:
+                last = time.monotonic()
+                so_far = self._found(step, started, note="it was started and did not end")
+                self._keep(step, so_far)
+                self._say(step.name, f"{so_far.seconds:.0f} s, {_said(so_far.counts) or 'starting'}")
+
+        statuses = processes.run(step.jobs, LIMIT, watch, grace=5)  # within a campaign's own
+        outcome = self._found(step, started)
+        for job, status in zip(step.jobs, statuses):
+            failures = step.read(job.log).failures
+            if status is None or job.log.stem in failures or (status and not failures):
+                outcome.failures[job.log.stem] = f"{processes.said(status, LIMIT)}; its last words: {_last_words(job.log)}"
+        if not outcome.counts and not outcome.failures:
+            outcome.failures[step.name] = "nothing ran"
+        outcome.status = "failed" if outcome.failures else "passed"
+        return outcome
+
+    def _found(self, step, started, note=""):
+        """What the step's programs have left behind so far, as a failure."""
+        found = [step.read(job.log) for job in step.jobs]
+        counts = sum((f.counts for f in found), Counter())
+        failures, warnings = ({k: v for f in found for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings"))
+        seconds = round(time.monotonic() - started, 1)
+        return self._outcome("failed", seconds=seconds, counts=dict(counts), failures=failures, warnings=warnings, note=note)
+
+    def _outcome(self, status, **more):
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        of_now = {name: self._about[name] for name in ("commit", "command", "driver")}
+        return Outcome(status=status, date=now, **of_now, **more)
+
+    def _keep(self, step, outcome):
+        with self._keeping:  # steps run side by side
+            self._keep_alone(step, outcome)
+
+    def _keep_alone(self, step, outcome):
+        self.outcomes[step.name] = outcome
+        ordered = {name: self.outcomes[name] for name in self._names if name in self.outcomes}
+        if len(ordered) == len(self._names) and all(o.status in ("passed", "skipped") for o in ordered.values()):
+            counts = {name: o.counts for name, o in ordered.items()}
+            skipped = {name: o.note for name, o in ordered.items() if o.status == "skipped"}
+            self._last_passed = {"commit": outcome.commit, "date": outcome.date, "counts": counts, "skipped": skipped}
+        kept = {name: self._about[name] for name in (*KEY, "commit")}
+        kept |= {"last_passed": self._last_passed, "steps": {name: asdict(o) for name, o in ordered.items()}}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        processes.replace(self._path, json.dumps(kept, indent=1) + "\n")
+
+    def _tell(self, step, outcome):
+        self._say(step.name, f"{outcome.status} after {outcome.seconds:.0f} s, {_said(outcome.counts)} {outcome.note}")
+        for name, why in outcome.failures.items():
+            print(f"  {name}: {why}", flush=True)
+
+    def _say(self, name, what):
+        print(f"gate {name}: {what}", flush=True)
+
+    def show(self):
+        rows = []
+        for name in self._names:
+            o = self.outcomes.get(name)
+            counts = _said(o.counts) if o else ""
+            note = o.note or f"{len(o.failures)} failures" * bool(o.failures) if o else ""
+            rows.append(
+                [name, o.status if o else "not run", f"{o.seconds:.0f} s" if o else "", counts, o.commit if o else "", note]
+            )
+        styles = ["bold red" if row[1] == "failed" else None for row in rows]
+        table.print_table(["step", "outcome", "time", "counts", "commit", ""], rows, styles)
+
+
+def _gpus():
+    """As CUDA_VISIBLE_DEVICES names them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
+
+
+def _said(counts):
+    return ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
+
+
+def _last_words(log):
+    return " | ".join(log.read_text(errors="replace").strip().splitlines()[-12:])[-2000:] if log.exists() else "none"
+
+
+@contextmanager
+def _ended_by_sigterm():
+    """So that what runs is ended, and its outcome written down, when somebody's patience ends."""
+
+    def end(number, frame):
+        sys.exit(f"ended by {signal.Signals(number).name}")
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

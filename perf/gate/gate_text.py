@@ -1,0 +1,42 @@
+"""What gate.json says, as the lines between `<!-- gate: ... -->` and `<!-- /gate -->` in README.md and docs/guarantees.md."""
+
+import json
+import re
+
+from .. import ROOT
+
+RESULTS = ROOT / "perf/results"
+FILES = (ROOT / "README.md", ROOT / "docs/guarantees.md")
+BETWEEN = re.compile(r"(<!-- gate: .*? -->\n).*?(<!-- /gate -->)", re.DOTALL)
+
+
+def with_lines(text, results=RESULTS):
+    return BETWEEN.sub(lambda match: match[1] + lines(results) + match[2], text)
+
+
+def write():
+    for file in FILES:
+        file.write_text(with_lines(file.read_text()))
+
+
+def lines(results=RESULTS):
+    found = sorted(results.glob("*/gate.json"))
+    told = [f"- {line}\n" for path in found for line in _of_gpu(json.loads(path.read_text()))]
+    return "".join(told) or "The gate has not been run yet.\n"
+
+
+def _of_gpu(gate):
+    passed, steps = gate["last_passed"], gate["steps"]
+    if passed is None:
+        yield f"{gate['gpu']}: no commit has passed the whole gate yet."
+    else:
+        ran = {}
+        for name, counts in passed["counts"].items():
+            kind = name.partition("-")[0]
+            ran[kind] = ran.get(kind, 0) + counts.get("passed", 0)
+        counts = ", ".join(f"{count:,} in {kind}" for kind, count in ran.items() if count)
+        skipped = "".join(f"; {name} was skipped: {why}" for name, why in passed["skipped"].items())
+        yield f"{gate['gpu']}: commit `{passed['commit']}` passed the whole gate on {passed['date'][:10]} ({counts}{skipped})."
+    red = [name for name, step in steps.items() if step["status"] == "failed"]
+    if red:
+        yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, failed in {', '.join(red)}."

@@ -1,0 +1,83 @@
+"""Programs that are run side by side within a time, each in a process group of its own, of which nothing is left behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import ROOT
+
+GLANCE = 0.05  # seconds between looks at what still runs
+
+
+@dataclass(frozen=True)
+class Job:
+    command: tuple[str, ...]
+    log: Path  # of what it prints
+    environment: dict[str, str] = field(default_factory=dict)  # beside this process's
+
+
+def run(jobs, limit, watch=lambda: None, grace=10):
+    """Exit statuses in order, None for a job that was ended after `limit` seconds: asked to end, `grace` seconds later killed.
+
+    `watch` is called while they run.
+    """
+    deadline, started = time.monotonic() + limit, []
+    try:
+        for job in jobs:
+            started.append(_start(job))
+        while any(process.poll() is None for process in started) and time.monotonic() < deadline:
+            time.sleep(GLANCE)
+            watch()
+        return [process.poll() for process in started]
+    finally:
+        _end(started, grace)
+
+
+def said(status, limit):
+    """An exit status in words."""
+    if status is None:
+        return f"killed after {limit:.0f} s, its limit"
+    return f"exit status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+
+
+def replace(path, text):
+    """Write the file in one step, so that a reader, or a kill, never meets half of it."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text)
+    os.replace(partial, path)
+
+
+def _start(job):
+    with open(job.log, "w") as log:
+        return subprocess.Popen(
+            job.command,
+            cwd=ROOT,
+            env=os.environ | job.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=os.setpgrp,  # not a session of its own: who ends this one's ends it too
+        )
+
+
+def _end(started, grace):
+    """Them, and whatever they started (compilers, test workers)."""
+    running = [process for process in started if process.poll() is None]
+    for process in running:
+        _signal(process, signal.SIGTERM)
+    deadline = time.monotonic() + grace
+    for process in running:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0, deadline - time.monotonic()))
+    for process in started:
+        _signal(process, signal.SIGKILL)
+        process.wait()
+
+
+def _signal(process, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

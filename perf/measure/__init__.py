@@ -1,0 +1,1 @@
+"""What is measured and how: suites, contenders, times, errors, and the records of them."""

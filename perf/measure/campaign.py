@@ -1,0 +1,130 @@
+"""python -m perf campaign: everything worth doing on a visit to a GPU, in order of worth, within a time.
+
+Each step is a process of its own, so that a crash, a hang or a CUDA fault cannot hurt the next. A step that passed is recorded
+in DIR/campaign.json under its name, the commit and the GPU, and is not repeated by a second call; one that failed is. Where
+the gate (`python -m perf gate`) is red nothing is measured, unless asked for. No other failed step stops the campaign: compare
+times nothing that is wrong. Logs, records and summary.md are in DIR, up to date after every step.
+
+Exit status: 1 if a step failed or did not run, 2 without a GPU or for bad arguments.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from ..gate import processes
+from ..render import summary
+from .environment import revision
+from .suites import SUITES
+
+DOCTOR = "import tritonkernels, cuda_reference; print(tritonkernels.doctor(), cuda_reference.doctor(), sep='\\n\\n')"
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    command: tuple[str, ...]
+    share: float  # of the campaign's time at most, so that a hang leaves time for the next
+    records: str | None = None  # the file of records that it writes in DIR
+    gate: bool = False  # without it the steps behind are not run
+
+
+@dataclass
+class Outcome:
+    name: str
+    status: str  # "passed", "failed", "killed" or "not run"
+    seconds: float = 0.0
+    note: str = ""
+    commit: str = ""
+    device: str = ""
+
+
+def plan(out):
+    """The steps, most worth first."""
+    return [
+        Step("doctor", _python("-c", DOCTOR), 0.1),
+        Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),
+        _compare("smoke", out, 0.4),
+        Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
+        *(_compare(suite, out, 0.7) for suite in SUITES if suite != "smoke"),
+    ]
+
+
+def _compare(suite, out, share):
+    file = f"{suite}.json"
+    return Step(suite, _python("-m", "perf", "compare", "--suite", suite, "--json", str(out / file)), share, records=file)
+
+
+def _python(*arguments):
+    return (sys.executable, *arguments)
+
+
+def add_arguments(parser):
+    parser.add_argument("--minutes", type=_minutes, required=True, metavar="M", help="the time for everything")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="made if missing; continues what it holds")
+    parser.add_argument("--even-if-red", action="store_true", help="measure although the gate has not passed")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
+
+
+def _minutes(text):
+    minutes = float(text)
+    if not 0 < minutes < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a time to work in")
+    return minutes
+
+
+def main(options, parser):
+    out = options.out.absolute()
+    steps = plan(out)
+    if options.dry_run:
+        for step in steps:
+            print(f"{step.name}: at most {step.share * options.minutes:.1f} min: {shlex.join(step.command)}")
+        return 0
+    if not torch.cuda.is_available():
+        print("perf campaign needs a GPU and torch sees none; --dry-run prints the plan", file=sys.stderr)
+        return 2
+    out.mkdir(parents=True, exist_ok=True)
+    outcomes = run(steps, out, 60 * options.minutes, revision(), torch.cuda.get_device_name(), options.even_if_red)
+    return 0 if all(o.status == "passed" for o in outcomes) else 1
+
+
+def run(steps, out, seconds, commit, device, even_if_red=False):
+    """The outcome of every step, in order; see the module."""
+    started, journal = time.monotonic(), out / "campaign.json"
+    history = [Outcome(**entry) for entry in json.loads(journal.read_text())] if journal.exists() else []
+    passed = {o.name: o for o in history if o.status == "passed" and (o.commit, o.device) == (commit, device)}
+    outcomes, red = [], False
+    for step in steps:
+        left = seconds - (time.monotonic() - started)
+        if step.name in passed:
+            outcome = passed[step.name]
+        elif red:
+            outcome = Outcome(step.name, "not run", note="the gate is red; --even-if-red measures all the same")
+        elif left <= 0:
+            outcome = Outcome(step.name, "not run", note="no time was left")
+        else:
+            outcome = _run_step(step, out, min(left, step.share * seconds))
+            outcome.commit, outcome.device = commit, device
+            history.append(outcome)
+            processes.replace(journal, json.dumps([asdict(o) for o in history], indent=1) + "\n")
+        outcomes.append(outcome)
+        red |= step.gate and outcome.status != "passed" and not even_if_red
+        print(f"{step.name}: {outcome.status}" + (f" ({outcome.note})" if outcome.note else ""), flush=True)
+        summary.write(out, steps, outcomes)
+    return outcomes
+
+
+def _run_step(step, out, limit):
+    started = time.monotonic()
+    if step.records:  # an earlier attempt's records are not this one's
+        (out / step.records).unlink(missing_ok=True)
+    (code,) = processes.run([processes.Job(step.command, out / f"{step.name}.log")], limit)
+    status = "killed" if code is None else "failed" if code else "passed"
+    note = processes.said(code, limit) if code != 0 else ""
+    return Outcome(step.name, status, round(time.monotonic() - started, 1), note)

@@ -1,0 +1,88 @@
+"""python -m perf compare: every design of both packages, and torch, on the cases of a suite.
+
+Exit status: 1 if a result breaks its bound or a run fails, 2 for bad arguments.
+"""
+
+import argparse
+from pathlib import Path
+
+from tritonkernels.library import OPS
+
+from ..render import plot, table
+from . import ahead, contenders, records
+from .comparison import Comparison, GpuLost
+from .suites import SUITES
+
+
+def add_arguments(parser):
+    parser.add_argument("--op", nargs="+", action="extend", choices=OPS, help="default: all")
+    parser.add_argument("--suite", choices=SUITES, default="smoke", help="default: %(default)s")
+    parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
+    parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, anew after each case")
+    parser.add_argument("--csv", type=_file, metavar="FILE", help="write the records there")
+    parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
+    parser.add_argument("--seed", type=int, default=0, help="of the operands and of the order of runs; default: %(default)s")
+
+
+def _file(name):
+    path = Path(name)
+    if path.is_dir() or not path.absolute().parent.is_dir():  # said now, not after minutes of work
+        raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
+    return path
+
+
+def _picture(name):
+    if Path(name).suffix not in plot.SUFFIXES:
+        raise argparse.ArgumentTypeError(f"cannot draw {name}: its suffix must be one of {', '.join(plot.SUFFIXES)}")
+    if not plot.available():
+        raise argparse.ArgumentTypeError("a chart needs matplotlib: pip install 'tritonkernels[plot]'")
+    return _file(name)
+
+
+def main(options, parser):
+    device = contenders.device()
+    ops = options.op or OPS
+    known = list(dict.fromkeys(design.name for op in ops for _, design in contenders.designs(op)))
+    for name in options.design or ():
+        if name not in known:
+            parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")
+    cases = [case for case in SUITES[options.suite] if case.op in ops]
+    here = [case for case in cases if device.type == "cuda" or not case.gpu_only]
+    ahead.build_all(here, options.design, device)
+    comparison, lost = Comparison(options.suite, options.seed, options.design, device), None
+    with table.progress(len(here)) as advance:
+        for case in here:
+            advance(f"{case.op} {case.name}")
+            try:
+                comparison.run(case)
+            except GpuLost as error:
+                lost = f"Stopped at {case.op} {case.name}, the rest of the suite did not run: {error}"
+                break
+            finally:
+                if options.json:
+                    records.write_json(options.json, comparison.records)
+    if options.csv:
+        records.write_csv(options.csv, comparison.records)
+    if options.plot:
+        plot.speed_against_error(comparison.records, options.plot)
+    _report(comparison, device, left_out=len(cases) - len(here))
+    if lost:
+        print(lost)
+    return 0 if all(r.ok for r in comparison.records) and not lost else 1
+
+
+def _report(comparison, device, left_out):
+    rows, refusals = comparison.records, comparison.refusals
+    table.show(rows)
+    print()
+    if device.type == "cpu":
+        print("Without a GPU: correctness only, no times.")
+    if any(r.exposed for r in rows):
+        print("* Some rounds may include time of the host; `exposed` in the records is their share.")
+    for line in refusals:
+        print(f"Refused: {line}")
+    for r in rows:
+        if not r.ok:
+            print(f"FAILED: {r.op} {r.case}, {r.implementation} {r.design}: {r.message}")
+    ok = sum(r.ok for r in rows)
+    print(f"{len(rows)} rows, {ok} ok, {len(rows) - ok} failed, {len(refusals)} refused, {left_out} GPU-only cases not run")

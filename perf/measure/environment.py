@@ -1,0 +1,91 @@
+"""What a measurement depends on besides the code: versions, the commit, the GPU and its clocks. Reads; changes nothing."""
+
+import datetime
+import hashlib
+import importlib.metadata
+import platform
+import shlex
+import subprocess
+import sys
+
+import torch
+
+from .. import ROOT
+
+SOURCES = ("tritonkernels", "cuda_reference", "perf", "tests")
+RESULTS = "perf/results"  # among them, but no source
+
+
+def environment(device):
+    """The header of a run's records: what JSON can hold, None where unknown."""
+    gpu = device.type == "cuda"
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": shlex.join(["python", "-m", "perf", *sys.argv[1:]]),
+        "commit": revision(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": importlib.metadata.version("triton"),
+        "numpy": importlib.metadata.version("numpy"),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if gpu else None,
+        "nvcc": _last_line(_output("nvcc", "--version")),
+        "device": torch.cuda.get_device_name(device) if gpu else platform.processor() or platform.machine(),
+        "driver": gpu_query(device, "driver_version"),
+        "clock": {"max_sm_mhz": _number(gpu_query(device, "clocks.max.sm"))},
+    }
+
+
+def revision():
+    """The commit where the tree is exactly that; else with a hash of the sources, so that no two codes share a name."""
+    known = commit()
+    return known if known and "+" not in known else f"{(known or 'no-commit').partition('+')[0]}+{digest()}"
+
+
+def commit():
+    """HEAD's hash, "+changes" behind it where the sources are not as they are there; None where there is no repository."""
+    head = _last_line(_output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"))
+    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--", *SOURCES, f":!{RESULTS}")
+    return head and (head if changed == "" else f"{head}+changes")
+
+
+def digest():
+    """A hash of the sources, whatever git knows of them."""
+    hashed = hashlib.sha256()
+    files = (path.relative_to(ROOT) for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.is_file())
+    for path in sorted(path for path in files if "__pycache__" not in path.parts and not path.is_relative_to(RESULTS)):
+        hashed.update(str(path).encode() + b"\0" + (ROOT / path).read_bytes())
+    return hashed.hexdigest()[:12]
+
+
+def sm_clock_mhz(device):
+    """The SM clock now, or None: ask while the GPU works, an idle one clocks down."""
+    return _number(gpu_query(device, "clocks.sm"))
+
+
+def gpu_query(device, what):
+    """One value of nvidia-smi's about the device, as text; None without a GPU or nvidia-smi."""
+    if device.type != "cuda":
+        return None
+    uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    return _last_line(_output("nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits", f"--id={uuid}"))
+
+
+def _number(text):
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _last_line(text):
+    lines = (text or "").strip().splitlines()
+    return lines[-1] if lines else None
+
+
+def _output(*command):
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,164 @@
+"""python -m perf errors: how exact each way to multiply fp32 matrices is, on operands that are hard on it, against float64.
+
+Every mode of both packages, and torch's fp32 and tf32 beside. Errors are relative to |A||B|, elementwise, the largest and the
+root of their mean square; those of ill-conditioned inner products also relative to the result. fp16x3 may refuse elements,
+which are NaN then: their share is told, and they are left out of the errors.
+
+Without a GPU it runs at small sizes, in Triton's interpreter and the SIMT emulation. Exit status: 1 if a bound is broken.
+"""
+
+import dataclasses
+import functools
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tritonkernels import numerics
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.matmul import prepare
+
+from ..render import table
+from . import ahead, baselines, contenders, records
+from .environment import environment
+from .stress import CONDITIONS, STRESSES, ill_conditioned
+from .suites import MODES, matmul
+
+SIZES = {"cuda": (256, 4096, 65536, 256), "cpu": (16, 256, 1024, 8)}  # of M and N, K, long K, and inner products
+
+
+@dataclass
+class Errors:
+    """Of one way to multiply on one kind of operands."""
+
+    operands: str
+    shape: list[int]  # of the product and K
+    implementation: str
+    design: str
+    backend: str
+    precision: str
+    worst: float | None = None  # this and the next relative to |A||B|; None where everything is refused
+    typical: float | None = None
+    of_result: float | None = None  # the median of errors relative to the exact result
+    bound: float | None = None  # of the worst element's, relative as it is
+    refused: float = 0.0  # share of elements that are NaN
+    ok: bool = False  # within the bound, or NaN where the mode may refuse
+    seed: int = 0
+    environment: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+
+def add_arguments(parser):
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the records there")
+    parser.add_argument("--implementation", nargs="+", choices=("triton", "cuda", "torch"), default=("triton", "cuda", "torch"))
+    parser.add_argument("--seed", type=int, default=0, help="of the operands; default: %(default)s")
+
+
+def main(options, parser):
+    device = contenders.device()
+    rows = list(measured(options.implementation, options.seed, device))
+    if options.json:
+        records.write_json(options.json, rows)
+    told = [dataclasses.asdict(row) for row in rows]
+    for title, headings, body in tables(told):
+        print(f"\n{title}")
+        table.print_table(headings, body)
+    if device.type == "cpu":
+        print("\nWithout a GPU: in Triton's interpreter and the SIMT emulation, at small sizes.")
+    for row in rows:
+        if not row.ok:
+            print(f"FAILED: {row.operands}, {row.implementation} {row.precision}: {row.worst} above {row.bound}")
+    return 0 if all(row.ok for row in rows) else 1
+
+
+def measured(implementations, seed, device):
+    """The Errors of every kind of operands, each way."""
+    told = environment(device)
+    size, k, long_k, count = SIZES[device.type]
+    kinds = {name: functools.partial(draw, m=size, n=size, k=k) for name, draw in STRESSES.items()}
+    for name in ("normal", "uniform, 0 to 1"):
+        kinds[f"{name}, K = {long_k}"] = functools.partial(STRESSES[name], m=size, n=size, k=long_k)
+    for condition in CONDITIONS:
+        kinds[f"inner products of condition {condition:.0e}"] = functools.partial(
+            ill_conditioned, count=count, k=min(k, 512), condition=condition
+        )
+    if "cuda" in implementations:
+        ahead.build_all([matmul(size, size, k, precision=mode) for mode in MODES], None, device)
+    with table.progress(len(kinds)) as advance:
+        for name, draw in kinds.items():
+            advance(name)
+            a, b = (t.to(device) for t in draw(torch.Generator().manual_seed(seed)))
+            exact, magnitude = numerics.reference("matmul", a, b), numerics.magnitude("matmul", a, b)
+            for implementation, mode, design, call in _ways(implementations, a, b, device):
+                row = Errors(name, [*exact.shape, a.shape[-1]], implementation, design, "", mode, seed=seed, environment=told)
+                row.backend = contenders.backend_of(implementation, device)
+                _judge(row, call(), exact, magnitude, a, b)
+                yield row
+
+
+def _ways(implementations, a, b, device):
+    """(implementation, precision, design, the call) of all that can compute the product."""
+    for implementation in implementations:
+        if implementation == "torch":
+            for mode in ("ieee", "tf32") if device.type == "cuda" else ("ieee",):
+                yield implementation, mode, "matmul", functools.partial(_by_torch, mode, a, b)
+            continue
+        package = importlib.import_module(contenders.PACKAGES[implementation])
+        for mode in MODES:
+            try:
+                design = package.explain("matmul", a, b, precision=mode)["design"]
+            except UnsupportedError:
+                continue
+            yield implementation, mode, design, functools.partial(package.matmul, a, b, precision=mode)
+
+
+def _by_torch(mode, a, b):
+    with baselines.precision(mode):
+        return torch.matmul(a, b)
+
+
+def _judge(row, computed, exact, magnitude, a, b):
+    verdict = numerics.judge(prepare(a, b, precision=row.precision).problem, computed, a, b, precision=row.precision)
+    row.ok, row.bound = verdict.ok, verdict.bound
+    kept = ~computed.isnan() & (magnitude > 0)
+    row.refused = computed.isnan().double().mean().item()
+    if kept.any():
+        error = (computed.double() - exact).abs()[kept]
+        relative = error / magnitude[kept]
+        row.worst, row.typical = relative.max().item(), relative.square().mean().sqrt().item()
+        row.of_result = (error / exact.abs()[kept]).median().item()
+
+
+def tables(rows):
+    """(title, headings, rows of text) of records, as dicts: errors relative to |A||B|, and to the results of inner products."""
+    ways = dict.fromkeys((row["implementation"], row["precision"]) for row in rows)
+    kinds = dict.fromkeys(row["operands"] for row in rows)
+    found = {(row["operands"], row["implementation"], row["precision"]): row for row in rows}
+
+    def body(names, value):
+        return [[name, *(_cell(found.get((name, *way)), value) for way in ways)] for name in names]
+
+    headings = ["operands", *(" ".join(way) for way in ways)]
+    yield "The largest error relative to |A||B|", headings, body(kinds, "worst")
+    inner = [name for name in kinds if name.startswith("inner products")]
+    yield "The median error relative to the result", headings, body(inner, "of_result")
+
+
+def _cell(row, value):
+    if row is None:
+        return "-"
+    number = [] if row[value] is None else [f"{row[value]:.1e}"]
+    return ", ".join(number + ([f"{row['refused']:.1%} NaN"] if row["refused"] else []))
+
+
+def chapter(path):
+    """The tables of a file of records as markdown, under where they come from."""
+    rows = json.loads(path.read_text())
+    where, (m, n, k) = rows[0]["environment"], rows[0]["shape"]
+    told = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
+    parts = [f"{told}; {m} x {n} x {k} where not said otherwise."]
+    for title, headings, body in tables(rows):
+        parts += [f"{title}:", table.markdown(headings, [[cell.replace("|", "\\|") for cell in cells] for cells in body])]
+    return "\n\n".join(parts)

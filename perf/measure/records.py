@@ -1,0 +1,83 @@
+"""What was measured: one Record per problem, implementation and design; as strict JSON (a list of objects) or flat CSV."""
+
+import csv
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..gate import processes
+
+
+@dataclass
+class Record:
+    suite: str
+    case: str
+    seed: int
+    op: str
+    problem: dict[str, Any]  # Problem.describe()
+    implementation: str  # "triton", "cuda" or "torch"
+    design: str
+    backend: str  # "gpu", "interpreter", "simt" or "torch-cpu"
+    precision: str
+    target: str
+    environment: dict[str, Any] = field(repr=False)  # environment.environment(), shared by a run
+    config: dict[str, Any] = field(default_factory=dict)
+    error: float | None = None  # of the worst element, relative to the sum of absolute products there, as is bound
+    bound: float | None = None
+    ok: bool = False
+    message: str | None = None  # why not ok
+    bound_by: str | None = None  # "memory" or "compute", by the roofline
+    rounds: int | None = None  # from here on None without a GPU
+    median_ms: float | None = None
+    p20_ms: float | None = None
+    p80_ms: float | None = None
+    exposed: float | None = None  # the share of rounds whose time may include the host's
+    call_ms: float | None = None  # the host's time of a call, median; all the others are the GPU's
+    replayed: bool | None = None  # the GPU's time is that of a CUDA graph of the call, replayed
+    tflops: float | None = None  # integer operations count alike
+    gbps: float | None = None  # of compulsory traffic
+    copy_gbps: float | None = None  # read and written by copies of as many bytes, in the same rounds, where calls rotate
+    ratio_to_torch: float | None = None  # the least of torch's medians over this one, at the same precision; above 1 is faster
+    sm_clock_mhz: float | None = None  # right after the case
+
+
+def write_json(path, records):
+    text = json.dumps([_finite(dataclasses.asdict(r)) for r in records], indent=1, allow_nan=False)
+    processes.replace(Path(path), text + "\n")
+
+
+def read_json(path):
+    return [Record(**entry) for entry in json.loads(Path(path).read_text(), parse_constant=_refuse)]
+
+
+def write_csv(path, records):
+    rows = [dict(_flat(dataclasses.asdict(r))) for r in records]
+    columns = dict.fromkeys(key for row in rows for key in row)
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _finite(value):
+    """JSON has no NaN and no infinity: null."""
+    if isinstance(value, dict):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _refuse(constant):
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _flat(values, prefix=""):
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

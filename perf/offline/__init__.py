@@ -1,0 +1,6 @@
+"""Kernels compiled for absent GPUs, and their machine code."""
+
+from .calls import representative_calls, unusual_calls
+from .compiling import compile_launch
+
+__all__ = ["compile_launch", "representative_calls", "unusual_calls"]

@@ -1,0 +1,182 @@
+"""python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be there.
+
+A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts; of the
+kernel whose hot loop has the most arithmetic, where a design launches several. The call is the operation's first representative
+one that the design takes (4096^3 for gemm), the config the default or the one asked for.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cuda_reference.toolchain import with_its_own
+from tritonkernels.analysis.occupancy import occupancy
+from tritonkernels.analysis.predict import predict
+from tritonkernels.errors import ConfigError, TritonKernelsError, UnsupportedError
+from tritonkernels.library import OPS
+from tritonkernels.target import Target
+from tritonkernels.tuning.choose import as_dict
+
+from .. import ROOT
+from ..render import table
+from . import sass
+from .calls import representative_calls
+from .compiling import compile_launch
+
+CUDA = ROOT / "cuda_reference"
+
+
+def add_arguments(parser):
+    parser.add_argument("what", metavar="OP[.DESIGN]", help=f"one of {', '.join(OPS)}, or one design of it: gemm.tiled")
+    parser.add_argument("--arch", default="sm_90", help="sm_80, sm_90, ... or an NVIDIA GPU's name; default: %(default)s")
+    parser.add_argument("--config", nargs="+", metavar="NAME=NUMBER", default=[], help="of the design; default: its first")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts there, layouts included")
+
+
+def main(options, parser):
+    os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # decorate kernels for a GPU: they are compiled, not run
+    op, _, name = options.what.partition(".")
+    try:
+        target = Target.named(options.arch)
+        if target.vendor != "nvidia":
+            parser.error(f"it reads the machine code of NVIDIA's GPUs, and {target.name} is none")
+        config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
+        if op not in OPS:
+            parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")
+        rows = list(inspect(op, target, name or None, config or None))
+    except (TritonKernelsError, ValueError) as error:
+        parser.error(str(error))
+    if not rows:
+        parser.error(f"{op} has no design {name!r}")
+    headings, body = table_of(rows)
+    print(f"{op} on {target.name} ({target.isa}), compiled, not run: {rows[0]['problem']}")
+    table.print_table(headings, body)
+    for row in rows:
+        if row["problem"] != rows[0]["problem"]:
+            print(f"{row['implementation']} {row['design']} on {row['problem']}")
+        if "fault" in row:
+            print(f"{row['implementation']} {row['design']}: {row['fault']}")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    return 0
+
+
+def inspect(op, target, name=None, config=None):
+    """The facts of each design of the operation (or of the one named) in both packages, as dicts that JSON can hold."""
+    import cuda_reference.launch
+    import tritonkernels.launch
+
+    calls = list(representative_calls(op))
+    for implementation, library, compile_one in (
+        ("triton", tritonkernels.launch.LIBRARY, _compile_triton),
+        ("cuda", cuda_reference.launch.LIBRARY, _compile_cuda),
+    ):
+        for design in library.designs(op):
+            if name not in (None, design.name):
+                continue
+            call = next((c for c in calls if design.refuses(c.problem, target) is None), calls[0])
+            row = {"implementation": implementation, "design": design.name, "problem": call.problem.describe()}
+            try:
+                _, chosen = library.choose(call.problem, target, design.name, config)
+                compiled = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
+                code, facts = max(compiled, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
+                yield row | {"config": as_dict(chosen)} | facts | _facts(call.problem, design, chosen, code, facts, target)
+            except (ConfigError, UnsupportedError) as error:
+                yield row | {"fault": str(error)}
+            except FileNotFoundError:
+                yield row | {"fault": "nvcc is not on PATH"}
+
+
+def _compile_triton(launch, target):
+    kernel = compile_launch(launch, target)
+    (code,) = sass.read(kernel.asm["cubin"]).values()
+    layouts = [line.split(" loc(")[0] for line in kernel.asm["ttgir"].splitlines() if line.startswith("#") and "= #ttg" in line]
+    return code, {
+        "threads": 32 * kernel.metadata.num_warps,
+        "shared_bytes": kernel.metadata.shared,
+        "layouts": layouts,
+    }
+
+
+def _compile_cuda(launch, target):
+    with tempfile.TemporaryDirectory() as folder:
+        unit, cubin = Path(folder, "unit.cu"), Path(folder, "unit.cubin")
+        unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
+        architecture = f"-arch=sm_{with_its_own(target.arch)}"
+        command = ["nvcc", "-std=c++17", "-cubin", architecture, "-I", str(CUDA), "-o", str(cubin), str(unit)]
+        subprocess.run(command, capture_output=True, text=True, check=True)
+        (code,) = sass.read(cubin.read_bytes()).values()
+    x, y, z = launch.block
+    return code, {"threads": x * y * z, "shared_bytes": code.shared_bytes + launch.shared_bytes}
+
+
+def _facts(problem, design, config, code, facts, target):
+    mix = code.hot_loop()
+    held = occupancy(target, facts["threads"], code.registers, facts["shared_bytes"])
+    found = {
+        "registers": code.registers,
+        "stack_bytes": code.stack_bytes,
+        "blocks_per_sm": held.blocks,
+        "occupancy": held.fraction,
+        "limited_by": ", ".join(held.limited_by),
+        "hot_loop": dict(mix.most_common()),
+        "hot_loop_instructions": mix.total(),
+        "math_share": sass.share(mix, sass.MATH),
+        "ffma_share": sass.share(mix, ("FFMA",)),
+        "barriers": sass.count(mix, ("BAR",)),
+        "shared_loads": _widths(mix, ("LDS",)),
+        "global_loads": _widths(mix, ("LDG",)),
+    }
+    if design.tile:
+        found["predicted"] = predict(problem, design.tile(config), target, code.registers, facts["shared_bytes"])
+    return found
+
+
+def _widths(mix, opcodes):
+    """{bits: count} of the loads in the loop; LDGSTS (cp.async) counts as a global load."""
+    widths = {}
+    for opcode, count in mix.items():
+        parts = opcode.split(".")
+        if parts[0].startswith(opcodes) and parts[0] != "LDGDEPBAR":
+            bits = next((int(part) for part in parts[1:] if part in ("64", "128")), 32)
+            bits = 32 * int(parts[-1]) if parts[0] == "LDSM" and parts[-1].isdigit() else bits  # that many matrices
+            widths[bits] = widths.get(bits, 0) + count
+    return dict(sorted(widths.items()))
+
+
+def table_of(rows):
+    """(headings, rows of text)."""
+    headings = ["implementation", "design", "config", "regs", "stack", "shared", "blocks/SM", "occupancy", "loop", "FFMA"]
+    headings += ["math", "LDS bits", "LDG bits", "barriers", "predicted ms"]
+    return headings, [_cells(row) for row in rows]
+
+
+def _cells(row):
+    start = [row["implementation"], row["design"]]
+    if "fault" in row:
+        return start + ["-"] * 13
+    config = " ".join(f"{k}={v}" for k, v in row["config"].items() if k != "num_ctas")
+    predicted = [row.get("predicted", {}).get(name) for name in ("compute_s", "cache_s", "memory_s")]
+    known = [time for time in predicted if time is not None]
+    return [
+        *start,
+        config,
+        str(row["registers"]),
+        str(row["stack_bytes"]),
+        str(row["shared_bytes"]),
+        str(row["blocks_per_sm"]),
+        f"{row['occupancy']:.0%}",
+        str(row["hot_loop_instructions"]),
+        f"{row['ffma_share']:.1%}",
+        f"{row['math_share']:.1%}",
+        _counts(row["shared_loads"]),
+        _counts(row["global_loads"]),
+        str(row["barriers"]),
+        f"{1e3 * max(known):.3g}" if known else "",
+    ]
+
+
+def _counts(widths):
+    return " ".join(f"{count}x{bits}" for bits, count in widths.items()) or "-"

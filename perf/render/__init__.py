@@ -1,0 +1,1 @@
+"""Records and analysis as tables, charts, drawings and parts of the docs."""

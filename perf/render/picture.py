@@ -1,0 +1,50 @@
+"""Pictures as SVG by matplotlib, which know whether they are out of date.
+
+A picture is data and the function that draws them. The file carries a fingerprint of both, so that whether it is current can be
+told without matplotlib: its bytes depend on matplotlib's version, the fingerprint does not. Text and lines have one middle tone
+on a transparent ground, to be read on white and on black alike.
+"""
+
+import hashlib
+import inspect
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+TONE = "#7d838c"  # contrast of at least 3.9 on white and on GitHub's black
+STYLE = {
+    "svg.hashsalt": "tritonkernels",  # the same names of elements in every run
+    "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans"],  # and what the reader has: no list of ten in every text
+    "font.size": 9,
+    "axes.titlesize": 9,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), TONE),
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    draw: Callable[..., None]  # draw(figure, **data)
+    data: dict[str, Any]  # what JSON can hold
+
+    @property
+    def fingerprint(self):
+        return hashlib.sha256((inspect.getsource(self.draw) + json.dumps(self.data)).encode()).hexdigest()
+
+    def stale(self, path):
+        """Whether the file is missing, or drawn from other data or by another function."""
+        return not path.exists() or self.fingerprint not in path.read_text()
+
+    def svg(self):
+        import matplotlib
+        from matplotlib.figure import Figure
+
+        file = io.StringIO()
+        about = {"Description": f"data {self.fingerprint}", "Creator": None, "Date": None}
+        with matplotlib.rc_context(STYLE):
+            figure = Figure()
+            self.draw(figure, **self.data)
+            figure.savefig(file, format="svg", transparent=True, metadata=about)
+        return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"

@@ -1,0 +1,281 @@
+"""The gate with steps of its own: what it writes down, repeats and refuses. No GPU is needed for that."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from perf.__main__ import main
+from perf.gate import gate, gate_steps, gate_text
+from perf.gate.gate_steps import Findings, Step
+from perf.gate.processes import Job
+from perf.measure import environment
+
+ABOUT = {name: f"some {name}" for name in gate.KEY} | {"commit": "abc", "command": "perf gate", "driver": "580"}
+
+
+def read(log):
+    """A stand-in prints the names of what passed, and of what did not with an exclamation mark."""
+    words = log.read_text().split() if log.exists() else []
+    bad = {word: "it is wrong" for word in words if word.endswith("!")}
+    return Findings(Counter(passed=len(words) - len(bad), failed=len(bad)), bad)
+
+
+@pytest.fixture
+def step(tmp_path):
+    def make(name, *codes, instead=None, gpus=1):
+        jobs = [Job((sys.executable, "-c", code), tmp_path / f"{name}-{i}.log") for i, code in enumerate(codes)]
+        return Step(name, tuple(jobs), read, instead, gpus)
+
+    return make
+
+
+@pytest.fixture
+def visit(tmp_path):
+    """visit(steps): one run of them, of `ABOUT` but for some changes; what gate.json says then."""
+
+    def visit(*steps, again=False, names=None, **changes):
+        visited = gate.Gate(tmp_path / "h200/gate.json", ABOUT | changes, names or [s.name for s in steps])
+        visited.run_all(steps, again)
+        visited.show()
+        return json.loads((tmp_path / "h200/gate.json").read_text())
+
+    return visit
+
+
+def counting(tmp_path):
+    """A program that counts how often it ran, and the count."""
+    file = tmp_path / "count"
+    return f"open({str(file)!r}, 'a').write('x'); print('fine')", lambda: len(file.read_text())
+
+
+MEETS = """
+import os, time
+from pathlib import Path
+Path("{folder}/{me}").touch()
+while not Path("{folder}/{other}").exists(): time.sleep(0.05)
+print(os.environ["CUDA_VISIBLE_DEVICES"], time.monotonic())
+"""
+
+
+def test_steps_run_side_by_side_on_gpus_of_their_own(visit, step, monkeypatch, tmp_path):
+    """Two that wait for each other; before them one that wants the machine, and after them one that wants both GPUs."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    tells = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], time.monotonic())"
+    first, second = (MEETS.format(folder=tmp_path, me=me, other=other) for me, other in (("a", "b"), ("b", "a")))
+    steps = [step("tests-1", first), step("tests-2", second), step("calls", tells, gpus=0), step("two_gpus", tells, gpus=2)]
+    told = visit(*steps)["steps"]
+    assert all(s["status"] == "passed" for s in told.values())
+    gpus, ended = {}, {}
+    for s in steps:
+        gpus[s.name], ended[s.name] = s.jobs[0].log.read_text().split()
+    assert {gpus["tests-1"], gpus["tests-2"]} == {"3", "5"} and gpus["calls"] == "3,5"
+    assert set(gpus["two_gpus"].split(",")) == {"3", "5"}
+    order = sorted(ended, key=lambda name: float(ended[name]))
+    assert order[0] == "calls" and order[-1] == "two_gpus"
+
+
+def test_what_is_written_down(visit, step, capsys):
+    steps = (
+        step("calls", "print('a b')", "print('c d!'); raise SystemExit(1)"),
+        step("two_gpus", instead="there is one GPU here"),
+    )
+    told = visit(*steps)
+    calls, two_gpus = told["steps"].values()
+    assert (told["gpu"], told["commit"], told["torch"], told["last_passed"]) == ("some gpu", "abc", "some torch", None)
+    assert (calls["status"], calls["counts"], calls["failures"]) == (
+        "failed",
+        {"passed": 3, "failed": 1},
+        {"d!": "it is wrong"},
+    )
+    assert (calls["commit"], calls["driver"], calls["command"]) == ("abc", "580", "perf gate") and calls["date"][:2] == "20"
+    assert (two_gpus["status"], two_gpus["note"]) == ("skipped", "there is one GPU here")
+    printed = capsys.readouterr().out
+    assert "gate calls: failed" in printed and "  d!: it is wrong" in printed and "there is one GPU here" in printed
+
+
+def test_without_rich_the_table_is_plain(visit, step, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    visit(step("calls", "print('a')"))
+    assert "calls  passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "code, why",
+    [
+        ("print('the last words'); raise SystemExit(3)", "exit status 3; its last words: the last words"),
+        ("import os; os.kill(os.getpid(), 11)", "signal SIGSEGV"),
+        ("pass", "nothing ran"),
+    ],
+    ids=["fails", "dies", "does nothing"],
+)
+def test_a_failure_without_a_name_is_one(visit, step, code, why):
+    (told,) = visit(step("build", code))["steps"].values()
+    assert told["status"] == "failed" and any(why in text for text in told["failures"].values())
+
+
+def test_a_program_that_is_not_there(visit, tmp_path):
+    (told,) = visit(Step("memcheck", (Job(("/nowhere/compute-sanitizer",), tmp_path / "m.log"),), read))["steps"].values()
+    assert told["status"] == "failed" and "/nowhere/compute-sanitizer" in told["note"]
+
+
+def test_over_its_time_a_step_is_ended(visit, step, monkeypatch, tmp_path):
+    monkeypatch.setattr(gate, "LIMIT", 5)
+    monkeypatch.setattr(gate, "EVERY", 0)
+    (told,) = visit(step("tests-1", "import time; print('a b!', flush=True); time.sleep(600)"))["steps"].values()
+    assert told["status"] == "failed" and told["seconds"] < 60
+    assert set(told["failures"]) == {"b!", "tests-1-0"}
+    assert "killed after 5 s, its limit; its last words: a b!" in told["failures"]["tests-1-0"]
+
+
+def test_what_passed_is_not_repeated(visit, step, tmp_path):
+    code, times = counting(tmp_path)
+    steps = step("once", code), step("fails", code + "; raise SystemExit(1)")
+    assert visit(*steps)["steps"]["once"]["status"] == "passed" and times() == 2
+    visit(*steps)
+    assert times() == 3
+    visit(*steps, commit="the same sources", driver="another", command="another")
+    assert times() == 4
+    visit(*steps, again=True)
+    assert times() == 6
+
+
+@pytest.mark.parametrize("name", gate.KEY)
+def test_of_other_sources_or_versions_nothing_has_passed(visit, step, tmp_path, name):
+    code, times = counting(tmp_path)
+    visit(step("once", code))
+    told = visit(step("other", "print('a')"), names=["once", "other"], **{name: "another"})
+    assert list(told["steps"]) == ["other"]
+    visit(step("once", code), **{name: "another"})
+    assert times() == 2
+
+
+def test_two_gpus_that_passed_stay_passed(visit, step):
+    visit(step("two_gpus", "print('a')"))
+    assert visit(step("two_gpus", instead="there is one GPU here"))["steps"]["two_gpus"]["status"] == "passed"
+
+
+def test_the_commit_that_passed_last(visit, step, tmp_path):
+    names, green, red = ["calls", "tests-1", "tests-2"], "print('a b')", "print('a!')"
+    results = tmp_path
+    assert gate_text.lines(results) == "The gate has not been run yet.\n"
+    visit(step("calls", green), names=names)
+    assert gate_text.lines(results) == "- some gpu: no commit has passed the whole gate yet.\n"
+    told = visit(step("tests-1", green), step("tests-2", green), names=names)
+    date = told["last_passed"]["date"][:10]
+    passed = f"- some gpu: commit `abc` passed the whole gate on {date} (2 in calls, 4 in tests).\n"
+    assert gate_text.lines(results) == passed
+    visit(step("calls", red), names=names, sources="others", commit="def+changes")
+    failed = "- some gpu: the last run, of commit `def+changes`, failed in calls.\n"
+    assert gate_text.lines(results) == passed + failed
+    text = "before\n<!-- gate: by a command -->\nold\n<!-- /gate -->\nafter\n"
+    assert gate_text.with_lines(text, results) == text.replace("old\n", passed + failed)
+
+
+ENDLESS = """
+import sys
+from pathlib import Path
+from perf.measure import environment
+from perf.gate import gate, gate_steps, gate_text, processes
+from perf.__main__ import main
+gate.torch.cuda.is_available = lambda: True
+gate.backend.device_type = lambda: "cuda"
+environment.environment = lambda device: {about}
+gate_text.RESULTS = Path("{results}")
+sleeps = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+jobs = (processes.Job((sys.executable, "-c", sleeps), Path("{log}")),)
+gate_steps.steps = lambda logs: [gate_steps.Step("calls", jobs, gate_steps.read_calls)]
+main(["gate"])
+"""
+
+
+@pytest.mark.parametrize(
+    "number, note", [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGKILL, "it was started and did not end")]
+)
+def test_a_gate_that_is_ended_leaves_a_failure(tmp_path, number, note):
+    log = tmp_path / "x.log"
+    program = ENDLESS.format(log=log, results=tmp_path, about=ABOUT | {"device": "NVIDIA H200"})
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=environment.ROOT, stdout=subprocess.DEVNULL)
+    while not (log.exists() and log.read_text().endswith("\n")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, number)
+    process.wait()
+    told = json.loads((tmp_path / "h200/gate.json").read_text())["steps"]["calls"]
+    assert told["status"] == "failed" and note in told["note"]
+    child = int(log.read_text())
+    if number == signal.SIGTERM:
+        assert not Path(f"/proc/{child}").exists()
+    else:
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.fixture
+def on_a_gpu(monkeypatch, tmp_path, step):
+    """perf gate as a command, on a machine with a GPU and three steps."""
+    monkeypatch.setattr(gate.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(gate.backend, "device_type", lambda: "cuda")
+    facts = dict.fromkeys(("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc"), "x")
+    monkeypatch.setattr(environment, "environment", lambda device: facts | {"device": "NVIDIA H200"})
+    monkeypatch.setattr(gate_text, "RESULTS", tmp_path / "results")
+    steps = [step("calls", "print('a')"), step("tests-1", "print('a')"), step("tests-2", "print('a!')")]
+    monkeypatch.setattr(gate_steps, "steps", lambda logs: steps)
+    return lambda: json.loads((tmp_path / "results/h200/gate.json").read_text())
+
+
+def test_the_command(on_a_gpu, monkeypatch):
+    monkeypatch.setattr(environment, "commit", lambda: None)
+    assert main(["gate", "--step", "calls", "--commit", "abc"]) == 0
+    assert list(on_a_gpu()["steps"]) == ["calls"] and on_a_gpu()["commit"] == "abc"
+    assert main(["gate", "--step", "tests-1", "--step", "calls"]) == 0
+    monkeypatch.setattr(environment, "commit", lambda: "def+changes")
+    assert main(["gate", "--step", "tests", "--commit", "abc"]) == 1
+    assert list(on_a_gpu()["steps"]) == ["calls", "tests-1", "tests-2"] and on_a_gpu()["commit"] == "abc"
+    assert main(["gate"]) == 1
+    assert on_a_gpu()["commit"] == "def+changes"
+
+
+def test_an_unknown_step(on_a_gpu, capsys):
+    with pytest.raises(SystemExit) as raised:
+        main(["gate", "--step", "testes"])
+    assert raised.value.code == 2 and "got testes; allowed: calls, tests-1, tests-2, tests" in capsys.readouterr().err
+
+
+def test_without_a_gpu(monkeypatch, capsys):
+    monkeypatch.setattr(gate.torch.cuda, "is_available", lambda: False)
+    assert main(["gate"]) == 2
+    assert capsys.readouterr().err == "perf gate needs a GPU, and torch sees none\n"
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    for folder in (*environment.SOURCES, "perf/results"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "file").write_text(folder)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x", "-C", str(tmp_path)]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *command], check=True)
+    return tmp_path
+
+
+def test_results_are_no_changes(repository):
+    clean, digest = environment.commit(), environment.digest()
+    assert len(clean) == 12 and environment.revision() == clean
+    (repository / "perf/results/file").write_text("another")
+    (repository / "perf/results/gate.json").write_text("new")
+    assert (environment.commit(), environment.digest(), environment.revision()) == (clean, digest, clean)
+    (repository / "tests/new").write_text("new")
+    assert environment.commit() == f"{clean}+changes"
+    assert environment.digest() != digest and environment.revision() == f"{clean}+{environment.digest()}"
+
+
+def test_without_a_repository(repository, monkeypatch):
+    monkeypatch.setattr(environment, "_output", lambda *command: None)
+    assert environment.commit() is None and environment.revision() == f"no-commit+{environment.digest()}"

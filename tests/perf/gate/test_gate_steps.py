@@ -1,0 +1,216 @@
+"""The steps of the gate on stand-ins for what they run: tests that fail in every way, a sanitizer that finds errors."""
+
+import stat
+import sys
+from collections import Counter
+
+import pytest
+import torch
+
+from perf.gate import gate_steps, processes
+
+TESTS = """
+import os, sys, types
+import pytest
+
+def test_passes(): pass
+def test_fails(): assert 1 == 2, "one is not two"
+@pytest.mark.skip(reason="not here")
+def test_is_skipped(): pass
+@pytest.fixture
+def broken(): raise OSError("no such thing")
+def test_errs(broken): pass
+@pytest.fixture
+def leaves(): yield; raise OSError("cannot leave")
+def test_cannot_leave(leaves): pass
+def test_dies(): os._exit(9)
+
+def test_loses_the_gpu():
+    def lost(): raise RuntimeError("an illegal memory access")
+    cuda = types.SimpleNamespace(is_initialized=lambda: True, synchronize=lost)
+    sys.modules["torch"] = types.SimpleNamespace(cuda=cuda, stand_in=True)
+    assert not "the result"
+def test_runs_where_the_gpu_is_there(): assert not hasattr(sys.modules.get("torch"), "stand_in")
+"""
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(gate_steps, "WORKERS", 1)
+    monkeypatch.setattr(gate_steps, "SANITIZED", 2)
+
+
+def found(step):
+    (job,) = step.jobs
+    (status,) = processes.run([job], 200)
+    return status, step.read(job.log)
+
+
+def test_every_way_to_fail_is_told(tmp_path, few):
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    marked = "import pytest\npytestmark = pytest.mark.gpu\n"
+    (tests / "test_all.py").write_text(marked + TESTS)
+    (tests / "test_unmarked.py").write_text("def test_is_for_the_cpu(): assert False")
+    (tests / "test_broken.py").write_text("import nothing_of_that_name")
+    status, findings = found(gate_steps._pytest("tests-1", tmp_path, str(tests)))
+    assert status == 1
+    assert findings.counts == Counter(passed=2, skipped=1, failed=3, error=3)
+    why = {name.rpartition("/")[2].removeprefix("test_all.py::"): text for name, text in findings.failures.items()}
+    parts = {
+        "test_broken.py": "nothing_of_that_name",
+        "test_fails": "one is not two",
+        "test_errs": "no such thing",
+        "test_cannot_leave": "cannot leave",
+        "test_dies": "crashed",
+        "test_loses_the_gpu": "the result",
+    }
+    assert set(why) == set(parts) and {name: why[name] for name, part in parts.items() if part not in why[name]} == {}
+
+
+def test_shards_run_every_test_once(tmp_path, few):
+    (tmp_path / "test_many.py").write_text(
+        "import pytest\n@pytest.mark.gpu\n@pytest.mark.parametrize('i', range(40))\ndef test_one(i): pass"
+    )
+    names = []
+    for i in (1, 2):
+        step = gate_steps._pytest(f"tests-{i}", tmp_path, str(tmp_path / "test_many.py"), f"--shard={i}/2")
+        status, findings = found(step)
+        assert status == 0 and 5 < findings.counts["passed"] < 35
+        names += [line for line in gate_steps._lines(tmp_path / f"tests-{i}.jsonl")]
+    assert len(names) == len(set(names)) == 40
+
+
+class Enough(Exception):
+    pass
+
+
+def test_an_ended_run_tells_what_it_knew(tmp_path, few):
+    (tmp_path / "test_slow.py").write_text(
+        "import time, pytest\npytestmark = pytest.mark.gpu\n"
+        "def test_a(): assert False\ndef test_b(): pass\ndef test_hangs(): time.sleep(300)"
+    )
+    step = gate_steps._pytest("tests-1", tmp_path, str(tmp_path / "test_slow.py"))
+    (job,) = step.jobs
+
+    def watch():
+        if step.read(job.log).counts == Counter(failed=1, passed=1):
+            raise Enough
+
+    with pytest.raises(Enough):
+        processes.run([job], 200, watch)
+
+
+MEMCHECK = """\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ atomic of size 4 bytes
+=========     at _extremes_kernel+0x1b0 in planes.py:120
+=========     by thread (0,0,0) in block (0,0,0)
+=========     Access at 0x7f is out of bounds
+=========
+========= Invalid __global__ atomic of size 4 bytes
+=========     at _extremes_kernel+0x1b0 in planes.py:120
+=========     by thread (1,0,0) in block (0,0,0)
+=========
+========= Invalid __shared__ read of size 16 bytes
+=========     at void gemm::tiled<(int)128>(gemm::Matrix)+0x80
+=========     by thread (1,0,0) in block (0,0,0)
+=========
+========= ERROR SUMMARY: 3 errors
+"""
+RACECHECK = """\
+========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at void gemv::split_n<float>(float)+0x80
+=========     and Read access at void gemv::split_n<float>(float)+0xd0 [508 hazards]
+=========
+========= Warning: Race reported between Read access at void gemv::naive(float)+0x10
+=========     and Write access at void gemv::naive(float)+0x20 [1 hazards]
+=========
+========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)
+"""
+
+
+def read(tmp_path, sanitizer, child="RUN a\nRUN b\nDONE 2 calls, 0 wrong\n"):
+    (tmp_path / "x.log").write_text(child)
+    (tmp_path / "x.sanitizer").write_text(sanitizer)
+    return gate_steps.read_sanitized(tmp_path / "x.log")
+
+
+def test_errors_are_told_by_kernel(tmp_path):
+    findings = read(tmp_path, MEMCHECK)
+    assert findings.counts == Counter(passed=2, error=3)
+    (atomic, times), (shared, _) = findings.failures.items()
+    assert atomic == "Invalid __global__ atomic of size 4 bytes at _extremes_kernel+0x1b0 in planes.py:120"
+    assert times == "2 times, by thread (0,0,0) in block (0,0,0); Access at 0x7f is out of bounds"
+    assert "gemm::tiled" in shared
+
+
+def test_races_are_errors_and_warnings_are_told(tmp_path):
+    findings = read(tmp_path, RACECHECK)
+    assert findings.counts == Counter(passed=2, error=1, warning=1)
+    (race,), (warning,) = findings.failures, findings.warnings
+    assert "gemv::split_n<float>(float)+0x80 and Read access" in race and "gemv::naive" in warning
+
+
+@pytest.mark.parametrize("log", ["", MEMCHECK.replace("ERROR SUMMARY", "")], ids=["none", "cut off"])
+def test_without_a_summary_nothing_is_proven(tmp_path, log):
+    assert any("no summary" in name for name in read(tmp_path, log).failures)
+
+
+def test_errors_that_were_not_printed_count(tmp_path):
+    assert read(tmp_path, "========= ERROR SUMMARY: 2 errors\n").failures
+    clean = read(tmp_path, "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n")
+    assert clean.failures == {} and clean.counts == Counter(passed=2)
+
+
+def test_wrong_results_and_a_lost_context_are_told(tmp_path):
+    (tmp_path / "x.log").write_text("RUN a\nWRONG a: error 3: above\nRUN b\nRUN c\nWRONG c: LaunchError\nLOST the context\n")
+    findings = gate_steps.read_calls(tmp_path / "x.log")
+    last = "it did not end; its last line: LOST the context"
+    assert findings.failures == {"a": "error 3: above", "c": "LaunchError", "x": last}
+
+
+def test_calls_that_were_not_made_are_missed(tmp_path):
+    """Whatever the exit status: compute-sanitizer's may hide the program's."""
+    findings = read(tmp_path, "========= ERROR SUMMARY: 0 errors\n", "RUN a\nRUN b\n")
+    assert findings.failures == {"x": "it did not end; its last line: RUN b"} and findings.counts == Counter(passed=1)
+
+
+SANITIZER = """#!{python}
+import subprocess, sys
+arguments = sys.argv[1:]
+log = arguments[arguments.index("--log-file") + 1]
+command = arguments[arguments.index(sys.executable):]
+assert command[1:3] == ["-m", "tests.gate.child"] and "--tool" in arguments, arguments
+print("RUN", *command[3:])
+print("DONE 1 calls, 0 wrong")
+open(log, "w").write("========= COMPUTE-SANITIZER\\n========= ERROR SUMMARY: 0 errors\\n")
+"""
+
+
+def test_the_calls_run_under_the_sanitizer(tmp_path, few, monkeypatch):
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(SANITIZER.format(python=sys.executable))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(gate_steps, "compute_sanitizer", lambda: str(program))
+    by_name = {step.name: step for step in gate_steps.steps(tmp_path)}
+    assert list(by_name) == [
+        *("build", "calls", "memcheck", "racecheck", "properties", "tests-1", "tests-2", "tests-3", "synccheck", "two_gpus")
+    ]
+    assert all("--all" in step.jobs[0].command for name, step in by_name.items() if name.startswith("tests-"))
+    for name, packages in (("memcheck", 2), ("racecheck", 1), ("synccheck", 1)):
+        step = by_name[name]
+        assert len(step.jobs) == 2 * packages and len({job.log for job in step.jobs}) == len(step.jobs)
+        ports = {part for job in step.jobs for part in job.command if part.startswith("--port=")}
+        assert len(ports) == len(step.jobs)
+        assert processes.run(step.jobs, 60) == [0] * len(step.jobs)
+        shares = [job.log.read_text().splitlines()[0].split()[1:3] for job in step.jobs]
+        assert sorted(shares) == [[p, f"--share={i}/2"] for p in gate_steps.PACKAGES[:packages] for i in (1, 2)]
+        assert all(step.read(job.log).failures == {} for job in step.jobs)
+    assert all(job.environment.items() >= gate_steps.APART.items() for job in by_name["memcheck"].jobs)
+
+
+@pytest.mark.parametrize("count, runs", [(1, False), (2, True)])
+def test_two_gpus_want_two(tmp_path, monkeypatch, count, runs):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    assert (gate_steps.steps(tmp_path)[-1].instead is None) == runs

@@ -1,0 +1,43 @@
+"""Kernels built before the comparison are those that it runs; a build that fails is the comparison's to report."""
+
+import contextlib
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference import build
+from cuda_reference.launch import LIBRARY
+from perf.measure import ahead
+from perf.measure.suites import SUITES
+from tritonkernels.errors import BuildError, UnsupportedError
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What build.load was asked for, each time in vain."""
+    sources = []
+
+    def load(header, expressions, backend):
+        sources.append((header, expressions))
+        raise BuildError("not now")
+
+    monkeypatch.setattr(build, "load", load)
+    return sources
+
+
+@pytest.mark.parametrize("case", SUITES["smoke"], ids=lambda case: f"{case.op}-{case.name}")
+def test_the_first_kernel_of_a_call_is_among_them(case, asked):
+    args, kwargs = case.arguments(0, CPU)
+    for name in LIBRARY.names(case.op):
+        asked.clear()
+        with contextlib.suppress(BuildError, UnsupportedError):
+            getattr(cuda_reference, case.op)(*args, design=name, **kwargs)
+        assert asked == ahead.sources([case], [name], CPU)[:1]
+
+
+def test_all_are_built_once(asked):
+    ahead.build_all(SUITES["smoke"], None, CPU)
+    assert sorted(asked) == sorted(ahead.sources(SUITES["smoke"], None, CPU)) and len(asked) == len(set(asked)) > 20

@@ -1,0 +1,96 @@
+"""torch computes the same problem, at the precision that its row names, and gets its switches back."""
+
+import importlib
+
+import pytest
+import torch
+
+from perf.measure import baselines
+from perf.measure.check import Checker, Output
+from perf.measure.suites import SUITES
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.problem import PACKED
+
+CPU = torch.device("cpu")
+
+
+def switches():
+    backends = torch.backends
+    matmul = backends.cuda.matmul
+    reductions = matmul.allow_fp16_reduced_precision_reduction, matmul.allow_bf16_reduced_precision_reduction
+    return matmul.fp32_precision, backends.cudnn.conv.fp32_precision, backends.cudnn.benchmark, *reductions
+
+
+@pytest.mark.parametrize(("name", "fp32"), [("ieee", "ieee"), ("tf32", "tf32"), ("fp16", "ieee")])
+def test_both_switches_are_set_and_restored(name, fp32):
+    before = switches()
+    with baselines.precision(name):
+        assert switches() == (fp32, fp32, True, False, False)
+        torch.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))  # raises if the two generations of switches disagree
+    assert switches() == before
+
+
+def test_switches_are_restored_after_an_error():
+    before = switches()
+    with pytest.raises(KeyError), baselines.precision("tf32"):
+        raise KeyError
+    assert switches() == before
+
+
+def test_the_older_switch_can_still_be_read_afterwards():
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    with baselines.precision("ieee"):
+        pass
+    assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=f"{c.op}-{c.name}") for c in SUITES["smoke"]])
+def test_a_baseline_computes_the_same_problem(case):
+    args, kwargs = case.arguments(1, CPU)
+    prepared = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
+    output = Output(prepared.result)
+    _, call, writes_out = baselines.BASELINES[case.op][0]
+    if prepared.problem.precision in PACKED:
+        with pytest.raises(UnsupportedError, match="packed"):
+            call(*args, out=output.tensor, **kwargs)
+        return
+    computed = call(*args, out=output.tensor, **kwargs)
+    finding = Checker(args, kwargs).judge(prepared.problem, output, computed, writes_out)
+    assert finding.ok, finding
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_convolution_in_the_other_layout_is_the_same_and_comes_back(layout):
+    x, w = (torch.randn(2, 3, 9, 8).contiguous(memory_format=layout), torch.randn(4, 3, 3, 3).contiguous(memory_format=layout))
+    for _ in range(2):
+        computed = baselines.conv2d_in_the_other_layout(x, w, out=None, padding=1)
+        torch.testing.assert_close(computed, torch.conv2d(x, w, padding=1))
+        assert computed.is_contiguous(memory_format=layout)
+    for single in (torch.randn(2, 1, 9, 8), x[:, :, ::2], x[0]):
+        with pytest.raises(UnsupportedError):
+            baselines.conv2d_in_the_other_layout(single, w, out=None)
+
+
+def test_beta_zero_ignores_what_is_in_out():
+    a, x, out = torch.ones(3, 2), torch.ones(2), torch.full((3,), float("nan"))
+    assert baselines.gemv(a, x, out=out).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_there_is_no_tf32_on_a_cpu():
+    case = next(c for c in SUITES["smoke"] if c.options.get("precision") == "tf32")
+    args, kwargs = case.arguments(0, CPU)
+    problem = importlib.import_module("tritonkernels.matmul").prepare(*args, **kwargs).problem
+    assert baselines.precision_of(problem, CPU) == "ieee"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "out"),
+    [
+        (torch.empty(16, 8, dtype=torch.int8), torch.empty(8, 8, dtype=torch.int8), torch.int32),
+        (torch.empty(17, 9, dtype=torch.int8), torch.empty(9, 8, dtype=torch.int8), torch.int32),
+        (torch.empty(2, 4, 8, dtype=torch.half), torch.empty(8, 8, dtype=torch.half), torch.float32),
+    ],
+)
+def test_what_torch_cannot_multiply_on_a_gpu_is_a_refusal(a, b, out):
+    with pytest.raises(UnsupportedError):
+        baselines.matmul(a.to("meta"), b.to("meta"), out=torch.empty(a.shape[0], b.shape[1], dtype=out, device="meta"))

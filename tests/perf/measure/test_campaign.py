@@ -1,0 +1,178 @@
+"""The campaign with steps of its own: isolation, deadline, resumption, and what it writes down. No GPU is needed for that."""
+
+import json
+import sys
+import time
+
+import pytest
+from stand_ins import record
+
+from perf.__main__ import main
+from perf.measure import campaign, records
+from perf.measure.campaign import Step
+
+
+def step(name, code, share=1.0, **more):
+    return Step(name, (sys.executable, "-c", code), share, **more)
+
+
+def run(steps, out, seconds=60, commit="abc", device="h200"):
+    return {o.name: o for o in campaign.run(steps, out, seconds, commit, device)}
+
+
+def test_a_crash_does_not_hurt_the_next_step(tmp_path):
+    steps = [
+        step("fails", "print('so it goes'); raise SystemExit(3)"),
+        step("dies", "import os; os.kill(os.getpid(), 11)"),
+        step("works", "print('hello')"),
+    ]
+    outcomes = run(steps, tmp_path)
+    assert [(o.status, o.note) for o in outcomes.values()] == [
+        ("failed", "exit status 3"),
+        ("failed", "signal SIGSEGV"),
+        ("passed", ""),
+    ]
+    assert (tmp_path / "works.log").read_text() == "hello\n"
+
+
+def test_a_hang_is_killed_at_its_share_with_its_children(tmp_path):
+    alive = tmp_path / "alive"
+    child = f"import time; time.sleep(3); open({str(alive)!r}, 'w')"
+    hangs = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
+    outcomes = run([step("hangs", hangs, share=0.05), step("works", "pass")], tmp_path, seconds=30)
+    assert outcomes["hangs"].status == "killed"
+    assert outcomes["works"].status == "passed"
+    time.sleep(3)
+    assert not alive.exists()
+
+
+def test_past_the_deadline_nothing_starts(tmp_path):
+    outcomes = run([step("long", "import time; time.sleep(60)"), step("late", "print('never')")], tmp_path, seconds=0.5)
+    assert outcomes["long"].status == "killed"
+    assert (outcomes["late"].status, outcomes["late"].note) == ("not run", "no time was left")
+    assert not (tmp_path / "late.log").exists()
+
+
+def count(tmp_path):
+    """A step that counts how often it ran, and the count."""
+    file = tmp_path / "count"
+    code = f"open({str(file)!r}, 'a').write('x')"
+    return code, lambda: len(file.read_text())
+
+
+def test_what_passed_is_not_repeated(tmp_path):
+    code, times = count(tmp_path)
+    steps = [step("once", code)]
+    assert run(steps, tmp_path)["once"].status == "passed"
+    assert run(steps, tmp_path)["once"].status == "passed"
+    assert times() == 1
+    entries = json.loads((tmp_path / "campaign.json").read_text())
+    assert [(e["name"], e["commit"], e["device"]) for e in entries] == [("once", "abc", "h200")]
+
+
+@pytest.mark.parametrize("change", [{"commit": "abd"}, {"device": "h100"}])
+def test_another_commit_or_gpu_repeats_it(tmp_path, change):
+    code, times = count(tmp_path)
+    steps = [step("again", code)]
+    run(steps, tmp_path)
+    run(steps, tmp_path, **change)
+    assert times() == 2
+
+
+def test_what_failed_is_repeated(tmp_path):
+    code, times = count(tmp_path)
+    steps = [step("fails", code + "; raise SystemExit(1)")]
+    run(steps, tmp_path)
+    run(steps, tmp_path)
+    assert times() == 2
+
+
+def test_a_repeated_step_does_not_show_an_older_attempts_records(tmp_path):
+    records.write_json(tmp_path / "r.json", [record()])
+    run([step("fails", "raise SystemExit(1)", records="r.json")], tmp_path)
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_the_summary_tells_everything(tmp_path):
+    environment = {"device": "H200", "torch": "2.13", "triton": "3.7", "commit": "abc", "date": "today", "command": "c"}
+    kept = [
+        record(environment=environment, p20_ms=0.2, p80_ms=0.3, gbps=3000.0, bound_by="memory", ratio_to_torch=1.5),
+        record(environment=environment, median_ms=None, design="broken", ok=False, message="the error exceeds its bound"),
+    ]
+    records.write_json(tmp_path / "source", kept)
+    measure = f"import shutil; shutil.copy({str(tmp_path / 'source')!r}, {str(tmp_path / 'r.json')!r})"
+    steps = [
+        step("measures", measure, records="r.json"),
+        step("fails", "print('the last words'); raise SystemExit(1)"),
+        step("hangs", "import time; time.sleep(60)", share=0.02),
+    ]
+    run(steps, tmp_path, seconds=20)
+    text = (tmp_path / "summary.md").read_text()
+    for part in ("| measures | passed |", "| 1.50 |", "FAILED: gemv 3x4, triton broken: the error exceeds", "the last words"):
+        assert part in text
+    for part in ("| fails | failed |", "| hangs | killed |", "H200, torch 2.13"):
+        assert part in text
+
+
+def test_the_summary_is_there_while_steps_are_to_come(tmp_path):
+    looks = f"raise SystemExit('to come' not in open({str(tmp_path / 'summary.md')!r}).read())"
+    assert run([step("first", "pass"), step("looks", looks)], tmp_path)["looks"].status == "passed"
+
+
+def test_the_plan_in_order_of_worth(tmp_path):
+    names = [s.name for s in campaign.plan(tmp_path)]
+    assert names == [
+        "doctor",
+        "gate",
+        "smoke",
+        "errors",
+        "seeds",
+        "ladder",
+        "precision",
+        "gemv",
+        "image",
+        "grouped",
+        "resnet50",
+        "square",
+        "skinny",
+        "llm",
+        "unaligned",
+    ]
+
+
+def test_behind_a_red_gate_nothing_is_measured(tmp_path):
+    assert [s.name for s in campaign.plan(tmp_path) if s.gate] == ["gate"]
+    code, times = count(tmp_path)
+    steps = [step("before", "raise SystemExit(1)"), step("gate", "raise SystemExit(1)", gate=True), step("measures", code)]
+    outcomes = run(steps, tmp_path)
+    assert (outcomes["gate"].status, outcomes["measures"].status) == ("failed", "not run")
+    assert "the gate is red" in (tmp_path / "summary.md").read_text() and not (tmp_path / "count").exists()
+    campaign.run(steps, tmp_path, 60, "abc", "h200", even_if_red=True)
+    assert times() == 1
+
+
+def test_the_doctors_command_works(tmp_path):
+    doctor = campaign.plan(tmp_path)[0]
+    assert run([doctor], tmp_path, seconds=1200)["doctor"].status == "passed", (tmp_path / "doctor.log").read_text()
+    assert "triton" in (tmp_path / "doctor.log").read_text()
+
+
+def test_without_a_gpu(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(campaign.torch.cuda, "is_available", lambda: False)
+    assert main(["campaign", "--minutes", "10", "--out", str(tmp_path / "d")]) == 2
+    assert "needs a GPU" in capsys.readouterr().err
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_dry_run_prints_the_plan_and_does_nothing(tmp_path, capsys):
+    assert main(["campaign", "--minutes", "10", "--out", str(tmp_path / "d"), "--dry-run"]) == 0
+    assert "seeds: at most 7.0 min" in capsys.readouterr().out
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(("code", "status"), [("pass", 0), ("raise SystemExit(1)", 1)])
+def test_exit_status(tmp_path, monkeypatch, code, status):
+    monkeypatch.setattr(campaign.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(campaign.torch.cuda, "get_device_name", lambda: "h200")
+    monkeypatch.setattr(campaign, "plan", lambda out: [step("only", code)])
+    assert main(["campaign", "--minutes", "1", "--out", str(tmp_path / "new" / "d")]) == status

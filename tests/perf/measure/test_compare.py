@@ -1,0 +1,165 @@
+"""python -m perf compare from the outside: what it prints, writes and returns, with right designs and with wrong ones."""
+
+import pytest
+from stand_ins import right
+
+from perf.__main__ import main
+from perf.measure import baselines, compare, contenders, records
+from perf.measure.comparison import GpuLost
+from tritonkernels.launch import LIBRARY
+from tritonkernels.library import OPS
+
+GEMV = ("compare", "--op", "gemv")
+
+
+@pytest.mark.usefixtures("triton_only")
+def test_smoke_passes(capsys, tmp_path):
+    assert main([*GEMV, "--json", str(tmp_path / "r.json"), "--csv", str(tmp_path / "r.csv"), "--seed", "4"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "27 rows, 27 ok, 0 failed, 0 refused, 0 GPU-only cases not run"
+    rows = records.read_json(tmp_path / "r.json")
+    designs = LIBRARY.names("gemv")
+    assert [(r.implementation, r.design, r.backend) for r in rows[: len(designs) + 1]] == [
+        *(("triton", name, "interpreter") for name in designs),
+        ("torch", "addmv", "torch-cpu"),
+    ]
+    for r in rows:
+        assert r.ok
+        assert 0 < r.error < r.bound
+        assert (r.op, r.suite, r.seed, r.median_ms, r.ratio_to_torch) == ("gemv", "smoke", 4, None, None)
+        assert r.problem["m"] > 0
+        assert r.environment["torch"]
+    assert rows[0].config["BLOCK_M"] > 0
+    assert (tmp_path / "r.csv").read_text().count("\n") == 28
+
+
+@pytest.mark.usefixtures("triton_only")
+def test_every_operation_has_both_packages_and_torch(monkeypatch):
+    monkeypatch.setattr(contenders, "PACKAGES", {"triton": "tritonkernels", "cuda": "cuda_reference"})
+    for op in OPS:
+        assert [c.implementation for c in contenders.contenders(op)][-1] == "torch"
+        assert {c.implementation for c in contenders.contenders(op)} == {"triton", "cuda", "torch"}
+
+
+@pytest.mark.usefixtures("triton_only")
+def test_a_design_can_be_singled_out(capsys):
+    assert main(["compare", "--op", "conv2d", "gemv", "--design", "naive"]) == 0
+    out = capsys.readouterr().out
+    assert "naive" in out
+    assert "direct" not in out
+    assert "warp_per_row" not in out
+    assert "addmv" in out
+
+
+@pytest.mark.usefixtures("triton_only")
+def test_cases_for_a_gpu_are_counted(capsys, monkeypatch):
+    monkeypatch.setattr(compare.Comparison, "run", lambda self, case: None)
+    main(["compare", "--suite", "seeds"])
+    assert capsys.readouterr().out.splitlines()[-1].endswith("11 GPU-only cases not run")
+
+
+def wrong_element(problem, a, x, y, out):
+    right(problem, a, x, y, out)
+    out[-1] += 1.0
+
+
+def partly_unwritten(problem, a, x, y, out):
+    saved = out[-1].item()
+    right(problem, a, x, y, out)
+    out[-1] = saved
+
+
+def zeros(problem, a, x, y, out):
+    out.zero_()
+
+
+def crash(problem, a, x, y, out):
+    raise ValueError("the kernel broke [here]")
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (wrong_element, "the error exceeds its bound"),
+        (partly_unwritten, "1 of 131 elements are not written"),
+        (zeros, "the error exceeds its bound"),
+        (crash, "ValueError: the kernel broke [here]"),
+    ],
+)
+def test_a_broken_design_fails_the_run(gemv_does, capsys, tmp_path, act, says):
+    gemv_does(act)
+    assert main([*GEMV, "--json", str(tmp_path / "r.json")]) == 1
+    out = capsys.readouterr().out
+    assert f"FAILED: gemv 131x16, triton stand_in: {says}" in out
+    assert out.splitlines()[-1].startswith("6 rows, 3 ok, 3 failed")
+    rows = records.read_json(tmp_path / "r.json")
+    assert [r.ok for r in rows] == [False, True] * 3  # torch still counts, and judges itself
+    assert says in rows[0].message
+
+
+def test_the_same_stand_in_passes_when_it_is_right(gemv_does):
+    gemv_does(right)
+    assert main([*GEMV]) == 0
+
+
+def test_a_wrong_torch_fails_too(gemv_does, monkeypatch, capsys):
+    gemv_does(right)
+    monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", lambda *args, out, **kwargs: out.zero_(), True),))
+    assert main([*GEMV]) == 1
+    assert "FAILED: gemv 131x16, torch addmv" in capsys.readouterr().out
+
+
+def test_an_operand_spoilt_by_one_is_whole_for_the_next(gemv_does, capsys):
+    def spoil_and_crash(problem, a, x, y, out):
+        a.zero_()
+        raise ValueError
+
+    gemv_does(spoil_and_crash)
+    assert main([*GEMV]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("6 rows, 3 ok")
+
+
+def test_refusals_are_told_and_counted(gemv_does, capsys):
+    gemv_does(right, refuses=lambda problem, target: "it is narrow" if problem.n > 1000 else None)
+    assert main([*GEMV]) == 0
+    out = capsys.readouterr().out
+    (refused,) = [line for line in out.splitlines() if line.startswith("Refused: ")]
+    assert refused.startswith("Refused: gemv 77x1030, triton stand_in:")
+    assert "it is narrow" in refused
+    assert out.splitlines()[-1].startswith("5 rows, 5 ok, 0 failed, 1 refused")
+
+
+def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, capsys, tmp_path):
+    gemv_does(right)
+    whole = compare.Comparison.run
+
+    def run(self, case):
+        whole(self, case)
+        if case.name == "77x1030":
+            raise GpuLost("an illegal memory access")
+
+    monkeypatch.setattr(compare.Comparison, "run", run)
+    assert main([*GEMV, "--json", str(tmp_path / "r.json")]) == 1
+    assert len(records.read_json(tmp_path / "r.json")) == 4
+    assert "an illegal memory access" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [
+        (["compare", "--op", "gem"], "gemm"),
+        (["compare", "--suite", "seed"], "seeds"),
+        (["compare", "--op", "gemv", "--design", "tiled"], "warp_per_row"),
+        (["compare", "--seed", "one"], "invalid int"),
+        (["compare", "--json", "/no/such/folder/r.json"], "cannot write"),
+        (["contrast"], "compare"),
+        ([], "command"),
+        (["campaign", "--out", "x", "--minutes", "0"], "not a time"),
+    ],
+)
+@pytest.mark.usefixtures("triton_only")
+def test_bad_arguments(arguments, known, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert known in capsys.readouterr().err

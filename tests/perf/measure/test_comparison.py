@@ -1,0 +1,179 @@
+"""What is timed and how it is written down, with a stand-in for the GPU's timing loop."""
+
+import types
+from dataclasses import replace
+
+import pytest
+import torch
+from stand_ins import right
+
+from perf.measure import baselines, comparison, timing
+from perf.measure.comparison import Comparison
+from perf.measure.suites import gemv
+from tritonkernels.target import Target
+
+CASE = gemv(64, 32)
+MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05, "faster": 0.03, "slower": 0.09}
+
+
+@pytest.fixture
+def timed(monkeypatch, gemv_does):
+    """timed(act): the records by design of a comparison that believes it has a GPU; the loop runs everything three times."""
+
+    def interleaved(runs, clock, seed, warm):
+        assert not warm
+        for _ in range(3):
+            for reset, calls in runs.values():
+                reset()
+                for call in calls:
+                    call()
+        designs = ["stand_in", *(name for name, *_ in baselines.BASELINES["gemv"])][-len(runs) :]
+        return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
+
+    monkeypatch.setattr(timing, "interleaved", interleaved)
+    monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
+    monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
+
+    def run(act):
+        gemv_does(act)
+        compared = Comparison("smoke", 0, None, torch.device("cpu"))
+        compared._clock = object()
+        compared.run(CASE)
+        return {r.design: r for r in compared.records}
+
+    return run
+
+
+def test_a_right_design_is_timed(timed):
+    ours, torchs = timed(right)["stand_in"], timed(right)["addmv"]
+    assert (ours.median_ms, ours.p20_ms, ours.p80_ms, ours.rounds, ours.exposed) == (0.02, 0.01, 0.09, 3, 0.25)
+    assert (ours.call_ms, ours.replayed) == (0.007, True)
+    assert ours.ratio_to_torch == pytest.approx(2.5)
+    assert torchs.ratio_to_torch == 1.0
+    assert ours.gbps == pytest.approx(4 * (64 * 32 + 32 + 64) / 0.02e-3 / 1e9)
+    assert ours.tflops == pytest.approx((2 * 64 * 32 + 64) / 0.02e-3 / 1e12)
+    assert (ours.target, ours.bound_by, ours.sm_clock_mhz) == ("h200", "memory", 1755.0)
+
+
+@pytest.mark.parametrize("names", ["faster addmv slower", "slower faster addmv", "addmv slower faster"])
+def test_the_ratio_is_to_the_fastest_of_torch_s_ways(timed, monkeypatch, names):
+    ways = tuple((name, *baselines.BASELINES["gemv"][0][1:]) for name in names.split())
+    monkeypatch.setitem(baselines.BASELINES, "gemv", ways)
+    ratios = {design: row.ratio_to_torch for design, row in timed(right).items()}
+    assert ratios == {
+        "stand_in": pytest.approx(1.5),
+        "faster": 1.0,
+        "addmv": pytest.approx(0.6),
+        "slower": pytest.approx(1 / 3),
+    }
+
+
+def test_a_wrong_design_is_not_timed(timed):
+    calls = []
+
+    def zeros(problem, a, x, y, out):
+        calls.append(1)
+        out.zero_()
+
+    rows = timed(zeros)
+    assert len(calls) == 1
+    assert (rows["stand_in"].ok, rows["stand_in"].median_ms) == (False, None)
+    assert rows["addmv"].median_ms == 0.05
+
+
+def test_a_design_that_stops_working_once_it_was_checked_is_caught(timed):
+    calls = []
+
+    def only_once(problem, a, x, y, out):
+        calls.append(1)
+        if len(calls) == 1:
+            right(problem, a, x, y, out)
+
+    row = timed(only_once)["stand_in"]
+    assert not row.ok
+    assert "64 of 64 elements are not written" in row.message
+    assert (row.median_ms, row.ratio_to_torch) == (None, None)
+
+
+def test_a_fault_while_timing_fails_the_rows(timed):
+    calls = []
+
+    def second_breaks(problem, a, x, y, out):
+        calls.append(1)
+        if len(calls) > 1:
+            raise ValueError("misaligned")
+        right(problem, a, x, y, out)
+
+    row = timed(second_breaks)["stand_in"]
+    assert (row.ok, row.message, row.median_ms) == (False, "ValueError: misaligned", None)
+
+
+def test_no_ratio_to_a_torch_of_another_precision(timed, monkeypatch):
+    monkeypatch.setattr(baselines, "precision_of", lambda problem, device: "tf32")
+    assert timed(right)["stand_in"].ratio_to_torch is None
+
+
+def test_no_ratio_to_a_wrong_torch(timed, monkeypatch):
+    monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", lambda *args, out, **kwargs: out.zero_(), True),))
+    assert timed(right)["stand_in"].ratio_to_torch is None
+
+
+def test_no_ratio_to_a_torch_that_was_wrong_after_all(timed, monkeypatch):
+    calls = []
+
+    def only_once(a, x, *, out):
+        calls.append(1)
+        return out.copy_(a.double() @ x.double()) if len(calls) == 1 else out.zero_()
+
+    monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", only_once, True),))
+    rows = timed(right)
+    assert not rows["addmv"].ok
+    assert (rows["stand_in"].ok, rows["stand_in"].ratio_to_torch) == (True, None)
+
+
+def test_a_lost_gpu_is_told_apart_from_a_failed_run(timed, monkeypatch):
+    def lost(checker):
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(comparison.Checker, "restore", lost)
+    with pytest.raises(comparison.GpuLost, match="unspecified launch failure"):
+        timed(right)
+
+
+@pytest.mark.parametrize("cache, least, warm", [("flushed", 1, False), ("rotating", 3, False), ("resident", 20, True)])
+def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, warm):
+    """Past L2 no operand is met again before twice its size was read; copies are equal, and a contender reads them all.
+
+    Beside them run copies of memory that move as many bytes.
+    """
+    read, size = [], 4 * (64 * 32 + 32)
+
+    def act(problem, a, x, y, out):
+        right(problem, a, x, y, out)
+        read.append((a.clone(), a.data_ptr(), a.stride()))
+
+    def interleaved(runs, clock, seed, warm):
+        read.clear()
+        for _, calls in runs.values():
+            for call in calls:
+                call()
+        told.append(warm)
+        moved.extend(call.args[0].nbytes + call.keywords["out"].nbytes for call in runs.get(comparison.COPY, (None, ()))[1])
+        return {name: timing.Timing(1.0, 1.0, 1.0, 3, 0.0, 1.0, True) for name in runs}
+
+    told, moved = [], []
+    monkeypatch.setattr(timing, "interleaved", interleaved)
+    monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
+    monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
+    gemv_does(act)
+    compared = Comparison("smoke", 0, ["stand_in"], torch.device("cpu"))
+    compared._clock = types.SimpleNamespace(l2_bytes=size)
+    compared.run(replace(gemv(64, 32, a="col"), cache=cache))
+    places = {place for _, place, _ in read}
+    assert told == [warm] and all(r.ok for r in compared.records)
+    assert len(read) >= least and len(places) == (least if cache == "rotating" else 1)
+    needed = 4 * (64 * 32 + 32 + 64)
+    assert moved == ([needed] * least if cache == "rotating" else [])
+    for r in compared.records:
+        assert r.copy_gbps == (pytest.approx(needed / 1e-3 / 1e9) if moved else None)
+    assert all(torch.equal(a, read[0][0]) and stride == (1, 64) for a, _, stride in read)

@@ -1,0 +1,161 @@
+"""The timing loop under a simulated GPU: a host and a device clock, the device a queue behind the host."""
+
+import random
+
+import pytest
+
+from perf.measure import timing
+
+
+class SimulatedGpu:
+    """Work takes `gpu` seconds in a queue and `host` seconds to enqueue; events mark the queue's end."""
+
+    def __init__(self, flush_s=25e-6, speed=lambda: 1.0):
+        self.host, self.device, self.log = 0.0, 0.0, []
+        self._flush_s, self._speed, self._captured = flush_s, speed, {}
+
+    def now(self):
+        return self.host
+
+    def enqueue(self, name, gpu, host):
+        self.log.append(name)
+        self.host += host
+        self.device = max(self.device, self.host) + gpu * self._speed()
+
+    def call(self, name, gpu, host=10e-6):
+        def run():
+            self.enqueue(name, gpu, host)
+
+        self._captured[run] = lambda: self.enqueue(name, gpu, 1e-6)
+        return (lambda: self.log.append(f"reset {name}")), run
+
+    def replay(self, calls):
+        (listed,) = calls.args
+        if all(call in self._captured for call in listed):
+            return lambda: [self._captured[call]() for call in listed]
+        return None
+
+    def flush(self):
+        self.enqueue("flush", self._flush_s, 2e-6)
+
+    def event(self):
+        return SimulatedEvent(self, max(self.device, self.host))
+
+    def synchronize(self):
+        self.host = max(self.host, self.device)
+
+
+class SimulatedEvent:
+    def __init__(self, gpu, at):
+        self._gpu, self._at = gpu, at
+
+    def query(self):
+        return self._gpu.host >= self._at
+
+    def elapsed_time(self, later):
+        return 1e3 * (later._at - self._at)
+
+
+def measure(gpu, seed=0, warm=False, times=1, **runs):
+    return timing.interleaved({n: (reset, [call] * times) for n, (reset, call) in runs.items()}, gpu, seed, warm, now=gpu.now)
+
+
+def rounds_of(gpu):
+    """The names of the timed runs, in order; a timed run is the one right after a flush."""
+    return [name for before, name in zip(gpu.log, gpu.log[1:]) if before == "flush" and name not in ("flush",)]
+
+
+def test_statistics():
+    assert timing.summary([5.0, 1.0, 2.0, 4.0, 3.0, 100.0], 3, 0.1, True) == timing.Timing(3.5, 2.0, 5.0, 6, 0.5, 0.1, True)
+
+
+def test_times_are_the_devices():
+    gpu = SimulatedGpu()
+    result = measure(gpu, fast=gpu.call("fast", 5e-6), slow=gpu.call("slow", 80e-6))
+    assert result["fast"].median_ms == pytest.approx(5e-3)
+    assert result["slow"].median_ms == pytest.approx(80e-3)
+
+
+@pytest.mark.parametrize("replayed", [True, False])
+def test_a_slow_host_is_hidden_and_told_apart(replayed):
+    gpu = SimulatedGpu()
+    reset, call = gpu.call("python", 5e-6, host=900e-6)
+    result = measure(gpu, python=(reset, call if replayed else lambda: call()))["python"]
+    assert result.median_ms == pytest.approx(5e-3)
+    assert result.call_ms == pytest.approx(0.9)
+    assert (result.exposed, result.replayed) == (0.0, replayed)
+
+
+def test_a_host_that_cannot_be_hidden_is_told():
+    gpu = SimulatedGpu()
+
+    def waits():
+        gpu.synchronize()  # a design that waits for the GPU before it launches
+        gpu.enqueue("waits", 5e-6, 50e-6)
+
+    result = measure(gpu, waits=(lambda: None, waits))["waits"]
+    assert (result.exposed, result.replayed) == (1.0, False)
+
+
+def test_many_calls_share_a_run():
+    gpu = SimulatedGpu()
+    result = measure(gpu, times=7, a=gpu.call("a", 5e-6), b=gpu.call("b", 9e-6))
+    assert [result[name].median_ms for name in "ab"] == pytest.approx([5e-3, 9e-3])
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_warm_run_finds_what_the_one_before_it_left(warm):
+    gpu = SimulatedGpu()
+    reset, call = gpu.call("a", 5e-6)
+    gpu._captured[call] = lambda: gpu.enqueue("a", 5e-6 if gpu.log[-1] == "a" else 50e-6, 1e-6)
+    assert measure(gpu, warm=warm, a=(reset, call))["a"].median_ms == pytest.approx(5e-3 if warm else 50e-3)
+
+
+def test_every_run_follows_a_flush_and_a_reset():
+    gpu = SimulatedGpu()
+    measure(gpu, a=gpu.call("a", 5e-6), b=gpu.call("b", 5e-6))
+    resets = [i for i, name in enumerate(gpu.log) if name.startswith("reset")]
+    assert len(resets) == 2 * timing.ROUNDS[1]
+    for start in resets:
+        name = gpu.log[start].removeprefix("reset ")
+        flushes = gpu.log.index(name, start) - start - 1
+        assert flushes > 0
+        assert gpu.log[start + 1 : start + 1 + flushes] == ["flush"] * flushes
+
+
+def test_every_round_has_every_contender_in_an_order_of_its_own():
+    gpu = SimulatedGpu()
+    measure(gpu, seed=5, **{name: gpu.call(name, 5e-6) for name in "abc"})
+    runs = [name for name in rounds_of(gpu) if name in "abc"]
+    rounds = [tuple(runs[i : i + 3]) for i in range(0, len(runs), 3)]
+    assert all(sorted(r) == ["a", "b", "c"] for r in rounds)
+    assert len(set(rounds)) == 6
+
+
+def test_the_order_follows_the_seed():
+    def order(seed):
+        gpu = SimulatedGpu()
+        measure(gpu, seed=seed, **{name: gpu.call(name, 5e-6) for name in "abc"})
+        return rounds_of(gpu)
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+def test_a_drifting_clock_hits_all_alike():
+    drift = iter(1 + i / 2000 for i in range(10**6))
+    gpu = SimulatedGpu(speed=lambda: next(drift))
+    result = measure(gpu, a=gpu.call("a", 50e-6), b=gpu.call("b", 50e-6))
+    assert result["a"].median_ms == pytest.approx(result["b"].median_ms, rel=0.02)
+
+
+def test_outliers_do_not_move_the_median():
+    noise = random.Random(0)
+    gpu = SimulatedGpu(speed=lambda: 50.0 if noise.random() < 0.1 else 1.0)
+    assert measure(gpu, a=gpu.call("a", 50e-6))["a"].median_ms == pytest.approx(50e-3)
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(1e-6, timing.ROUNDS[1]), (1.0, timing.ROUNDS[0]), (0.05, 41)])
+def test_rounds_fill_the_budget(seconds, rounds):
+    gpu = SimulatedGpu()
+    assert measure(gpu, a=gpu.call("a", seconds))["a"].rounds == pytest.approx(rounds, abs=1)

@@ -1,0 +1,96 @@
+"""perf inspect reads machine code: what it counts is checked on kernels whose code is known, and on the gemm ladder's gates."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perf.offline import sass
+from tests.harness import thorough
+
+ROOT = Path(__file__).parents[3]
+
+LISTING = """
+        Function : _Z1kv
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+        /*0010*/                   FFMA R0, R1, R2, R3 ;
+        /*0020*/                   LDG.E.128 R4, [R2] ;
+        /*0030*/              @P1  BRA 0x20 ;
+        /*0040*/                   FFMA R0, R1, R2, R3 ;
+        /*0050*/                   LDS.128 R4, [R2] ;
+        /*0060*/              @!P0 BRA 0x10 ;
+        /*0070*/                   BRA 0x70 ;
+"""
+
+
+def parse(monkeypatch):
+    usage = "Function _Z1kv:\n  REG:40 STACK:8 SHARED:9216 LOCAL:0"
+    text = {"--dump-resource-usage": usage, "--dump-sass": "code for sm_90\n" + LISTING}
+    monkeypatch.setattr(sass, "_cuobjdump", lambda option, path: text[option])
+    return sass.read(b"")["_Z1kv"]
+
+
+def test_resources_and_loops(monkeypatch):
+    code = parse(monkeypatch)
+    assert (code.registers, code.stack_bytes, code.shared_bytes) == (40, 8, 8192)
+    assert set(code.loops()) == {(0x20, 0x30), (0x10, 0x60), (0x70, 0x70)}
+
+
+def test_the_hot_loop_is_the_one_with_most_arithmetic_of_its_own(monkeypatch):
+    mix = parse(monkeypatch).hot_loop()
+    assert mix == {"FFMA": 2, "LDS.128": 1, "BRA": 1}
+    assert sass.share(mix, ("FFMA",)) == 0.5 and sass.count(mix, ("LDS", "LDG")) == 1
+
+
+def inspect(what, tmp_path, *options):
+    """In a process of its own: in this one kernels are decorated for the interpreter."""
+    out = tmp_path / "facts.json"
+    command = [sys.executable, "-m", "perf", "inspect", what, "--json", str(out), *options]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    return run, json.loads(out.read_text()) if run.returncode == 0 else None
+
+
+def test_a_design_side_by_side(tmp_path):
+    run, rows = inspect("gemm.tiled", tmp_path, "--arch", "sm_80")
+    assert run.returncode == 0, run.stderr
+    triton = next(row for row in rows if row["implementation"] == "triton")
+    assert triton["ffma_share"] > 0.8 and set(triton["shared_loads"]) == {"128"} and triton["layouts"]
+    assert triton["predicted"]["intensity"] == 32 and "a100" in run.stdout
+    assert {row["implementation"] for row in rows} == {"triton", "cuda"}
+
+
+def test_a_config_can_be_named(tmp_path):
+    run, rows = inspect("gemv.warp_per_row", tmp_path, "--config", "LANES=32", "BLOCK_M=8")
+    triton, cuda = rows
+    assert triton["config"]["LANES"] == 32 and triton["threads"] == 8 * 32
+    assert "LANES" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
+
+
+@pytest.mark.parametrize("what", ["gem", "gemm.fast"])
+def test_unknown_names_exit_2(what, tmp_path):
+    run, _ = inspect(what, tmp_path)
+    assert run.returncode == 2 and what.partition(".")[2] in run.stderr
+
+
+@thorough
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+def test_the_cuda_ladder_s_machine_code(tmp_path):
+    """90 % FFMA at the top, 128-bit shared loads from `vectorized` on, no spills."""
+    run, rows = inspect("gemm", tmp_path)
+    assert run.returncode == 0, run.stderr
+    ladder = {row["design"]: row for row in rows if row["implementation"] == "cuda"}
+    assert all(row["stack_bytes"] == 0 for row in rows if "fault" not in row)
+    names = list(ladder)
+    for name in names[names.index("vectorized") :]:
+        assert ladder[name]["shared_loads"].get("128", 0) >= 32, name
+    for name in ("double_buffered", "rasterized", "async_copy", "stream_k"):
+        run, rows = inspect(f"gemm.{name}", tmp_path, "--config", "BM=128", "BN=256", "BK=8")
+        assert next(row["ffma_share"] for row in rows if row["implementation"] == "cuda") >= 0.9, name
+    shares = [ladder[name]["ffma_share"] for name in ("naive", "tiled", "vectorized", "double_buffered")]
+    assert shares == sorted(shares), "each of these rungs leaves fewer other instructions in the loop"
