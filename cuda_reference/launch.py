@@ -112,7 +112,7 @@ def _target(device):
     return Target.live(device) if device.type == "cuda" else Target.named("simt")
 
 
-def _serves(tensor):
+def _runs_on(tensor):
     if tensor.device.type not in ("cpu", "cuda"):
         validate.on_backend("the operands", tensor, "cpu", "emulation")
 
@@ -121,4 +121,4 @@ def _misses(target):
     return f"its kernels are CUDA's, for NVIDIA GPUs, and this one is {target.isa}" if target.vendor == "amd" else None
 
 
-LIBRARY = Library("cuda_reference", target=_target, serves=_serves, misses=_misses)
+LIBRARY = Library("cuda_reference", target=_target, runs_on=_runs_on, misses=_misses)

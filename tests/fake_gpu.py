@@ -59,8 +59,8 @@ def install():
     triton.compiler.compile = lambda source, target, options, **_: Kernel(source)
     driver.set_active(Driver())
     plans.stream_of = lambda device: driver.active.stream
-    object.__setattr__(LIBRARY, "target", lambda device: Target.named("h200"))
-    object.__setattr__(LIBRARY, "serves", lambda tensor: None)
+    LIBRARY.target = lambda device: Target.named("h200")
+    LIBRARY.runs_on = lambda tensor: None
 
 
 class Places:

@@ -8,8 +8,7 @@ import torch
 
 import cuda_reference.launch
 import tritonkernels.launch
-from tritonkernels import backend
-from tritonkernels.library import OPS
+from tritonkernels import OPS, backend
 from tritonkernels.target import Target
 
 from . import cases

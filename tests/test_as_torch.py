@@ -8,9 +8,8 @@ from torch.autograd import forward_ad
 
 import cuda_reference
 import tritonkernels
-from tritonkernels import plans
+from tritonkernels import OPS, plans
 from tritonkernels.errors import ArgumentError, GradientError
-from tritonkernels.library import OPS
 
 from .harness import DEVICES, SMALL, available_on, built, prepare, random
 

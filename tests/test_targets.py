@@ -10,8 +10,8 @@ import torch
 
 import cuda_reference
 import tritonkernels
+from tritonkernels import OPS
 from tritonkernels.errors import BackendError, UnsupportedError
-from tritonkernels.library import OPS
 from tritonkernels.target import KNOWN, Target
 from tritonkernels.tuning.choose import as_dict
 
@@ -194,7 +194,7 @@ COMPILE = """
 import json, sys
 from perf import offline
 from tritonkernels.launch import LIBRARY
-from tritonkernels.library import OPS
+from tritonkernels import OPS
 from tritonkernels.target import Target
 
 target, every = Target.named(sys.argv[1]), sys.argv[2] == "all"

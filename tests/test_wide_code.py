@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
-from tritonkernels.library import OPS
 
 from .compiler import printed
 from .harness import short

@@ -7,7 +7,7 @@
     doctor()                      what this installation would run on, and what is missing
 
 Importing costs nothing: neither Triton nor CUDA is touched before the first call. (The functions shadow the subpackages of the
-same name as attributes; `from tritonkernels.gemm import DESIGNS` reaches into those.)
+same name as attributes; `from tritonkernels.gemm import GEMM` reaches into those.)
 """
 
 from .conv2d import conv2d
@@ -18,10 +18,10 @@ from .diagnosis import diagnose
 from .gemm import gemm
 from .gemv import gemv
 from .launch import LIBRARY
-from .library import OPS
 from .matmul import matmul
 
 __version__ = "0.1.0"
+OPS = ("gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul")
 __all__ = [
     "OPS",
     "conv2d",

@@ -129,8 +129,8 @@ def _is_idle(hook):
     return hook is None or getattr(hook, "calls", None) == []
 
 
-def _serves(tensor):
+def _runs_on(tensor):
     validate.on_backend("the operands", tensor, backend.device_type(), backend.name())
 
 
-LIBRARY = Library("tritonkernels", target=backend.target, serves=_serves, get_ready=backend.name, switches=_switches)
+LIBRARY = Library("tritonkernels", target=backend.target, runs_on=_runs_on, get_ready=backend.name, switches=_switches)

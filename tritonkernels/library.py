@@ -1,10 +1,11 @@
 """The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result, or short: Plan -> result.
 
-A Library is a package that holds, per operation, a subpackage with an ordered tuple DESIGNS. `tritonkernels` and
-`cuda_reference` are the two; they differ in where they run (target, serves) and in nothing else.
+A Library is a package that serves Operations. `tritonkernels` and `cuda_reference` are the two; they differ in where they run
+(target, serves) and in nothing else.
 """
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,58 +18,54 @@ from .analysis import roofline
 from .analysis.predict import predict
 from .design import Design
 from .errors import UnknownDesignError, UnsupportedError
+from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
-from .problem import Problem
 from .report import Report
 from .target import Target
 from .tuning.choose import as_dict, choose_config
 from .watch import Watch
 
-OPS = ("gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul")
 
-
-@dataclass(frozen=True)
-class Call:
-    """A validated call: the problem, the operands as kernels take them, and the result to return.
-
-    `parts` are the tensors of one launch each, result last; there are several only where a batch has no single stride.
-    """
-
-    problem: Problem
-    parts: tuple[tuple[torch.Tensor | None, ...], ...]
-    result: torch.Tensor
-
-
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Library:
     package: str
     target: Callable[[torch.device], Target]  # the machine behind a tensor's device
-    serves: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
+    runs_on: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
     misses: Callable[[Target], str | None] = lambda target: None  # why none of its designs runs on a target
     get_ready: Callable[[], Any] = lambda: None  # before any design is imported
     switches: Callable[[], Any] = lambda: None  # what may change from call to call and is no argument
-    plans: Plans = field(default_factory=Plans, repr=False, compare=False)
+    plans: Plans = field(default_factory=Plans, repr=False)
+    served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the names of operations
 
-    def _entries(self, op):
-        """DESIGNS of the operation's subpackage: Designs, or names of modules that hold one (and import Triton)."""
-        if op not in OPS:
-            raise validate.out_of_choices("op", op, OPS)
-        return importlib.import_module(f"{self.package}.{op}").DESIGNS
+    def serve(self, operation: Operation, **how):
+        """From now on it answers the operation, by the designs of its ladder; `how` are the other fields of Served."""
+        self.served[operation.name] = Served(operation, **how)
+
+    def operation(self, op) -> Operation:
+        """By its name."""
+        return self._served(op).operation
+
+    def _served(self, op):
+        if op not in self.served:
+            raise validate.out_of_choices("op", op, tuple(self.served))
+        return self.served[op]
 
     def names(self, op) -> tuple[str, ...]:
         """The names of the operation's designs, simplest first; imports none of them."""
-        return tuple(entry if isinstance(entry, str) else entry.name for entry in self._entries(op))
+        return tuple(rung.name for rung in self.operation(op).rungs(self.package))
 
+    @functools.cache
     def designs(self, op) -> tuple[Design, ...]:
-        """The operation's designs, simplest first. An operation that reduces to another takes that one's `through` its own."""
+        """The operation's designs, simplest first; each lies in the file of its name."""
         self.get_ready()
-        package = importlib.import_module(f"{self.package}.{op}") if op in OPS else None
-        if of := getattr(package, "REDUCES_TO", None):
-            return tuple(package.through(design) for design in self.designs(of))
-        return tuple(
-            importlib.import_module(f"{self.package}.{op}.{entry}").DESIGN if isinstance(entry, str) else entry
-            for entry in self._entries(op)
-        )
+        served = self._served(op)
+        if served.of:
+            return tuple(served.through(design) for design in self.designs(served.of.name))
+        found = []
+        for rung in served.operation.rungs(self.package):
+            design = importlib.import_module(f"{self.package}.{op}.{rung.name}").DESIGN
+            found.append(dataclasses.replace(design, name=rung.name, summary=rung.summary, mirrors=rung.mirrors))
+        return tuple(found)
 
     def choose(self, problem, target, design=None, config=None):
         """(design, config): the named design, or the preferred one of those that do not refuse and have a config that fits."""
@@ -93,8 +90,7 @@ class Library:
 
     def _by_preference(self, problem, target, known):
         """First those that the operation's own rule names, one or several; then the others, from the last of the ladder."""
-        prefer = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "prefer", None)
-        wanted = prefer(problem, target) if prefer else ()
+        wanted = self._served(problem.op).prefer(problem, target)
         names = (*((wanted,) if isinstance(wanted, str) else wanted), *(d.name for d in reversed(known)))
         by_name = {d.name: d for d in known}
         return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
@@ -103,37 +99,36 @@ class Library:
         """What the analysis says of a blocked product, or the operation's own rule of its design; None without either."""
         if chosen.tile and target.vendor == "nvidia":  # whose rules of occupancy the analysis has
             return predict(problem, chosen.tile(config), target)
-        expected = getattr(importlib.import_module(f"{self.package}.{problem.op}"), "expected", None)
-        told = expected(chosen.name, problem, target) if expected else None
-        return dataclasses.asdict(told) if told else None
+        expected = self._served(problem.op).expected(chosen.name, problem, target)
+        return dataclasses.asdict(expected) if expected else None
 
-    def call(self, prepare, *, design, config, **arguments):
-        """run(prepare(**arguments), design, config), or what is left of it where a call like it was made before.
+    def call(self, operation, design, config, **arguments):
+        """run(operation.prepare(**arguments), design, config), or what is left of it where a call like it was made before.
 
-        The arguments are a user function's own, all of them, in its order, in which `out` is the last for `prepare`. What torch
-        knows of tensors and no kernel sees is kept here: no tangent is dropped, and `out` counts as modified.
+        The arguments are a user function's, all of them, in its order, in which `out` is the last. What torch knows of tensors
+        and no kernel sees is kept here: no tangent is dropped, and `out` counts as modified.
         """
         validate.no_transform(arguments)
-        result = self._call(prepare, design, config, arguments)
+        result = self._call(operation, design, config, arguments)
         if arguments["out"] is not None:
             torch.autograd.graph.increment_version(result)
         return result
 
-    def _call(self, prepare, design, config, arguments):
-        key, tensors = key_of((prepare, self.switches()), (design, config, *arguments.values()))
+    def _call(self, operation, design, config, arguments):
+        key, tensors = key_of((operation.name, self.switches()), (design, config, *arguments.values()))
         plan = self.plans.find(key)
         if plan is not WATCH:
             result = plan.repeat(tensors) if plan else None
-            return self.run(prepare(**arguments), design, config) if result is None else result
+            return self.run(operation.prepare(**arguments), design, config) if result is None else result
         with Watch(tensors) as watch:
-            result = self.run(prepare(**arguments), design, config, watch.saw)
+            result = self.run(operation.prepare(**arguments), design, config, watch.saw)
         if watch.tells_apart:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
         return result
 
     def run(self, call, design=None, config=None, saw=lambda launched: None):
         """Do the call and return its result; `saw` is told of each launch, as Launched."""
-        self.serves(call.result)
+        self.runs_on(call.result)
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
         if call.result.numel():
             with on_device(call.result.device):
@@ -149,10 +144,9 @@ class Library:
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
         """What `run` would do, without doing it."""
-        self._entries(op)  # rejects an unknown operation
-        call = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
+        call = self.operation(op).prepare(*args, **kwargs)
         if target is None:
-            self.serves(call.result)
+            self.runs_on(call.result)
             target = self.target(call.result.device)
         elif isinstance(target, str):
             target = Target.named(target)

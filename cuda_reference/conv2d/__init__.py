@@ -2,11 +2,9 @@
 
 import torch
 
-from tritonkernels.conv2d import prepare
-from tritonkernels.conv2d.autograd import call
-from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, halo_bytes
-from tritonkernels.conv2d.regime import expected as expected
-from tritonkernels.conv2d.regime import prefer as prefer
+from tritonkernels.conv2d import CONV2D
+from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, expected, halo_bytes, prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
@@ -20,7 +18,21 @@ def conv2d(
     input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
 ):
     """tritonkernels.conv2d, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(LIBRARY, prepare, **locals())
+    return differentiable(
+        LIBRARY,
+        CONV2D,
+        design,
+        config,
+        input=input,
+        weight=weight,
+        bias=bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        precision=precision,
+        out=out,
+    )
 
 
 def blocks(problem, tile, kt):
@@ -246,3 +258,6 @@ DESIGNS = (
     implicit_gemm.DESIGN,
     winograd.DESIGN,
 )
+
+
+LIBRARY.serve(CONV2D, prefer=prefer, expected=expected)

@@ -1,7 +1,7 @@
 """conv2d_bias in CUDA C++."""
 
-from tritonkernels.conv2d.autograd import call_bias
-from tritonkernels.conv2d_bias import prepare
+from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d_bias import CONV2D_BIAS
 from tritonkernels.conv2d_weight.space import splits_for
 from tritonkernels.design import Design, takes_everything
 
@@ -14,7 +14,7 @@ THREADS = 256
 
 def conv2d_bias(grad_output, *, out=None, design=None, config=None):
     """tritonkernels.conv2d_bias, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call_bias(LIBRARY, prepare, **locals())
+    return differentiable(LIBRARY, CONV2D_BIAS, design, config, grad_output=grad_output, out=out)
 
 
 def _channel_sums():
@@ -55,3 +55,6 @@ def _channel_sums():
 
 
 DESIGNS = (_channel_sums(),)
+
+
+LIBRARY.serve(CONV2D_BIAS)

@@ -1,12 +1,10 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
-from tritonkernels.conv2d.autograd import call
-from tritonkernels.conv2d_input import REDUCES_TO as REDUCES_TO
-from tritonkernels.conv2d_input import prefer as prefer
-from tritonkernels.conv2d_input import prepare
+from tritonkernels.conv2d import CONV2D
+from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d_input import CONV2D_INPUT, prefer
 from tritonkernels.conv2d_input.reduction import reduced
 
-from ..conv2d import DESIGNS as DESIGNS
 from ..conv2d import arguments, sources
 from ..launch import LIBRARY, CudaLaunch, ceil_div
 
@@ -29,7 +27,21 @@ def conv2d_input(
     config=None,
 ):
     """tritonkernels.conv2d_input, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(LIBRARY, prepare, **locals())
+    return differentiable(
+        LIBRARY,
+        CONV2D_INPUT,
+        design,
+        config,
+        input_size=input_size,
+        weight=weight,
+        grad_output=grad_output,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        precision=precision,
+        out=out,
+    )
 
 
 def flip(problem, weight, filters):
@@ -42,3 +54,6 @@ def flip(problem, weight, filters):
 def through(design):
     """The design of conv2d as one of its gradient."""
     return reduced(design, flip)
+
+
+LIBRARY.serve(CONV2D_INPUT, prefer=prefer, of=CONV2D, through=through)

@@ -2,8 +2,8 @@
 
 import torch
 
-from tritonkernels.conv2d.autograd import call
-from tritonkernels.conv2d_weight import prepare
+from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d_weight import CONV2D_WEIGHT
 from tritonkernels.conv2d_weight.space import count_tiles, splits_for
 from tritonkernels.design import Design, takes_everything
 
@@ -30,7 +30,21 @@ def conv2d_weight(
     config=None,
 ):
     """tritonkernels.conv2d_weight, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(LIBRARY, prepare, **locals())
+    return differentiable(
+        LIBRARY,
+        CONV2D_WEIGHT,
+        design,
+        config,
+        input=input,
+        weight_size=weight_size,
+        grad_output=grad_output,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        precision=precision,
+        out=out,
+    )
 
 
 def arguments(problem, input, grad_output, out):
@@ -110,3 +124,6 @@ def _implicit_gemm():
 
 
 DESIGNS = (_naive(), _implicit_gemm())
+
+
+LIBRARY.serve(CONV2D_WEIGHT)

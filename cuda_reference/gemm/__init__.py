@@ -4,7 +4,7 @@ import torch
 
 from tritonkernels.analysis.waves import waves
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemm import prepare
+from tritonkernels.gemm import GEMM
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 from . import configs
@@ -13,7 +13,7 @@ from .configs import each, tile_grid, tiles
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
     """tritonkernels.gemm, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
+    return LIBRARY.call(GEMM, design, config, a=a, b=b, c=c, alpha=alpha, beta=beta, out=out)
 
 
 def prefer(problem, target):
@@ -223,3 +223,6 @@ DESIGNS = (
         refuses=_needs_cp_async,
     ),
 )
+
+
+LIBRARY.serve(GEMM, prefer=prefer)

@@ -5,9 +5,16 @@ import torch
 from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv import VECTORS, prepare
 from tritonkernels.gemv.operands import cut, full_vector
-from tritonkernels.gemv.regime import UNROLL, splits_of_row, streams, sub_warp, threads_of_row, tile_of_columns
-from tritonkernels.gemv.regime import expected as expected
-from tritonkernels.gemv.regime import prefer as prefer
+from tritonkernels.gemv.regime import (
+    UNROLL,
+    expected,
+    prefer,
+    splits_of_row,
+    streams,
+    sub_warp,
+    threads_of_row,
+    tile_of_columns,
+)
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
@@ -18,7 +25,7 @@ PAIRS = tuple((kind, kind) for kind in VECTORS) + tuple((torch.int8, kind) for k
 
 def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=None, config=None):
     """tritonkernels.gemv, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
+    return LIBRARY.call(GEMV, design, config, a=a, x=x, y=y, alpha=alpha, beta=beta, scale=scale, out=out)
 
 
 def _strides(a, x, y, scale, out):
@@ -214,3 +221,6 @@ DESIGNS = (
         also=[{"LANES": 32, "WARPS": 8, "UNROLL": UNROLL, "WIDTH": 1}],  # where vectors are not aligned
     ),
 )
+
+
+LIBRARY.serve(GEMV, prefer=prefer, expected=expected)

@@ -6,7 +6,7 @@ Exit status: 1 if a result breaks its bound or a run fails, 2 for bad arguments.
 import argparse
 from pathlib import Path
 
-from tritonkernels.library import OPS
+from tritonkernels import OPS
 
 from ..render import plot, table
 from . import ahead, contenders, records

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 from cuda_reference.toolchain import with_its_own
+from tritonkernels import OPS
 from tritonkernels.analysis.occupancy import occupancy
 from tritonkernels.analysis.predict import predict
 from tritonkernels.errors import ConfigError, TritonKernelsError, UnsupportedError
-from tritonkernels.library import OPS
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict
 

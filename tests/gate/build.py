@@ -15,8 +15,8 @@ from tests.concurrency.calls import runs
 from tests.gate.calls import calls
 from tests.gate.child import on
 from tests.harness import prepare
+from tritonkernels import OPS
 from tritonkernels.errors import TritonKernelsError
-from tritonkernels.library import OPS
 
 
 def sources(device):

@@ -14,8 +14,7 @@ import torch
 
 from tests.gate.calls import calls
 from tests.harness import LIBRARIES, bits, poisoned, prepare, sentinel
-from tritonkernels import backend, numerics
-from tritonkernels.library import OPS
+from tritonkernels import OPS, backend, numerics
 from tritonkernels.tuning.choose import as_dict
 
 

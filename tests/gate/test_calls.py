@@ -9,12 +9,11 @@ import torch
 from tests.gate import build, child
 from tests.gate.calls import KINDS, calls
 from tests.harness import LIBRARIES, SMALL, built, prepare, suited
-from tritonkernels import backend
+from tritonkernels import OPS, backend
 from tritonkernels.conv2d import DTYPES
 from tritonkernels.conv2d.precision import FP32_PRECISIONS
 from tritonkernels.gemv import VECTORS
 from tritonkernels.launch import LIBRARY
-from tritonkernels.library import OPS
 from tritonkernels.matmul import ACCEPTS
 from tritonkernels.target import Target
 

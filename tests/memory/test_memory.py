@@ -14,8 +14,7 @@ import torch
 
 from tests.harness import LIBRARIES, runnable_designs, short, twins
 from tests.memory.guarded import guarded
-from tritonkernels import backend
-from tritonkernels.library import OPS
+from tritonkernels import OPS, backend
 
 ROOT = Path(__file__).parents[2]
 

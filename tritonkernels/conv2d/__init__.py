@@ -5,24 +5,47 @@ import torch
 from .. import validate
 from ..errors import ShapeError
 from ..launch import LIBRARY
-from ..library import Call
+from ..operation import Call, Operation, Rung
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
-from .autograd import call
+from .autograd import differentiable
 from .geometry import geometry, is_channels_last
 from .precision import resolved
-from .regime import expected as expected
-from .regime import prefer as prefer
+from .regime import expected, prefer
 
-DESIGNS = (
-    "naive",
-    "depthwise",
-    "direct",
-    "prefetched",
-    "register_blocked",
-    "grouped",
-    "pointwise",
-    "implicit_gemm",
-    "winograd",
+LADDER = (
+    Rung("naive", "a thread per output, operands straight from the caches", "conv2d: what the others are measured by"),
+    Rung(
+        "depthwise",
+        "runs of outputs of a column a thread, lanes along W or along channels, for one channel per group",
+        "beyond the conv2d seed: one channel per group",
+    ),
+    Rung("direct", "a tile of positions times a block of output channels, walking channels and taps", "conv2d seed: direct"),
+    Rung(
+        "prefetched",
+        "direct with the next inputs and weights under way while these are multiplied",
+        "conv2d seed: the next channel's inputs and the next filter are prefetched",
+    ),
+    Rung(
+        "register_blocked",
+        "direct with several outputs a lane, whose inputs slide through registers",
+        "beyond the conv2d seed: direct, for few channels",
+    ),
+    Rung(
+        "grouped",
+        "runs of outputs of a column a thread times several channels of a group, for groups of few channels",
+        "beyond the conv2d seed: register_blocked, for groups",
+    ),
+    Rung("pointwise", "a filter of one tap as a product of matrices, by matmul's designs", "conv2d: a 1 x 1 that is a matmul"),
+    Rung(
+        "implicit_gemm",
+        "a matrix product over taps and channels, inputs fetched from where they lie",
+        "conv2d: im2col, named as future work",
+    ),
+    Rung(
+        "winograd",
+        "tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or half of the products, as a batch of matmuls",
+        "conv2d: what cuDNN calls WINOGRAD_NONFUSED",
+    ),
 )
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
@@ -59,7 +82,21 @@ def conv2d(
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
-    return call(LIBRARY, prepare, **locals())
+    return differentiable(
+        LIBRARY,
+        CONV2D,
+        design,
+        config,
+        input=input,
+        weight=weight,
+        bias=bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        precision=precision,
+        out=out,
+    )
 
 
 def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
@@ -92,3 +129,7 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
         **sizes,
     )
     return Call(problem, ((batched, weight, bias, batched_out),), out)
+
+
+CONV2D = Operation("conv2d", prepare, LADDER)
+LIBRARY.serve(CONV2D, prefer=prefer, expected=expected)

@@ -2,14 +2,20 @@
 
 from .. import validate
 from ..conv2d import DTYPES
-from ..conv2d.autograd import call_bias
+from ..conv2d.autograd import differentiable
 from ..conv2d.geometry import is_channels_last
 from ..conv2d.gradients import batched
 from ..launch import LIBRARY
-from ..library import Call
+from ..operation import Call, Operation, Rung
 from ..problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
 
-DESIGNS = ("channel_sums",)
+LADDER = (
+    Rung(
+        "channel_sums",
+        "channels and positions over blocks, partial sums in registers, added up in a fixed order",
+        "conv2d_bias: a sum per channel",
+    ),
+)
 
 
 def conv2d_bias(grad_output, *, out=None, design=None, config=None):
@@ -24,7 +30,7 @@ def conv2d_bias(grad_output, *, out=None, design=None, config=None):
     Error, elementwise: gamma(N P Q + 4) * sum |grad_output| plus the one rounding of the result (`numerics.error_bound`).
     Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
-    return call_bias(LIBRARY, prepare, **locals())
+    return differentiable(LIBRARY, CONV2D_BIAS, design, config, grad_output=grad_output, out=out)
 
 
 def prepare(grad_output, *, out=None):
@@ -49,3 +55,7 @@ def prepare(grad_output, *, out=None):
         channels_last=channels_last,
     )
     return Call(problem, ((grad_output, out),), out)
+
+
+CONV2D_BIAS = Operation("conv2d_bias", prepare, LADDER)
+LIBRARY.serve(CONV2D_BIAS)

@@ -3,19 +3,16 @@
 import torch
 
 from .. import validate
-from ..conv2d import DESIGNS as DESIGNS
-from ..conv2d import DTYPES
-from ..conv2d.autograd import call
+from ..conv2d import CONV2D, DTYPES
+from ..conv2d.autograd import differentiable
 from ..conv2d.geometry import geometry, is_channels_last
 from ..conv2d.gradients import batched, beside_output, size_of
 from ..conv2d.precision import resolved
-from ..conv2d.regime import prefer as prefer_of_conv2d
+from ..conv2d.regime import prefer_of_conv2d
 from ..launch import LIBRARY
-from ..library import Call
+from ..operation import Call, Operation
 from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
 from .phases import largest
-
-REDUCES_TO = "conv2d"
 
 
 def conv2d_input(
@@ -48,7 +45,21 @@ def conv2d_input(
     (`numerics.error_bound`). Around grad_output lie zeros, also beside an infinite weight. Differentiable, as conv2d. Raises as
     `gemm` does, before anything is launched.
     """
-    return call(LIBRARY, prepare, **locals())
+    return differentiable(
+        LIBRARY,
+        CONV2D_INPUT,
+        design,
+        config,
+        input_size=input_size,
+        weight=weight,
+        grad_output=grad_output,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        precision=precision,
+        out=out,
+    )
 
 
 def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
@@ -93,3 +104,7 @@ def through(design):
     from .reduction import reduced
 
     return reduced(design, flip)
+
+
+CONV2D_INPUT = Operation("conv2d_input", prepare, CONV2D.ladder)
+LIBRARY.serve(CONV2D_INPUT, prefer=prefer, of=CONV2D, through=through)

@@ -4,15 +4,26 @@ import torch
 
 from .. import validate
 from ..conv2d import DTYPES
-from ..conv2d.autograd import call
+from ..conv2d.autograd import differentiable
 from ..conv2d.geometry import geometry, is_channels_last
 from ..conv2d.gradients import batched, beside_output, size_of
 from ..conv2d.precision import resolved
 from ..launch import LIBRARY
-from ..library import Call
+from ..operation import Call, Operation, Rung
 from ..problem import Conv2dWeightProblem, needs_wide_offsets
 
-DESIGNS = ("naive", "implicit_gemm")
+LADDER = (
+    Rung(
+        "naive",
+        "a thread per element of the weight, operands straight from the caches",
+        "conv2d_weight: what the others are measured by",
+    ),
+    Rung(
+        "implicit_gemm",
+        "a tile of the weight per block, positions split over blocks",
+        "conv2d_weight: a reduction over N, P and Q",
+    ),
+)
 
 
 def conv2d_weight(
@@ -45,7 +56,21 @@ def conv2d_weight(
     float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0 (`numerics.error_bound`); the CUDA designs compute tf32
     as ieee. Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
-    return call(LIBRARY, prepare, **locals())
+    return differentiable(
+        LIBRARY,
+        CONV2D_WEIGHT,
+        design,
+        config,
+        input=input,
+        weight_size=weight_size,
+        grad_output=grad_output,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        precision=precision,
+        out=out,
+    )
 
 
 def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
@@ -74,3 +99,7 @@ def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, gr
         **sizes,
     )
     return Call(problem, ((input, grad_output, out),), out)
+
+
+CONV2D_WEIGHT = Operation("conv2d_weight", prepare, LADDER)
+LIBRARY.serve(CONV2D_WEIGHT)

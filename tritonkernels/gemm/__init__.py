@@ -4,21 +4,45 @@ import torch
 
 from .. import validate
 from ..launch import LIBRARY
-from ..library import Call
+from ..operation import Call, Operation, Rung
 from ..problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
 
-DESIGNS = (
-    "naive",
-    "tiled",
-    "warp_tiled",
-    "vectorized",
-    "conflict_free",
-    "z_order",
-    "double_buffered",
-    "rasterized",
-    "async_copy",
-    "split_k",
-    "stream_k",
+LADDER = (
+    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive"),
+    Rung("tiled", "a block tile in shared memory, outer products in registers", "gemm seed: shared memory + outer product"),
+    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm seed: warp tile"),
+    Rung("vectorized", "warp_tiled with 128-bit accesses, where alignment allows", "gemm seed: vectorised access"),
+    Rung(
+        "conflict_free",
+        "vectorized without bank conflicts: slices swizzled or padded, lanes 4 x 2 a phase",
+        "gemm seed: conflict-free store, conflict-free load",
+    ),
+    Rung(
+        "z_order",
+        "conflict_free with the thread tile in quadrants, so that neighbouring lanes own neighbouring quads",
+        "gemm seed: z-order thread map",
+    ),
+    Rung(
+        "double_buffered",
+        "the next slices of K under way while one is multiplied, one barrier a slice",
+        "gemm seed: double buffer",
+    ),
+    Rung("rasterized", "tiles in grouped order, so that a wave is square and L2 serves it", "gemm seed: block rasterisation"),
+    Rung(
+        "async_copy",
+        "slices copied past the registers by cp.async, in 3 or 4 stages, more sums a thread",
+        "beyond the gemm seed: double buffer by cp.async",
+    ),
+    Rung(
+        "split_k",
+        "several blocks a tile, each with its range of K; their sums added in the order of K",
+        "gemm seed: split-K, named as future work",
+    ),
+    Rung(
+        "stream_k",
+        "a fixed number of blocks share the last waves evenly, to the slice; cut tiles added up in order",
+        "gemm seed: tail effect, named as future work",
+    ),
 )
 
 
@@ -41,7 +65,7 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
 
     Source: "how to write a fast FP32 matrix product" (Hands-on-GEMM), the ladder of this operation's designs.
     """
-    return LIBRARY.call(prepare, **locals())
+    return LIBRARY.call(GEMM, design, config, a=a, b=b, c=c, alpha=alpha, beta=beta, out=out)
 
 
 def prefer(problem, target):
@@ -86,3 +110,7 @@ def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
         b_layout=layout_of(b),
     )
     return Call(problem, ((a, b, c, out),), out)
+
+
+GEMM = Operation("gemm", prepare, LADDER)
+LIBRARY.serve(GEMM, prefer=prefer)

@@ -8,20 +8,31 @@ from .. import validate
 from ..batches import uniform_batches
 from ..errors import DtypeError, ShapeError
 from ..launch import LIBRARY
-from ..library import Call
+from ..operation import Call, Operation, Rung
 from ..problem import GemvProblem, layout_of, needs_wide_offsets
-from .regime import expected as expected
-from .regime import prefer as prefer
+from .regime import expected, prefer
 
-DESIGNS = (
-    "naive",
-    "staged_x",
-    "warp_per_row",
-    "vectorized",
-    "rows_per_warp",
-    "block_per_row",
-    "split_n",
-    "transposed",
+LADDER = (
+    Rung("naive", "a thread per row", "gemv seed: the starting point"),
+    Rung(
+        "staged_x",
+        "warp_per_row with x through shared memory, to show that it gains nothing",
+        "gemv seed: x through shared memory",
+    ),
+    Rung("warp_per_row", "the lanes of a warp walk a row together, one reduction at the end", "gemv seed: N = 32"),
+    Rung("vectorized", "warp_per_row with 128-bit loads", "gemv seed: N >= 128"),
+    Rung("rows_per_warp", "2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp", "gemv seed: N <= 16"),
+    Rung("block_per_row", "a block walks a row together, for long rows", "gemv seed: N >= 128, for fewer rows than warps"),
+    Rung(
+        "split_n",
+        "block_per_row with several blocks a row, partial sums added in order by the last",
+        "gemv seed: N >= 128, for fewer rows than SMs",
+    ),
+    Rung(
+        "transposed",
+        "lanes side by side over rows for contiguous columns, N over warps and blocks",
+        "beyond the gemv seed: x^T A",
+    ),
 )
 
 VECTORS = (torch.float32, torch.float16, torch.bfloat16)  # what x may be, and A; A may be int8 as well
@@ -44,7 +55,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=Non
 
     Source: "gemv optimisation summary", work split by regime of N.
     """
-    return LIBRARY.call(prepare, **locals())
+    return LIBRARY.call(GEMV, design, config, a=a, x=x, y=y, alpha=alpha, beta=beta, scale=scale, out=out)
 
 
 def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
@@ -102,3 +113,7 @@ def _scale(scale, a, m):
         validate.beside("scale", scale, "a", a)
         validate.length("scale", scale, m, "M, the rows of a")
     return scale
+
+
+GEMV = Operation("gemv", prepare, LADDER)
+LIBRARY.serve(GEMV, prefer=prefer, expected=expected)

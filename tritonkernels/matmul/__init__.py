@@ -8,11 +8,80 @@ from .. import validate
 from ..batches import uniform_batches
 from ..errors import ArgumentError, DtypeError
 from ..launch import LIBRARY
-from ..library import Call
 from ..numerics import ACTIVATIONS
+from ..operation import Call, Operation, Rung
 from ..problem import PACKED, MatmulProblem, is_aligned, layout_of, needs_wide_offsets
 
-DESIGNS = ("tensor_core", "persistent", "split_k", "stream_k", "planes")
+LADDER = (
+    Rung(
+        "cuda_cores",
+        "fp32 in IEEE arithmetic: gemm's double-buffered tiles on CUDA cores, operands along K or across it",
+        "gemm seed: double buffer",
+        only="cuda_reference",
+        why="Triton's tl.dot computes fp32 in IEEE arithmetic itself, in every design.",
+    ),
+    Rung(
+        "wmma",
+        "a warp per WMMA tile, in all 20 combinations of types and shapes that nvcuda::wmma has",
+        "tensor-core seed: WMMA",
+        only="cuda_reference",
+        why="WMMA fragments have no counterpart in Triton.",
+    ),
+    Rung(
+        "wmma_tiled",
+        "warps share slices in skewed shared memory, several fragments each, the next slice under way",
+        "tensor-core seed: WMMA",
+        only="cuda_reference",
+        why="WMMA fragments have no counterpart in Triton.",
+    ),
+    Rung(
+        "tensor_core",
+        "tl.dot on tiles in grouped order, any strides; every precision, ieee on CUDA cores",
+        "tensor-core seed: WMMA",
+        only="tritonkernels",
+        why="The CUDA twin is mma_async.",
+    ),
+    Rung(
+        "mma_async",
+        "mma.sync from swizzled shared memory by ldmatrix, slices copied by cp.async in 3 or 4 stages",
+        "beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
+        only="cuda_reference",
+        why="The Triton twin is tensor_core.",
+    ),
+    Rung(
+        "persistent",
+        "a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result leaves in halves",
+        "beyond the tensor-core seed: TMA, wgmma",
+        only="tritonkernels",
+        why="The CUDA twin is wgmma_tma.",
+    ),
+    Rung(
+        "wgmma_tma",
+        "Hopper: a block per SM walks the tiles, TMA fills swizzled slices, two warpgroups multiply them by wgmma",
+        "beyond the tensor-core seed: TMA, wgmma",
+        only="cuda_reference",
+        why="The Triton twin is persistent.",
+    ),
+    Rung(
+        "split_k",
+        "several programs per tile, each with its range of K; partial sums added in a fixed order",
+        "beyond the tensor-core seed: gemm's split_k",
+        only="tritonkernels",
+        why="Not written in CUDA yet.",
+    ),
+    Rung(
+        "stream_k",
+        "a fixed number of programs, each with the same number of slices; cut tiles are added up in a fixed order",
+        "beyond the tensor-core seed: gemm's stream_k",
+        only="tritonkernels",
+        why="Not written in CUDA yet.",
+    ),
+    Rung(
+        "planes",
+        "FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
+        "beyond the tensor-core seed: FP32 on tensor cores",
+    ),
+)
 
 # input dtype -> (precisions, result dtypes), each with the default first
 ACCEPTS = {
@@ -89,7 +158,22 @@ def matmul(
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """
-    return LIBRARY.call(prepare, **locals())
+    return LIBRARY.call(
+        MATMUL,
+        design,
+        config,
+        a=a,
+        b=b,
+        precision=precision,
+        out_dtype=out_dtype,
+        accumulate=accumulate,
+        alpha=alpha,
+        beta=beta,
+        c=c,
+        bias=bias,
+        activation=activation,
+        out=out,
+    )
 
 
 def prepare(
@@ -204,3 +288,7 @@ def _scalar(argument, value, out_dtype):
     if out_dtype == torch.int32 and not (number.is_integer() and -(2**31) <= number < 2**31):
         raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32")
     return number
+
+
+MATMUL = Operation("matmul", prepare, LADDER)
+LIBRARY.serve(MATMUL, prefer=prefer)

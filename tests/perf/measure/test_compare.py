@@ -6,8 +6,8 @@ from stand_ins import right
 from perf.__main__ import main
 from perf.measure import baselines, compare, contenders, records
 from perf.measure.comparison import GpuLost
+from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
-from tritonkernels.library import OPS
 
 GEMV = ("compare", "--op", "gemv")
 
