@@ -5,7 +5,6 @@ A Library is a package that serves Operations. `tritonkernels` and `cuda_referen
 """
 
 import dataclasses
-import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ class Library:
     switches: Callable[[], Any] = lambda: None  # what may change from call to call and is no argument
     plans: Plans = field(default_factory=Plans, repr=False)
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the names of operations
+    _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
 
     def serve(self, operation: Operation, **how):
         """From now on it answers the operation, by the designs of its ladder; `how` are the other fields of Served."""
@@ -54,18 +54,21 @@ class Library:
         """The names of the operation's designs, simplest first; imports none of them."""
         return tuple(rung.name for rung in self.operation(op).rungs(self.package))
 
-    @functools.cache
     def designs(self, op) -> tuple[Design, ...]:
         """The operation's designs, simplest first; each lies in the file of its name."""
-        self.get_ready()
-        served = self._served(op)
+        served = self._served(op)  # rejects an unknown operation
+        if op not in self._designs:
+            self.get_ready()
+            self._designs[op] = tuple(self._loaded(served))
+        return self._designs[op]
+
+    def _loaded(self, served):
         if served.of:
-            return tuple(served.through(design) for design in self.designs(served.of.name))
-        found = []
+            yield from map(served.through, self.designs(served.of.name))
+            return
         for rung in served.operation.rungs(self.package):
-            design = importlib.import_module(f"{self.package}.{op}.{rung.name}").DESIGN
-            found.append(dataclasses.replace(design, name=rung.name, summary=rung.summary, mirrors=rung.mirrors))
-        return tuple(found)
+            design = importlib.import_module(f"{self.package}.{served.operation.name}.{rung.name}").DESIGN
+            yield dataclasses.replace(design, name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
         """(design, config): the named design, or the preferred one of those that do not refuse and have a config that fits."""

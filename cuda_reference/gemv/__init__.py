@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemv import VECTORS, prepare
+from tritonkernels.gemv import VECTORS
 from tritonkernels.gemv.operands import cut, full_vector
 from tritonkernels.gemv.regime import (
     UNROLL,

@@ -8,7 +8,7 @@ from ..conv2d.autograd import differentiable
 from ..conv2d.geometry import geometry, is_channels_last
 from ..conv2d.gradients import batched, beside_output, size_of
 from ..conv2d.precision import resolved
-from ..conv2d.regime import prefer_of_conv2d
+from ..conv2d.regime import prefer as prefer_of_conv2d
 from ..launch import LIBRARY
 from ..operation import Call, Operation
 from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
