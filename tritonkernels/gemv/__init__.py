@@ -10,7 +10,7 @@ from ..errors import DtypeError, ShapeError
 from ..launch import LIBRARY
 from ..operation import Call, Operation, Rung
 from ..problem import GemvProblem, layout_of, needs_wide_offsets
-from .regime import expected, prefer
+from .parts.regime import expected, prefer
 
 LADDER = (
     Rung("naive", "a thread per row", "gemv seed: the starting point"),
