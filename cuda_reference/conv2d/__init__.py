@@ -4,14 +4,14 @@ import torch
 
 from tritonkernels.conv2d import prepare
 from tritonkernels.conv2d.autograd import call
-from tritonkernels.conv2d.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, halo_bytes
-from tritonkernels.conv2d.regime import expected as expected
-from tritonkernels.conv2d.regime import prefer as prefer
+from tritonkernels.conv2d.parts.regime import BIG_TILE, STAGED_BYTES, TILE, blocked_bytes, halo_bytes
+from tritonkernels.conv2d.parts.regime import expected as expected
+from tritonkernels.conv2d.parts.regime import prefer as prefer
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 from . import grouped, implicit_gemm, pointwise, winograd
-from .operands import TYPES, arguments, short_rows, sources
+from .parts.operands import TYPES, arguments, short_rows, sources
 
 BLOCK_BYTES = 24 * 1024  # what leaves room for several blocks on an SM
 

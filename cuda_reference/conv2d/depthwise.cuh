@@ -9,8 +9,8 @@
 // WIDTH 1 computes every convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold
 // it up: `grouped` has them in shared memory. Mirrors tritonkernels/conv2d/depthwise.py.
 #pragma once
-#include "filters.cuh"
-#include "runs.cuh"
+#include "parts/filters.cuh"
+#include "parts/runs.cuh"
 
 namespace conv2d {
 
@@ -31,11 +31,11 @@ __device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const
             for (int i = 0; i < WIDTH; ++i) sum[j][i] += of_tap[i] * column[first + j * (TAPS > 0 ? STEP : 1)][i];
     };
     if constexpr (TAPS > 0) {
-        load_column(column, at, int(stride.ih * sizeof(T)), inside ? rows_inside<COUNT>(h, 1, g) : 0);
+        load_column(column, at, int(stride.input.h * sizeof(T)), inside ? rows_inside<COUNT>(h, 1, g) : 0);
 #pragma unroll
         for (int r = 0; r < TAPS; ++r) multiply(r);
     } else {
-        const int64_t next_tap = g.dilation_h * stride.ih, next_output = g.step_h * stride.ih * sizeof(T);
+        const int64_t next_tap = g.dilation_h * stride.input.h, next_output = g.step_h * stride.input.h * sizeof(T);
         for (int r = 0; r < g.R; ++r, h += g.dilation_h, at += next_tap) {
             load_column(column, at, next_output, inside ? rows_inside<COUNT>(h, g.step_h, g) : 0);
             multiply(0);
@@ -48,7 +48,7 @@ template <class T, int THREADS, int TAPS, int STEP, int RUN>
 __global__ void __launch_bounds__(THREADS)
 depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
           Strides stride) {
-    const bool channels_inside = stride.ok == 1 && g.K > 1;
+    const bool channels_inside = stride.out.c == 1 && g.K > 1;
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     int k = channels_inside ? take(index, g.K) : 0;
     const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN)) * RUN;
@@ -57,18 +57,19 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
     if (image >= g.N) return;
 
     const int c_per_group = g.C / g.groups, group = k / (g.K / g.groups);
-    const T* plane = input + image * stride.in + group * c_per_group * stride.ic;
-    const T* filter = weight + k * stride.wk;
+    const T* plane = input + image * stride.input.n + group * c_per_group * stride.input.c;
+    const T* filter = weight + k * stride.weight.k;
     Sum<T> sum[RUN][1];
 #pragma unroll
     for (int j = 0; j < RUN; ++j) sum[j][0] = bias_or_zero(bias, k, stride);
     const int h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
-    for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc) {
-        const T *at = plane + h * stride.ih + first_w * stride.iw, *tap = filter;
-        for (int w = first_w, s = 0; s < g.S; ++s, w += g.dilation_w, at += g.dilation_w * stride.iw, tap += stride.ws)
-            multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, stride.wr, g, stride);
+    for (int c = 0; c < c_per_group; ++c, plane += stride.input.c, filter += stride.weight.c) {
+        const T *at = plane + h * stride.input.h + first_w * stride.input.w, *tap = filter;
+        const int64_t right = g.dilation_w * stride.input.w;
+        for (int w = first_w, s = 0; s < g.S; ++s, w += g.dilation_w, at += right, tap += stride.weight.s)
+            multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, stride.weight.r, g, stride);
     }
-    store_run(sum, out + image * stride.on + k * stride.ok + p * stride.op + q * stride.oq, p, g, stride);
+    store_run(sum, out + image * stride.out.n + k * stride.out.c + p * stride.out.h + q * stride.out.w, p, g, stride);
 }
 
 // One filter a channel, channels side by side, pixels aligned to WIDTH of them, which divides their number.
@@ -88,7 +89,7 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
     const int q = take(index, g.Q), p = take(index, ceil_div(g.P, RUN)) * RUN, image = int(index);
     if (image >= g.N || k >= g.K) return;
 
-    const T* plane = input + image * stride.in + k;
+    const T* plane = input + image * stride.input.n + k;
     Sum<T> sum[RUN][WIDTH];
 #pragma unroll
     for (int i = 0; i < WIDTH; ++i) {
@@ -97,13 +98,13 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
         for (int j = 0; j < RUN; ++j) sum[j][i] = first_term;
     }
     const int h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
-    const T* at = plane + h * stride.ih + first_w * stride.iw;
+    const T* at = plane + h * stride.input.h + first_w * stride.input.w;
     const Sum<T>* tap = filters + lane;
     const int S = TAPS > 0 ? TAPS : g.S;
 #pragma unroll(TAPS == 3 ? TAPS : 1)
-    for (int w = first_w, s = 0; s < S; ++s, w += g.dilation_w, at += g.dilation_w * stride.iw, tap += Layout::PITCH)
+    for (int w = first_w, s = 0; s < S; ++s, w += g.dilation_w, at += g.dilation_w * stride.input.w, tap += Layout::PITCH)
         multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, S * Layout::PITCH, g, stride);
-    store_run(sum, out + image * stride.on + k + p * stride.op + q * stride.oq, p, g, stride);
+    store_run(sum, out + image * stride.out.n + k + p * stride.out.h + q * stride.out.w, p, g, stride);
 }
 
 }  // namespace conv2d

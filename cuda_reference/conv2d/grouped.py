@@ -2,11 +2,11 @@
 
 import torch
 
-from tritonkernels.conv2d.regime import STAGED_BYTES
+from tritonkernels.conv2d.parts.regime import STAGED_BYTES
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, ceil_div
-from .operands import TYPES, arguments, short_rows
+from .parts.operands import TYPES, arguments, short_rows
 
 RUN = 7  # outputs of a thread, below each other
 LANES = 8  # of a position, where they lie along the output channels

@@ -56,13 +56,13 @@ template <class T> struct Results {
     int pixels, channels, P, Q;
 
     __device__ __forceinline__ Results(T* out, const T* bias, int group, const Geometry& g, const Strides& stride)
-        : out(out + group * (g.K / g.groups) * stride.ok),
-          bias(bias == nullptr ? nullptr : bias + group * (g.K / g.groups) * stride.bias),
-          on(stride.on),
-          op(stride.op),
-          oq(stride.oq),
-          ok(stride.ok),
-          bias_k(stride.bias),
+        : out(out + group * (g.K / g.groups) * stride.out.c),
+          bias(bias == nullptr ? nullptr : bias + group * (g.K / g.groups) * stride.bias.step),
+          on(stride.out.n),
+          op(stride.out.h),
+          oq(stride.out.w),
+          ok(stride.out.c),
+          bias_k(stride.bias.step),
           pixels(g.N * g.P * g.Q),
           channels(g.K / g.groups),
           P(g.P),
@@ -127,7 +127,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
     const int first_k = blockIdx.y * split_size, length = min(channels * g.R * g.S - first_k, split_size);
 
     matmul::Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, Copies> slices(
-        Copies(input + group * channels * stride.ic, taps, first_pixel, first_k, g, stride),
+        Copies(input + group * channels * stride.input.c, taps, first_pixel, first_k, g, stride),
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {
         const Results<T> results(out, bias, group, g, stride);

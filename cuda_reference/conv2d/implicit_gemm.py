@@ -6,7 +6,7 @@ from tritonkernels.design import Design
 from tritonkernels.workspace import counters
 
 from ..launch import CudaLaunch, Source, ceil_div, holds
-from .operands import TYPES, sizes, strides
+from .parts.operands import TYPES, sizes, strides
 
 BAND = 8  # rows of tiles that blocks walk down together: their inputs are still in L2 for the next output channels
 MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile

@@ -22,7 +22,7 @@ template <class T> struct Pixel {
         const int pixel = exists ? int(index) : 0, q = pixel % g.Q, p = pixel / g.Q % g.P, image = pixel / g.Q / g.P;
         const int row = p * g.step_h - g.padding_h;
         w = q * g.step_w - g.padding_w;
-        from = input + image * stride.in + row * stride.ih + w * stride.iw;
+        from = input + image * stride.input.n + row * stride.input.h + w * stride.input.w;
         h = exists ? row : FAR;
     }
 
@@ -63,8 +63,8 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
           S(g.S),
           dilation_h(g.dilation_h),
           dilation_w(g.dilation_w),
-          ih(stride.ih),
-          iw(stride.iw) {
+          ih(stride.input.h),
+          iw(stride.input.w) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             pixels[i].find(input, first_pixel + Places::row() + i * Places::STEP, g, stride);

@@ -1,7 +1,7 @@
 // Partial sums of the gradients with respect to weight and bias: many blocks share one, each has its range of positions, and a
 // second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/splits.py.
 #pragma once
-#include "common.cuh"
+#include "parts/common.cuh"
 
 namespace conv2d {
 
@@ -53,7 +53,7 @@ add_splits(const Sum<T>* __restrict__ sums, T* __restrict__ out, int splits, Geo
     const int r = index % g.R;
     index /= g.R;
     const int c = index % c_per_group, k = index / c_per_group;
-    out[k * stride.wk + c * stride.wc + r * stride.wr + s * stride.ws] = T(sum);
+    out[k * stride.weight.k + c * stride.weight.c + r * stride.weight.r + s * stride.weight.s] = T(sum);
 }
 
 }  // namespace conv2d

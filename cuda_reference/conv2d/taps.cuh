@@ -2,7 +2,7 @@
 //
 // The reduction runs over taps (c, r, s), s fastest as filters of NCHW lie, or (r, s, c), c fastest as they lie in NHWC.
 #pragma once
-#include "common.cuh"
+#include "parts/common.cuh"
 
 namespace conv2d {
 
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps,
     const int s = i % g.S, r = i / g.S % g.R, c = i / g.S / g.R;
     const int h = r * g.dilation_h, w = s * g.dilation_w;
     const bool exists = c < g.C / g.groups;
-    taps[i] = {exists ? c * stride.ic + h * stride.ih + w * stride.iw : 0, exists ? h : FAR, w};
+    taps[i] = {exists ? c * stride.input.c + h * stride.input.h + w * stride.input.w : 0, exists ? h : FAR, w};
 }
 
 // Filters as rows of `pitch` elements, a multiple of 16 bytes, in one of the two orders.
@@ -33,7 +33,8 @@ pack_filters(const T* __restrict__ weight, T* __restrict__ packed, int pitch, Ge
     const int channels = g.C / g.groups, taps = g.R * g.S;
     if (i >= channels * taps) return;  // what pads a row is never read
     const int c = C_INSIDE ? i % channels : i / taps, tap = C_INSIDE ? i / channels : i % taps;
-    packed[int64_t(k) * pitch + i] = weight[k * stride.wk + c * stride.wc + tap / g.S * stride.wr + tap % g.S * stride.ws];
+    const int64_t from = k * stride.weight.k + c * stride.weight.c + tap / g.S * stride.weight.r + tap % g.S * stride.weight.s;
+    packed[int64_t(k) * pitch + i] = weight[from];
 }
 
 }  // namespace conv2d

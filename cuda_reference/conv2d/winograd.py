@@ -7,7 +7,7 @@ from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, ceil_div
-from .operands import TYPES, arguments, sources
+from .parts.operands import TYPES, arguments, sources
 
 THREADS = 128
 TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in (4, 2) for name in ("filters", "inputs", "outputs")]

@@ -5,7 +5,7 @@ from tritonkernels.conv2d_bias import prepare
 from tritonkernels.conv2d_weight.space import splits_for
 from tritonkernels.design import Design, takes_everything
 
-from ..conv2d import TYPES, sources
+from ..conv2d.parts.operands import TYPES, sources
 from ..conv2d.splits import ADD, launches_of_splits
 from ..launch import LIBRARY, ceil_div
 

@@ -25,12 +25,12 @@ channel_sums(const T* __restrict__ grad_output, T* __restrict__ bias, Sum<T>* __
 #pragma unroll 4
         for (int64_t index = first + lane; index < end; index += LANES) {
             const Position at(index, g.P, g.Q);
-            sum += Sum<T>(grad_output[at.image * stride.on + k * stride.ok + at.p * stride.op + at.q * stride.oq]);
+            sum += Sum<T>(grad_output[at.image * stride.out.n + k * stride.out.c + at.p * stride.out.h + at.q * stride.out.w]);
         }
     sum = conv2d::sum_of_rows<CHANNELS, LANES>(sum);
     if (lane > 0 || k >= g.K) return;
     if (sums == nullptr)
-        bias[k * stride.wk] = T(sum);
+        bias[k * stride.weight.k] = T(sum);
     else
         sums[int64_t(blockIdx.y) * g.K + k] = sum;
 }

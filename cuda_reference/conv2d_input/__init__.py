@@ -7,7 +7,7 @@ from tritonkernels.conv2d_input import prepare
 from tritonkernels.conv2d_input.reduction import reduced
 
 from ..conv2d import DESIGNS as DESIGNS
-from ..conv2d import arguments, sources
+from ..conv2d.parts.operands import arguments, sources
 from ..launch import LIBRARY, CudaLaunch, ceil_div
 
 THREADS = 256

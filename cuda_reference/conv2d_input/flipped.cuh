@@ -1,11 +1,11 @@
 // The filters of the gradient: input and output channels of each group swapped, taps from the last to the first; a copy of a
 // few kilobytes, an element a thread. Mirrors tritonkernels/conv2d_input/flipped.py.
 #pragma once
-#include "../conv2d/common.cuh"
+#include "../conv2d/parts/common.cuh"
 
 namespace conv2d_input {
 
-// filters (C, K / groups, R, S) with strides on, ok, op, oq.
+// filters (C, K / groups, R, S) with the strides of `out`.
 template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 flipped(const T* __restrict__ weight, T* __restrict__ filters, conv2d::Geometry g, conv2d::Strides stride) {
@@ -17,9 +17,9 @@ flipped(const T* __restrict__ weight, T* __restrict__ filters, conv2d::Geometry 
     index /= g.R;
     const int k = index % k_per_group, c = index / k_per_group;
     if (c >= g.C) return;
-    const T* from = weight + int64_t(c / c_per_group * k_per_group + k) * stride.wk + c % c_per_group * stride.wc;
-    filters[c * stride.on + k * stride.ok + r * stride.op + s * stride.oq] =
-        from[(g.R - 1 - r) * stride.wr + (g.S - 1 - s) * stride.ws];
+    const T* from = weight + int64_t(c / c_per_group * k_per_group + k) * stride.weight.k + c % c_per_group * stride.weight.c;
+    filters[c * stride.out.n + k * stride.out.c + r * stride.out.h + s * stride.out.w] =
+        from[(g.R - 1 - r) * stride.weight.r + (g.S - 1 - s) * stride.weight.s];
 }
 
 }  // namespace conv2d_input

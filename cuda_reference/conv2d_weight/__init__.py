@@ -7,8 +7,8 @@ from tritonkernels.conv2d_weight import prepare
 from tritonkernels.conv2d_weight.space import count_tiles, splits_for
 from tritonkernels.design import Design, takes_everything
 
-from ..conv2d import TYPES, sources
-from ..conv2d import arguments as arguments_of_conv2d
+from ..conv2d.parts.operands import TYPES, sources
+from ..conv2d.parts.operands import arguments as arguments_of_conv2d
 from ..conv2d.splits import ADD, launches_of_splits
 from ..launch import LIBRARY, CudaLaunch, Source, ceil_div
 

@@ -4,7 +4,7 @@
 // grad_output and neighbouring inputs. A small filter keeps but a few lanes busy, each with millions of products: it is what the
 // others are measured by. Mirrors tritonkernels/conv2d_weight/naive.py.
 #pragma once
-#include "../conv2d/common.cuh"
+#include "../conv2d/parts/common.cuh"
 
 namespace conv2d_weight {
 
@@ -24,16 +24,16 @@ naive(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restr
     const int c = index % c_per_group, k = index / c_per_group;
     if (k >= g.K) return;
 
-    const T* plane = input + (k / k_per_group * c_per_group + c) * stride.ic;
-    const T* grad = grad_output + k * stride.ok;
+    const T* plane = input + (k / k_per_group * c_per_group + c) * stride.input.c;
+    const T* grad = grad_output + k * stride.out.c;
     Sum<T> sum(0);
-    for (int image = 0; image < g.N; ++image, plane += stride.in, grad += stride.on)
+    for (int image = 0; image < g.N; ++image, plane += stride.input.n, grad += stride.out.n)
         for (int p = 0; p < g.P; ++p)
             for (int q = 0; q < g.Q; ++q) {
                 const int h = p * g.step_h - g.padding_h + r * g.dilation_h, w = q * g.step_w - g.padding_w + s * g.dilation_w;
-                sum += Sum<T>(grad[p * stride.op + q * stride.oq]) * input_or_zero(plane, h, w, g, stride);
+                sum += Sum<T>(grad[p * stride.out.h + q * stride.out.w]) * input_or_zero(plane, h, w, g, stride);
             }
-    weight[k * stride.wk + c * stride.wc + r * stride.wr + s * stride.ws] = T(sum);
+    weight[k * stride.weight.k + c * stride.weight.c + r * stride.weight.r + s * stride.weight.s] = T(sum);
 }
 
 }  // namespace conv2d_weight

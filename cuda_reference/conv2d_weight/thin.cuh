@@ -24,12 +24,12 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
         __syncwarp();  // or the compiler would keep all columns in registers, which the sums need
         const bool is_there = l + threadIdx.x < tile.end;
         const Position at(is_there ? l + threadIdx.x : 0, g.P, g.Q);
-        const int64_t offset = at.image * stride.on + at.p * stride.op + at.q * stride.oq;
+        const int64_t offset = at.image * stride.out.n + at.p * stride.out.h + at.q * stride.out.w;
         Sum<T> a[BM];
 #pragma unroll
-        for (int m = 0; m < BM; ++m) a[m] = is_there && m < tile.count_m ? Sum<T>(grad[offset + m * stride.ok]) : Sum<T>(0);
+        for (int m = 0; m < BM; ++m) a[m] = is_there && m < tile.count_m ? Sum<T>(grad[offset + m * stride.out.c]) : Sum<T>(0);
         const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
-        const T* const from = planes + at.image * stride.in + h * stride.ih + w * stride.iw;
+        const T* const from = planes + at.image * stride.input.n + h * stride.input.h + w * stride.input.w;
 #pragma unroll
         for (int n = 0; n < BN; ++n) {
             const Column column = columns.column[n];

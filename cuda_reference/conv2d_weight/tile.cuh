@@ -27,10 +27,10 @@ struct Tile {
 
     // grad_output of the first row, at position 0; the input of the group's first channel.
     template <class T> __device__ __forceinline__ const T* rows(const T* grad_output, const Geometry& g, const Strides& stride) const {
-        return grad_output + int64_t(group * (g.K / g.groups) + first_m) * stride.ok;
+        return grad_output + int64_t(group * (g.K / g.groups) + first_m) * stride.out.c;
     }
     template <class T> __device__ __forceinline__ const T* planes(const T* input, const Geometry& g, const Strides& stride) const {
-        return input + int64_t(group) * (g.C / g.groups) * stride.ic;
+        return input + int64_t(group) * (g.C / g.groups) * stride.input.c;
     }
 };
 
@@ -53,8 +53,9 @@ template <int BN> struct Columns {
             const int n = tile.first_n + i;
             const int c = inside ? n % c_per_group : n / taps, tap = inside ? n / c_per_group : n % taps;
             const int h = tap / g.S * g.dilation_h, w = tap % g.S * g.dilation_w;
-            column[i] = {c * stride.ic + h * stride.ih + w * stride.iw, h, w};
-            place[i] = partial ? int64_t(c) * taps + tap : c * stride.wc + tap / g.S * stride.wr + tap % g.S * stride.ws;
+            column[i] = {c * stride.input.c + h * stride.input.h + w * stride.input.w, h, w};
+            place[i] = partial ? int64_t(c) * taps + tap
+                               : c * stride.weight.c + tap / g.S * stride.weight.r + tap % g.S * stride.weight.s;
         }
     }
 
@@ -65,7 +66,7 @@ template <int BN> struct Columns {
         if (m >= tile.count_m || n >= tile.count_n) return;
         const int64_t k = tile.group * (g.K / g.groups) + tile.first_m + m;
         if (sums == nullptr)
-            weight[k * stride.wk + place[n]] = T(sum);
+            weight[k * stride.weight.k + place[n]] = T(sum);
         else
             sums[(int64_t(blockIdx.y) * g.K + k) * (g.C / g.groups * g.R * g.S) + place[n]] = sum;
     }

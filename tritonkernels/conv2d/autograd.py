@@ -11,7 +11,7 @@ import importlib
 import torch
 
 from .. import validate
-from .precision import resolved
+from .parts.precision import resolved
 
 FACTORS = ("input", "weight", "grad_output")
 

@@ -23,8 +23,8 @@ from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from . import depthwise_channels, grouped
-from .operands import arguments
-from .runs import one_filter_each
+from .parts.operands import arguments
+from .parts.runs import one_filter_each
 
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each

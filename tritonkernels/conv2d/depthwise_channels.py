@@ -11,9 +11,9 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import arguments
-from .runs import best_run, side_by_side
-from .sliding import column_of_taps, met
+from .parts.operands import arguments
+from .parts.runs import best_run, side_by_side
+from .parts.sliding import column_of_taps, met
 
 MOST_KEPT = 9  # taps of a filter that stay in registers
 

@@ -26,7 +26,7 @@ MUTANTS = [
         "test_channels_by_16_bytes and (ieee or fp16)",
         ("splits overlap", "first_k = blockIdx.y * split_size", "first_k = blockIdx.y * (split_size - 4)"),
         ("sums of the last to arrive counted twice", "{ number = 0; });", "{});"),
-        ("group of the first channels", "input + group * channels * stride.ic", "input + 0 * channels * stride.ic"),
+        ("group of the first channels", "input + group * channels * stride.input.c", "input + 0 * channels * stride.input.c"),
         ("bias of the first group", "bias + group * (g.K / g.groups)", "bias + 0 * (g.K / g.groups)"),
         ("results past the last channel", "if (col < to.channels) at[", "at["),
     ),
@@ -77,7 +77,7 @@ MUTANTS = [
         ("odd columns read as even ones", "places.b[n % 2] ^", "places.b[0] ^"),
     ),
     *of(
-        "cuda_reference/conv2d/runs.cuh",
+        "cuda_reference/conv2d/parts/runs.cuh",
         "test_groups and float32 and (resnext or dilated or long)",
         ("last rows of the last run written", "if (p + j < g.P) store_together", "store_together"),
         ("above and below the image is not zero", "if (inside >> i & 1) load_together", "if (inside) load_together"),
@@ -87,9 +87,13 @@ MUTANTS = [
         "cuda_reference/conv2d/grouped.cuh",
         "test_groups and float32 or test_filters_beyond_shared",
         ("outputs a row apart whatever their step", "column[first + j * STEP][c]", "column[first + j][c]"),
-        ("group of the first channels", "image * stride.in + group * c_per_group", "image * stride.in + 0 * c_per_group"),
+        (
+            "group of the first channels",
+            "image * stride.input.n + group * c_per_group",
+            "image * stride.input.n + 0 * c_per_group",
+        ),
         ("bias of the first group", "bias_or_zero(bias, group * per_group + k + i,", "bias_or_zero(bias, k + i,"),
-        ("filters of the first channels", "weight + c * stride.wc, here", "weight, here"),
+        ("filters of the first channels", "weight + c * stride.weight.c, here", "weight, here"),
         ("filters staged over those in use", "if (c > 0) __syncthreads();", ""),
         ("barrier after the filters removed", "first_k, g, stride);\n        __syncthreads();", "first_k, g, stride);"),
         ("columns beside the image are not zero", "unsigned(first_w + s) < unsigned(g.W) ? rows : 0", "rows"),
@@ -97,7 +101,7 @@ MUTANTS = [
         ("taps of the channels before", "tap += (CT - 1) * taps * PITCH)", "tap += 0)"),
     ),
     *of(
-        "cuda_reference/conv2d/filters.cuh",
+        "cuda_reference/conv2d/parts/filters.cuh",
         "test_groups and float32 or test_what_is_left_over and float32",
         (
             "quads of lanes one after the other",
@@ -106,7 +110,7 @@ MUTANTS = [
         ),
         ("rows apart are taken for neighbours", "bool whole = dense && (rows", "bool whole = (rows"),
         ("rows in another order", "+ column] = quad[j];", "+ column] = quad[j ^ 1];"),
-        ("filter flipped", "tap % S * stride.ws]);", "(S - 1 - tap % S) * stride.ws]);"),
+        ("filter flipped", "tap % S * stride.weight.s]);", "(S - 1 - tap % S) * stride.weight.s]);"),
     ),
     *of(
         "cuda_reference/conv2d/grouped.cuh",
@@ -124,7 +128,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "cuda_reference/conv2d/operands.py",
+        "cuda_reference/conv2d/parts/operands.py",
         "test_which_kernel",
         ("any rows are taken for short ones", "input.element_size() < 2**31", "input.element_size() < 2**63"),
     ),
@@ -133,8 +137,8 @@ MUTANTS = [
         "test_depthwise_inputs_slide and float32",
         (
             "columns beside a plane are not zero",
-            "unsigned(w) < unsigned(g.W), tap, stride.wr",
-            "true, tap, stride.wr",
+            "unsigned(w) < unsigned(g.W), tap, stride.weight.r",
+            "true, tap, stride.weight.r",
         ),
         ("first column's taps for all", "tap += Layout::PITCH)", "tap += 0)"),
     ),

@@ -58,9 +58,9 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_input/flipped.cuh",
         "cuda_reference and conv2d_input and direct",
-        ("rows not flipped", "(g.R - 1 - r) * stride.wr", "r * stride.wr"),
+        ("rows not flipped", "(g.R - 1 - r) * stride.weight.r", "r * stride.weight.r"),
         ("channels of the first group", "int64_t(c / c_per_group * k_per_group + k)", "int64_t(k)"),
-        ("channels side by side", "filters[c * stride.on + k * stride.ok", "filters[c * stride.on + k * g.R * g.S"),
+        ("channels side by side", "filters[c * stride.out.n + k * stride.out.c", "filters[c * stride.out.n + k * g.R * g.S"),
     ),
     *of(
         "tritonkernels/conv2d_weight/naive.py",
@@ -95,7 +95,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_weight/naive.cuh",
         "cuda_reference and conv2d_weight and naive and test_conv2d_gradients",
-        ("first group of channels", "(k / k_per_group * c_per_group + c) * stride.ic", "c * stride.ic"),
+        ("first group of channels", "(k / k_per_group * c_per_group + c) * stride.input.c", "c * stride.input.c"),
         ("stride of the other axis", "w = q * g.step_w", "w = q * g.step_h"),
     ),
     *of(
@@ -123,8 +123,8 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_weight/tile.cuh",
         "cuda_reference and conv2d_weight and implicit_gemm",
-        ("group forgotten", "return input + int64_t(group) * (g.C / g.groups) * stride.ic;", "return input;"),
-        ("partial sums in the order of columns", "place[i] = partial ? int64_t(c) * taps + tap :", "place[i] = partial ? n :"),
+        ("group forgotten", "return input + int64_t(group) * (g.C / g.groups) * stride.input.c;", "return input;"),
+        ("partial sums in the order of columns", "place[i] = partial ? int64_t(c) * taps + tap\n", "place[i] = partial ? n\n"),
         ("results past the group", "if (m >= tile.count_m || n >= tile.count_n) return;", "if (n >= tile.count_n) return;"),
         (
             "right edge of the image unmasked",
@@ -147,7 +147,7 @@ MUTANTS = [
         "cuda_reference/conv2d_bias/channel_sums.cuh",
         "cuda_reference and conv2d_bias",
         ("positions of the next split", "end = min(first + positions_per_split, positions)", "end = positions"),
-        ("channels side by side", "at.image * stride.on + k * stride.ok", "at.image * stride.on + k"),
+        ("channels side by side", "at.image * stride.out.n + k * stride.out.c", "at.image * stride.out.n + k"),
     ),
     *of(
         "tritonkernels/conv2d_bias/channel_sums.py",

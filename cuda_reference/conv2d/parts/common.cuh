@@ -7,8 +7,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "../common/index.cuh"
-#include "../common/vector.cuh"
+#include "../../common/index.cuh"
+#include "../../common/structs.cuh"
+#include "../../common/vector.cuh"
 
 namespace conv2d {
 
@@ -17,12 +18,12 @@ struct Geometry {
     int step_h, step_w, padding_h, padding_w, dilation_h, dilation_w, groups;
 };
 
-// In elements: NCHW, NHWC and CHWN are three sets of strides.
+// NCHW, NHWC and CHWN are three sets of strides.
 struct Strides {
-    int64_t in, ic, ih, iw;
-    int64_t wk, wc, wr, ws;
-    int64_t bias;
-    int64_t on, ok, op, oq;
+    ImagesStrides input;
+    FiltersStrides weight;
+    VectorStrides bias;
+    ImagesStrides out;
 };
 
 // block -> (image, group, block of KT output channels, tile row, tile column), the last fastest; the first output of each.
@@ -51,20 +52,20 @@ template <class T> constexpr int PIECE = 16 / sizeof(T);  // elements of a 128-b
 // The input at (h, w) of a channel's plane; the padding around the image is 0.
 template <class T>
 __device__ __forceinline__ Sum<T> input_or_zero(const T* plane, int h, int w, const Geometry& g, const Strides& stride) {
-    return h >= 0 && h < g.H && w >= 0 && w < g.W ? Sum<T>(plane[h * stride.ih + w * stride.iw]) : Sum<T>(0);
+    return h >= 0 && h < g.H && w >= 0 && w < g.W ? Sum<T>(plane[h * stride.input.h + w * stride.input.w]) : Sum<T>(0);
 }
 
 // What the sum of output channel k begins with; bias may be null.
 template <class T> __device__ __forceinline__ Sum<T> bias_or_zero(const T* bias, int k, const Strides& stride) {
-    return bias != nullptr ? Sum<T>(bias[k * stride.bias]) : Sum<T>(0);
+    return bias != nullptr ? Sum<T>(bias[k * stride.bias.step]) : Sum<T>(0);
 }
 
 // PIECE inputs from (h, w) on, side by side, widened into 16-byte aligned shared memory: one 128-bit load where aligned.
 template <class T>
 __device__ __forceinline__ void stage_piece(Sum<T>* to, const T* plane, int h, int w, const Geometry& g, const Strides& stride) {
     Sum<T> wide[PIECE<T>];
-    const T* from = plane + h * stride.ih + w;
-    if (h >= 0 && h < g.H && w >= 0 && w + PIECE<T> <= g.W && stride.iw == 1 && is_aligned16(from)) {
+    const T* from = plane + h * stride.input.h + w;
+    if (h >= 0 && h < g.H && w >= 0 && w + PIECE<T> <= g.W && stride.input.w == 1 && is_aligned16(from)) {
         const uint4 bits = *reinterpret_cast<const uint4*>(from);
         T piece[PIECE<T>];
         std::memcpy(piece, &bits, sizeof bits);

@@ -6,7 +6,7 @@ Everything is unrolled, so that which tap an input meets for which output is kno
 import triton
 import triton.language as tl
 
-from ..language.dot import widened
+from ...language.dot import widened
 
 
 @triton.jit

@@ -1,7 +1,7 @@
 """What the gradients of a convolution share: how their arguments are checked."""
 
-from .. import validate
-from ..errors import ShapeError
+from ... import validate
+from ...errors import ShapeError
 
 
 def size_of(argument, value, ranks):

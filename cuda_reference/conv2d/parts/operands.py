@@ -2,7 +2,7 @@
 
 import torch
 
-from ..launch import Source
+from ...launch import Source
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 

@@ -1,6 +1,6 @@
 // Filters of a block in shared memory, which `depthwise` and `grouped` read in pieces of output channels side by side.
 #pragma once
-#include "../common/shared.cuh"
+#include "../../common/shared.cuh"
 #include "runs.cuh"
 
 namespace conv2d {
@@ -35,13 +35,13 @@ __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, 
     const unsigned S = TAPS > 0 ? TAPS : g.S, taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S;
     const int rows = channels * taps;
     constexpr int CHANNELS = Layout::CHANNELS, SIDE = CHANNELS < 16 ? CHANNELS : 16, PAIR = 2, QUAD = 4;
-    const bool dense = stride.ws == 1 && stride.wr == S && stride.wc == taps;
-    const bool whole = dense && (rows | stride.wk) % QUAD == 0 && is_aligned16(weight);
+    const bool dense = stride.weight.s == 1 && stride.weight.r == S && stride.weight.c == taps;
+    const bool whole = dense && (rows | stride.weight.k) % QUAD == 0 && is_aligned16(weight);
 #pragma unroll 4
     for (int i = threadIdx.x; i < ceil_div(rows, PAIR * QUAD) * PAIR * CHANNELS; i += blockDim.x) {
         const int column = i % SIDE + i / (SIDE * PAIR) % (CHANNELS / SIDE) * SIDE;
         const int row = (i / SIDE % PAIR + i / (CHANNELS * PAIR) * PAIR) * QUAD;
-        const T* const of_k = weight + min(first + Layout::channel(column), g.K - 1) * stride.wk;
+        const T* const of_k = weight + min(first + Layout::channel(column), g.K - 1) * stride.weight.k;
         Sum<T> quad[QUAD];
         if (whole && row < rows) {
             load_together(quad, of_k + row);
@@ -52,7 +52,7 @@ __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, 
 #pragma unroll
             for (int j = 0; j < QUAD; ++j) {
                 const unsigned at = min(row + j, rows - 1), tap = at % taps;
-                quad[j] = Sum<T>(of_k[at / taps * stride.wc + tap / S * stride.wr + tap % S * stride.ws]);
+                quad[j] = Sum<T>(of_k[at / taps * stride.weight.c + tap / S * stride.weight.r + tap % S * stride.weight.s]);
             }
         }
 #pragma unroll

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ..analysis.sectors import SECTOR
-from ..target import Target
+from ...analysis.sectors import SECTOR
+from ...target import Target
 
 TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`

@@ -95,7 +95,7 @@ __device__ __forceinline__ void store_run(const Sum<T> (&sum)[RUN][WIDTH], T* at
                                           const Strides& stride) {
 #pragma unroll
     for (int j = 0; j < RUN; ++j)
-        if (p + j < g.P) store_together(at + j * stride.op, sum[j]);
+        if (p + j < g.P) store_together(at + j * stride.out.h, sum[j]);
 }
 
 }  // namespace conv2d

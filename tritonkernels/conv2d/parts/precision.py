@@ -2,8 +2,8 @@
 
 import torch
 
-from .. import validate
-from ..problem import FLOAT_PRECISION
+from ... import validate
+from ...problem import FLOAT_PRECISION
 
 FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
 

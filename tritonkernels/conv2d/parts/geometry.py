@@ -2,8 +2,8 @@
 
 import torch
 
-from .. import validate
-from ..errors import ArgumentError, ShapeError
+from ... import validate
+from ...errors import ArgumentError, ShapeError
 
 
 def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, input="input", weight="weight"):
