@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from perf.measure.suites import SUITES
-from tritonkernels.conv2d import regime
+from tritonkernels.conv2d.parts import regime
 from tritonkernels.conv2d.parts.regime import SHAPES, expected, prefer
 from tritonkernels.target import Target
 

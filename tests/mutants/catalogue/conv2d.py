@@ -231,7 +231,7 @@ MUTANTS = [
         ("barrier before results removed", "        __syncthreads();  // nobody reads the halos any more\n", ""),
         ("window never slides", "window[i][j] = window[i][QT + j];", "window[i][j] = window[i][j];"),
         ("three taps left are two", "if (left == 3) multiply_taps<3,", "if (left == 3) multiply_taps<2,"),
-        ("filter flipped", "+ tap % g.S * stride.weight.s", "+ (g.S - 1 - tap % g.S) * stride.weight.s"),
+        ("filter flipped", "tap % g.S * stride.weight.s;", "(g.S - 1 - tap % g.S) * stride.weight.s;"),
         ("filters of the next block of channels", "k < KT && k < left_k ?", "k < KT ?"),
         ("last channels left out", "min(channels, c_per_group - c)", "min(channels, c_per_group - c - 1)"),
         ("results past the row", "if (p < g.P && q < g.Q) of_k", "if (p < g.P) of_k"),
