@@ -8,7 +8,8 @@
 // Mirrors tritonkernels/conv2d/prefetched.py.
 #pragma once
 #include "../common/cp_async.cuh"
-#include "direct.cuh"  // Halo, TILE_W, TILE_H, THREADS
+#include "../common/shared.cuh"
+#include "parts/halo.cuh"
 
 namespace conv2d {
 

@@ -1,9 +1,10 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
 from tritonkernels.conv2d.autograd import call
+from tritonkernels.conv2d.parts.regime import prefer as prefer_of_conv2d
 from tritonkernels.conv2d_input import REDUCES_TO as REDUCES_TO
-from tritonkernels.conv2d_input import prefer as prefer
 from tritonkernels.conv2d_input import prepare
+from tritonkernels.conv2d_input.phases import largest
 from tritonkernels.conv2d_input.reduction import reduced
 
 from ..conv2d import DESIGNS as DESIGNS
@@ -30,6 +31,11 @@ def conv2d_input(
 ):
     """tritonkernels.conv2d_input, by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return call(LIBRARY, prepare, **locals())
+
+
+def prefer(problem, target):
+    """conv2d's choice for the convolution that most of the work is."""
+    return prefer_of_conv2d(largest(problem).problem, target)
 
 
 def flip(problem, weight, filters):

@@ -8,14 +8,15 @@ from ..launch import LIBRARY
 from ..library import Call
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .autograd import call
+from .parts.choice import expected as expected
+from .parts.choice import prefer as prefer
 from .parts.geometry import geometry, is_channels_last
 from .parts.precision import resolved
-from .parts.regime import expected as expected
-from .parts.regime import prefer as prefer
 
 DESIGNS = (
     "naive",
     "depthwise",
+    "depthwise_channels",
     "direct",
     "prefetched",
     "register_blocked",

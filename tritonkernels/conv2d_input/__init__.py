@@ -6,10 +6,10 @@ from .. import validate
 from ..conv2d import DESIGNS as DESIGNS
 from ..conv2d import DTYPES
 from ..conv2d.autograd import call
+from ..conv2d.parts.choice import prefer as prefer_of_conv2d
 from ..conv2d.parts.geometry import geometry, is_channels_last
 from ..conv2d.parts.gradients import batched, beside_output, size_of
 from ..conv2d.parts.precision import resolved
-from ..conv2d.parts.regime import prefer as prefer_of_conv2d
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets

@@ -1,4 +1,4 @@
-"""What the kernels of a convolution take: types by name, and the structs of common.cuh."""
+"""What the kernels of a convolution take: names of types, and the structs of common.cuh."""
 
 import torch
 
@@ -26,8 +26,3 @@ def strides(input, weight, bias, out):
 def arguments(problem, input, weight, bias, out):
     """What every kernel that reads the operands as they are takes: tensors, Geometry, Strides."""
     return input, weight, bias, out, sizes(problem), strides(input, weight, bias, out)
-
-
-def short_rows(input):
-    """Whether 32 bits hold the bytes from a row to the next."""
-    return input.stride(2) * input.element_size() < 2**31

@@ -1,4 +1,4 @@
-// Runs of outputs of a column, below each other, a thread each: what `depthwise` and `grouped` share.
+// Runs of outputs of a column, below each other, a thread each: what `depthwise`, `depthwise_channels` and `grouped` share.
 //
 // A run of 7 needs 6 STEP + R rows of inputs, not 7 R, each in a register that serves every output whose taps meet it. Runs go
 // down, so that neighbouring lanes stay neighbours in memory. Of 7 or 14, for the planes of most networks are 7 * 2^n high.
@@ -86,6 +86,33 @@ __device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], cons
         for (int c = 0; c < WIDTH; ++c) column[i][c] = Sum<T>(0);
         const char* const from = reinterpret_cast<const char*>(at) + int64_t(i) * apart;
         if (inside >> i & 1) load_together(column[i], reinterpret_cast<const T*>(from));
+    }
+}
+
+// sum += a column of taps times the inputs that it meets, from `at` in row h on; `tap` steps from one tap to the next.
+template <int TAPS, int STEP, int RUN, int WIDTH, class T, class Tap>
+__device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const T* at, int h, bool inside, const Tap* tap,
+                                                int64_t tap_step, const Geometry& g, const Strides& stride) {
+    constexpr int COUNT = TAPS > 0 ? ROWS<RUN, TAPS, STEP> : RUN;
+    Sum<T> column[COUNT][WIDTH], of_tap[WIDTH];
+    const auto multiply = [&](int first) {
+        load_together(of_tap, tap);
+        tap += tap_step;
+#pragma unroll
+        for (int j = 0; j < RUN; ++j)
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i) sum[j][i] += of_tap[i] * column[first + j * (TAPS > 0 ? STEP : 1)][i];
+    };
+    if constexpr (TAPS > 0) {
+        load_column(column, at, int(stride.input.h * sizeof(T)), inside ? rows_inside<COUNT>(h, 1, g) : 0);
+#pragma unroll
+        for (int r = 0; r < TAPS; ++r) multiply(r);
+    } else {
+        const int64_t next_tap = g.dilation_h * stride.input.h, next_output = g.step_h * stride.input.h * sizeof(T);
+        for (int r = 0; r < g.R; ++r, h += g.dilation_h, at += next_tap) {
+            load_column(column, at, next_output, inside ? rows_inside<COUNT>(h, g.step_h, g) : 0);
+            multiply(0);
+        }
     }
 }
 

@@ -109,6 +109,11 @@ def _depthwise(problem):
     return Shape(share, 1.0, problem.outputs / 256, problem.terms * TAP["depthwise"])
 
 
+def _depthwise_channels(problem):
+    """As fast, where it has a filter for each of channels that lie side by side; packages refuse what they cannot unroll."""
+    return _depthwise(problem) if problem.channels_last and problem.c == problem.groups == problem.k else None
+
+
 def _register_blocked(problem):
     """A load feeds as many multiply-adds as there are output channels in the block. None where it cannot hold its tile."""
     if blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or problem.dtype == torch.float64:
@@ -176,9 +181,10 @@ def _sectors_of_a_group(problem):
     return max(1.0, min(SECTOR / problem.dtype.itemsize, problem.c) / channels) if apart else 1.0
 
 
-# The order is that of the ladder: of equals the first is preferred. winograd's bound is weaker, so nobody gets it unasked
+# Of equals the first is preferred. winograd's bound is weaker, so nobody gets it unasked
 SHAPES = {
     "naive": _of_taps("naive", 0.03, None),
+    "depthwise_channels": _depthwise_channels,
     "depthwise": _depthwise,
     "direct": _of_taps("direct", 0.09, TILE),
     "prefetched": _of_taps("prefetched", 0.09, TILE),
