@@ -2,14 +2,14 @@
 // fewer for M = 2, 4 times for M = 4.
 //
 // Here are the transforms, a thread for a filter, a tile of inputs or a tile of outputs of one channel, all of it in its
-// registers; the products between them, a matrix product at each of the (M + 2)^2 points, are in winograd_product.cuh. There
+// registers; the products between them, a matrix product at each of the (M + 2)^2 points, are in parts/winograd_product.cuh. There
 // rows of B and of the result have `pitch` elements, a multiple of 128 bits.
 //
 // In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K): what lies side by side in
 // memory is read and written by neighbouring lanes. Mirrors tritonkernels/conv2d/winograd.py.
 #pragma once
 #include "parts/common.cuh"
-#include "winograd_lines.cuh"
+#include "parts/transforms.cuh"
 
 namespace conv2d {
 

@@ -31,8 +31,8 @@ from ..launch import TritonLaunch
 from ..matmul import tensor_core
 from ..problem import needs_wide_offsets
 from .parts.operands import arguments
-from .points import images_at_once, product_at_points, refuses_winograd, winograd_variants
-from .transforms import across, of_inputs, of_taps, to_outputs
+from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from .parts.transforms import across, of_inputs, of_taps, to_outputs
 
 
 @triton.jit

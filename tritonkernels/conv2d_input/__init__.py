@@ -13,7 +13,7 @@ from ..conv2d.parts.precision import resolved
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
-from .phases import largest
+from .parts.phases import largest
 
 REDUCES_TO = "conv2d"
 
@@ -89,7 +89,7 @@ def prefer(problem, target):
 
 def through(design):
     """The design of conv2d as one of its gradient."""
-    from .flipped import flip  # a kernel
-    from .reduction import reduced
+    from .parts.flipped import flip  # a kernel
+    from .parts.reduction import reduced
 
     return reduced(design, flip)

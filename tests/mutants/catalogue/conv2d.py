@@ -30,7 +30,7 @@ MUTANTS = [
         ("next row not loaded", "q, next_r, 0, is_one", "q, r, 0, is_one"),
     ),
     *of(
-        "tritonkernels/conv2d/transforms.py",
+        "tritonkernels/conv2d/parts/transforms.py",
         "tritonkernels and winograd",
         ("a sign of B", "return d[2] - d[0], d[1] + d[2]", "return d[2] - d[0], d[1] - d[2]"),
         ("another point", "(5 / 8, 3 / 2, 25 / 64, 9 / 4, 225 / 256)", "(5 / 8, 3 / 2, 25 / 64, 2.2499, 225 / 256)"),
@@ -172,7 +172,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "cuda_reference/conv2d/winograd_lines.cuh",
+        "cuda_reference/conv2d/parts/transforms.cuh",
         "cuda_reference and winograd",
         ("a sign of B", "v[1] = d[1] + d[2]", "v[1] = d[1] - d[2]"),
         ("a power of another point", "AA = A * A,", "AA = A * 4.999 / 8,"),
@@ -191,7 +191,7 @@ MUTANTS = [
         ("group of the first channels", "at / c_per_group / tiles * c_per_group + at % c_per_group", "at % c_per_group"),
     ),
     *of(
-        "cuda_reference/conv2d/winograd_product.cuh",
+        "cuda_reference/conv2d/parts/winograd_product.cuh",
         "cuda_reference and winograd",
         (
             "barrier removed",

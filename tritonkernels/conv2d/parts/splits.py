@@ -8,12 +8,12 @@ fixed order, never by atomics: the same bits every time. It costs a launch and 8
 import triton
 import triton.language as tl
 
-from ..language.epilogue import rounded
-from ..language.splits import sum_of_splits
-from ..language.tiles import span
-from ..launch import TritonLaunch
-from ..problem import needs_wide_offsets
-from ..workspace import partial_sums
+from ...language.epilogue import rounded
+from ...language.splits import sum_of_splits
+from ...language.tiles import span
+from ...launch import TritonLaunch
+from ...problem import needs_wide_offsets
+from ...workspace import partial_sums
 
 
 @triton.jit

@@ -7,9 +7,9 @@
 #pragma once
 #include <cstring>
 
-#include "../common/cp_async.cuh"
-#include "../common/index.cuh"
-#include "../gemm/tile_io.cuh"  // outer_product
+#include "../../common/cp_async.cuh"
+#include "../../common/index.cuh"
+#include "../../gemm/tile_io.cuh"  // outer_product
 
 namespace conv2d {
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from ..problem import FLOAT_PRECISION, MatmulProblem
+from ...problem import FLOAT_PRECISION, MatmulProblem
 
 WORKSPACE = 2**30  # bytes of inputs and products at their points, where one image takes no more
 

@@ -12,7 +12,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from ..problem import Conv2dProblem
+from ...problem import Conv2dProblem
 
 WHOLE = slice(None)
 

@@ -1,7 +1,7 @@
-// Partial sums of the gradients with respect to weight and bias: many blocks share one, each has its range of positions, and a
-// second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/splits.py.
+// Partial sums of the gradients with respect to weight and bias: many blocks share one sum, each has its range of positions, and a
+// second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/parts/splits.py.
 #pragma once
-#include "parts/common.cuh"
+#include "common.cuh"
 
 namespace conv2d {
 
@@ -35,12 +35,17 @@ template <int LANES, int ROWS, class S> __device__ __forceinline__ S sum_of_rows
     return value;
 }
 
-// out (K, C / groups, R, S), any strides, is the sum of `splits` contiguous ones; 32 of its elements a block of 32 x ROWS.
+// The gradient with respect to a weight, (K, C / groups, R, S), or to a bias, (K, 1, 1, 1).
+struct FiltersShape {
+    int k, c, r, s;
+};
+
+// out, of any strides, is the sum of `splits` contiguous ones; 32 of its elements a block of 32 x ROWS.
 template <class T, int ROWS>
 __global__ void __launch_bounds__(32 * ROWS)
-add_splits(const Sum<T>* __restrict__ sums, T* __restrict__ out, int splits, Geometry g, Strides stride) {
-    const int c_per_group = g.C / g.groups, row = threadIdx.x / 32;
-    const int64_t total = int64_t(g.K) * c_per_group * g.R * g.S;
+add_splits(const Sum<T>* __restrict__ sums, T* __restrict__ out, int splits, FiltersShape shape, FiltersStrides stride) {
+    const int row = threadIdx.x / 32;
+    const int64_t total = int64_t(shape.k) * shape.c * shape.r * shape.s;
     int64_t index = int64_t(blockIdx.x) * 32 + threadIdx.x % 32;
     Sum<T> sum(0);
     if (index < total)
@@ -48,12 +53,12 @@ add_splits(const Sum<T>* __restrict__ sums, T* __restrict__ out, int splits, Geo
         for (int split = row; split < splits; split += ROWS) sum += sums[split * total + index];
     sum = sum_of_rows<32, ROWS>(sum);
     if (row > 0 || index >= total) return;
-    const int s = index % g.S;
-    index /= g.S;
-    const int r = index % g.R;
-    index /= g.R;
-    const int c = index % c_per_group, k = index / c_per_group;
-    out[k * stride.weight.k + c * stride.weight.c + r * stride.weight.r + s * stride.weight.s] = T(sum);
+    const int s = index % shape.s;
+    index /= shape.s;
+    const int r = index % shape.r;
+    index /= shape.r;
+    const int c = index % shape.c, k = index / shape.c;
+    out[k * stride.k + c * stride.c + r * stride.r + s * stride.s] = T(sum);
 }
 
 }  // namespace conv2d

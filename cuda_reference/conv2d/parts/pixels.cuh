@@ -3,7 +3,7 @@
 //
 // A thread knows its pixels from the beginning. In the loop there is no division: taps step by increments, or from a table.
 #pragma once
-#include "../matmul/swizzled_tile.cuh"
+#include "../../matmul/swizzled_tile.cuh"
 #include "taps.cuh"
 
 namespace conv2d {
@@ -17,12 +17,12 @@ template <class T> struct Pixel {
     int h, w;
 
     // `index` of N * P * Q, q fastest; from its end on, pixels have no input.
-    __device__ __forceinline__ void find(const T* input, int64_t index, const Geometry& g, const Strides& stride) {
+    __device__ __forceinline__ void find(const T* input, int64_t index, const Geometry& g, const ImagesStrides& stride) {
         const bool exists = index < int64_t(g.N) * g.P * g.Q;
         const int pixel = exists ? int(index) : 0, q = pixel % g.Q, p = pixel / g.Q % g.P, image = pixel / g.Q / g.P;
         const int row = p * g.step_h - g.padding_h;
         w = q * g.step_w - g.padding_w;
-        from = input + image * stride.input.n + row * stride.input.h + w * stride.input.w;
+        from = input + image * stride.n + row * stride.h + w * stride.w;
         h = exists ? row : FAR;
     }
 
@@ -54,7 +54,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
     }
 
     __device__ __forceinline__ ChannelCopies(const T* input, const Tap*, int64_t first_pixel, int first_k, const Geometry& g,
-                                             const Strides& stride)
+                                             const ImagesStrides& stride)
         : channels(g.C / g.groups),
           first_k(first_k),
           H(g.H),
@@ -63,8 +63,8 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
           S(g.S),
           dilation_h(g.dilation_h),
           dilation_w(g.dilation_w),
-          ih(stride.input.h),
-          iw(stride.input.w) {
+          ih(stride.h),
+          iw(stride.w) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             pixels[i].find(input, first_pixel + Places::row() + i * Places::STEP, g, stride);
@@ -117,7 +117,7 @@ template <class Tile, int THREADS, int PARTS> struct GatheredCopies {
     __device__ __forceinline__ static int chunk(int i) { return threadIdx.x / Tile::ROWS + i * CHUNKS_APART; }
 
     __device__ __forceinline__ GatheredCopies(const T* input, const Tap* taps, int64_t first_pixel, int first_k, const Geometry& g,
-                                              const Strides& stride)
+                                              const ImagesStrides& stride)
         : taps(taps + first_k + chunk(0) * Tile::CHUNK), H(g.H), W(g.W) {
         pixel.find(input, first_pixel + row(), g, stride);
     }

@@ -1,8 +1,8 @@
-// What the kernels of implicit_gemm.cuh read beside input and filters, made by a small kernel before.
+// What implicit_gemm reads beside the input: a table of taps, and filters as rows, each made by a small kernel before it.
 //
 // The reduction runs over taps (c, r, s), s fastest as filters of NCHW lie, or (r, s, c), c fastest as they lie in NHWC.
 #pragma once
-#include "parts/common.cuh"
+#include "common.cuh"
 
 namespace conv2d {
 
@@ -16,25 +16,24 @@ constexpr int FAR = -(1 << 30);  // a row outside of every image, and so is any 
 
 // taps[i], i = (c * R + r) * S + s; those from the last one to `padded` are outside of every image.
 template <int THREADS>
-__global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps, int padded, Geometry g, Strides stride) {
+__global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps, int padded, Geometry g, ImagesStrides input) {
     const int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= padded) return;
     const int s = i % g.S, r = i / g.S % g.R, c = i / g.S / g.R;
     const int h = r * g.dilation_h, w = s * g.dilation_w;
     const bool exists = c < g.C / g.groups;
-    taps[i] = {exists ? c * stride.input.c + h * stride.input.h + w * stride.input.w : 0, exists ? h : FAR, w};
+    taps[i] = {exists ? c * input.c + h * input.h + w * input.w : 0, exists ? h : FAR, w};
 }
 
 // Filters as rows of `pitch` elements, a multiple of 16 bytes, in one of the two orders.
 template <class T, bool C_INSIDE, int THREADS>
 __global__ void __launch_bounds__(THREADS)
-pack_filters(const T* __restrict__ weight, T* __restrict__ packed, int pitch, Geometry g, Strides stride) {
+pack_filters(const T* __restrict__ weight, T* __restrict__ packed, int pitch, Geometry g, FiltersStrides stride) {
     const int k = blockIdx.x / ceil_div(pitch, THREADS), i = blockIdx.x % ceil_div(pitch, THREADS) * THREADS + threadIdx.x;
     const int channels = g.C / g.groups, taps = g.R * g.S;
     if (i >= channels * taps) return;  // what pads a row is never read
     const int c = C_INSIDE ? i % channels : i / taps, tap = C_INSIDE ? i / channels : i % taps;
-    const int64_t from = k * stride.weight.k + c * stride.weight.c + tap / g.S * stride.weight.r + tap % g.S * stride.weight.s;
-    packed[int64_t(k) * pitch + i] = weight[from];
+    packed[int64_t(k) * pitch + i] = weight[k * stride.k + c * stride.c + tap / g.S * stride.r + tap % g.S * stride.s];
 }
 
 }  // namespace conv2d

@@ -2,7 +2,7 @@
 // tile in registers. BM BN multiply-adds for BM + BN loads, straight from L1, where neighbouring taps meet the same inputs;
 // nothing is staged, no barrier in the loop. Threads are added up at the end, once: by shuffles, then over the warps in order.
 #pragma once
-#include "../common/reduce.cuh"  // warp_sum
+#include "../../common/reduce.cuh"  // warp_sum
 #include "tile.cuh"
 
 namespace conv2d_weight {
@@ -24,10 +24,10 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
         __syncwarp();  // or the compiler would keep all columns in registers, which the sums need
         const bool is_there = l + threadIdx.x < tile.end;
         const Position at(is_there ? l + threadIdx.x : 0, g.P, g.Q);
-        const int64_t offset = at.image * stride.out.n + at.p * stride.out.h + at.q * stride.out.w;
+        const int64_t offset = at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w;
         Sum<T> a[BM];
 #pragma unroll
-        for (int m = 0; m < BM; ++m) a[m] = is_there && m < tile.count_m ? Sum<T>(grad[offset + m * stride.out.c]) : Sum<T>(0);
+        for (int m = 0; m < BM; ++m) a[m] = is_there && m < tile.count_m ? Sum<T>(grad[offset + m * stride.grad.c]) : Sum<T>(0);
         const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
         const T* const from = planes + at.image * stride.input.n + h * stride.input.h + w * stride.input.w;
 #pragma unroll

@@ -9,8 +9,8 @@ Mirrors cuda_reference/conv2d_input/flipped.cuh.
 import triton
 import triton.language as tl
 
-from ..language.tiles import span
-from ..launch import TritonLaunch
+from ...language.tiles import span
+from ...launch import TritonLaunch
 
 
 @triton.jit

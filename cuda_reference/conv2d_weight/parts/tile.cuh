@@ -1,13 +1,11 @@
 // A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s).
 #pragma once
-#include "../conv2d/splits.cuh"
+#include "../../conv2d/parts/splits.cuh"
+#include "operands.cuh"
 
 namespace conv2d_weight {
 
-using conv2d::Geometry;
 using conv2d::Position;
-using conv2d::Strides;
-using conv2d::Sum;
 
 constexpr int THREADS = 128;
 
@@ -27,7 +25,7 @@ struct Tile {
 
     // grad_output of the first row, at position 0; the input of the group's first channel.
     template <class T> __device__ __forceinline__ const T* rows(const T* grad_output, const Geometry& g, const Strides& stride) const {
-        return grad_output + int64_t(group * (g.K / g.groups) + first_m) * stride.out.c;
+        return grad_output + int64_t(group * (g.K / g.groups) + first_m) * stride.grad.c;
     }
     template <class T> __device__ __forceinline__ const T* planes(const T* input, const Geometry& g, const Strides& stride) const {
         return input + int64_t(group) * (g.C / g.groups) * stride.input.c;
@@ -52,14 +50,13 @@ template <int BN> struct Columns {
             if (i >= tile.count_n) continue;
             const int n = tile.first_n + i;
             const int c = inside ? n % c_per_group : n / taps, tap = inside ? n / c_per_group : n % taps;
-            const int h = tap / g.S * g.dilation_h, w = tap % g.S * g.dilation_w;
+            const int r = tap / g.S, s = tap % g.S, h = r * g.dilation_h, w = s * g.dilation_w;
             column[i] = {c * stride.input.c + h * stride.input.h + w * stride.input.w, h, w};
-            place[i] = partial ? int64_t(c) * taps + tap
-                               : c * stride.weight.c + tap / g.S * stride.weight.r + tap % g.S * stride.weight.s;
+            place[i] = partial ? int64_t(c) * taps + tap : c * stride.weight.c + r * stride.weight.r + s * stride.weight.s;
         }
     }
 
-    // The sum of row m, column n goes to the weight, or to the partial sums (splits, K, C / groups, R, S) where there are such.
+    // The sum of row m, column n goes to the weight, or to the partial sums (splits, K, C / groups, R, S) where there are any.
     template <class T>
     __device__ __forceinline__ void store(Sum<T> sum, int m, int n, T* weight, Sum<T>* sums, const Tile& tile, const Geometry& g,
                                           const Strides& stride) const {
@@ -71,9 +68,5 @@ template <int BN> struct Columns {
             sums[(int64_t(blockIdx.y) * g.K + k) * (g.C / g.groups * g.R * g.S) + place[n]] = sum;
     }
 };
-
-__device__ __forceinline__ bool is_inside(int h, int w, const Geometry& g) {
-    return unsigned(h) < unsigned(g.H) && unsigned(w) < unsigned(g.W);
-}
 
 }  // namespace conv2d_weight
