@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from perf.measure.suites import SUITES
-from tritonkernels.conv2d import regime
-from tritonkernels.conv2d.regime import SHAPES, expected, prefer
+from tritonkernels.conv2d.parts import regime
+from tritonkernels.conv2d.parts.regime import SHAPES, expected, prefer
 from tritonkernels.target import Target
 
 from .harness import LIBRARIES, prepare

@@ -11,8 +11,8 @@ import cuda_reference
 import tritonkernels
 from cuda_reference.launch import LIBRARY as CUDA
 from tritonkernels import numerics
-from tritonkernels.conv2d_input.phases import phases
-from tritonkernels.conv2d_weight.space import MOST_SPLITS, splits_for
+from tritonkernels.conv2d_input.parts.phases import phases
+from tritonkernels.conv2d_weight.parts.space import MOST_SPLITS, splits_for
 from tritonkernels.errors import GradientError
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target

@@ -9,8 +9,8 @@ import triton
 
 from perf.offline import representative_calls, unusual_calls
 from tritonkernels import numerics
-from tritonkernels.conv2d.regime import COLUMN_ROWS, COLUMN_TAPS
-from tritonkernels.conv2d.runs import best_run, extent
+from tritonkernels.conv2d.parts.regime import COLUMN_ROWS, COLUMN_TAPS
+from tritonkernels.conv2d.parts.runs import best_run, extent
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target

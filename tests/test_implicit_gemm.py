@@ -12,7 +12,7 @@ import triton
 
 from perf.offline import representative_calls
 from tritonkernels import numerics
-from tritonkernels.conv2d.slices import count_slices, fits, is_flat
+from tritonkernels.conv2d.parts.slices import count_slices, fits, is_flat
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target

@@ -13,9 +13,9 @@ from cuda_reference.conv2d.winograd import PRODUCT_SOURCES, TRANSFORM_SOURCES
 from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
 from tritonkernels import numerics
-from tritonkernels.conv2d import points
-from tritonkernels.conv2d.points import images_at_once, product_at_points, refuses_winograd
-from tritonkernels.conv2d.regime import prefer
+from tritonkernels.conv2d.parts import points
+from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd
+from tritonkernels.conv2d.parts.regime import prefer
 from tritonkernels.cook_toom import transform
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY as TRITON

@@ -9,24 +9,9 @@
 // Mirrors tritonkernels/conv2d/direct.py.
 #pragma once
 #include "../common/shared.cuh"
-#include "common.cuh"
+#include "parts/halo.cuh"
 
 namespace conv2d {
-
-constexpr int TILE_W = 8, TILE_H = 4, THREADS = TILE_W * TILE_H;
-
-// The part of one input channel that a tile needs, from input column first_w on. It has `before` columns that nobody needs, so
-// that rows of the image begin in it as far from 16 bytes as in memory; its pitch is whole pieces.
-template <class T> struct Halo {
-    int rows, before, pitch;
-
-    __device__ Halo(const T* plane, int first_w, const Geometry& g, const Strides& stride)
-        : rows((TILE_H - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1),
-          before(stride.iw == 1 && stride.ih % PIECE<T> == 0 ? column_of_piece(plane + first_w) : 0),
-          pitch(ceil_div(before + (TILE_W - 1) * g.step_w + (g.S - 1) * g.dilation_w + 1, PIECE<T>) * PIECE<T>) {}
-
-    __device__ static int column_of_piece(const T* at) { return int(reinterpret_cast<uintptr_t>(at) / sizeof(T) % PIECE<T>); }
-};
 
 template <class T>
 __device__ void stage_halo(Sum<T>* halo, Halo<T> shape, const T* plane, int first_h, int first_w, const Geometry& g,
@@ -48,7 +33,7 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile
     const int first_h = tile.p * g.step_h - g.padding_h, first_w = tile.q * g.step_w - g.padding_w;
-    const T* plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
+    const T* plane = input + tile.image * stride.input.n + group * c_per_group * stride.input.c;
     const Halo<T> shape(plane, first_w, g, stride);
     Sum<T>* const halo = dynamic_shared<Sum<T>>();
 
@@ -57,8 +42,8 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
     for (int k = 0; k < KT; ++k)
         sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
-    const T* filter = weight + (group * k_per_group + first_k) * stride.wk;
-    for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc) {
+    const T* filter = weight + (group * k_per_group + first_k) * stride.weight.k;
+    for (int c = 0; c < c_per_group; ++c, plane += stride.input.c, filter += stride.weight.c) {
         if (STAGED) {
             __syncthreads();  // nobody reads the channel before any more
             stage_halo(halo, shape, plane, first_h, first_w, g, stride);
@@ -69,20 +54,20 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
                 const int h = y * g.step_h + r * g.dilation_h, w = x * g.step_w + s * g.dilation_w;  // within the halo
                 const Sum<T> value = STAGED ? halo[h * shape.pitch + shape.before + w]
                                             : input_or_zero(plane, first_h + h, first_w + w, g, stride);
-                const T* tap = filter + r * stride.wr + s * stride.ws;  // the same for all threads: a broadcast
+                const T* tap = filter + r * stride.weight.r + s * stride.weight.s;  // the same for all threads: a broadcast
 #pragma unroll
                 for (int k = 0; k < KT; ++k)
-                    if (first_k + k < k_per_group) sum[k] += Sum<T>(tap[k * stride.wk]) * value;
+                    if (first_k + k < k_per_group) sum[k] += Sum<T>(tap[k * stride.weight.k]) * value;
             }
         }
     }
 
     const int p = tile.p + y, q = tile.q + x;
     if (p >= g.P || q >= g.Q) return;
-    T* at = out + tile.image * stride.on + p * stride.op + q * stride.oq;
+    T* at = out + tile.image * stride.out.n + p * stride.out.h + q * stride.out.w;
 #pragma unroll
     for (int k = 0; k < KT; ++k)
-        if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.ok] = T(sum[k]);
+        if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.out.c] = T(sum[k]);
 }
 
 }  // namespace conv2d

@@ -10,8 +10,8 @@
 // stores are as wide. TAPS is R and S, unrolled, where taps are neighbours and outputs STEP rows apart, so that inputs slide;
 // 0 takes any filter, tap by tap. Mirrors tritonkernels/conv2d/grouped.py.
 #pragma once
-#include "filters.cuh"
-#include "runs.cuh"
+#include "parts/filters.cuh"
+#include "parts/runs.cuh"
 
 namespace conv2d {
 
@@ -68,21 +68,22 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     }
 
     const int c_per_group = g.C / g.groups, h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
-    const T* planes = input + image * stride.in + group * c_per_group * stride.ic + h * stride.ih + first_w * stride.iw;
+    const T* planes = input + image * stride.input.n + group * c_per_group * stride.input.c;
+    planes += h * stride.input.h + first_w * stride.input.w;
     constexpr int PITCH = Layout::PITCH;
     const int taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S;
     for (int c = 0; c < c_per_group; c += staged) {
         const int here = min(staged, c_per_group - c);
         if (c > 0) __syncthreads();  // nobody reads the filters before any more
-        stage_filters<Layout, TAPS>(filters, weight + c * stride.wc, here, first_k, g, stride);
+        stage_filters<Layout, TAPS>(filters, weight + c * stride.weight.c, here, first_k, g, stride);
         __syncthreads();
         const Sum<T>* tap = filters + lane * Layout::UNIT;
         if constexpr (TAPS > 0) {
             const unsigned rows = inside ? rows_inside<ROWS<OUTPUTS, TAPS, STEP>>(h, 1, g) : 0;
             constexpr int UNROLL = TAPS == 3 && STEP == 1 && LANES == 1 ? TAPS : 1;  // what registers are left for
-            const int below = int(stride.ih * sizeof(T));
-            const int64_t right = LANES == 1 ? 1 : stride.iw;  // known, it costs no arithmetic
-            for (int i = 0; i < here; i += CT, planes += CT * stride.ic, tap += CT * taps * PITCH) {
+            const int below = int(stride.input.h * sizeof(T));
+            const int64_t right = LANES == 1 ? 1 : stride.input.w;  // known, it costs no arithmetic
+            for (int i = 0; i < here; i += CT, planes += CT * stride.input.c, tap += CT * taps * PITCH) {
 #pragma unroll(UNROLL)
                 for (int s = 0; s < TAPS; ++s) {
                     Sum<T> column[ROWS<OUTPUTS, TAPS, STEP>][CT];
@@ -93,14 +94,14 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
                 }
             }
         } else {
-            for (int i = 0; i < here; i += CT, planes += CT * stride.ic, tap += (CT - 1) * taps * PITCH)
+            for (int i = 0; i < here; i += CT, planes += CT * stride.input.c, tap += (CT - 1) * taps * PITCH)
                 for (int r = 0; r < g.R; ++r) {
                     const unsigned rows = inside ? rows_inside<OUTPUTS>(h + r * g.dilation_h, g.step_h, g) : 0;
                     for (int s = 0; s < g.S; ++s, tap += PITCH) {
                         Sum<T> column[OUTPUTS][CT];
-                        const T* at = planes + r * g.dilation_h * stride.ih + s * g.dilation_w * stride.iw;
+                        const T* at = planes + r * g.dilation_h * stride.input.h + s * g.dilation_w * stride.input.w;
                         const bool in_row = unsigned(first_w + s * g.dilation_w) < unsigned(g.W);
-                        load_column(column, at, int64_t(g.step_h * stride.ih * sizeof(T)), in_row ? rows : 0);
+                        load_column(column, at, int64_t(g.step_h * stride.input.h * sizeof(T)), in_row ? rows : 0);
                         multiply_tap<Layout, 1>(sum, column, 0, tap, taps * PITCH);
                     }
                 }
@@ -108,7 +109,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     }
 
     if (!inside) return;
-    T* const at = out + image * stride.on + (group * per_group + k) * stride.ok + p * stride.op + q * stride.oq;
+    T* const at = out + image * stride.out.n + (group * per_group + k) * stride.out.c + p * stride.out.h + q * stride.out.w;
     if constexpr (LANES > 1) {
         store_run(sum, at, p, g, stride);
     } else {
@@ -116,7 +117,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         for (int j = 0; j < OUTPUTS; ++j)
 #pragma unroll
             for (int i = 0; i < KT; ++i)
-                if (p + j < g.P && k + i < per_group) at[i * stride.ok + j * stride.op] = T(sum[j][i]);
+                if (p + j < g.P && k + i < per_group) at[i * stride.out.c + j * stride.out.h] = T(sum[j][i]);
     }
 }
 

@@ -1,57 +1,35 @@
-"""grouped: its kernel's instantiations, their config space, and which of them a problem and its tensors get."""
+"""conv2d's grouped in CUDA C++: its instantiations, its config space, and which of them a call gets."""
 
 import torch
 
-from tritonkernels.conv2d.regime import STAGED_BYTES
+from tritonkernels.conv2d.parts.regime import STAGED_BYTES
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, ceil_div
-from .operands import TYPES, arguments, short_rows
+from .parts.operands import TYPES, arguments
+from .parts.runs import ANY, LANES, are_pieces, filter_bytes, together, unrolled
 
 RUN = 7  # outputs of a thread, below each other
-LANES = 8  # of a position, where they lie along the output channels
 THREADS = {1: 128, LANES: 256}  # of a block, by its lanes of a position
-UNROLLED = (3, 5)  # taps of a column, and of a row
-
-
-def together(dtype):
-    """Channels that a lane loads at once, where they lie side by side: 128 bits of fp32 and fp64, 64 of the 16-bit types."""
-    return 2 if dtype == torch.float64 else 4
-
-
-def _apart(image):
-    """Strides of the dimensions around channels that are more than one element long."""
-    return [stride for dim, stride in enumerate(image.stride()) if dim != 1 and image.shape[dim] > 1]
 
 
 def lanes_of(problem, kt, input, out):
     """LANES where a lane's channels of every pixel of the images are of one group, and an aligned piece of memory; else 1."""
     g, unit = problem, together(problem.dtype)
-    piece = 16 // input.element_size()
     whole = g.c // g.groups % unit == 0 and g.k // g.groups % kt == 0
-    loads = input.stride(1) == 1 and all(stride % unit == 0 for stride in _apart(input))
-    stores = out.stride(1) == 1 and all(stride % min(piece, kt) == 0 for stride in _apart(out))
-    aligned = input.data_ptr() % (unit * input.element_size()) == 0 and out.data_ptr() % 16 == 0
-    return LANES if whole and loads and stores and aligned and _staged(g, kt, LANES) >= unit else 1
-
-
-def _filter_bytes(problem, kt, lanes):
-    """Shared memory for the filters of an input channel and a block's output channels: struct Filters."""
-    channels = kt * lanes
-    return problem.r * problem.s * max(4, problem.dtype.itemsize) * (channels if channels == 4 else channels + 4)
+    return LANES if whole and are_pieces(input, unit) and are_pieces(out, kt) and _staged(g, kt, LANES) >= unit else 1
 
 
 def _staged(problem, kt, lanes):
     """Channels whose filters lie in shared memory together, whole pieces of them."""
     unit = together(problem.dtype) if lanes > 1 else 1
-    return min(problem.c // problem.groups, STAGED_BYTES // _filter_bytes(problem, kt, lanes)) // unit * unit
+    return min(problem.c // problem.groups, STAGED_BYTES // filter_bytes(problem, kt, lanes)) // unit * unit
 
 
 def taps_of(problem, lanes, input):
-    """(TAPS, STEP): the filters' size where columns of inputs slide past their taps, else 0 and 1."""
-    g = problem
-    slides = g.r == g.s and g.r in UNROLLED and g.dilation == (1, 1) and g.stride[0] <= 2 and short_rows(input)
-    return (g.r, g.stride[0]) if slides and (lanes > 1 or input.stride(3) == 1) else (0, 1)
+    """(TAPS, STEP): the filters' size where columns of inputs slide past their taps, else ANY."""
+    slides = problem.r == problem.s and problem.dilation[1] == 1 and (lanes > 1 or input.stride(3) == 1)
+    return unrolled(problem, input) if slides else ANY
 
 
 def _sizes(dtype):
@@ -87,7 +65,7 @@ def _launches(problem, config, input, weight, bias, out):
         (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),),
         (threads, 1, 1),
         (*arguments(g, input, weight, bias, out), staged),
-        staged * _filter_bytes(g, kt, lanes),
+        staged * filter_bytes(g, kt, lanes),
     )
 
 

@@ -2,7 +2,7 @@
 //
 // Over `direct`, which holds a few output channels of few pixels, a block owns BM output pixels and BN output channels of a group
 // and reduces over all channels and filter taps in slices of BK: an input fetched once serves BN multiply-adds, a weight BM.
-// im2col's copy, R * S times the input, is made in shared memory a slice at a time (pixels.cuh); else this is matmul's mma_async,
+// im2col's copy, R * S times the input, is made in shared memory a slice at a time (parts/pixels.cuh); else this is matmul's mma_async,
 // with its slices under way in cp.async and its fragments. On Hopper the same slices, which lie as TMA would lay them, are
 // multiplied by wgmma, while the threads make the next. Where C is no multiple of a chunk (the 3 of an image) the reduction is
 // flattened over (c, r, s), so that nothing is padded per tap. FP32 to IEEE and FP64 run the same tiles on CUDA cores.
@@ -15,8 +15,8 @@
 #include "../common/raster.cuh"
 #include "../matmul/parts/slices.cuh"
 #include "../matmul/parts/warp_tile.cuh"
-#include "pixels.cuh"
-#include "thread_tile.cuh"
+#include "parts/pixels.cuh"
+#include "parts/thread_tile.cuh"
 
 namespace conv2d {
 
@@ -52,24 +52,22 @@ __device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* coun
 template <class T> struct Results {
     T* out;
     const T* bias;
-    int64_t on, op, oq, ok, bias_k;
+    ImagesStrides stride;  // of out
+    int64_t bias_step;
     int pixels, channels, P, Q;
 
     __device__ __forceinline__ Results(T* out, const T* bias, int group, const Geometry& g, const Strides& stride)
-        : out(out + group * (g.K / g.groups) * stride.ok),
-          bias(bias == nullptr ? nullptr : bias + group * (g.K / g.groups) * stride.bias),
-          on(stride.on),
-          op(stride.op),
-          oq(stride.oq),
-          ok(stride.ok),
-          bias_k(stride.bias),
+        : out(out + group * (g.K / g.groups) * stride.out.c),
+          bias(bias == nullptr ? nullptr : bias + group * (g.K / g.groups) * stride.bias.step),
+          stride(stride.out),
+          bias_step(stride.bias.step),
           pixels(g.N * g.P * g.Q),
           channels(g.K / g.groups),
           P(g.P),
           Q(g.Q) {}
 
     __device__ __forceinline__ T* of_pixel(int pixel) const {
-        return out + pixel / Q / P * on + pixel / Q % P * op + pixel % Q * oq;
+        return out + pixel / Q / P * stride.n + pixel / Q % P * stride.h + pixel % Q * stride.w;
     }
 };
 
@@ -77,13 +75,13 @@ template <class T> struct Results {
 template <class T, int MS, int NS>
 __device__ __forceinline__ void store(const matmul::LaneSums<float> (&sum)[MS][NS], const Results<T>& to, int pixel, int channel) {
     matmul::Strides strides{};
-    strides.bias.step = to.bias_k;
+    strides.bias.step = to.bias_step;
     const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, matmul::NONE, strides, 0);
     float results[MS][NS][4];
     matmul::finish(results, sum, epilogue, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2, to.pixels, to.channels);
     matmul::for_runs<T, NS>(results, 0, [&](const auto& run, int row, int col) {
         if (pixel + row < to.pixels)
-            matmul::store_run(run, to.of_pixel(pixel + row), 0, channel + col, 1, to.channels, 0, to.ok);
+            matmul::store_run(run, to.of_pixel(pixel + row), 0, channel + col, 1, to.channels, 0, to.stride.c);
     });
 }
 
@@ -97,7 +95,7 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
 #pragma unroll
         for (int n = 0; n < TN; ++n) {
             const int col = channel + lane_col() + n * COLS_OF_LANES;
-            if (col < to.channels) at[col * to.ok] = sum[m][n] + (to.bias == nullptr ? T(0) : to.bias[col * to.bias_k]);
+            if (col < to.channels) at[col * to.stride.c] = sum[m][n] + (to.bias == nullptr ? T(0) : to.bias[col * to.bias_step]);
         }
     }
 }
@@ -127,7 +125,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
     const int first_k = blockIdx.y * split_size, length = min(channels * g.R * g.S - first_k, split_size);
 
     matmul::Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, Copies> slices(
-        Copies(input + group * channels * stride.ic, taps, first_pixel, first_k, g, stride),
+        Copies(input + group * channels * stride.input.c, taps, first_pixel, first_k, g, stride.input),
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {
         const Results<T> results(out, bias, group, g, stride);

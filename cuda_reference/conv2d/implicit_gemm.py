@@ -1,16 +1,16 @@
-"""implicit_gemm: its kernel's instantiations, their config space, which of them a problem gets, and how operands come to it."""
+"""conv2d, implicit_gemm: its config space, which config a problem gets, and its launches."""
 
 import torch
 
 from tritonkernels.design import Design
-from tritonkernels.workspace import counters
+from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import CudaLaunch, Source, ceil_div, holds
-from .operands import TYPES, sizes, strides
+from ..launch import CudaLaunch, Source, ceil_div
+from .parts.operands import TYPES, arguments
+from .parts.taps import in_chunks, rows_of_filters, table_of_taps
 
 BAND = 8  # rows of tiles that blocks walk down together: their inputs are still in L2 for the next output channels
 MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile
-THREADS = 128  # of the small kernels
 
 # SLICE is BK in bytes. A warp of a warpgroup has 16 rows of what wgmma multiplies
 _NAMES = ("MATH", "BM", "BN", "SLICE", "WM", "WN", "STAGES")
@@ -103,7 +103,7 @@ def configs(problem, target):
     return sorted(({**config, "SPLITS": splits} for splits in SPLITS for config in fitting), key=time)
 
 
-def _refuses(problem, target):
+def refuses(problem, target):
     if missing := target.lacks("cp.async", 80):
         return missing
     if problem.n * problem.p * problem.q > MOST_PIXELS:
@@ -111,90 +111,32 @@ def _refuses(problem, target):
     return None
 
 
-def _dense(tensor, dims):
-    """Whether the dimensions, the first outermost, lie one in the other without gaps."""
-    expected = 1
-    for dim in reversed(dims):
-        if tensor.shape[dim] > 1 and tensor.stride(dim) != expected:
-            return False
-        expected *= tensor.shape[dim]
-    return True
-
-
-def in_chunks(problem, input):
-    """Whether the channels of every pixel and group are contiguous and whole chunks of 16 bytes, each of them aligned; and so
-    are those of the pixels beside the image, which are not read, but a copy of nothing must be from an aligned address too."""
-    chunk = 16 // input.element_size()
-    channels = problem.c // problem.groups
-    apart = (input.stride(dim) for dim in (0, 2, 3) if dim or input.shape[0] > 1)
-    aligned = input.data_ptr() % 16 == 0 and all(stride % chunk == 0 for stride in apart)
-    return channels > 0 and channels % chunk == 0 and input.stride(1) == 1 and aligned
-
-
-def rows_of_filters(problem, weight, input, chunked):
-    """(the filters as rows along the reduction, its order that of `chunked`, elements from row to row, the launches for it)."""
-    chunk, order = 16 // weight.element_size(), (2, 3, 1) if chunked else (1, 2, 3)
-    pitch = weight.stride(0) if weight.shape[0] > 1 else 0
-    row = max(1, ceil_div(problem.terms, chunk)) * chunk
-    aligned = pitch % chunk == 0 and weight.data_ptr() % 16 == 0
-    if _dense(weight, order) and aligned and (not weight.numel() or holds(weight, (weight.shape[0] - 1) * pitch + row)):
-        return weight, pitch, ()
-    pitch = row
-    packed = torch.empty(problem.k, pitch, dtype=weight.dtype, device=weight.device)
-    kernels = {inside: f"conv2d::pack_filters<{TYPES[weight.dtype]}, {inside}, {THREADS}>" for inside in ("true", "false")}
-    geometry, steps = sizes(problem), strides(input, weight, None, input)
-    launch = CudaLaunch(
-        Source("conv2d/taps.cuh", tuple(kernels.values())),
-        kernels[str(chunked).lower()],
-        (problem.k * ceil_div(pitch, THREADS),),
-        (THREADS, 1, 1),
-        (weight, packed, pitch, geometry, steps),
-    )
-    return packed, pitch, (launch,)
-
-
-def table_of_taps(problem, input, weight, padded):
-    """(where each tap's input is, `padded` of them, the launch that writes it)."""
-    table = torch.empty(padded, 4, dtype=torch.int32, device=input.device)
-    kernel = f"conv2d::table_of_taps<{THREADS}>"
-    launch = CudaLaunch(
-        Source("conv2d/taps.cuh", (kernel,)),
-        kernel,
-        (ceil_div(padded, THREADS),),
-        (THREADS, 1, 1),
-        (table, padded, sizes(problem), strides(input, weight, None, input)),
-    )
-    return table, launch
-
-
-def _launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out):
     chunked = in_chunks(problem, input)
-    filters, pitch, copies = rows_of_filters(problem, weight, input, chunked)
+    filters, pitch, copies = rows_of_filters(problem, weight, chunked)
     yield from copies
     slices, depth = slices_of(problem, config), config["SLICE"] // problem.dtype.itemsize
     taps = None
     if not chunked:
-        taps, launch = table_of_taps(problem, input, weight, slices * depth)
+        taps, launch = table_of_taps(problem, input, slices * depth)
         yield launch
     splits = ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))  # none of them empty
     tiles = tiles_of(problem, config)
     partial = arrivals = None
     if splits > 1:
-        sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
-        partial = torch.empty(splits, tiles, config["BM"] * config["BN"], dtype=sums, device=out.device)
+        partial = partial_sums(splits, tiles * config["BM"] * config["BN"], out)
         arrivals = counters(tiles, out)
     numbers = (config["BM"], config["BN"], depth, config["WM"], config["WN"], config["STAGES"])
     of = ", ".join(map(str, (TYPES[problem.dtype], f"conv2d::Math::{config['MATH']}", *numbers)))
     kernels = [f"conv2d::implicit_gemm<{of}, {kind}>" for kind in ("true", "false")]
+    *_, geometry, strides = arguments(problem, input, weight, bias, out)
+    tensors = input, filters, bias, out, taps, partial, arrivals
     yield CudaLaunch(
         Source("conv2d/implicit_gemm.cuh", tuple(kernels)),
         kernels[0 if chunked else 1],
         (tiles, splits),
         (threads_of(config), 1, 1),
-        (
-            *(input, filters, bias, out, taps, partial, arrivals, sizes(problem), strides(input, weight, bias, out)),
-            *(pitch, ceil_div(slices, splits) * depth, BAND),
-        ),
+        (*tensors, geometry, strides, pitch, ceil_div(slices, splits) * depth, BAND),
         shared_bytes(config),
     )
 
@@ -203,7 +145,7 @@ DESIGN = Design(
     name="implicit_gemm",
     summary="a matrix product of pixels and filters whose im2col exists in shared memory only, by tensor cores or FFMA",
     mirrors="conv2d: im2col, named as future work",
-    refuses=_refuses,
+    refuses=refuses,
     configs=configs,
-    launches=_launches,
+    launches=launches,
 )

@@ -4,7 +4,7 @@
 // Two loads for a multiply-add, and each input is fetched K / groups * R * S times: it is what the others are measured by.
 // No lane is idle, however few outputs a plane has. Mirrors tritonkernels/conv2d/naive.py.
 #pragma once
-#include "common.cuh"
+#include "parts/common.cuh"
 
 namespace conv2d {
 
@@ -21,16 +21,16 @@ naive(const T* __restrict__ input, const T* __restrict__ weight, const T* __rest
     if (image >= g.N) return;
 
     const int c_per_group = g.C / g.groups, group = k / (g.K / g.groups);
-    const T* plane = input + image * stride.in + group * c_per_group * stride.ic;
-    const T* filter = weight + k * stride.wk;
+    const T* plane = input + image * stride.input.n + group * c_per_group * stride.input.c;
+    const T* filter = weight + k * stride.weight.k;
     Sum<T> sum = bias_or_zero(bias, k, stride);
-    for (int c = 0; c < c_per_group; ++c, plane += stride.ic, filter += stride.wc)
+    for (int c = 0; c < c_per_group; ++c, plane += stride.input.c, filter += stride.weight.c)
         for (int r = 0; r < g.R; ++r)
             for (int s = 0; s < g.S; ++s) {
                 const int h = p * g.step_h - g.padding_h + r * g.dilation_h, w = q * g.step_w - g.padding_w + s * g.dilation_w;
-                sum += Sum<T>(filter[r * stride.wr + s * stride.ws]) * input_or_zero(plane, h, w, g, stride);
+                sum += Sum<T>(filter[r * stride.weight.r + s * stride.weight.s]) * input_or_zero(plane, h, w, g, stride);
             }
-    out[image * stride.on + k * stride.ok + p * stride.op + q * stride.oq] = T(sum);
+    out[image * stride.out.n + k * stride.out.c + p * stride.out.h + q * stride.out.w] = T(sum);
 }
 
 }  // namespace conv2d

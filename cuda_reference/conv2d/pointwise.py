@@ -24,7 +24,7 @@ def _product(problem):
     return prepare(a, b, precision=g.precision).problem
 
 
-def _configs(problem, target):
+def configs(problem, target):
     """Those of the product that is preferred for the shape, then the other's."""
     if not implicit_gemm.on_tensor_cores(problem):
         return implicit_gemm.configs(problem, target)
@@ -35,7 +35,7 @@ def _configs(problem, target):
     return [{"PRODUCT": d.name, **config} for d in able for config in d.configs(product, target)]
 
 
-def _refuses(problem, target):
+def refuses(problem, target):
     if (problem.r, problem.s) != (1, 1):
         return f"it is for filters of 1 x 1, this one has {problem.r} x {problem.s}"
     if (problem.p, problem.q) != (problem.h, problem.w):
@@ -62,7 +62,7 @@ def _matrices(*tensors):
         yield [t.as_strided((n, t.shape[1], h * w), (t.stride(0), t.stride(1), t.stride(3))) for t in tensors]
 
 
-def _launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out):
     if not implicit_gemm.on_tensor_cores(problem):
         yield from implicit_gemm.DESIGN.launches(problem, config, input, weight, bias, out)
         return
@@ -82,7 +82,7 @@ DESIGN = Design(
     name="pointwise",
     summary="a 1 x 1 convolution as the matrix product that it is, by matmul's kernels",
     mirrors="conv2d: a 1 x 1 that is a matmul",
-    refuses=_refuses,
-    configs=_configs,
-    launches=_launches,
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
 )

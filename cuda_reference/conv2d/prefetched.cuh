@@ -8,7 +8,8 @@
 // Mirrors tritonkernels/conv2d/prefetched.py.
 #pragma once
 #include "../common/cp_async.cuh"
-#include "direct.cuh"  // Halo, TILE_W, TILE_H, THREADS
+#include "../common/shared.cuh"
+#include "parts/halo.cuh"
 
 namespace conv2d {
 
@@ -26,23 +27,23 @@ template <class T, int KT> struct Source {
 
     __device__ __forceinline__ const T* weight(int i, const Geometry& g, const Strides& stride) const {
         const int tap = i / KT;
-        return filter + i % KT * stride.wk + tap / g.S * stride.wr + tap % g.S * stride.ws;
+        return filter + i % KT * stride.weight.k + tap / g.S * stride.weight.r + tap % g.S * stride.weight.s;
     }
 
     // The piece, where all of it lies in the image and is aligned; else null.
     __device__ __forceinline__ const T* whole(int piece, const Geometry& g, const Strides& stride) const {
         const int row = h(piece), col = w(piece);
-        const T* const from = plane + row * stride.ih + col * stride.iw;
+        const T* const from = plane + row * stride.input.h + col * stride.input.w;
         const bool inside = row >= 0 && row < g.H && col >= 0 && col + PIECE<T> <= g.W;
-        return inside && stride.iw == 1 && is_aligned16(from) ? from : nullptr;
+        return inside && stride.input.w == 1 && is_aligned16(from) ? from : nullptr;
     }
 
     __device__ __forceinline__ const T* input(int piece, int i, const Geometry& g, const Strides& stride) const {
         const int row = h(piece), col = w(piece) + i;
-        return row >= 0 && row < g.H && col >= 0 && col < g.W ? plane + row * stride.ih + col * stride.iw : nullptr;
+        return row >= 0 && row < g.H && col >= 0 && col < g.W ? plane + row * stride.input.h + col * stride.input.w : nullptr;
     }
 
-    __device__ __forceinline__ void advance(const Strides& stride) { plane += stride.ic, filter += stride.wc; }
+    __device__ __forceinline__ void advance(const Strides& stride) { plane += stride.input.c, filter += stride.weight.c; }
 };
 
 // A channel on its way to a stage: start(...), and when the present one is multiplied finish(...).
@@ -141,7 +142,7 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
     const int first_k = tile.k, group = tile.group;
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile
-    const T* const plane = input + tile.image * stride.in + group * c_per_group * stride.ic;
+    const T* const plane = input + tile.image * stride.input.n + group * c_per_group * stride.input.c;
     const int first_h = tile.p * g.step_h - g.padding_h, first_w = tile.q * g.step_w - g.padding_w;
     const Halo<T> shape(plane, first_w, g, stride);
     const int halo_size = shape.rows * shape.pitch, stage_size = halo_size + ceil_div(g.R * g.S * KT, PIECE<T>) * PIECE<T>;
@@ -152,7 +153,7 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
     for (int k = 0; k < KT; ++k)
         sum[k] = first_k + k < k_per_group ? bias_or_zero(bias, group * k_per_group + first_k + k, stride) : Sum<T>(0);
 
-    const T* const filter = weight + (group * k_per_group + first_k) * stride.wk;
+    const T* const filter = weight + (group * k_per_group + first_k) * stride.weight.k;
     Source<T, KT> next{plane, filter, first_h, first_w, k_per_group - first_k, shape};
     Prefetch<T, KT> prefetch;
     if (c_per_group > 0) {
@@ -185,10 +186,10 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
 
     const int p = tile.p + y, q = tile.q + x;
     if (p >= g.P || q >= g.Q) return;
-    T* at = out + tile.image * stride.on + p * stride.op + q * stride.oq;
+    T* at = out + tile.image * stride.out.n + p * stride.out.h + q * stride.out.w;
 #pragma unroll
     for (int k = 0; k < KT; ++k)
-        if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.ok] = T(sum[k]);
+        if (first_k + k < k_per_group) at[(group * k_per_group + first_k + k) * stride.out.c] = T(sum[k]);
 }
 
 }  // namespace conv2d

@@ -14,7 +14,7 @@
 // Mirrors tritonkernels/conv2d/register_blocked.py.
 #pragma once
 #include "../common/shared.cuh"
-#include "common.cuh"
+#include "parts/common.cuh"
 
 namespace conv2d {
 
@@ -39,15 +39,16 @@ template <class T>
 __device__ void stage_halos(float* halos, HaloShape shape, const T* planes, int channels, int h, int w, const Geometry& g,
                             const Strides& stride) {
     const int lines = channels * shape.rows, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const bool aligned = stride.iw == 1 && stride.ih % PIECE<T> == 0 && stride.ic % PIECE<T> == 0 && is_aligned16(planes + w);
+    const bool aligned = stride.input.w == 1 && stride.input.h % PIECE<T> == 0 && stride.input.c % PIECE<T> == 0 &&
+                         is_aligned16(planes + w);
     if (aligned) {
         const int pieces_per_line = shape.pitch / PIECE<T>;
         for (int piece = threadIdx.x; piece < lines * pieces_per_line; piece += BIG_THREADS) {
             const int line = piece / pieces_per_line, col = piece % pieces_per_line * PIECE<T>;
-            const T* plane = planes + line / shape.rows * stride.ic;
+            const T* plane = planes + line / shape.rows * stride.input.c;
             stage_piece(halos + line * shape.pitch + col, plane, h + line % shape.rows, w + col, g, stride);
         }
-    } else if (stride.ic == 1 && stride.iw > 1) {  // channels inside of columns
+    } else if (stride.input.c == 1 && stride.input.w > 1) {  // channels inside of columns
         for (int row = warp; row < shape.rows; row += BIG_THREADS / 32)
             for (int i = lane; i < shape.cols * channels; i += 32) {
                 const int col = i / channels, c = i % channels;
@@ -55,10 +56,10 @@ __device__ void stage_halos(float* halos, HaloShape shape, const T* planes, int 
             }
     } else {
         for (int line = warp; line < lines; line += BIG_THREADS / 32) {
-            const T* plane = planes + line / shape.rows * stride.ic;
+            const T* plane = planes + line / shape.rows * stride.input.c;
             const int row = h + line % shape.rows;
-            const auto first = reinterpret_cast<uintptr_t>(plane + row * stride.ih + w);
-            const int before = stride.iw == 1 ? first % 32 / sizeof(T) : 0;  // lane 0 begins a sector
+            const auto first = reinterpret_cast<uintptr_t>(plane + row * stride.input.h + w);
+            const int before = stride.input.w == 1 ? first % 32 / sizeof(T) : 0;  // lane 0 begins a sector
             for (int col = lane - before; col < shape.cols; col += 32)
                 if (col >= 0) halos[line * shape.pitch + col] = input_or_zero(plane, row, w + col, g, stride);
         }
@@ -71,7 +72,8 @@ __device__ void stage_filters(float* filters, const T* weight, int channels, int
     const int taps = g.R * g.S;
     for (int i = threadIdx.x; i < channels * PITCH * taps; i += BIG_THREADS) {
         const int tap = i % taps, k = i / taps % PITCH, c = i / taps / PITCH;
-        const T* from = weight + k * stride.wk + c * stride.wc + tap / g.S * stride.wr + tap % g.S * stride.ws;
+        const T* from = weight + k * stride.weight.k + c * stride.weight.c + tap / g.S * stride.weight.r +
+                        tap % g.S * stride.weight.s;
         filters[(c * taps + tap) * PITCH + k] = k < KT && k < left_k ? float(*from) : 0.0f;
     }
 }
@@ -146,14 +148,14 @@ template <class T> __device__ __forceinline__ void store_quad(T* at, const float
     T results[QT];
 #pragma unroll
     for (int j = 0; j < QT; ++j) results[j] = T(sum[j]);
-    if (left_q >= QT && stride.oq == 1 && reinterpret_cast<uintptr_t>(at) % sizeof(Bits) == 0) {
+    if (left_q >= QT && stride.out.w == 1 && reinterpret_cast<uintptr_t>(at) % sizeof(Bits) == 0) {
         Bits bits;
         std::memcpy(&bits, results, sizeof bits);
         *reinterpret_cast<Bits*>(at) = bits;
     } else {
 #pragma unroll
         for (int j = 0; j < QT; ++j)
-            if (j < left_q) at[j * stride.oq] = results[j];
+            if (j < left_q) at[j * stride.out.w] = results[j];
     }
 }
 
@@ -174,7 +176,7 @@ __device__ __forceinline__ void store_through_shared(T* of_k, const float (&sum)
 #pragma unroll
     for (int i = 0; i < ROWS * BIG_TILE_W; i += 32) {
         const int p = tile.p + warp * ROWS + i / BIG_TILE_W, q = tile.q + i % BIG_TILE_W + lane;
-        if (p < g.P && q < g.Q) of_k[p * stride.op + q] = T(rows[i + lane]);
+        if (p < g.P && q < g.Q) of_k[p * stride.out.h + q] = T(rows[i + lane]);
     }
 }
 
@@ -204,10 +206,10 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
             for (int j = 0; j < QT; ++j) sum[i][k][j] = first;
     }
 
-    const T* planes = input + tile.image * stride.in + tile.group * c_per_group * stride.ic;
-    const T* from = weight + first_k * stride.wk;
+    const T* planes = input + tile.image * stride.input.n + tile.group * c_per_group * stride.input.c;
+    const T* from = weight + first_k * stride.weight.k;
     const int h = tile.p * g.step_h - g.padding_h, w = tile.q * g.step_w - g.padding_w;
-    for (int c = 0; c < c_per_group; c += channels, planes += channels * stride.ic, from += channels * stride.wc) {
+    for (int c = 0; c < c_per_group; c += channels, planes += channels * stride.input.c, from += channels * stride.weight.c) {
         const int staged = min(channels, c_per_group - c);
         __syncthreads();  // nobody reads the channels before any more
         stage_halos(halos, shape, planes, staged, h, w, g, stride);
@@ -227,9 +229,9 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
         }
     }
 
-    T* const image = out + tile.image * stride.on;
-    const bool aligned = (stride.on | stride.ok | stride.op) % QT == 0 && is_aligned16(out);
-    if (UNIT && stride.oq == 1 && !aligned) {
+    T* const image = out + tile.image * stride.out.n;
+    const bool aligned = (stride.out.n | stride.out.c | stride.out.h) % QT == 0 && is_aligned16(out);
+    if (UNIT && stride.out.w == 1 && !aligned) {
         __syncthreads();  // nobody reads the halos any more
 #pragma unroll
         for (int k = 0; k < KT; ++k) {
@@ -239,7 +241,7 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
             for (int i = 0; i < PT; ++i)
 #pragma unroll
                 for (int j = 0; j < QT; ++j) of_k[i][j] = sum[i][k][j];
-            store_through_shared(image + (first_k + k) * stride.ok, of_k, halos, tile, g, stride);
+            store_through_shared(image + (first_k + k) * stride.out.c, of_k, halos, tile, g, stride);
         }
         return;
     }
@@ -247,17 +249,17 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
     for (int i = 0; i < PT; ++i) {
         const int p = tile.p + y + i, q = tile.q + x * (UNIT ? QT : 1);
         if (p >= g.P || q >= g.Q) continue;
-        T* at = image + p * stride.op + q * stride.oq;
+        T* at = image + p * stride.out.h + q * stride.out.w;
 #pragma unroll
         for (int k = 0; k < KT; ++k) {
             if (k >= left_k) continue;
-            T* of_k = at + (first_k + k) * stride.ok;
+            T* of_k = at + (first_k + k) * stride.out.c;
             if (UNIT) {
                 store_quad(of_k, sum[i][k], g.Q - q, stride);
             } else {
 #pragma unroll
                 for (int j = 0; j < QT; ++j)
-                    if (q + j * LANES_W < g.Q) of_k[j * LANES_W * stride.oq] = T(sum[i][k][j]);
+                    if (q + j * LANES_W < g.Q) of_k[j * LANES_W * stride.out.w] = T(sum[i][k][j]);
             }
         }
     }

@@ -2,14 +2,14 @@
 // fewer for M = 2, 4 times for M = 4.
 //
 // Here are the transforms, a thread for a filter, a tile of inputs or a tile of outputs of one channel, all of it in its
-// registers; the products between them, a matrix product at each of the (M + 2)^2 points, are in winograd_product.cuh. There
+// registers; the products between them, a matrix product at each of the (M + 2)^2 points, are in parts/winograd_product.cuh. There
 // rows of B and of the result have `pitch` elements, a multiple of 128 bits.
 //
 // In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K): what lies side by side in
 // memory is read and written by neighbouring lanes. Mirrors tritonkernels/conv2d/winograd.py.
 #pragma once
-#include "common.cuh"
-#include "winograd_lines.cuh"
+#include "parts/common.cuh"
+#include "parts/transforms.cuh"
 
 namespace conv2d {
 
@@ -44,13 +44,13 @@ winograd_filters(const T* __restrict__ weight, Sum<T>* __restrict__ u, Geometry 
     const unsigned k = channels_inside ? at / pitch / c_per_group * k_per_group + min(at % pitch, k_per_group - 1)
                                        : at / c_per_group;
     const unsigned c = channels_inside ? at / pitch % c_per_group : at % c_per_group;
-    const T* filter = weight + k * stride.wk + c * stride.wc;
+    const T* filter = weight + k * stride.weight.k + c * stride.weight.c;
     Sum<T> columns[3][POINTS<M>];
 #pragma unroll
     for (int s = 0; s < 3; ++s) {
         Sum<T> taps[3];
 #pragma unroll
-        for (int r = 0; r < 3; ++r) taps[r] = Sum<T>(filter[r * stride.wr + s * stride.ws]);
+        for (int r = 0; r < 3; ++r) taps[r] = Sum<T>(filter[r * stride.weight.r + s * stride.weight.s]);
         of_taps(taps, columns[s]);
     }
     u += at;
@@ -75,7 +75,7 @@ winograd_inputs(const T* __restrict__ input, Sum<T>* __restrict__ v, Geometry g,
     const unsigned c = channels_inside ? at / c_per_group / tiles * c_per_group + at % c_per_group : at / pitch;
     const TileOf tile(channels_inside ? at / c_per_group % tiles : at % pitch, TilesOf(g, M), M);
     const int h = tile.p - g.padding_h, w = tile.q - g.padding_w;
-    const T* corner = input + tile.image * stride.in + c * stride.ic + h * stride.ih + w * stride.iw;
+    const T* corner = input + tile.image * stride.input.n + c * stride.input.c + h * stride.input.h + w * stride.input.w;
     bool there[POINTS<M>];  // the rows
 #pragma unroll
     for (int r = 0; r < POINTS<M>; ++r) there[r] = tile.image < g.N && h + r >= 0 && h + r < g.H;
@@ -83,9 +83,9 @@ winograd_inputs(const T* __restrict__ input, Sum<T>* __restrict__ v, Geometry g,
 #pragma unroll
     for (int s = 0; s < POINTS<M>; ++s) {
         Sum<T> pixels[POINTS<M>];
-        const T* column = corner + s * stride.iw;
+        const T* column = corner + s * stride.input.w;
 #pragma unroll
-        for (int r = 0; r < POINTS<M>; ++r, column += stride.ih)
+        for (int r = 0; r < POINTS<M>; ++r, column += stride.input.h)
             pixels[r] = there[r] && w + s >= 0 && w + s < g.W ? Sum<T>(*column) : Sum<T>(0);
         of_inputs(pixels, columns[s]);
     }
@@ -138,15 +138,15 @@ winograd_outputs(const Sum<T>* __restrict__ products, const T* __restrict__ bias
         to_outputs(points, columns[j]);
     }
     const Sum<T> first = bias_or_zero(bias, k, stride);
-    T* to = out + tile.image * stride.on + k * stride.ok + tile.p * stride.op + tile.q * stride.oq;
+    T* to = out + tile.image * stride.out.n + k * stride.out.c + tile.p * stride.out.h + tile.q * stride.out.w;
 #pragma unroll
-    for (int i = 0; i < M; ++i, to += stride.op) {
+    for (int i = 0; i < M; ++i, to += stride.out.h) {
         Sum<T> points[POINTS<M>], row[M];
         across(columns, i, points);
         to_outputs(points, row);
 #pragma unroll
         for (int j = 0; j < M; ++j) row[j] += first;
-        if (tile.p + i < g.P) store_row<T, M>(to, row, stride.oq, g.Q - tile.q);
+        if (tile.p + i < g.P) store_row<T, M>(to, row, stride.out.w, g.Q - tile.q);
     }
 }
 

@@ -1,13 +1,13 @@
-"""conv2d's winograd in CUDA C++: its config space and its launches."""
+"""conv2d, winograd: its config space and its launches."""
 
 import torch
 
-from tritonkernels.conv2d.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, Source, ceil_div
-from .operands import TYPES, arguments, sources
+from .parts.operands import TYPES, arguments, sources
 
 THREADS = 128
 TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in (4, 2) for name in ("filters", "inputs", "outputs")]
@@ -33,7 +33,7 @@ def product_kernel(sums, tile):
 
 TRANSFORM_SOURCES = sources("conv2d/winograd.cuh", TRANSFORMS)
 PRODUCT_SOURCES = {
-    sums: Source("conv2d/winograd_product.cuh", tuple(product_kernel(sums, tile) for tile in tiles))
+    sums: Source("conv2d/parts/winograd_product.cuh", tuple(product_kernel(sums, tile) for tile in tiles))
     for sums, tiles in TILES.items()
 }
 

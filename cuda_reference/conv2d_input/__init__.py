@@ -2,14 +2,13 @@
 
 from tritonkernels.conv2d import CONV2D
 from tritonkernels.conv2d.autograd import differentiable
-from tritonkernels.conv2d_input import CONV2D_INPUT, prefer
-from tritonkernels.conv2d_input.reduction import reduced
+from tritonkernels.conv2d.parts.regime import prefer as prefer_of_conv2d
+from tritonkernels.conv2d_input import CONV2D_INPUT
+from tritonkernels.conv2d_input.parts.phases import largest
+from tritonkernels.conv2d_input.parts.reduction import reduced
 
-from ..conv2d import arguments, sources
-from ..launch import LIBRARY, CudaLaunch, ceil_div
-
-THREADS = 256
-FLIPPED = sources("conv2d_input/flipped.cuh", [f"conv2d_input::flipped<{{T}}, {THREADS}>"])
+from ..launch import LIBRARY
+from .parts.flipped import flip
 
 
 def conv2d_input(
@@ -44,11 +43,9 @@ def conv2d_input(
     )
 
 
-def flip(problem, weight, filters):
-    built = FLIPPED[problem.dtype]
-    *_, sizes, strides = arguments(problem, filters, weight, None, filters)
-    blocks = ceil_div(filters.numel(), THREADS)
-    return CudaLaunch(built, built.expressions[0], (blocks,), (THREADS, 1, 1), (weight, filters, sizes, strides))
+def prefer(problem, target):
+    """conv2d's choice for the convolution that most of the work is."""
+    return prefer_of_conv2d(largest(problem).problem, target)
 
 
 def through(design):

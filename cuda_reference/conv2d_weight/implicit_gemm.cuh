@@ -2,14 +2,14 @@
 //
 // The matrix has K / groups rows and C / groups * R * S columns (c, r, s): a product of grad_output and of the im2col matrix of
 // the input, which is never written; its elements are gathered where they are. Rows of the product are as long as there are
-// positions, N P Q, and its tiles few; so the positions are split over blocks (conv2d/splits.cuh).
+// positions, N P Q, and its tiles few; so the positions are split over blocks (conv2d/parts/splits.cuh).
 //
 // Slices of BL positions are staged. Where the positions lie is computed once for a slice, by a warp, while the others still
 // multiply the slice before; what a column is, once for all. A thread has TM x TN sums. Of few output channels such a tile would
 // be mostly padding: thin.cuh has theirs. Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
 #pragma once
-#include "thin.cuh"
-#include "tile.cuh"
+#include "parts/thin.cuh"
+#include "parts/tile.cuh"
 
 namespace conv2d_weight {
 
@@ -24,9 +24,9 @@ struct Positions {
         const int i = threadIdx.x;
         if (i >= BL) return;
         const Position at(first + i < end ? first + i : 0, g.P, g.Q);
-        of_grad[i] = first + i < end ? at.image * stride.on + at.p * stride.op + at.q * stride.oq : -1;
+        of_grad[i] = first + i < end ? at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w : -1;
         h[i] = at.p * g.step_h - g.padding_h, w[i] = at.q * g.step_w - g.padding_w;
-        of_input[i] = at.image * stride.in + h[i] * stride.ih + w[i] * stride.iw;
+        of_input[i] = at.image * stride.input.n + h[i] * stride.input.h + w[i] * stride.input.w;
     }
 };
 
@@ -49,7 +49,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
     __shared__ Columns<BN> columns;
 
     const Tile tile(g, BM, BN, positions_per_split);
-    const bool inside = stride.ic == 1 && stride.ok == 1;
+    const bool inside = stride.input.c == 1 && stride.grad.c == 1;
     const T* const grad = tile.rows(grad_output, g, stride);
     const T* const planes = tile.planes(input, g, stride);
     const int m = threadIdx.x / (BN / TN) * TM, n = threadIdx.x % (BN / TN) * TN;
@@ -65,7 +65,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
         for (int e = threadIdx.x; e < BL * tile.count_m; e += THREADS) {
             const Element i(e, tile.count_m, inside);
             const int64_t offset = at.of_grad[i.position];
-            grads[i.position][i.other] = offset >= 0 ? Sum<T>(grad[offset + i.other * stride.ok]) : Sum<T>(0);
+            grads[i.position][i.other] = offset >= 0 ? Sum<T>(grad[offset + i.other * stride.grad.c]) : Sum<T>(0);
         }
         for (int e = threadIdx.x; e < BL * tile.count_n; e += THREADS) {
             const Element i(e, tile.count_n, inside);

@@ -1,16 +1,12 @@
 // conv2d_weight, naive: a thread per element of the weight, which walks all positions of the output.
 //
 // Two loads for a multiply-add, straight from the caches; neighbouring lanes own neighbouring taps, so they read the same
-// grad_output and neighbouring inputs. A small filter keeps but a few lanes busy, each with millions of products: it is what the
-// others are measured by. Mirrors tritonkernels/conv2d_weight/naive.py.
+// grad_output and neighbouring inputs. A small filter keeps only a few lanes busy, each with millions of products: it is what the
+// other designs are measured by. Mirrors tritonkernels/conv2d_weight/naive.py.
 #pragma once
-#include "../conv2d/common.cuh"
+#include "parts/operands.cuh"
 
 namespace conv2d_weight {
-
-using conv2d::Geometry;
-using conv2d::Strides;
-using conv2d::Sum;
 
 template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
@@ -24,16 +20,18 @@ naive(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restr
     const int c = index % c_per_group, k = index / c_per_group;
     if (k >= g.K) return;
 
-    const T* plane = input + (k / k_per_group * c_per_group + c) * stride.ic;
-    const T* grad = grad_output + k * stride.ok;
+    const T* plane = input + (k / k_per_group * c_per_group + c) * stride.input.c;
+    const T* grad = grad_output + k * stride.grad.c;
     Sum<T> sum(0);
-    for (int image = 0; image < g.N; ++image, plane += stride.in, grad += stride.on)
+    for (int image = 0; image < g.N; ++image, plane += stride.input.n, grad += stride.grad.n)
         for (int p = 0; p < g.P; ++p)
             for (int q = 0; q < g.Q; ++q) {
                 const int h = p * g.step_h - g.padding_h + r * g.dilation_h, w = q * g.step_w - g.padding_w + s * g.dilation_w;
-                sum += Sum<T>(grad[p * stride.op + q * stride.oq]) * input_or_zero(plane, h, w, g, stride);
+                const bool inside = h >= 0 && h < g.H && w >= 0 && w < g.W;
+                sum += Sum<T>(grad[p * stride.grad.h + q * stride.grad.w]) *
+                       (inside ? Sum<T>(plane[h * stride.input.h + w * stride.input.w]) : Sum<T>(0));
             }
-    weight[k * stride.wk + c * stride.wc + r * stride.wr + s * stride.ws] = T(sum);
+    weight[k * stride.weight.k + c * stride.weight.c + r * stride.weight.r + s * stride.weight.s] = T(sum);
 }
 
 }  // namespace conv2d_weight

@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.conv2d import prepare
-from tritonkernels.conv2d.regime import expected, prefer
+from tritonkernels.conv2d.parts.regime import expected, prefer
 from tritonkernels.target import Target
 
 from . import table

@@ -11,7 +11,7 @@ from tests.gate.calls import KINDS, calls
 from tests.harness import LIBRARIES, SMALL, built, prepare, suited
 from tritonkernels import OPS, backend
 from tritonkernels.conv2d import DTYPES
-from tritonkernels.conv2d.precision import FP32_PRECISIONS
+from tritonkernels.conv2d.parts.precision import FP32_PRECISIONS
 from tritonkernels.gemv import VECTORS
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import ACCEPTS

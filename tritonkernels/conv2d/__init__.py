@@ -8,15 +8,20 @@ from ..launch import LIBRARY
 from ..operation import Call, Operation, Rung
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
 from .autograd import differentiable
-from .geometry import geometry, is_channels_last
-from .precision import resolved
-from .regime import expected, prefer
+from .parts.choice import expected, prefer
+from .parts.geometry import geometry, is_channels_last
+from .parts.precision import resolved
 
 LADDER = (
     Rung("naive", "a thread per output, operands straight from the caches", "conv2d: what the others are measured by"),
     Rung(
         "depthwise",
-        "runs of outputs of a column a thread, lanes along W or along channels, for one channel per group",
+        "runs of outputs of a column a thread, lanes along W, for one channel per group",
+        "beyond the conv2d seed: one channel per group",
+    ),
+    Rung(
+        "depthwise_channels",
+        "depthwise with lanes along channels, for channels_last",
         "beyond the conv2d seed: one channel per group",
     ),
     Rung("direct", "a tile of positions times a block of output channels, walking channels and taps", "conv2d seed: direct"),

@@ -9,7 +9,7 @@ operand, with the incoming gradient in the place of the product's own result.
 import torch
 
 from .. import validate
-from .precision import resolved
+from .parts.precision import resolved
 
 FACTORS = ("input", "weight", "grad_output")
 

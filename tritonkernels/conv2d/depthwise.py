@@ -6,8 +6,8 @@ inputs, which slides by one from tap to tap (where taps are as far apart as outp
 lanes stay neighbours in memory: along W in NCHW, along the channels in channels_last, where a thread has four channels and
 loads them at once. Columns of few taps are unrolled, so that all their loads are under way together.
 
-Small filters, one for each channel, have runs that are unrolled with all the rows that they meet, strided ones too: those of
-`depthwise_channels` in channels_last, and in NCHW those of `grouped`, where there is enough to do for its two launches.
+Small filters, one for each channel, are better off where runs are unrolled with all the rows that they meet, strided ones too:
+in channels_last with `depthwise_channels`, in NCHW with `grouped` where there is enough to do for its two launches.
 
 It computes every convolution, but with more channels per group its filter taps, a load for 4 multiply-adds, hold it up.
 
@@ -22,13 +22,10 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from . import depthwise_channels, grouped
-from .operands import arguments
-from .runs import one_filter_each
+from .parts.operands import arguments
 
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
-TWO_LAUNCHES = 2**20  # outputs: from about there on packing the taps pays
 
 
 @triton.jit
@@ -163,12 +160,6 @@ def configs(problem, target):
     """Four channels a lane where they lie side by side, else one, of a run or two; the interpreter pays by the operation, so it
     gets all at once. Left to itself ptxas spills a few words to fit more warps on an SM than bandwidth asks for."""
     channels = triton.next_power_of_2(max(1, problem.k))
-    unrolled = one_filter_each(problem)
-    if unrolled and problem.channels_last:
-        yield from depthwise_channels.configs(problem, target)
-        return
-    if unrolled and problem.outputs >= TWO_LAUNCHES:
-        yield from grouped.DESIGN.configs(problem, target)
     if not target.is_gpu:
         block_k = min(64, channels)
         yield triton.Config(
@@ -182,30 +173,23 @@ def configs(problem, target):
     for runs in (2, 1):
         warps = 128 // target.warp_size
         yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
-    if unrolled and problem.outputs < TWO_LAUNCHES:
-        yield from grouped.DESIGN.configs(problem, target)
 
 
-def launches(problem, config, input, weight, bias, out):
-    tile, tensors = config.kwargs, (input, weight, bias, out)
-    if "LANES" in tile:
-        yield from grouped.DESIGN.launches(problem, config, *tensors)
-    elif "RUN" in tile:
-        yield depthwise_channels.launch(problem, config, *tensors)
-    else:
-        slides = problem.stride[0] == problem.dilation[0]
-        given = arguments(problem, *tensors) | {
-            "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
-            "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
-            "SLIDES": slides,
-        }
-        blocks = triton.cdiv(runs_of(problem), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"])
-        yield TritonLaunch(_depthwise_kernel, (blocks,), config, given)
+def launches(problem, config, *tensors):
+    tile, (*_, out) = config.kwargs, tensors
+    slides = problem.stride[0] == problem.dilation[0]
+    given = arguments(problem, *tensors) | {
+        "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
+        "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
+        "SLIDES": slides,
+    }
+    blocks = triton.cdiv(runs_of(problem), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"])
+    yield TritonLaunch(_depthwise_kernel, (blocks,), config, given)
 
 
 DESIGN = Design(
     name="depthwise",
-    summary="runs of outputs of a column a thread, lanes along W or along channels, for one channel per group",
+    summary="a run of outputs of a column a thread, lanes along W, for one channel per group",
     mirrors="conv2d: naive, for one channel per group",
     refuses=takes_everything,
     configs=configs,

@@ -1,19 +1,22 @@
-"""depthwise in channels_last, one small filter for each channel: unrolled runs of outputs of four channels a lane.
+"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for channels_last and one small filter a channel.
 
 There a tap is four loads from far apart for a lane, as many as the inputs it meets. So runs have up to eight outputs, all rows
 that they meet are unrolled, strided ones too, and all taps of a 3 x 3 filter stay in registers.
+
+Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
 """
 
 import triton
 import triton.language as tl
 
+from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import arguments
-from .runs import best_run, side_by_side
-from .sliding import column_of_taps, met
+from .parts.operands import arguments
+from .parts.runs import best_run, one_filter_each, side_by_side
+from .parts.sliding import column_of_taps, met
 
 MOST_KEPT = 9  # taps of a filter that stay in registers
 
@@ -112,6 +115,10 @@ def _depthwise_channels_kernel(
             offsets += stride_op
 
 
+def refuses(problem, target):
+    return None if one_filter_each(problem) else "it is for one filter a channel, so small that its runs are unrolled"
+
+
 def configs(problem, target):
     """Four channels a lane; the interpreter pays by the operation, so it gets many runs at once."""
     a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, triton.next_power_of_2(problem.k))
@@ -125,7 +132,7 @@ def configs(problem, target):
         yield triton.Config(tile, num_warps=warps, num_stages=1)
 
 
-def launch(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
     runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
     blocks = triton.cdiv(problem.k, tile["BLOCK_K"]) * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"])
@@ -133,4 +140,14 @@ def launch(problem, config, input, weight, bias, out):
         "KEPT": problem.r * problem.s <= MOST_KEPT,
         "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out)),
     }
-    return TritonLaunch(_depthwise_channels_kernel, (blocks,), config, given)
+    yield TritonLaunch(_depthwise_channels_kernel, (blocks,), config, given)
+
+
+DESIGN = Design(
+    name="depthwise_channels",
+    summary="unrolled runs of outputs of several channels a thread, lanes along channels, for one filter a channel",
+    mirrors="conv2d: depthwise, for channels_last",
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+)

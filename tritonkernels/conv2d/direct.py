@@ -17,7 +17,7 @@ from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..launch import TritonLaunch
-from .operands import arguments
+from .parts.operands import arguments
 
 
 @triton.jit

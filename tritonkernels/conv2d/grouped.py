@@ -26,9 +26,10 @@ from ..language.packed import MULTIPLE
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
-from .operands import arguments
-from .runs import at_once, configs, refuses, side_by_side
-from .sliding import column_of_taps, met
+from .parts.grouped_space import at_once, configs
+from .parts.operands import arguments
+from .parts.runs import refuses, side_by_side
+from .parts.sliding import column_of_taps, met
 
 PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
 

@@ -37,8 +37,8 @@ from ..launch import TritonLaunch
 from ..matmul.operands import lacks_products
 from ..problem import needs_wide_offsets
 from ..workspace import counters
-from .operands import arguments
-from .slices import channels_of_a_tap, configs, count_slices, count_tiles
+from .parts.operands import arguments
+from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles
 
 ENOUGH = 32  # tiles of pixels
 

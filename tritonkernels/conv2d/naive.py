@@ -15,7 +15,7 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import arguments
+from .parts.operands import arguments
 
 
 @triton.jit

@@ -17,7 +17,7 @@ from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..launch import TritonLaunch
 from .direct import configs, count_tiles, first_sums, load_tap, store_sums, tile_of_program
-from .operands import arguments
+from .parts.operands import arguments
 
 
 @triton.jit

@@ -17,8 +17,8 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import arguments
-from .regime import MOST_TAPS
+from .parts.operands import arguments
+from .parts.regime import MOST_TAPS
 
 
 @triton.jit

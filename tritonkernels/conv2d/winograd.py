@@ -30,9 +30,9 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..matmul import tensor_core
 from ..problem import needs_wide_offsets
-from .operands import arguments
-from .points import images_at_once, product_at_points, refuses_winograd, winograd_variants
-from .transforms import across, of_inputs, of_taps, to_outputs
+from .parts.operands import arguments
+from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from .parts.transforms import across, of_inputs, of_taps, to_outputs
 
 
 @triton.jit

@@ -3,8 +3,8 @@
 from .. import validate
 from ..conv2d import DTYPES
 from ..conv2d.autograd import differentiable
-from ..conv2d.geometry import is_channels_last
-from ..conv2d.gradients import batched
+from ..conv2d.parts.geometry import is_channels_last
+from ..conv2d.parts.gradients import batched
 from ..launch import LIBRARY
 from ..operation import Call, Operation, Rung
 from ..problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets

@@ -9,7 +9,7 @@ Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 import triton
 import triton.language as tl
 
-from ..conv2d.splits import launches_of_splits, position
+from ..conv2d.parts.splits import launches_of_splits, position
 from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..language.epilogue import rounded

@@ -5,14 +5,14 @@ import torch
 from .. import validate
 from ..conv2d import CONV2D, DTYPES
 from ..conv2d.autograd import differentiable
-from ..conv2d.geometry import geometry, is_channels_last
-from ..conv2d.gradients import batched, beside_output, size_of
-from ..conv2d.precision import resolved
-from ..conv2d.regime import prefer as prefer_of_conv2d
+from ..conv2d.parts.choice import prefer as prefer_of_conv2d
+from ..conv2d.parts.geometry import geometry, is_channels_last
+from ..conv2d.parts.gradients import batched, beside_output, size_of
+from ..conv2d.parts.precision import resolved
 from ..launch import LIBRARY
 from ..operation import Call, Operation
 from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
-from .phases import largest
+from .parts.phases import largest
 
 
 def conv2d_input(
@@ -100,8 +100,8 @@ def prefer(problem, target):
 
 def through(design):
     """The design of conv2d as one of its gradient."""
-    from .flipped import flip  # a kernel
-    from .reduction import reduced
+    from .parts.flipped import flip  # a kernel
+    from .parts.reduction import reduced
 
     return reduced(design, flip)
 

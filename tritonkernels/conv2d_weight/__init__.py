@@ -5,9 +5,9 @@ import torch
 from .. import validate
 from ..conv2d import DTYPES
 from ..conv2d.autograd import differentiable
-from ..conv2d.geometry import geometry, is_channels_last
-from ..conv2d.gradients import batched, beside_output, size_of
-from ..conv2d.precision import resolved
+from ..conv2d.parts.geometry import geometry, is_channels_last
+from ..conv2d.parts.gradients import batched, beside_output, size_of
+from ..conv2d.parts.precision import resolved
 from ..launch import LIBRARY
 from ..operation import Call, Operation, Rung
 from ..problem import Conv2dWeightProblem, needs_wide_offsets

@@ -2,7 +2,7 @@
 
 The weight of a group is a matrix of K / groups rows and C / groups * R * S columns (c, r, s), a product of grad_output and of
 the im2col matrix of the input, which is never written: its elements are gathered where they are. Rows of the product are as
-long as there are positions, N P Q, and its tiles few; so the positions are split over programs (conv2d/splits.py).
+long as there are positions, N P Q, and its tiles few; so the positions are split over programs (conv2d/parts/splits.py).
 
 Two ways to sum a tile. Of large ones tl.dot multiplies slices of BLOCK_L positions: each element loaded serves a whole row or
 column, on tensor cores for 16-bit types. THIN tiles, of few channels, would be mostly padding there: a lane has its own
@@ -15,13 +15,13 @@ Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 import triton
 import triton.language as tl
 
-from ..conv2d.splits import launches_of_splits, position
+from ..conv2d.parts.splits import launches_of_splits, position
 from ..design import Design, takes_everything
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
-from .operands import arguments
-from .space import THIN_ROWS, ceil_div, count_tiles, power_of_2, splits_for
+from .parts.operands import arguments
+from .parts.space import THIN_ROWS, ceil_div, count_tiles, power_of_2, splits_for
 
 
 @triton.jit

@@ -10,13 +10,13 @@ Mirrors cuda_reference/conv2d_weight/naive.cuh.
 import triton
 import triton.language as tl
 
-from ..conv2d.splits import position
+from ..conv2d.parts.splits import position
 from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import arguments
+from .parts.operands import arguments
 
 
 @triton.jit

@@ -30,7 +30,7 @@ MUTANTS = [
         ("next row not loaded", "q, next_r, 0, is_one", "q, r, 0, is_one"),
     ),
     *of(
-        "tritonkernels/conv2d/transforms.py",
+        "tritonkernels/conv2d/parts/transforms.py",
         "tritonkernels and winograd",
         ("a sign of B", "return d[2] - d[0], d[1] + d[2]", "return d[2] - d[0], d[1] - d[2]"),
         ("another point", "(5 / 8, 3 / 2, 25 / 64, 9 / 4, 225 / 256)", "(5 / 8, 3 / 2, 25 / 64, 2.2499, 225 / 256)"),
@@ -79,7 +79,7 @@ MUTANTS = [
         ("channels past the last written", "(image < N) & k_inside\n        h0", "image < N\n        h0"),
     ),
     *of(
-        "tritonkernels/conv2d/sliding.py",
+        "tritonkernels/conv2d/parts/sliding.py",
         "tritonkernels and conv2d and (grouped or depthwise) or test_runs_slide",
         (
             "a tap of the next output",
@@ -155,16 +155,16 @@ MUTANTS = [
         ("barrier after staging removed", "            __syncthreads();  // the halo is complete\n", ""),
         ("barrier before staging removed", "            __syncthreads();  // nobody reads the channel before any more\n", ""),
         ("halo a row short", "piece < shape.rows * pieces_per_row", "piece < (shape.rows - 1) * pieces_per_row"),
-        ("filter flipped", "filter + r * stride.wr", "filter + (g.R - 1 - r) * stride.wr"),
+        ("filter flipped", "filter + r * stride.weight.r", "filter + (g.R - 1 - r) * stride.weight.r"),
         ("edge of the result untested", "if (p >= g.P || q >= g.Q) return;", "if (p >= g.P) return;"),
         ("columns before the tile's forgotten", "shape.pitch + shape.before + w]", "shape.pitch + w]"),
     ),
     *of(
-        "cuda_reference/conv2d/common.cuh",
+        "cuda_reference/conv2d/parts/common.cuh",
         "cuda_reference and conv2d",
-        ("vector load past the row", "w + PIECE<T> <= g.W && stride.iw == 1 &&", "w < g.W && stride.iw == 1 &&"),
-        ("vector load of a strided row", "w + PIECE<T> <= g.W && stride.iw == 1 &&", "w + PIECE<T> <= g.W &&"),
-        ("bias read contiguously", "bias[k * stride.bias]", "bias[k]"),
+        ("vector load past the row", "w + PIECE<T> <= g.W && stride.input.w == 1 &&", "w < g.W && stride.input.w == 1 &&"),
+        ("vector load of a strided row", "w + PIECE<T> <= g.W && stride.input.w == 1 &&", "w + PIECE<T> <= g.W &&"),
+        ("bias read contiguously", "bias[k * stride.bias.step]", "bias[k]"),
         (
             "below the image is not zero",
             "h >= 0 && h < g.H && w >= 0 && w < g.W ?",
@@ -172,7 +172,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "cuda_reference/conv2d/winograd_lines.cuh",
+        "cuda_reference/conv2d/parts/transforms.cuh",
         "cuda_reference and winograd",
         ("a sign of B", "v[1] = d[1] + d[2]", "v[1] = d[1] - d[2]"),
         ("a power of another point", "AA = A * A,", "AA = A * 4.999 / 8,"),
@@ -185,13 +185,13 @@ MUTANTS = [
         ("tiles a step apart", "q(tile % tiles.cols * M)", "q(tile % tiles.cols * (M + 1))"),
         ("right edge of the image unmasked", "w + s >= 0 && w + s < g.W ?", "w + s >= 0 ?"),
         ("below the image is not zero", "h + r >= 0 && h + r < g.H;", "h + r >= 0 && h + r <= g.H;"),
-        ("filter flipped", "filter[r * stride.wr", "filter[(2 - r) * stride.wr"),
+        ("filter flipped", "filter[r * stride.weight.r", "filter[(2 - r) * stride.weight.r"),
         ("results past the row", "if (j < inside) to[j", "to[j"),
         ("a vector of strided outputs", "step == 1 && inside >= M", "inside >= M"),
         ("group of the first channels", "at / c_per_group / tiles * c_per_group + at % c_per_group", "at % c_per_group"),
     ),
     *of(
-        "cuda_reference/conv2d/winograd_product.cuh",
+        "cuda_reference/conv2d/parts/winograd_product.cuh",
         "cuda_reference and winograd",
         (
             "barrier removed",
@@ -206,7 +206,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/naive.cuh",
         "cuda_reference and conv2d and naive",
-        ("filter flipped", "filter[r * stride.wr", "filter[(g.R - 1 - r) * stride.wr"),
+        ("filter flipped", "filter[r * stride.weight.r", "filter[(g.R - 1 - r) * stride.weight.r"),
         ("group of the first channels", "group = k / (g.K / g.groups)", "group = 0"),
     ),
     *of(
@@ -231,14 +231,14 @@ MUTANTS = [
         ("barrier before results removed", "        __syncthreads();  // nobody reads the halos any more\n", ""),
         ("window never slides", "window[i][j] = window[i][QT + j];", "window[i][j] = window[i][j];"),
         ("three taps left are two", "if (left == 3) multiply_taps<3,", "if (left == 3) multiply_taps<2,"),
-        ("filter flipped", "+ tap % g.S * stride.ws", "+ (g.S - 1 - tap % g.S) * stride.ws"),
+        ("filter flipped", "tap % g.S * stride.weight.s;", "(g.S - 1 - tap % g.S) * stride.weight.s;"),
         ("filters of the next block of channels", "k < KT && k < left_k ?", "k < KT ?"),
         ("last channels left out", "min(channels, c_per_group - c)", "min(channels, c_per_group - c - 1)"),
         ("results past the row", "if (p < g.P && q < g.Q) of_k", "if (p < g.P) of_k"),
         ("channels_last reads one channel", "input_or_zero(planes + c, h + row", "input_or_zero(planes, h + row"),
     ),
     *of(
-        "tritonkernels/conv2d/regime.py",
+        "tritonkernels/conv2d/parts/regime.py",
         "conv2d_choice",
         ("idle lanes cost nothing", "* shape.share * shape.busy * min(", "* shape.share * min("),
         ("SMs without a block cost nothing", "min(1.0, shape.blocks / known.sms)", "1.0"),

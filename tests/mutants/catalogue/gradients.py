@@ -28,7 +28,7 @@ MUTANTS = [
         ("tf32 computed as ieee", "        precision=precision,\n", "        precision=resolved(None, input.dtype),\n"),
     ),
     *of(
-        "tritonkernels/conv2d_input/phases.py",
+        "tritonkernels/conv2d_input/parts/phases.py",
         "cuda_reference and conv2d_input and direct",
         (
             "phases start a row late",
@@ -49,18 +49,18 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/conv2d_input/flipped.py",
+        "tritonkernels/conv2d_input/parts/flipped.py",
         "tritonkernels and conv2d_input and direct",
         ("rows not flipped", "(R - 1 - r) * stride_wr", "r * stride_wr"),
         ("columns not flipped", "(S - 1 - s) * stride_ws", "s * stride_ws"),
         ("channels of the first group", "c // C_PER_GROUP * K_PER_GROUP + k", "k"),
     ),
     *of(
-        "cuda_reference/conv2d_input/flipped.cuh",
+        "cuda_reference/conv2d_input/parts/flipped.cuh",
         "cuda_reference and conv2d_input and direct",
-        ("rows not flipped", "(g.R - 1 - r) * stride.wr", "r * stride.wr"),
+        ("rows not flipped", "(g.R - 1 - r) * from.r", "r * from.r"),
         ("channels of the first group", "int64_t(c / c_per_group * k_per_group + k)", "int64_t(k)"),
-        ("channels side by side", "filters[c * stride.on + k * stride.ok", "filters[c * stride.on + k * g.R * g.S"),
+        ("channels side by side", "filters[c * to.k + k * to.c", "filters[c * to.k + k * g.R * g.S"),
     ),
     *of(
         "tritonkernels/conv2d_weight/naive.py",
@@ -83,7 +83,7 @@ MUTANTS = [
         ("splits overlap", "first = split * positions_per_split", "first = split * (positions_per_split - 1)"),
     ),
     *of(
-        "tritonkernels/conv2d/splits.py",
+        "tritonkernels/conv2d/parts/splits.py",
         "tritonkernels and (conv2d_weight or conv2d_bias)",
         ("last split dropped", "inside, splits, total, BLOCK_S)", "inside, splits - 1, total, BLOCK_S)"),
         (
@@ -95,7 +95,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_weight/naive.cuh",
         "cuda_reference and conv2d_weight and naive and test_conv2d_gradients",
-        ("first group of channels", "(k / k_per_group * c_per_group + c) * stride.ic", "c * stride.ic"),
+        ("first group of channels", "(k / k_per_group * c_per_group + c) * stride.input.c", "c * stride.input.c"),
         ("stride of the other axis", "w = q * g.step_w", "w = q * g.step_h"),
     ),
     *of(
@@ -111,7 +111,7 @@ MUTANTS = [
         ("padding of the other axis", "w[i] = at.q * g.step_w - g.padding_w", "w[i] = at.q * g.step_w - g.padding_h"),
     ),
     *of(
-        "cuda_reference/conv2d_weight/thin.cuh",
+        "cuda_reference/conv2d_weight/parts/thin.cuh",
         "cuda_reference and conv2d_weight and implicit_gemm",
         (
             "last warp forgotten",
@@ -121,11 +121,15 @@ MUTANTS = [
         ("barrier before warps are added up removed", "    __syncthreads();  // all warps have put theirs\n", ""),
     ),
     *of(
-        "cuda_reference/conv2d_weight/tile.cuh",
+        "cuda_reference/conv2d_weight/parts/tile.cuh",
         "cuda_reference and conv2d_weight and implicit_gemm",
-        ("group forgotten", "return input + int64_t(group) * (g.C / g.groups) * stride.ic;", "return input;"),
+        ("group forgotten", "return input + int64_t(group) * (g.C / g.groups) * stride.input.c;", "return input;"),
         ("partial sums in the order of columns", "place[i] = partial ? int64_t(c) * taps + tap :", "place[i] = partial ? n :"),
         ("results past the group", "if (m >= tile.count_m || n >= tile.count_n) return;", "if (n >= tile.count_n) return;"),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/parts/operands.cuh",
+        "cuda_reference and conv2d_weight and implicit_gemm",
         (
             "right edge of the image unmasked",
             "unsigned(h) < unsigned(g.H) && unsigned(w) < unsigned(g.W)",
@@ -133,13 +137,13 @@ MUTANTS = [
         ),
     ),
     *of(
-        "cuda_reference/conv2d/splits.cuh",
+        "cuda_reference/conv2d/parts/splits.cuh",
         "cuda_reference and (conv2d_weight or conv2d_bias)",
         ("last split dropped", "split < splits; split += ROWS", "split < splits - 1; split += ROWS"),
         ("a row of partial sums forgotten", "for (int row = 1; row < ROWS; ++row)", "for (int row = 2; row < ROWS; ++row)"),
     ),
     *of(
-        "cuda_reference/conv2d/splits.cuh",
+        "cuda_reference/conv2d/parts/splits.cuh",
         "more_splits",
         ("only the first splits added up", "split += ROWS", "split += splits"),
     ),
@@ -147,7 +151,7 @@ MUTANTS = [
         "cuda_reference/conv2d_bias/channel_sums.cuh",
         "cuda_reference and conv2d_bias",
         ("positions of the next split", "end = min(first + positions_per_split, positions)", "end = positions"),
-        ("channels side by side", "at.image * stride.on + k * stride.ok", "at.image * stride.on + k"),
+        ("channels side by side", "at.image * stride.grad.n + k * stride.grad.c", "at.image * stride.grad.n + k"),
     ),
     *of(
         "tritonkernels/conv2d_bias/channel_sums.py",

@@ -1,0 +1,59 @@
+"""conv2d's depthwise_channels in CUDA C++: its instantiations, and which of them a call gets."""
+
+from tritonkernels.conv2d.parts.regime import STAGED_BYTES
+from tritonkernels.design import Design
+
+from ..launch import CudaLaunch, Source, ceil_div
+from .parts.operands import TYPES, arguments
+from .parts.runs import ANY, LANES, UNROLLED, are_pieces, filter_bytes, together, unrolled
+
+THREADS, RUN = 128, 7
+
+
+def kernel_of(dtype, width, taps, step):
+    return f"conv2d::depthwise_channels<{TYPES[dtype]}, {THREADS}, {taps}, {step}, {RUN}, {width}>"
+
+
+SOURCES = {
+    (dtype, width): Source("conv2d/depthwise_channels.cuh", tuple(kernel_of(dtype, width, *of) for of in (*UNROLLED, ANY)))
+    for dtype in TYPES
+    for width in (1, together(dtype))
+}
+
+
+def refuses(problem, target):
+    width = together(problem.dtype)
+    needed = filter_bytes(problem, width, LANES)
+    if not problem.c == problem.groups == problem.k:
+        return "it is for one filter a channel"
+    if problem.k % width:
+        return f"its lanes load {width} channels at once, of which {problem.k} are no multiple"
+    if needed > STAGED_BYTES:
+        return f"a block's filters take {needed} bytes of shared memory, of {STAGED_BYTES}"
+    return None
+
+
+def launches(problem, config, input, weight, bias, out):
+    width = together(problem.dtype)
+    if not all(are_pieces(t, width) for t in (input, out)):
+        width = 1
+    taps, step = unrolled(problem, input) if problem.r == problem.s else ANY
+    columns = problem.n * ceil_div(problem.p, RUN) * problem.q
+    yield CudaLaunch(
+        SOURCES[problem.dtype, width],
+        kernel_of(problem.dtype, width, taps, step),
+        grid=(ceil_div(problem.k, LANES * width) * ceil_div(columns, THREADS // LANES),),
+        block=(THREADS, 1, 1),
+        arguments=arguments(problem, input, weight, bias, out),
+        shared_bytes=filter_bytes(problem, width, LANES),
+    )
+
+
+DESIGN = Design(
+    name="depthwise_channels",
+    summary="runs of outputs of several channels a thread, lanes along channels, for one filter a channel",
+    mirrors="conv2d: depthwise, for channels_last",
+    refuses=refuses,
+    configs=lambda problem, target: [{"THREADS": THREADS}],
+    launches=launches,
+)

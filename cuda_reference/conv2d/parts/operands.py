@@ -1,0 +1,28 @@
+"""What the kernels of a convolution take: names of types, and the structs of common.cuh."""
+
+import torch
+
+from ...launch import Source
+
+TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
+
+
+def sources(header, templates):
+    """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
+    return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
+
+
+def sizes(problem):
+    """Geometry."""
+    g = problem
+    return (g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *g.stride, *g.padding, *g.dilation, g.groups)
+
+
+def strides(input, weight, bias, out):
+    """Strides."""
+    return (*input.stride(), *weight.stride(), 0 if bias is None else bias.stride(0), *out.stride())
+
+
+def arguments(problem, input, weight, bias, out):
+    """What every kernel that reads the operands as they are takes: tensors, Geometry, Strides."""
+    return input, weight, bias, out, sizes(problem), strides(input, weight, bias, out)

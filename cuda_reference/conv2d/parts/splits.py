@@ -1,0 +1,21 @@
+"""The launches of a kernel whose partial sums are added up by a second one (splits.cuh)."""
+
+from tritonkernels.workspace import partial_sums
+
+from ...launch import CudaLaunch, ceil_div
+
+ROWS = 16
+ADD = f"conv2d::add_splits<{{T}}, {ROWS}>"
+
+
+def launches_of_splits(source, kernels, grid, threads, before, after, out):
+    """kernels[0](*before, sums, *after), then kernels[1] where there are several splits, grid[1]; `source` holds both.
+
+    `out` is (K, C, R, S). `sums` is (splits, elements of out) where there are several, else null: the kernel writes out itself.
+    """
+    (main, add), (_, splits) = kernels, grid
+    sums = partial_sums(splits, out.numel(), out) if splits > 1 else None
+    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after))
+    if sums is not None:
+        blocks = ceil_div(out.numel(), 32)
+        yield CudaLaunch(source, add, (blocks,), (32 * ROWS, 1, 1), (sums, out, splits, tuple(out.shape), out.stride()))

@@ -1,0 +1,62 @@
+"""The launches of taps.cuh: implicit_gemm's table of taps, and its filters as rows along the reduction."""
+
+import torch
+
+from ...launch import CudaLaunch, Source, ceil_div, holds
+from .operands import TYPES, sizes
+
+THREADS = 128
+
+
+def in_chunks(problem, input):
+    """Whether the channels of every pixel and group are contiguous and whole chunks of 16 bytes, each of them aligned; and so
+    are those of the pixels beside the image, which are not read, but a copy of nothing must be from an aligned address too."""
+    chunk = 16 // input.element_size()
+    channels = problem.c // problem.groups
+    apart = (input.stride(dim) for dim in (0, 2, 3) if dim or input.shape[0] > 1)
+    aligned = input.data_ptr() % 16 == 0 and all(stride % chunk == 0 for stride in apart)
+    return channels > 0 and channels % chunk == 0 and input.stride(1) == 1 and aligned
+
+
+def rows_of_filters(problem, weight, chunked):
+    """(the filters as rows along the reduction, its order that of `chunked`, elements from row to row, the launches for it)."""
+    chunk, order = 16 // weight.element_size(), (2, 3, 1) if chunked else (1, 2, 3)
+    pitch = weight.stride(0) if weight.shape[0] > 1 else 0
+    row = max(1, ceil_div(problem.terms, chunk)) * chunk
+    aligned = pitch % chunk == 0 and weight.data_ptr() % 16 == 0
+    if _dense(weight, order) and aligned and (not weight.numel() or holds(weight, (weight.shape[0] - 1) * pitch + row)):
+        return weight, pitch, ()
+    packed = torch.empty(problem.k, row, dtype=weight.dtype, device=weight.device)
+    kernels = {inside: f"conv2d::pack_filters<{TYPES[weight.dtype]}, {inside}, {THREADS}>" for inside in ("true", "false")}
+    launch = CudaLaunch(
+        Source("conv2d/parts/taps.cuh", tuple(kernels.values())),
+        kernels[str(chunked).lower()],
+        (problem.k * ceil_div(row, THREADS),),
+        (THREADS, 1, 1),
+        (weight, packed, row, sizes(problem), weight.stride()),
+    )
+    return packed, row, (launch,)
+
+
+def _dense(tensor, dims):
+    """Whether the dimensions, the first outermost, lie one in the other without gaps."""
+    expected = 1
+    for dim in reversed(dims):
+        if tensor.shape[dim] > 1 and tensor.stride(dim) != expected:
+            return False
+        expected *= tensor.shape[dim]
+    return True
+
+
+def table_of_taps(problem, input, padded):
+    """(where each tap's input is, `padded` of them, the launch that writes it)."""
+    table = torch.empty(padded, 4, dtype=torch.int32, device=input.device)
+    kernel = f"conv2d::table_of_taps<{THREADS}>"
+    launch = CudaLaunch(
+        Source("conv2d/parts/taps.cuh", (kernel,)),
+        kernel,
+        (ceil_div(padded, THREADS),),
+        (THREADS, 1, 1),
+        (table, padded, sizes(problem), input.stride()),
+    )
+    return table, launch

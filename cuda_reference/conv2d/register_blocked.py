@@ -1,0 +1,51 @@
+"""conv2d's register_blocked in CUDA C++: its config space, what does not fit, and its launch."""
+
+import torch
+
+from tritonkernels.conv2d.parts.regime import BIG_TILE, STAGED_BYTES, blocked_bytes
+from tritonkernels.design import Design
+
+from ..launch import CudaLaunch
+from .parts.operands import TYPES, arguments, sources
+from .parts.tiles import count_tiles, covering
+
+SPACE = [{"KT": kt} for kt in (8, 3, 4, 6, 16)]
+THREADS = 128
+BLOCK_BYTES = 24 * 1024  # of shared memory, which leaves room for several blocks on an SM
+TEMPLATE = "conv2d::register_blocked<{T}, {KT}, {UNIT}>"
+SOURCES = sources(
+    "conv2d/register_blocked.cuh", [TEMPLATE.format(T="{T}", UNIT=unit, **c) for c in SPACE for unit in ("true", "false")]
+)
+
+
+def refuses(problem, target):
+    if problem.dtype == torch.float64:
+        return "its sums are fp32"
+    needed = blocked_bytes(problem, 16)
+    if needed > STAGED_BYTES:
+        return f"a tile's inputs and filters of one channel take {needed} bytes of shared memory, of {STAGED_BYTES}"
+    return None
+
+
+def launches(problem, config, *tensors):
+    channel_bytes = blocked_bytes(problem, config["KT"])
+    channels = max(1, min(problem.c // problem.groups, BLOCK_BYTES // channel_bytes))
+    unit = problem.stride[1] == problem.dilation[1] == 1
+    yield CudaLaunch(
+        SOURCES[problem.dtype],
+        TEMPLATE.format(T=TYPES[problem.dtype], UNIT="true" if unit else "false", **config),
+        grid=(count_tiles(problem, BIG_TILE, config["KT"]),),
+        block=(THREADS, 1, 1),
+        arguments=(*arguments(problem, *tensors), channels),
+        shared_bytes=channels * channel_bytes,
+    )
+
+
+DESIGN = Design(
+    name="register_blocked",
+    summary="2 x 4 outputs of up to 16 channels a thread, inputs slide through registers, filters are broadcast",
+    mirrors="conv2d: direct, for few channels",
+    refuses=refuses,
+    configs=lambda problem, target: covering(problem, SPACE),
+    launches=launches,
+)

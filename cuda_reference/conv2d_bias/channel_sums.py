@@ -1,0 +1,43 @@
+"""conv2d_bias, channel_sums: its kernels, its config space and its launches."""
+
+from tritonkernels.conv2d_weight.parts.space import splits_for
+from tritonkernels.design import Design, takes_everything
+
+from ..conv2d.parts.operands import TYPES, sources
+from ..conv2d.parts.splits import ADD, launches_of_splits
+from ..launch import ceil_div
+
+THREADS = 256
+KERNEL = f"conv2d_bias::channel_sums<{{T}}, {THREADS}, {{CHANNELS}}>"
+SPACE = [{"CHANNELS": 1}, {"CHANNELS": 32}]
+SOURCES = sources("conv2d_bias/channel_sums.cuh", [*(KERNEL.format(T="{T}", **config) for config in SPACE), ADD])
+
+
+def configs(problem, target):
+    """First the one whose lanes lie along what is contiguous, with as many splits as give an SM four blocks."""
+    for config in reversed(SPACE) if problem.channels_last else SPACE:
+        blocks = ceil_div(problem.k, config["CHANNELS"])
+        yield config | {"SPLITS": splits_for(problem, target, blocks, THREADS // config["CHANNELS"], 4)}
+
+
+def launches(problem, config, grad_output, out):
+    splits = config["SPLITS"]
+    yield from launches_of_splits(
+        SOURCES[problem.dtype],
+        [name.format(T=TYPES[problem.dtype], CHANNELS=config["CHANNELS"]) for name in (KERNEL, ADD)],
+        grid=(ceil_div(problem.k, config["CHANNELS"]), splits),
+        threads=THREADS,
+        before=(grad_output, out),
+        after=(*grad_output.shape, (*grad_output.stride(), *out.stride()), ceil_div(problem.terms, splits)),
+        out=out[:, None, None, None],
+    )
+
+
+DESIGN = Design(
+    name="channel_sums",
+    summary="channels and positions over blocks, partial sums in registers, added up in a fixed order",
+    mirrors="conv2d_bias: a sum per channel",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,63 @@
+"""conv2d_weight, implicit_gemm: its tiles, which of them a problem gets, and its launches."""
+
+import torch
+
+from tritonkernels.conv2d_weight.parts.space import count_tiles, splits_for
+from tritonkernels.design import Design, takes_everything
+
+from ..conv2d.parts.operands import TYPES
+from ..conv2d.parts.splits import ADD, launches_of_splits
+from ..launch import Source, ceil_div
+from .parts.operands import arguments
+
+THREADS, SLICE = 128, 32  # SLICE: positions
+
+
+def tiles(dtype):
+    """Those with slices in shared memory, then thin ones. There a thread holds all sums; doubles take twice the registers."""
+    staged = [dict(zip(("BM", "BN", "TM", "TN"), tile)) for tile in ((64, 64, 8, 4), (16, 64, 4, 2))]
+    return [*staged, {"BM": 4, "BN": 8 if dtype == torch.float64 else 32}, {"BM": 1, "BN": 16}]
+
+
+def kernel(dtype, tile):
+    name = "implicit_gemm" if "TM" in tile else "thin"
+    return f"conv2d_weight::{name}<{', '.join(map(str, (TYPES[dtype], *tile.values())))}>"
+
+
+def source(dtype):
+    kernels = (kernel(dtype, tile) for tile in tiles(dtype))
+    return Source("conv2d_weight/implicit_gemm.cuh", (*kernels, ADD.format(T=TYPES[dtype])))
+
+
+SOURCES = {dtype: source(dtype) for dtype in TYPES}
+
+
+def configs(problem, target):
+    """First the tile that covers a group's output channels with least padding; of each, as many splits as fill the GPU."""
+    for tile in sorted(tiles(problem.dtype), key=lambda tile: ceil_div(problem.rows, tile["BM"]) * (tile["BM"] + 4)):
+        count = count_tiles(problem, tile["BM"], tile["BN"])
+        yield tile | {"SPLITS": splits_for(problem, target, count, SLICE if "TM" in tile else THREADS, 4)}
+
+
+def launches(problem, config, *operands):
+    tensors, structs = arguments(problem, *operands)
+    splits, tile = config["SPLITS"], {name: number for name, number in config.items() if name != "SPLITS"}
+    yield from launches_of_splits(
+        SOURCES[problem.dtype],
+        [kernel(problem.dtype, tile), ADD.format(T=TYPES[problem.dtype])],
+        grid=(count_tiles(problem, tile["BM"], tile["BN"]), splits),
+        threads=THREADS,
+        before=tensors,
+        after=(*structs, ceil_div(ceil_div(problem.terms, splits), SLICE) * SLICE),
+        out=tensors[-1],
+    )
+
+
+DESIGN = Design(
+    name="implicit_gemm",
+    summary="a tile of the weight per block, positions split over blocks; thin tiles in registers, nothing staged",
+    mirrors="conv2d_weight: a reduction over N, P and Q",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

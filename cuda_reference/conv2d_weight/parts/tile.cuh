@@ -1,0 +1,72 @@
+// A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s).
+#pragma once
+#include "../../conv2d/parts/splits.cuh"
+#include "operands.cuh"
+
+namespace conv2d_weight {
+
+using conv2d::Position;
+
+constexpr int THREADS = 128;
+
+// block -> (group, tile of rows, tile of columns), the last fastest; and the split, with its range of positions.
+struct Tile {
+    int group, first_m, first_n, count_m, count_n;  // rows and columns of the group
+    int64_t first, end;                             // positions
+
+    __device__ __forceinline__ Tile(const Geometry& g, int BM, int BN, int64_t positions_per_split) {
+        const int rows = g.K / g.groups, width = g.C / g.groups * g.R * g.S;
+        const int tiles_n = ceil_div(width, BN), tiles_m = ceil_div(rows, BM);
+        first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM, group = blockIdx.x / tiles_n / tiles_m;
+        count_m = min(BM, rows - first_m), count_n = min(BN, width - first_n);
+        first = blockIdx.y * positions_per_split;
+        end = min(first + positions_per_split, int64_t(g.N) * g.P * g.Q);
+    }
+
+    // grad_output of the first row, at position 0; the input of the group's first channel.
+    template <class T> __device__ __forceinline__ const T* rows(const T* grad_output, const Geometry& g, const Strides& stride) const {
+        return grad_output + int64_t(group * (g.K / g.groups) + first_m) * stride.grad.c;
+    }
+    template <class T> __device__ __forceinline__ const T* planes(const T* input, const Geometry& g, const Strides& stride) const {
+        return input + int64_t(group) * (g.C / g.groups) * stride.input.c;
+    }
+};
+
+// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image.
+struct alignas(16) Column {
+    int64_t of_input;
+    int h, w;
+};
+
+template <int BN> struct Columns {
+    Column column[BN];
+    int64_t place[BN];  // in the weight, or in partial sums
+
+    // Where channels lie side by side in memory (`inside`), columns are (r, s, c).
+    __device__ __forceinline__ void locate(const Tile& tile, bool inside, bool partial, const Geometry& g, const Strides& stride) {
+        const int c_per_group = g.C / g.groups, taps = g.R * g.S;
+        for (int i = threadIdx.x; i < BN; i += THREADS) {
+            column[i] = {0, INT32_MIN / 2, INT32_MIN / 2};  // outside of any image
+            if (i >= tile.count_n) continue;
+            const int n = tile.first_n + i;
+            const int c = inside ? n % c_per_group : n / taps, tap = inside ? n / c_per_group : n % taps;
+            const int r = tap / g.S, s = tap % g.S, h = r * g.dilation_h, w = s * g.dilation_w;
+            column[i] = {c * stride.input.c + h * stride.input.h + w * stride.input.w, h, w};
+            place[i] = partial ? int64_t(c) * taps + tap : c * stride.weight.c + r * stride.weight.r + s * stride.weight.s;
+        }
+    }
+
+    // The sum of row m, column n goes to the weight, or to the partial sums (splits, K, C / groups, R, S) where there are any.
+    template <class T>
+    __device__ __forceinline__ void store(Sum<T> sum, int m, int n, T* weight, Sum<T>* sums, const Tile& tile, const Geometry& g,
+                                          const Strides& stride) const {
+        if (m >= tile.count_m || n >= tile.count_n) return;
+        const int64_t k = tile.group * (g.K / g.groups) + tile.first_m + m;
+        if (sums == nullptr)
+            weight[k * stride.weight.k + place[n]] = T(sum);
+        else
+            sums[(int64_t(blockIdx.y) * g.K + k) * (g.C / g.groups * g.R * g.S) + place[n]] = sum;
+    }
+};
+
+}  // namespace conv2d_weight

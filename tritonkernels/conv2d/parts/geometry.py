@@ -1,0 +1,54 @@
+"""The geometry of a convolution, which its gradients share: sizes checked against each other, and what follows from them."""
+
+import torch
+
+from ... import validate
+from ...errors import ArgumentError, ShapeError
+
+
+def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, input="input", weight="weight"):
+    """The fields of a Conv2dProblem that sizes decide, given (..., C, H, W) and (K, C / groups, R, S).
+
+    `input` and `weight` are the names of the arguments that the shapes come from.
+    """
+    *images, c, h, w = input_shape
+    k, c_per_group, r, s = weight_shape
+    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
+        raise ArgumentError("groups", repr(groups), "an int, at least 1")
+    if c % groups or k % groups:
+        raise ArgumentError("groups", groups, f"a divisor of the input's {c} channels and the weight's {k} output channels")
+    if c_per_group != c // groups:
+        allowed = f"(K, {c // groups}, R, S): the input's {c} channels over groups={groups}"
+        raise ShapeError(weight, f"shape {tuple(weight_shape)}", allowed)
+    if r == 0 or s == 0:
+        raise ShapeError(weight, f"shape {tuple(weight_shape)}", "a filter of at least 1 x 1")
+    stride, dilation = validate.pair("stride", stride, 1), validate.pair("dilation", dilation, 1)
+    before, after = _padding(padding, stride, dilation, (r, s))
+    padded = [size + b + a for size, b, a in zip((h, w), before, after)]
+    extent = [d * (taps - 1) + 1 for d, taps in zip(dilation, (r, s))]
+    if any(e > p for e, p in zip(extent, padded)):
+        allowed = f"at most the padded input's {padded[0]} x {padded[1]}"
+        raise ShapeError(weight, f"a dilated filter of {extent[0]} x {extent[1]}", allowed)
+    p, q = ((total - e) // step + 1 for total, e, step in zip(padded, extent, stride))
+    sizes = {"n": images[0] if images else 1, "c": c, "h": h, "w": w, "k": k, "r": r, "s": s, "p": p, "q": q}
+    return sizes | {"stride": stride, "padding": before, "dilation": dilation, "groups": groups}
+
+
+def _padding(padding, stride, dilation, taps):
+    """((above, left), (below, right)); "same" puts the odd one below and right, as torch does."""
+    if isinstance(padding, str):
+        if padding == "valid":
+            return (0, 0), (0, 0)
+        if padding != "same":
+            raise ArgumentError("padding", repr(padding), "'valid', 'same', an int or a pair of ints, at least 0")
+        if stride != (1, 1):
+            raise ArgumentError("padding", "'same'", "'same' with stride 1 only", "Pass the padding as numbers.")
+        total = [d * (t - 1) for d, t in zip(dilation, taps)]
+        before = tuple(t // 2 for t in total)
+        return before, tuple(t - b for t, b in zip(total, before))
+    both = validate.pair("padding", padding, 0)
+    return both, both
+
+
+def is_channels_last(t):
+    return t.ndim == 4 and t.is_contiguous(memory_format=torch.channels_last) and not t.is_contiguous()

@@ -1,0 +1,24 @@
+"""What the gradients of a convolution share: how their arguments are checked."""
+
+from ... import validate
+from ...errors import ShapeError
+
+
+def size_of(argument, value, ranks):
+    """A size given as numbers: a tuple, a list or a torch.Size of ints, none negative."""
+    if not isinstance(value, (tuple, list)) or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in value):
+        raise ShapeError(argument, repr(value), "a sequence of ints, at least 0")
+    if len(value) not in ranks:
+        raise ShapeError(argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)))
+    return validate.fits(tuple(value))
+
+
+def beside_output(grad_output, sizes, unbatched):
+    """Checks that grad_output is of the shape of the convolution's result."""
+    wanted = tuple(sizes[name] for name in ("kpq" if unbatched else "nkpq"))
+    if tuple(grad_output.shape) != wanted:
+        raise ShapeError("grad_output", f"shape {tuple(grad_output.shape)}", f"{wanted}, the shape of the convolution's result")
+
+
+def batched(t):
+    return t if t.ndim == 4 else t[None]

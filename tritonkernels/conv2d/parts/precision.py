@@ -1,0 +1,17 @@
+"""The precision of a convolution and of its gradients, as the caller says it and as it is computed."""
+
+import torch
+
+from ... import validate
+from ...problem import FLOAT_PRECISION
+
+FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
+
+
+def resolved(precision, dtype):
+    """The key of numerics.MODES that the argument `precision` stands for."""
+    default = FLOAT_PRECISION[dtype]
+    precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
+    if precision == "torch":
+        return "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"
+    return precision

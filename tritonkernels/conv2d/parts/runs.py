@@ -1,0 +1,38 @@
+"""Runs of outputs below each other that are unrolled: what may be, and how long they are. Pure functions, without Triton."""
+
+import math
+
+from .regime import COLUMN_ROWS, COLUMN_TAPS
+
+
+def extent(run, problem):
+    """Rows of inputs that a run of outputs meets."""
+    return (run - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1
+
+
+def one_filter_each(problem):
+    """Whether there is one filter for each channel, so small that its runs are unrolled."""
+    return problem.c == problem.groups == problem.k > 1 and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
+
+
+def refuses(problem, target):
+    if problem.r > COLUMN_TAPS:
+        return f"it holds the taps of a column in registers: up to {COLUMN_TAPS}, not {problem.r}"
+    if extent(1, problem) > COLUMN_ROWS:
+        return f"it unrolls the rows that a column of taps meets: up to {COLUMN_ROWS}, not {extent(1, problem)}"
+    return None
+
+
+def side_by_side(t, channels, most):
+    """How many channels of a group, up to `most`, lie side by side and begin at a multiple of as many bytes, in every pixel."""
+    apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
+    if t.stride(1) != 1:
+        return 1
+    whole = math.gcd(channels, most, *apart) * t.element_size()
+    return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
+
+
+def best_run(problem, most, fits=lambda run: True):
+    """Of up to `most` outputs, the run that loads fewest rows of a plane, of those the longest."""
+    legal = [run for run in range(1, most + 1) if run == 1 or (extent(run, problem) <= COLUMN_ROWS and fits(run))]
+    return min(legal, key=lambda run: (-(-max(1, problem.p) // run) * extent(run, problem), -run))

@@ -1,0 +1,102 @@
+"""The gradient with respect to the input as convolutions: of grad_output, with the flipped filter, one per phase.
+
+Input h reaches output p by tap r where p * stride = h + padding - r * dilation. So the inputs of one phase, h = first + a *
+stride, are reached by every (stride / gcd(stride, dilation))-th tap, and from tap to tap of these p goes back by dilation /
+gcd. Read from the last tap to the first, p goes forward: phase after phase, a convolution of stride 1 whose results are every
+stride-th row. A stride of 1 is a single phase. Phases that no tap reaches are zeros.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+
+from ...problem import Conv2dProblem
+
+WHOLE = slice(None)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A convolution that yields a part of the gradient."""
+
+    problem: Conv2dProblem
+    taps: tuple[slice, slice]  # of the flipped filter
+    results: tuple[slice, slice]  # of the gradient's rows and columns
+
+    def operands(self, grad_output, filters, out):
+        """What conv2d's designs take: input, weight, no bias, result."""
+        if not self.problem.c:  # nothing is read
+            return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], None, out
+        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], None, out[(WHOLE, WHOLE, *self.results)]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis of a phase."""
+
+    size: int  # results
+    taps: int
+    spacing: int  # between taps, in outputs
+    padding: int
+    of_filter: slice
+    of_result: slice
+
+
+def _axis_phases(size, taps, stride, padding, dilation):
+    """The _Axis of each phase that some tap reaches."""
+    common = math.gcd(stride, dilation)
+    every = stride // common
+    for first in range(min(stride, size)):
+        reached = [r for r in range(taps) if (first + padding - r * dilation) % stride == 0]
+        if reached:
+            yield _Axis(
+                size=len(range(first, size, stride)),
+                taps=len(reached),
+                spacing=dilation // common,
+                padding=(reached[-1] * dilation - first - padding) // stride,  # before the output that the last tap reads
+                of_filter=slice(taps - 1 - reached[-1], None, every),
+                of_result=slice(first, None, stride),
+            )
+
+
+@functools.lru_cache(1024)
+def phases(problem):
+    """The Phases of a Conv2dInputProblem, in order: zeros everywhere first, where some phase is reached by no tap."""
+    sizes = zip((problem.h, problem.w), (problem.r, problem.s), problem.stride, problem.padding, problem.dilation)
+    rows, columns = (list(_axis_phases(*axis)) for axis in sizes)
+    found = [_phase(problem, row, column) for row, column in itertools.product(rows, columns)]
+    all_phases = min(problem.stride[0], problem.h) * min(problem.stride[1], problem.w)
+    return tuple(found) if len(found) == all_phases else (_zeros(problem), *found)
+
+
+def _phase(problem, row, column):
+    return Phase(
+        _convolution(
+            problem,
+            **{"c": problem.k, "h": problem.p, "w": problem.q, "r": row.taps, "s": column.taps},
+            **{"p": row.size, "q": column.size},
+            padding=(row.padding, column.padding),
+            dilation=(row.spacing, column.spacing),
+        ),
+        (row.of_filter, column.of_filter),
+        (row.of_result, column.of_result),
+    )
+
+
+def _zeros(problem):
+    """A convolution of no channels."""
+    sizes = {"c": 0, "h": problem.h, "w": problem.w, "r": 1, "s": 1, "p": problem.h, "q": problem.w}
+    one = slice(0, 1)
+    return Phase(_convolution(problem, **sizes, padding=(0, 0), dilation=(1, 1)), (one, one), (WHOLE, WHOLE))
+
+
+def _convolution(problem, **changes):
+    given = {field.name: getattr(problem, field.name) for field in dataclasses.fields(Conv2dProblem)}
+    return Conv2dProblem(**given | {"k": problem.c, "stride": (1, 1)} | changes)
+
+
+def largest(problem):
+    """The phase that most of the work is."""
+    return max(phases(problem), key=lambda phase: phase.problem.flops)
