@@ -1,4 +1,4 @@
-"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for channels_last and one small filter a channel.
+"""conv2d, depthwise_channels: runs of outputs of four channels a lane, for channels_last and one small filter a channel.
 
 There a tap is four loads from far apart for a lane, as many as the inputs it meets. So runs have up to eight outputs, all rows
 that they meet are unrolled, strided ones too, and all taps of a 3 x 3 filter stay in registers.
