@@ -1,12 +1,15 @@
 """Fixtures of the harness's tests: no CUDA build, and a gemv that does what a test says."""
 
-import importlib
+import dataclasses
 
 import pytest
 from stand_ins import Act
 
 from perf.measure import ahead, contenders
 from tritonkernels.design import Design, takes_everything
+from tritonkernels.gemv import GEMV
+from tritonkernels.launch import LIBRARY
+from tritonkernels.operation import Rung, Served
 
 
 @pytest.fixture
@@ -26,6 +29,8 @@ def gemv_does(monkeypatch, triton_only):
             yield Act((1,), act, (problem, a[0], x[0], None if y is None else y[0], out[0]))
 
         design = Design("stand_in", "for a test", "nothing", refuses, lambda problem, target: [{}], launches)
-        monkeypatch.setattr(importlib.import_module("tritonkernels.gemv"), "DESIGNS", (design,))
+        operation = dataclasses.replace(GEMV, ladder=(Rung("stand_in", "for a test", "nothing"),))
+        monkeypatch.setitem(LIBRARY.served, "gemv", Served(operation))
+        monkeypatch.setitem(LIBRARY._designs, "gemv", (design,))
 
     return install
