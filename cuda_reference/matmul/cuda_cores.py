@@ -4,7 +4,7 @@ import itertools
 
 from tritonkernels.design import Design
 
-from ..gemm.configs import OPERAND_FMAS
+from ..gemm.parts.configs import OPERAND_FMAS
 from ..launch import CudaLaunch, Source, ceil_div
 from .mma_async import k_major, soonest, without_idle_strides
 from .wmma import arguments

@@ -119,11 +119,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/cuda_cores.cuh",
         "cuda_cores and (as_they_lie or epilogues or every_config)",
-        (
-            "strides of B not turned",
-            "{stride.bn, stride.bk, stride.ak, stride.am}",
-            "{stride.bk, stride.bn, stride.ak, stride.am}",
-        ),
+        ("strides not turned", "{stride.col, stride.row}", "{stride.row, stride.col}"),
         ("A's step for B", "{stride.am, stride.ak, stride.bk, stride.bn}", "{stride.am, stride.ak, stride.ak, stride.bn}"),
         ("batch of B forgotten", "b + batch * stride.bb", "b"),
         ("last product dropped", "first_row, first_col, M, N, K,", "first_row, first_col, M, N, K - 1,"),
@@ -138,7 +134,7 @@ MUTANTS = [
         ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
     ),
     *of(
-        "cuda_reference/gemm/tile_io.cuh",
+        "cuda_reference/gemm/parts/tile_io.cuh",
         "cuda_cores and (as_they_lie or every_config or rows_that_end)",
         (
             "K tail of A not zero",
