@@ -23,7 +23,8 @@ PACKAGES = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), i
 
 @PACKAGES
 def test_designs_are_listed_simplest_first(package):
-    assert [d.name for d in package.designs("gemm")][:2] == ["naive", "tiled"]
+    names = [d.name for d in package.designs("gemm")]
+    assert names.index("naive") < names.index("tiled") < names.index("rasterized")
     for op in tritonkernels.OPS:
         for design in package.designs(op):
             assert design.summary and design.mirrors and "\n" not in design.summary
@@ -181,7 +182,7 @@ def test_an_explicit_config_is_used(package):
 
 def configs(package, a):
     problem = tritonkernels.gemm.__globals__["prepare"](a, a.t()).problem
-    tiled = package.designs("gemm")[1]
+    (tiled,) = (d for d in package.designs("gemm") if d.name == "tiled")
     return [as_dict(c) for c in tiled.configs(problem, package.LIBRARY.target(a.device))]
 
 

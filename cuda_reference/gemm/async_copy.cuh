@@ -23,10 +23,10 @@ template <class Tile, int BM, int BK, int THREADS, bool VECTOR> struct CopiesOfA
     __device__ __forceinline__ static int row(int i) { return threadIdx.x / 8 + i * (THREADS / 8); }
     __device__ __forceinline__ static int k() { return threadIdx.x % 8; }  // and 8 more, and 8 more
 
-    __device__ __forceinline__ CopiesOfA(const float* a, int first_row, int M, const Strides& stride)
-        : step(VECTOR ? 1 : stride.ak) {
+    __device__ __forceinline__ CopiesOfA(const float* a, int first_row, int M, const MatrixStrides& stride)
+        : step(VECTOR ? 1 : stride.col) {
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) from[i] = a + min(first_row + row(i), M - 1) * stride.am + k() * step;
+        for (int i = 0; i < ROWS; ++i) from[i] = a + min(first_row + row(i), M - 1) * stride.row + k() * step;
     }
 
     __device__ __forceinline__ void copy(float* tile, int first_k) const {
@@ -93,8 +93,8 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
 
     const TileIndex tile = rasterize(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
     const int first_row = tile.m * BM, first_col = tile.n * BN;
-    CopiesOfA<typename Buffer::A::Tile, BM, BK, THREADS, VECTOR> a_copies(a, first_row, M, stride);
-    CopiesOfB<BN, BK, THREADS, VECTOR> b_copies(b, first_col, N, stride);
+    CopiesOfA<typename Buffer::A::Tile, BM, BK, THREADS, VECTOR> a_copies(a, first_row, M, stride.a);
+    CopiesOfB<BN, BK, THREADS, VECTOR> b_copies(b, first_col, N, stride.b);
 
     // The last slice, which may stick out of K, goes first, as in DoubleBuffer.
     const int last = max(K - 1, 0) / BK, slices = last + 1;

@@ -9,7 +9,7 @@
 //               the banks of the first. Here a phase is 4 x 2 lanes and reads 4 quads of A or 2 of B, 24 floats at most
 //               from the first to the last, all in different banks.
 #pragma once
-#include "tile_io.cuh"
+#include "parts/tile_io.cuh"
 
 namespace gemm {
 
@@ -40,8 +40,8 @@ conflict_free(const float* __restrict__ a, const float* __restrict__ b, const fl
     const int row = warp / (BN / WN) * WM + lane / 2 % 4 * TM;  // of the thread tile in the block tile
     const int col = warp % (BN / WN) * WN + (lane / 8 * 2 + lane % 2) * TN;
 
-    const A a_slices(a, first_row, M, stride);
-    const B b_slices(b, first_col, N, stride);
+    const A a_slices(a, first_row, M, stride.a);
+    const B b_slices(b, first_col, N, stride.b);
     float sum[TM][TN] = {};
     for (int k = 0; k < K; k += BK) {
         float4 a_quads[A::QUADS], b_quads[B::QUADS];

@@ -45,8 +45,8 @@ struct DoubleBuffer {
                                                       const float* b, int first_row, int first_col, int M, int N, int K,
                                                       const Strides& stride) {
         static_assert(BK % 2 == 0, "k and the next k use two sets of fragments, across slices too");
-        A a_slices(a, first_row, M, stride);
-        B b_slices(b, first_col, N, stride);
+        A a_slices(a, first_row, M, stride.a);
+        B b_slices(b, first_col, N, stride.b);
         float4 a_quads[A::QUADS], b_quads[B::QUADS];
         Fragments fragments;
         int now = 0;

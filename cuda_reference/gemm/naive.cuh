@@ -4,7 +4,7 @@
 // intensity of 64 / 132 = 0.48 FLOP per byte asked of the caches. With an L2 of 1.9 TB/s (Titan V) that is 0.912 TFLOP/s at most.
 // Mirrors tritonkernels/gemm/naive.py.
 #pragma once
-#include "common.cuh"
+#include "parts/common.cuh"
 
 namespace gemm {
 
@@ -18,10 +18,10 @@ naive(const float* __restrict__ a, const float* __restrict__ b, const float* __r
     const int col = blockIdx.x % tiles_n * BN + threadIdx.x % BN;
     if (row >= M || col >= N) return;
 
-    const float* a_row = a + row * stride.am;
-    const float* b_col = b + col * stride.bn;
+    const float* a_row = a + row * stride.a.row;
+    const float* b_col = b + col * stride.b.col;
     float sum = 0.0f;
-    for (int k = 0; k < K; ++k) sum += a_row[k * stride.ak] * b_col[k * stride.bk];
+    for (int k = 0; k < K; ++k) sum += a_row[k * stride.a.col] * b_col[k * stride.b.row];
     store_element(sum, c, out, row, col, alpha, beta, stride);
 }
 

@@ -11,7 +11,7 @@ namespace gemm {
 
 template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
-split_k(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ partial,  // (splits, M, N): stride.om and on
+split_k(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ partial,  // (splits, M, N): stride.out
         int M, int N, int K, Strides stride, int group, int split_size) {
     using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
     using Place = typename Buffer::Place;
@@ -24,7 +24,7 @@ split_k(const float* __restrict__ a, const float* __restrict__ b, float* __restr
     const int length = int(max(min(K - first_k, int64_t(split_size)), int64_t(0)));
 
     float sum[TM][TN] = {};
-    a += first_k * stride.ak, b += first_k * stride.bk;
+    a += first_k * stride.a.col, b += first_k * stride.b.row;
     Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, length, stride);
     Place::store(sum, nullptr, partial + split * M * N, first_row, first_col, M, N, 1.0f, 0.0f, stride);
 }

@@ -56,7 +56,7 @@ stream_k(const float* __restrict__ a, const float* __restrict__ b, const float* 
         const int length = int(min(K - first_k, int64_t(count) * BK));
 
         float sum[TM][TN] = {};
-        const float *a_part = a + first_k * stride.ak, *b_part = b + first_k * stride.bk;
+        const float *a_part = a + first_k * stride.a.col, *b_part = b + first_k * stride.b.row;
         Buffer::accumulate(sum, buffers, a_part, b_part, first_row, first_col, M, N, length, stride);
         if (count == slices) {
             Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);

@@ -1,31 +1,31 @@
 // FP32 GEMM, tiled: a block owns BM x BN of C and walks K in slices of BK through shared memory; a thread owns TM x TN of it.
 //
-// Over `naive` each element fetched from global memory is used BN (of A) or BM (of B) times: BM * BN / (2 (BM + BN)) FLOP per byte,
-// 32 at 128 x 128, whatever BK. In a thread, TM + TN shared loads feed TM * TN multiply-adds per k, an outer product in registers:
-// 16 loads instead of 128 at 8 x 8. Mirrors tritonkernels/gemm/tiled.py.
+// Over `naive` each element fetched from global memory is used BN (of A) or BM (of B) times: BM * BN / (2 (BM + BN)) FLOP
+// per byte, 32 at 128 x 128, whatever BK. In a thread, TM + TN shared loads feed TM * TN multiply-adds per k, an outer product
+// in registers: 16 loads instead of 128 at 8 x 8. Mirrors tritonkernels/gemm/tiled.py.
 #pragma once
-#include "common.cuh"
+#include "parts/common.cuh"
 
 namespace gemm {
 
-// One BM x BK slice of A, transposed on its way, so that what a thread reads for one k lies side by side. Zeros past the edges: they
-// add nothing to a sum. Neighbouring threads read along K: BK = 8 floats are one 32-byte sector of a row-major A.
+// One BM x BK slice of A, transposed on its way, so that what a thread reads for one k lies side by side. Zeros past the edges:
+// they add nothing to a sum. Neighbouring threads read along K: BK = 8 floats are one 32-byte sector of a row-major A.
 template <int BM, int BK, int THREADS>
-__device__ void load_a(float (&tile)[BK][BM], const float* a, int first_row, int first_k, int M, int K, const Strides& stride) {
+__device__ void load_a(float (&tile)[BK][BM], const float* a, int first_row, int first_k, int M, int K, MatrixStrides stride) {
     static_assert(BM * BK % THREADS == 0, "every thread loads the same number of elements");
     for (int i = threadIdx.x; i < BM * BK; i += THREADS) {
         const int row = first_row + i / BK, k = first_k + i % BK;
-        tile[i % BK][i / BK] = row < M && k < K ? a[row * stride.am + k * stride.ak] : 0.0f;
+        tile[i % BK][i / BK] = row < M && k < K ? a[row * stride.row + k * stride.col] : 0.0f;
     }
 }
 
 // One BK x BN slice of B as it stands. Neighbouring threads read along N: 4 sectors a request where B is row-major.
 template <int BN, int BK, int THREADS>
-__device__ void load_b(float (&tile)[BK][BN], const float* b, int first_k, int first_col, int K, int N, const Strides& stride) {
+__device__ void load_b(float (&tile)[BK][BN], const float* b, int first_k, int first_col, int K, int N, MatrixStrides stride) {
     static_assert(BN * BK % THREADS == 0, "every thread loads the same number of elements");
     for (int i = threadIdx.x; i < BN * BK; i += THREADS) {
         const int k = first_k + i / BN, col = first_col + i % BN;
-        tile[i / BN][i % BN] = k < K && col < N ? b[k * stride.bk + col * stride.bn] : 0.0f;
+        tile[i / BN][i % BN] = k < K && col < N ? b[k * stride.row + col * stride.col] : 0.0f;
     }
 }
 
@@ -61,8 +61,8 @@ tiled(const float* __restrict__ a, const float* __restrict__ b, const float* __r
 
     float sum[TM][TN] = {};
     for (int k = 0; k < K; k += BK) {
-        load_a<BM, BK, THREADS>(a_tile, a, first_row, k, M, K, stride);
-        load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride);
+        load_a<BM, BK, THREADS>(a_tile, a, first_row, k, M, K, stride.a);
+        load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride.b);
         __syncthreads();  // the slice is complete
         multiply_add<BM, BN, BK, TM, TN>(sum, a_tile, b_tile, row, col);
         __syncthreads();  // nobody reads it any more, the next may overwrite it

@@ -7,7 +7,7 @@
 // have it and picks VECTOR; C and out are asked on the device, once per thread. A's quads lie along K and are stored
 // transposed, scalar by scalar.
 #pragma once
-#include "tile_io.cuh"
+#include "parts/tile_io.cuh"
 
 namespace gemm {
 
@@ -28,8 +28,8 @@ vectorized(const float* __restrict__ a, const float* __restrict__ b, const float
     const int row = warp / (BN / WN) * WM + lane / 8 * TM;  // of the thread tile in the block tile
     const int col = warp % (BN / WN) * WN + lane % 8 * TN;
 
-    const A a_slices(a, first_row, M, stride);
-    const B b_slices(b, first_col, N, stride);
+    const A a_slices(a, first_row, M, stride.a);
+    const B b_slices(b, first_col, N, stride.b);
     float sum[TM][TN] = {};
     for (int k = 0; k < K; k += BK) {
         float4 a_quads[A::QUADS], b_quads[B::QUADS];

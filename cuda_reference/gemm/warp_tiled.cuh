@@ -27,8 +27,8 @@ warp_tiled(const float* __restrict__ a, const float* __restrict__ b, const float
 
     float sum[TM][TN] = {};
     for (int k = 0; k < K; k += BK) {
-        load_a<BM, BK, THREADS>(a_tile, a, first_row, k, M, K, stride);
-        load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride);
+        load_a<BM, BK, THREADS>(a_tile, a, first_row, k, M, K, stride.a);
+        load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride.b);
         __syncthreads();  // the slice is complete
         multiply_add<BM, BN, BK, TM, TN>(sum, a_tile, b_tile, row, col);
         __syncthreads();  // nobody reads it any more, the next may overwrite it

@@ -47,8 +47,8 @@ z_order(const float* __restrict__ a, const float* __restrict__ b, const float* _
     const int first_row = blockIdx.x / tiles_n * BM, first_col = blockIdx.x % tiles_n * BN;
     const int row = Place::row(), col = Place::col();
 
-    const A a_slices(a, first_row, M, stride);
-    const B b_slices(b, first_col, N, stride);
+    const A a_slices(a, first_row, M, stride.a);
+    const B b_slices(b, first_col, N, stride.b);
     float sum[TM][TN] = {};
     for (int k = 0; k < K; k += BK) {
         float4 a_quads[A::QUADS], b_quads[B::QUADS];

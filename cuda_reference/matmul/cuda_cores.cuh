@@ -14,8 +14,8 @@ namespace matmul {
 
 // gemm's slices of one operand, of the other: its transpose is what they are made for.
 template <class Slices> struct Transposed : Slices {
-    __device__ __forceinline__ Transposed(const float* matrix, int first, int span, const gemm::Strides& stride)
-        : Slices(matrix, first, span, {stride.bn, stride.bk, stride.ak, stride.am}) {}
+    __device__ __forceinline__ Transposed(const float* matrix, int first, int span, MatrixStrides stride)
+        : Slices(matrix, first, span, {stride.col, stride.row}) {}
 };
 
 // Read along K, and so transposed on the way to shared memory, or as they stand.

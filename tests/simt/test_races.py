@@ -7,7 +7,7 @@ import pytest
 from cuda_reference.launch import LIBRARY
 from cuda_reference.trace import trace
 from tests.harness import Size, built, designs, prepare, random, suited, taken, thorough
-from tests.test_gemm_ladder import RUNGS
+from tests.test_gemm_ladder import CONFLICT_FREE
 from tritonkernels.target import Target
 
 SHAPES = {
@@ -18,8 +18,8 @@ SHAPES = {
     "conv2d_weight": ((1, 3, 9, 17), Size((5, 3, 3, 2)), (1, 5, 7, 16)),
     "conv2d_bias": ((2, 5, 20, 17),),
 }
-ELSEWHERE = RUNGS[RUNGS.index("conflict_free") :]  # tests/test_gemm_ladder.py traces these
-TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[2] not in ELSEWHERE]
+ELSEWHERE = {("gemm", design) for design in CONFLICT_FREE}  # tests/test_gemm_ladder.py traces these
+TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[1:] not in ELSEWHERE]
 
 
 @thorough  # in `make test`, any order of threads gives the same bits (test_designs_in_the_emulation.py)

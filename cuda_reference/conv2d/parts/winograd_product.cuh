@@ -9,7 +9,7 @@
 
 #include "../../common/cp_async.cuh"
 #include "../../common/index.cuh"
-#include "../../gemm/tile_io.cuh"  // outer_product
+#include "../../gemm/parts/tile_io.cuh"  // outer_product
 
 namespace conv2d {
 

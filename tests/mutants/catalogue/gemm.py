@@ -83,15 +83,15 @@ MUTANTS = [
         ("A read at alpha = 0", "    if alpha == 0:", "    if False:"),
     ),
     *of(
-        "cuda_reference/gemm/common.cuh",
+        "cuda_reference/gemm/parts/common.cuh",
         "cuda_reference and gemm",
         ("C multiplied by alpha", "result += beta * c[", "result += alpha * c["),
-        ("stride of another tensor", "out[row * stride.om", "out[row * stride.cm"),
+        ("stride of another tensor", "out[row * stride.out.row", "out[row * stride.c.row"),
     ),
     *of(
-        "cuda_reference/gemm/__init__.py",
+        "cuda_reference/gemm/parts/launches.py",
         "gemm_sizes and cuda_reference and z_order",
-        ("more threads than the kernel allows", 'return config["BM"] *', 'return 2 * config["BM"] *'),
+        ("more threads than the kernel allows", 'return config["BM"] //', 'return 2 * config["BM"] //'),
     ),
     *of(
         "cuda_reference/gemm/naive.cuh",
@@ -100,13 +100,13 @@ MUTANTS = [
         ("column test removed", "if (row >= M || col >= N) return;", "if (row >= M) return;"),
     ),
     *of(
-        "cuda_reference/gemm/tile_io.cuh",
+        "cuda_reference/gemm/parts/tile_io.cuh",
         "cuda_reference and gemm and (vectorized or double_buffered or async_copy)",
         ("K tail test of A removed", "step, K - first_k - k(i));", "step, 4);"),
         (
             "rows of A past the end",
-            "from = a + min(first_row + row(), M - 1) * stride.am",
-            "from = a + (first_row + row()) * stride.am",
+            "from = a + min(first_row + row(), M - 1) * stride.row",
+            "from = a + (first_row + row()) * stride.row",
         ),
         (
             "quad put in the wrong order",
@@ -119,7 +119,7 @@ MUTANTS = [
         ("rows of the result untested", "if (row >= M) break;", ""),
         ("C's quad added without beta", "quad.x += beta * old.x", "quad.x += old.x"),
         ("128-bit stores past the edge", "if (vector && col + 3 < N)", "if (vector)"),
-        ("alignment of C untested", " && (c == nullptr || in_quads(c, stride.cm, stride.cn))", ""),
+        ("alignment of C untested", " && (c == nullptr || in_quads(c, stride.c))", ""),
     ),
     *of(
         "cuda_reference/gemm/conflict_free.cuh",
@@ -167,7 +167,7 @@ MUTANTS = [
             "partial + split * M * N, first_row, first_col, M, N, 1.0f, 0.0f",
             "partial + split * M * N, first_row, first_col, M, N, 2.0f, 0.0f",
         ),
-        ("B of the first split", ", b += first_k * stride.bk", ""),
+        ("B of the first split", ", b += first_k * stride.b.row", ""),
     ),
     *of(
         "cuda_reference/gemm/stream_k.cuh",

@@ -119,11 +119,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/cuda_cores.cuh",
         "cuda_cores and (as_they_lie or epilogues or every_config)",
-        (
-            "strides of B not turned",
-            "{stride.bn, stride.bk, stride.ak, stride.am}",
-            "{stride.bk, stride.bn, stride.ak, stride.am}",
-        ),
+        ("strides not turned", "{stride.col, stride.row}", "{stride.row, stride.col}"),
         (
             "A's step for B",
             "{stride.a.row, stride.a.col, stride.b.row, stride.b.col}",
@@ -142,7 +138,7 @@ MUTANTS = [
         ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
     ),
     *of(
-        "cuda_reference/gemm/tile_io.cuh",
+        "cuda_reference/gemm/parts/tile_io.cuh",
         "cuda_cores and (as_they_lie or every_config or rows_that_end)",
         (
             "K tail of A not zero",

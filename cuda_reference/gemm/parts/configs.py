@@ -1,11 +1,14 @@
 """Config spaces of the gemm rungs, and which of its space's configs a problem gets: pure functions of Problem and Target."""
 
-from ..launch import ceil_div
+from ...launch import ceil_div
 
 OPERAND_FMAS = 24  # FMAs in the time that a block takes to fetch an operand: fits the tiles' order on an H200
 ALONE = 1.15  # slower by this is a block with an SM to itself: nobody works while it waits; 4 stages wait too seldom to matter
 LONG_SINGLES = 1.2  # slower by this is a slice of 16 k that is read float by float: it has no registers for so many addresses
 WORKSPACE_FMAS = 50  # FMAs in the time that an SM of an H200 writes and reads a float: 8 bytes at 20 B/clock, 128 FMA/clock
+
+SEED = (128, 128, 8, 8, 8)  # the seed's tile; the others are for few tiles, for longer slices, and for fewer loads per FMA
+SMALL, LONG, WIDE = (64, 64, 16, 4, 4), (128, 128, 16, 8, 8), (128, 256, 8, 8, 16)
 
 
 def tiles(*sizes, **also):
@@ -24,9 +27,10 @@ def tile_grid(problem, config):
     return ceil_div(problem.m, config["BM"]), ceil_div(problem.n, config["BN"])
 
 
-def as_given(space, problem, target):
-    """The space's own order."""
-    return space
+def count_tiles(problem, config):
+    """How many tiles of BM x BN cover C."""
+    down, across = tile_grid(problem, config)
+    return down * across
 
 
 def fewest_rounds(space, problem, target):
@@ -35,8 +39,7 @@ def fewest_rounds(space, problem, target):
 
 
 def _rounds(problem, config, target, splits=1):
-    down, across = tile_grid(problem, config)
-    return ceil_div(down * across * splits, max(target.sms, 1))
+    return ceil_div(count_tiles(problem, config) * splits, max(target.sms, 1))
 
 
 def _tile_cost(problem, config):
@@ -83,7 +86,6 @@ def a_block_per_slot(space, problem, target):
     space = [config | {"BLOCKS": slots * (1 if _alone(config) else 2)} for config in space]
 
     def idles(config):
-        down, across = tile_grid(problem, config)
-        return down * across * ceil_div(problem.k, config["BK"]) < config["BLOCKS"]
+        return count_tiles(problem, config) * ceil_div(problem.k, config["BK"]) < config["BLOCKS"]
 
     return sorted(space, key=lambda config: (idles(config), -config["BM"] * config["BN"]))

@@ -5,7 +5,7 @@
 // scalar accesses a quad. A row of A or a quad of B past the edge of the matrix repeats the last one: its sums are never
 // stored, and no load needs a test.
 #pragma once
-#include "../common/vector.cuh"
+#include "../../common/vector.cuh"
 #include "common.cuh"
 
 namespace gemm {
@@ -49,9 +49,9 @@ template <class ATile, int BM, int BK, int THREADS, bool VECTOR> struct SlicesOf
     __device__ __forceinline__ static int row() { return threadIdx.x / 2 % BM; }
     __device__ __forceinline__ static int k(int i) { return threadIdx.x / 2 / BM * 8 + threadIdx.x % 2 * 4 + i * STEP; }
 
-    __device__ __forceinline__ SlicesOfA(const float* a, int first_row, int M, const Strides& stride)
-        : step(VECTOR ? 1 : stride.ak) {
-        from = a + min(first_row + row(), M - 1) * stride.am + k(0) * step;
+    __device__ __forceinline__ SlicesOfA(const float* a, int first_row, int M, const MatrixStrides& stride)
+        : step(VECTOR ? 1 : stride.col) {
+        from = a + min(first_row + row(), M - 1) * stride.row + k(0) * step;
     }
 
     // The next slice, all of it inside K.
@@ -94,8 +94,8 @@ template <int BN, int BK, int THREADS, bool VECTOR> struct SlicesOfB {
     __device__ __forceinline__ static int col() { return threadIdx.x % (BN / 4) * 4; }
     __device__ __forceinline__ static int k(int i) { return threadIdx.x / (BN / 4) + i * STEP; }
 
-    __device__ __forceinline__ SlicesOfB(const float* b, int first_col, int N, const Strides& stride)
-        : step(VECTOR ? 1 : stride.bn), pitch(stride.bk) {
+    __device__ __forceinline__ SlicesOfB(const float* b, int first_col, int N, const MatrixStrides& stride)
+        : step(VECTOR ? 1 : stride.col), pitch(stride.row) {
         const int col_in_b = min(first_col + col(), (N - 1) / 4 * 4);
         columns = N - col_in_b;
         from = b + k(0) * pitch + col_in_b * step;
@@ -157,15 +157,15 @@ __device__ __forceinline__ void multiply_add(
     }
 }
 
-__device__ __forceinline__ bool in_quads(const float* matrix, int64_t row_stride, int64_t col_stride) {
-    return col_stride == 1 && row_stride % 4 == 0 && is_aligned16(matrix);
+__device__ __forceinline__ bool in_quads(const float* matrix, MatrixStrides stride) {
+    return stride.col == 1 && stride.row % 4 == 0 && is_aligned16(matrix);
 }
 
 // The thread's sums into out, its quads GAP_M rows and GAP_N columns apart; 128 bits at a time where out and C allow.
 template <int GAP_M, int GAP_N, int TM, int TN>
 __device__ __forceinline__ void store_tile(const float (&sum)[TM][TN], const float* c, float* out, int first_row, int first_col,
                                            int M, int N, float alpha, float beta, const Strides& stride) {
-    const bool vector = in_quads(out, stride.om, stride.on) && (c == nullptr || in_quads(c, stride.cm, stride.cn));
+    const bool vector = in_quads(out, stride.out) && (c == nullptr || in_quads(c, stride.c));
 #pragma unroll
     for (int m = 0; m < TM; ++m) {
         const int row = first_row + m / 4 * GAP_M + m % 4;
@@ -177,10 +177,10 @@ __device__ __forceinline__ void store_tile(const float (&sum)[TM][TN], const flo
                 const float* s = &sum[m][n];
                 float4 quad = make_float4(alpha * s[0], alpha * s[1], alpha * s[2], alpha * s[3]);
                 if (c != nullptr) {
-                    const float4 old = *reinterpret_cast<const float4*>(c + row * stride.cm + col);
+                    const float4 old = *reinterpret_cast<const float4*>(c + row * stride.c.row + col);
                     quad.x += beta * old.x, quad.y += beta * old.y, quad.z += beta * old.z, quad.w += beta * old.w;
                 }
-                *reinterpret_cast<float4*>(out + row * stride.om + col) = quad;
+                *reinterpret_cast<float4*>(out + row * stride.out.row + col) = quad;
             } else {
 #pragma unroll
                 for (int j = 0; j < 4; ++j)

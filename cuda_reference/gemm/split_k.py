@@ -1,0 +1,44 @@
+"""FP32 GEMM, split_k: the configs and launches of split_k.cuh."""
+
+import torch
+
+from tritonkernels.design import Design, takes_everything
+
+from ..launch import CudaLaunch, ceil_div
+from .parts.configs import SEED, SMALL, count_tiles, each, enough_splits, tiles
+from .parts.launches import group, source, strides, threads, vector
+
+SPACE = each(tiles(SEED, SMALL, GROUP=1), SPLITS=(2, 4, 8, 16))
+MULTIPLY = "gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>"
+ADDING_THREADS = 256
+ADD = f"gemm::add_splits<{ADDING_THREADS}>"
+SOURCE = source("split_k.cuh", SPACE, MULTIPLY, ADD)
+
+
+def configs(problem, target):
+    return enough_splits(SPACE, problem, target)
+
+
+def launches(problem, config, a, b, c, out):
+    m, n, k, splits = problem.m, problem.n, problem.k, config["SPLITS"]
+    split_size = ceil_div(ceil_div(k, config["BK"]), splits) * config["BK"]
+    partial = torch.empty(splits, m, n, dtype=out.dtype, device=out.device)
+
+    kernel = MULTIPLY.format(**config, VECTOR=vector(a, b))
+    grid, block = (count_tiles(problem, config), splits), (threads(config), 1, 1)
+    arguments = (a, b, partial, m, n, k, strides(a, b, None, partial[0]), group(problem, config), split_size)
+    yield CudaLaunch(SOURCE, kernel, grid, block, arguments)
+
+    grid, block = (m * ceil_div(n, ADDING_THREADS),), (ADDING_THREADS, 1, 1)
+    arguments = (partial, c, out, m, n, splits, problem.alpha, problem.beta, strides(a, b, c, out))
+    yield CudaLaunch(SOURCE, ADD, grid, block, arguments)
+
+
+DESIGN = Design(
+    name="split_k",
+    summary="rasterized, K in parts for more blocks, their sums added in the order of K",
+    mirrors="gemm seed: split-K, named as future work",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,31 @@
+"""FP32 GEMM, vectorized: the configs and launches of vectorized.cuh."""
+
+from tritonkernels.design import Design, takes_everything
+
+from ..launch import CudaLaunch
+from .parts.configs import SEED, SMALL, count_tiles, fewest_rounds, tiles
+from .parts.launches import arguments, source, threads, vector
+
+SPACE = tiles(SEED, SMALL)
+KERNEL = "gemm::vectorized<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>"
+SOURCE = source("vectorized.cuh", SPACE, KERNEL)
+
+
+def configs(problem, target):
+    return fewest_rounds(SPACE, problem, target)
+
+
+def launches(problem, config, a, b, c, out):
+    kernel = KERNEL.format(**config, VECTOR=vector(a, b))
+    grid, block = (count_tiles(problem, config),), (threads(config), 1, 1)
+    yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
+
+
+DESIGN = Design(
+    name="vectorized",
+    summary="warp_tiled with 128-bit accesses of global and shared memory",
+    mirrors="gemm seed: vectorised access",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)
