@@ -67,7 +67,7 @@ def taken(library, op, design):
 def suited(library, op, design, shapes, **options):
     """(shapes, options) of a call that the design takes: as they are, or of a convolution with a filter that suits it.
 
-    Options are left out then, all or all but groups; or it has 8 channels, with a filter each.
+    Options are left out then, all or all but groups; none are added.
     """
     if op not in ("conv2d", "conv2d_input"):
         return shapes, options
@@ -79,9 +79,7 @@ def suited(library, op, design, shapes, **options):
         return (image, filter, *(others if op == "conv2d" else [(image[0], filter[0], *outputs)]))
 
     c = weight[1] * options.get("groups", 1)
-    calls = [(shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {})]
-    image = (image[0], 8, *image[2:]) if not isinstance(image, Size) else Size((image[0], 8, *image[2:]))
-    calls.append((by((8, 1, 3, 3)), {"groups": 8}))
+    calls = ((shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {}))
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
     for suiting, asked in calls:
         problem = prepare(op, *built(suiting, functools.partial(torch.empty, device="meta")), **asked).problem

@@ -9,10 +9,10 @@ MUTANTS = [
         ("out not counted as modified", 'if arguments["out"] is not None:', "if False:"),
         (
             "out counted on the whole way alone",
-            "        result = self._call(prepare, design, config, arguments)\n",
+            "        result = self._call(operation, design, config, arguments)\n",
             "        known = len(self.plans._plans)\n"
-            "        result = self._call(prepare, design, config, arguments)\n"
-            "        key = key_of((prepare, self.switches()), (design, config, *arguments.values()))[0]\n"
+            "        result = self._call(operation, design, config, arguments)\n"
+            "        key = key_of((operation.name, self.switches()), (design, config, *arguments.values()))[0]\n"
             "        if known and self.plans.find(key):\n"
             "            return result\n",
         ),

@@ -8,7 +8,7 @@ MUTANTS = [
         "cuda_reference and test_second_order_is_torchs",
         ("no gradient of the incoming one", "if of_output:", "if False:"),
         ("no gradient of the weight", "if of_weight:", "if weight is None:"),
-        ("the memory format of the other operands", "arguments if like is None else", "arguments if True else"),
+        ("the memory format of the other operands", "if like is not None:", "if False:"),
         ("the gradient of a sum reaches one position", "incoming[:, None, None].expand(ctx.shape)", "incoming[:, None, None]"),
     ),
     *of(
@@ -25,7 +25,7 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_weight/__init__.py",
         "test_tf32_is_rounded_to_nearest_and_really_used",
-        ("tf32 computed as ieee", "        precision=precision,\n", "        precision=resolved(None, input.dtype),\n"),
+        ("tf32 computed as ieee", "precision = resolved(precision, input.dtype)", "precision = resolved(None, input.dtype)"),
     ),
     *of(
         "tritonkernels/conv2d_input/parts/phases.py",
