@@ -9,62 +9,52 @@ Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 import triton
 import triton.language as tl
 
-from ..conv2d.parts.splits import launches_of_splits, position
+from ..conv2d.parts.splits import Sums, count_positions, launches_of_splits, position
+from ..conv2d_weight.parts.space import splits_for
 from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.structs import Images
 from ..language.tiles import span
 
 
 @triton.jit
 def _channel_sums_kernel(
-    grad_ptr,  # (N, K, P, Q)
-    sums_ptr,  # (SPLITS, K)
+    grad: Images,
+    sums: Sums,
     N,
     K,
     P,
     Q,
     positions_per_split,
-    stride_gn,
-    stride_gk,
-    stride_gp,
-    stride_gq,
-    stride_split,
-    stride_wk,
     BLOCK_K: tl.constexpr,
-    BLOCK_L: tl.constexpr,  # positions
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    BLOCK_L: tl.constexpr,
+    WIDE: tl.constexpr,
 ):
+    """grad (N, K, P, Q), BLOCK_L positions of it at a time. WIDE: offsets need 64 bits."""
     blocks_k = tl.cdiv(K, BLOCK_K)
     split = tl.program_id(0) // blocks_k
-    positions = N * P * Q
     if WIDE:
         split = split.to(tl.int64)
-        positions = N.to(tl.int64) * P * Q
     k = span(tl.program_id(0) % blocks_k * BLOCK_K, BLOCK_K, WIDE)
-    channel_ptrs = (grad_ptr + k * stride_gk)[:, None]
+    channel_ptrs = (grad.ptr + k * grad.c)[:, None]
 
-    SUMS: tl.constexpr = tl.float64 if sums_ptr.dtype.element_ty == tl.float64 else tl.float32
+    SUMS: tl.constexpr = tl.float64 if sums.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK_K, BLOCK_L), SUMS)
     first = split * positions_per_split
-    end = min(first + positions_per_split, positions)
+    end = min(first + positions_per_split, count_positions(N, P, Q, WIDE))
     for l in range(first, end, BLOCK_L):
         at = span(l, BLOCK_L, WIDE)
         image, p, q = position(at, P, Q)
-        ptrs = channel_ptrs + (image * stride_gn + p * stride_gp + q * stride_gq)[None, :]
+        ptrs = channel_ptrs + (image * grad.n + p * grad.h + q * grad.w)[None, :]
         acc += widened(tl.load(ptrs, mask=(k < K)[:, None] & (at < end)[None, :], other=0), SUMS)
-    sums = rounded(tl.sum(acc, axis=1), sums_ptr.dtype.element_ty)
-    tl.store(sums_ptr + split * stride_split + k * stride_wk, sums, mask=k < K)
-
-
-def splits_for(problem, target, tile):
-    """Enough to give each SM four programs of at least eight slices."""
-    blocks = max(1, triton.cdiv(problem.k, tile["BLOCK_K"]))
-    return max(1, min(triton.cdiv(4 * target.sms, blocks), problem.terms // (8 * tile["BLOCK_L"]), 1024))
+    total = rounded(tl.sum(acc, axis=1), sums.ptr.dtype.element_ty)
+    tl.store(sums.ptr + split * sums.split + k * sums.k, total, mask=k < K)
 
 
 def configs(problem, target):
-    """A channel with many positions, or, in channels_last, many channels; the interpreter takes many of both."""
+    """A channel with many positions, or, in channels_last, many channels; four programs per SM. The interpreter pays by the
+    operation, so it takes many of both."""
     if not target.is_gpu:
         length = min(2**12, triton.next_power_of_2(max(1, problem.terms // 2)))
         yield triton.Config({"BLOCK_K": 16, "BLOCK_L": length, "SPLITS": 2})
@@ -72,20 +62,16 @@ def configs(problem, target):
         return
     tiles = [{"BLOCK_K": 1, "BLOCK_L": 1024}, {"BLOCK_K": 64, "BLOCK_L": 16}, {"BLOCK_K": 4, "BLOCK_L": 256}]
     for tile in [tiles[1], tiles[2]] if problem.channels_last else tiles:
-        yield triton.Config(tile | {"SPLITS": splits_for(problem, target, tile)}, num_warps=4, num_stages=1)
+        splits = splits_for(problem, target, triton.cdiv(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)
+        yield triton.Config(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
 
 
 def launches(problem, config, grad_output, out):
     tile, splits = config.kwargs, config.kwargs["SPLITS"]
-    given = {
-        "grad_ptr": grad_output,
-        **dict(zip("NKPQ", grad_output.shape)),
-        "positions_per_split": triton.cdiv(triton.cdiv(problem.terms, splits), tile["BLOCK_L"]) * tile["BLOCK_L"],
-        **dict(zip(("stride_gn", "stride_gk", "stride_gp", "stride_gq"), grad_output.stride())),
-        "WIDE": problem.wide,
-    }
     grid = (triton.cdiv(problem.k, tile["BLOCK_K"]) * splits,)
-    yield from launches_of_splits(_channel_sums_kernel, grid, config, given, out[:, None, None, None])
+    per_split = triton.cdiv(triton.cdiv(problem.terms, splits), tile["BLOCK_L"]) * tile["BLOCK_L"]
+    before, after = (Images.of(grad_output),), (*grad_output.shape, per_split)
+    yield from launches_of_splits(_channel_sums_kernel, grid, config, before, after, out[:, None, None, None], problem.wide)
 
 
 DESIGN = Design(

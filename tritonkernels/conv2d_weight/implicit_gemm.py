@@ -15,145 +15,85 @@ Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 import triton
 import triton.language as tl
 
-from ..conv2d.parts.splits import launches_of_splits, position
+from ..conv2d.parts.operands import Geometry
+from ..conv2d.parts.splits import Sums, count_positions, launches_of_splits
 from ..design import Design, takes_everything
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
+from ..language.structs import Images
 from ..language.tiles import span
-from .parts.operands import arguments
+from .parts.gather import load_grads, load_inputs
 from .parts.space import THIN_ROWS, ceil_div, count_tiles, power_of_2, splits_for
 
 
 @triton.jit
-def load_grads(at, k, inside_l, inside_k, grad_ptr, P, Q, stride_on, stride_ok, stride_op, stride_oq):
-    """grad_output at positions `at` and channels `k`, of shapes that broadcast against each other."""
-    image, p, q = position(at, P, Q)
-    ptrs = grad_ptr + image * stride_on + p * stride_op + q * stride_oq + k * stride_ok
-    return tl.load(ptrs, mask=inside_l & inside_k, other=0)
-
-
-@triton.jit
-def load_inputs(
-    at, channel, tap_h, tap_w, inside_l, inside_n, input_ptr, H, W, P, Q, STEP_H, STEP_W, stride_in, stride_ih, stride_iw,
-):  # fmt: skip
-    """The inputs that columns (c, r, s) meet at positions `at`, zeros outside of the image; shapes that broadcast.
-
-    Offsets are added up, not pointers: a lane has many columns, and a pointer takes two registers.
-    """
-    image, p, q = position(at, P, Q)
-    h = p * STEP_H + tap_h
-    w = q * STEP_W + tap_w
-    inside = inside_l & inside_n & (h >= 0) & (h < H) & (w >= 0) & (w < W)
-    return tl.load(input_ptr + (image * stride_in + channel + h * stride_ih + w * stride_iw), mask=inside, other=0)
-
-
-@triton.jit
 def _implicit_gemm_kernel(
-    input_ptr,  # (N, C, H, W)
-    grad_ptr,  # (N, K, P, Q)
-    sums_ptr,  # (SPLITS, K, C / GROUPS, R, S)
-    N,
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S,
-    STEP_H,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H,
-    DILATION_W,
+    input: Images,
+    grad: Images,
+    sums: Sums,
+    g: Geometry,
     positions_per_split,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_split,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    BLOCK_L: tl.constexpr,  # positions
+    BLOCK_L: tl.constexpr,
     THIN: tl.constexpr,
-    CHANNELS_INSIDE: tl.constexpr,  # channels lie side by side in memory, so columns are (r, s, c)
+    CHANNELS_INSIDE: tl.constexpr,
     PRECISION: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """BLOCK_L: positions at a time. CHANNELS_INSIDE: they lie side by side, so columns are (r, s, c). WIDE: 64-bit offsets."""
     # program -> (split, group, tile of rows, tile of columns), the last fastest
-    tiles_n = tl.cdiv(C_PER_GROUP * R * S, BLOCK_N)
-    tiles_m = tl.cdiv(K_PER_GROUP, BLOCK_M)
+    tiles_n = tl.cdiv(g.c_per_group * g.R * g.S, BLOCK_N)
+    tiles_m = tl.cdiv(g.k_per_group, BLOCK_M)
     program = tl.program_id(0)
     tile_n = program % tiles_n
     tile_m = program // tiles_n % tiles_m
-    group = program // (tiles_n * tiles_m) % GROUPS
-    split = program // (tiles_n * tiles_m * GROUPS)
-    positions = N * P * Q
+    group = program // (tiles_n * tiles_m) % g.groups
+    split = program // (tiles_n * tiles_m * g.groups)
     if WIDE:
         group = group.to(tl.int64)
         split = split.to(tl.int64)
-        positions = N.to(tl.int64) * P * Q
     k = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
     column = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
-    inside_k = k < K_PER_GROUP
-    inside_n = column < C_PER_GROUP * R * S
-    k += group * K_PER_GROUP
+    inside_k = k < g.k_per_group
+    inside_n = column < g.c_per_group * g.R * g.S
+    k += group * g.k_per_group
     if CHANNELS_INSIDE:
-        c = column % C_PER_GROUP
-        s = column // C_PER_GROUP % S
-        r = column // C_PER_GROUP // S
+        c = column % g.c_per_group
+        s = column // g.c_per_group % g.S
+        r = column // g.c_per_group // g.S
     else:
-        s = column % S
-        r = column // S % R
-        c = column // S // R
-    channel = (group * C_PER_GROUP + c) * stride_ic
-    tap_h = r * DILATION_H - PADDING_H
-    tap_w = s * DILATION_W - PADDING_W
+        s = column % g.S
+        r = column // g.S % g.R
+        c = column // g.S // g.R
+    channel = (group * g.c_per_group + c) * input.c
+    tap_h = r * g.dilation_h - g.padding_h
+    tap_w = s * g.dilation_w - g.padding_w
 
-    SUMS: tl.constexpr = tl.float64 if sums_ptr.dtype.element_ty == tl.float64 else tl.float32
+    SUMS: tl.constexpr = tl.float64 if sums.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK_M, BLOCK_N, BLOCK_L) if THIN else (BLOCK_M, BLOCK_N), SUMS)
     first = split * positions_per_split
-    end = min(first + positions_per_split, positions)
+    end = min(first + positions_per_split, count_positions(g.N, g.P, g.Q, WIDE))
     for l in range(first, end, BLOCK_L):
         at = span(l, BLOCK_L, WIDE)
         inside_l = at < end
         if CHANNELS_INSIDE and not THIN:  # lanes along channels
-            grad = load_grads(
-                at[:, None], k[None, :], inside_l[:, None], inside_k[None, :], grad_ptr, P, Q,
-                stride_on, stride_ok, stride_op, stride_oq,
-            )  # fmt: skip
-            x = load_inputs(
-                at[:, None], channel[None, :], tap_h[None, :], tap_w[None, :], inside_l[:, None], inside_n[None, :],
-                input_ptr, H, W, P, Q, STEP_H, STEP_W, stride_in, stride_ih, stride_iw,
-            )  # fmt: skip
-            acc = faithful_dot(tl.trans(grad), x, acc, PRECISION)
+            gradient = load_grads(grad, g, at[:, None], k[None, :], inside_l[:, None] & inside_k[None, :])
+            inside = inside_l[:, None] & inside_n[None, :]
+            x = load_inputs(input, g, at[:, None], channel[None, :], tap_h[None, :], tap_w[None, :], inside)
+            acc = faithful_dot(tl.trans(gradient), x, acc, PRECISION)
         else:  # lanes along positions
-            grad = load_grads(
-                at[None, :], k[:, None], inside_l[None, :], inside_k[:, None], grad_ptr, P, Q,
-                stride_on, stride_ok, stride_op, stride_oq,
-            )  # fmt: skip
-            x = load_inputs(
-                at[None, :], channel[:, None], tap_h[:, None], tap_w[:, None], inside_l[None, :], inside_n[:, None],
-                input_ptr, H, W, P, Q, STEP_H, STEP_W, stride_in, stride_ih, stride_iw,
-            )  # fmt: skip
+            gradient = load_grads(grad, g, at[None, :], k[:, None], inside_l[None, :] & inside_k[:, None])
+            inside = inside_l[None, :] & inside_n[:, None]
+            x = load_inputs(input, g, at[None, :], channel[:, None], tap_h[:, None], tap_w[:, None], inside)
             if THIN:
-                acc += widened(grad, SUMS)[:, None, :] * widened(x, SUMS)[None, :, :]
+                acc += widened(gradient, SUMS)[:, None, :] * widened(x, SUMS)[None, :, :]
             else:
-                acc = faithful_dot(grad, tl.trans(x), acc, PRECISION)
-    sums = tl.sum(acc, axis=2) if THIN else acc
-    sums_ptrs = sums_ptr + split * stride_split + k[:, None] * stride_wk
-    sums_ptrs += (c * stride_wc + r * stride_wr + s * stride_ws)[None, :]
-    tl.store(sums_ptrs, rounded(sums, sums_ptr.dtype.element_ty), mask=inside_k[:, None] & inside_n[None, :])
+                acc = faithful_dot(gradient, tl.trans(x), acc, PRECISION)
+    total = tl.sum(acc, axis=2) if THIN else acc
+    sums_ptrs = sums.ptr + split * sums.split + k[:, None] * sums.k
+    sums_ptrs += (c * sums.c + r * sums.r + s * sums.s)[None, :]
+    tl.store(sums_ptrs, rounded(total, sums.ptr.dtype.element_ty), mask=inside_k[:, None] & inside_n[None, :])
 
 
 def thin_tile(problem):
@@ -196,12 +136,10 @@ def _config(tile, thin, splits):
 def launches(problem, config, input, grad_output, out):
     tile, splits = config.kwargs, config.kwargs["SPLITS"]
     grid = (count_tiles(problem, tile["BLOCK_M"], tile["BLOCK_N"]) * splits,)
-    given = arguments(problem, input, grad_output, out) | {
-        "positions_per_split": ceil_div(ceil_div(problem.terms, splits), tile["BLOCK_L"]) * tile["BLOCK_L"],
-        "CHANNELS_INSIDE": input.stride(1) == 1 and grad_output.stride(1) == 1,
-        "PRECISION": problem.precision,
-    }
-    yield from launches_of_splits(_implicit_gemm_kernel, grid, config, given, out)
+    per_split = ceil_div(ceil_div(problem.terms, splits), tile["BLOCK_L"]) * tile["BLOCK_L"]
+    before, after = (Images.of(input), Images.of(grad_output)), (Geometry.of(problem), per_split)
+    constants = {"CHANNELS_INSIDE": input.stride(1) == 1 and grad_output.stride(1) == 1, "PRECISION": problem.precision}
+    yield from launches_of_splits(_implicit_gemm_kernel, grid, config, before, after, out, problem.wide, **constants)
 
 
 DESIGN = Design(

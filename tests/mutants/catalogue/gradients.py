@@ -51,9 +51,9 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_input/parts/flipped.py",
         "tritonkernels and conv2d_input and direct",
-        ("rows not flipped", "(R - 1 - r) * stride_wr", "r * stride_wr"),
-        ("columns not flipped", "(S - 1 - s) * stride_ws", "s * stride_ws"),
-        ("channels of the first group", "c // C_PER_GROUP * K_PER_GROUP + k", "k"),
+        ("rows not flipped", "(g.R - 1 - r) * weight.r", "r * weight.r"),
+        ("columns not flipped", "(g.S - 1 - s) * weight.s", "s * weight.s"),
+        ("channels of the first group", "c // g.c_per_group * g.k_per_group + k", "k"),
     ),
     *of(
         "cuda_reference/conv2d_input/parts/flipped.cuh",
@@ -65,32 +65,32 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_weight/naive.py",
         "tritonkernels and conv2d_weight and naive and test_conv2d_gradients",
-        ("padding of the other axis", "s * DILATION_W - PADDING_W", "s * DILATION_W - PADDING_H"),
-        ("first group of channels", "k // K_PER_GROUP * C_PER_GROUP + c", "c"),
+        ("padding of the other axis", "s * g.dilation_w - g.padding_w", "s * g.dilation_w - g.padding_h"),
+        ("first group of channels", "k // g.k_per_group * g.c_per_group + c", "c"),
     ),
     *of(
         "tritonkernels/conv2d_weight/implicit_gemm.py",
         "tritonkernels and conv2d_weight and implicit_gemm",
         (
             "last positions dropped",
-            "end = min(first + positions_per_split, positions)",
-            "end = min(first + positions_per_split, positions - 1)",
+            "count_positions(g.N, g.P, g.Q, WIDE))",
+            "count_positions(g.N, g.P, g.Q, WIDE) - 1)",
         ),
-        ("dilation of the other axis", "tap_w = s * DILATION_W", "tap_w = s * DILATION_H"),
-        ("right edge of the image unmasked", "(w >= 0) & (w < W)", "(w >= 0)"),
-        ("group forgotten", "channel = (group * C_PER_GROUP + c)", "channel = c"),
-        ("columns in the order of contiguous channels", "s = column // C_PER_GROUP % S", "s = column % S"),
+        ("dilation of the other axis", "tap_w = s * g.dilation_w", "tap_w = s * g.dilation_h"),
+        ("group forgotten", "channel = (group * g.c_per_group + c)", "channel = c"),
+        ("columns in the order of contiguous channels", "s = column // g.c_per_group % g.S", "s = column % g.S"),
         ("splits overlap", "first = split * positions_per_split", "first = split * (positions_per_split - 1)"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/parts/gather.py",
+        "tritonkernels and conv2d_weight and implicit_gemm",
+        ("right edge of the image unmasked", "(w >= 0) & (w < g.W)", "(w >= 0)"),
     ),
     *of(
         "tritonkernels/conv2d/parts/splits.py",
         "tritonkernels and (conv2d_weight or conv2d_bias)",
         ("last split dropped", "inside, splits, total, BLOCK_S)", "inside, splits - 1, total, BLOCK_S)"),
-        (
-            "result taken for contiguous",
-            "out_ptr + k * stride_wk + c * stride_wc",
-            "out_ptr + k * C_PER_GROUP * R * S + c * R * S",
-        ),
+        ("result taken for contiguous", "out.ptr + k * out.k + c * out.c", "out.ptr + k * C * R * S + c * R * S"),
     ),
     *of(
         "cuda_reference/conv2d_weight/naive.cuh",
@@ -156,7 +156,7 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_bias/channel_sums.py",
         "tritonkernels and conv2d_bias",
-        ("channels side by side", "grad_ptr + k * stride_gk", "grad_ptr + k"),
-        ("first image alone", "image * stride_gn + p", "0 * stride_gn + p"),
+        ("channels side by side", "grad.ptr + k * grad.c", "grad.ptr + k"),
+        ("first image alone", "image * grad.n + p", "0 * grad.n + p"),
     ),
 ]

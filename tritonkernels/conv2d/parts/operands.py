@@ -1,4 +1,46 @@
-"""What every launch of a convolution takes: pointers, sizes and strides, by the kernels' parameter names."""
+"""What a convolution's kernels take: the structs of its operands and Geometry, that of cuda_reference/conv2d/parts/common.cuh."""
+
+from typing import Any, NamedTuple
+
+import triton.language as tl
+
+from ...language.structs import Filters, Images, Vector
+
+
+class Geometry(NamedTuple):
+    """The sizes; the last two, which CUDA's kernels divide for, are fields here so that Triton specialises them: mostly 1."""
+
+    N: Any
+    C: Any
+    H: Any
+    W: Any
+    K: Any
+    R: Any
+    S: Any
+    P: Any
+    Q: Any
+    step_h: Any
+    step_w: Any
+    padding_h: Any
+    padding_w: Any
+    dilation_h: Any
+    dilation_w: Any
+    groups: Any
+    c_per_group: Any
+    k_per_group: Any
+
+    @classmethod
+    def of(cls, problem, *constants):
+        """That of a Conv2dProblem; the fields named are tl.constexpr, for loops that are unrolled."""
+        g = problem
+        axes = (*g.stride, *g.padding, *g.dilation)
+        found = cls(g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *axes, g.groups, g.c // g.groups, g.k // g.groups)
+        return found._replace(**{name: tl.constexpr(getattr(found, name)) for name in constants})
+
+
+def operands(input, weight, bias, out):
+    """Every tensor comes with its own strides: NCHW, channels_last and CHWN are three sets of them."""
+    return Images.of(input), Filters.of(weight), Vector.of(bias), Images.of(out)
 
 
 def arguments(problem, input, weight, bias, out):

@@ -1,19 +1,35 @@
-"""Partial sums of the gradients with respect to weight and bias: many programs share one, each has its range of positions.
+"""Partial sums of the gradients with respect to weight and bias: many programs share one sum, each has its range of positions.
 
 A filter has few elements and a batch of images many positions: 81 sums of two million products, for 3 -> 3 channels of 3 x 3 on
 an image. So positions are split over programs, partial sums go through a workspace, and a second kernel adds them up in a
 fixed order, never by atomics: the same bits every time. It costs a launch and 8 bytes a partial sum.
+
+Mirrors cuda_reference/conv2d/parts/splits.cuh.
 """
+
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
 
 from ...language.epilogue import rounded
 from ...language.splits import sum_of_splits
+from ...language.structs import Filters
 from ...language.tiles import span
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from ...workspace import partial_sums
+
+
+class Sums(NamedTuple):
+    """Partial sums (splits, K, C / groups, R, S); of a single split, the result itself."""
+
+    ptr: Any
+    split: Any
+    k: Any
+    c: Any
+    r: Any
+    s: Any
 
 
 @triton.jit
@@ -23,60 +39,49 @@ def position(index, P, Q):
 
 
 @triton.jit
+def count_positions(N, P, Q, WIDE: tl.constexpr):
+    """N P Q. tl.cast also takes a size of 1, which Triton compiles as a constant."""
+    return (tl.cast(N, tl.int64) if WIDE else N) * P * Q
+
+
+@triton.jit
+def element(index, C, R, S):
+    """(k, c, r, s) of elements of a weight, s fastest."""
+    return index // S // R // C, index // S // R % C, index // S % R, index % S
+
+
+@triton.jit
 def _add_splits_kernel(
-    sums_ptr,  # (splits, total), contiguous
-    out_ptr,  # (K, C_PER_GROUP, R, S)
-    total,
-    splits,
-    C_PER_GROUP,
-    R,
-    S,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    BLOCK: tl.constexpr,
-    BLOCK_S: tl.constexpr,  # splits at a time
-    WIDE: tl.constexpr,
+    sums, out: Filters, total, splits, C, R, S, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr, WIDE: tl.constexpr
 ):
+    """sums (splits, total), contiguous; out (K, C, R, S). BLOCK_S splits are added at a time. WIDE: offsets need 64 bits."""
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
-        total = total.to(tl.int64)
+        total = tl.cast(total, tl.int64)  # of one element it is a constant
     index = span(program * BLOCK, BLOCK, WIDE)
     inside = index < total
-    sums = sum_of_splits(sums_ptr + index, inside, splits, total, BLOCK_S)
-    s = index % S
-    r = index // S % R
-    c = index // S // R % C_PER_GROUP
-    k = index // S // R // C_PER_GROUP
-    out_ptrs = out_ptr + k * stride_wk + c * stride_wc + r * stride_wr + s * stride_ws
-    tl.store(out_ptrs, rounded(sums, out_ptr.dtype.element_ty), mask=inside)
+    result = sum_of_splits(sums + index, inside, splits, total, BLOCK_S)
+    k, c, r, s = element(index, C, R, S)
+    out_ptrs = out.ptr + k * out.k + c * out.c + r * out.r + s * out.s
+    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
 
 
 ADD = triton.Config({"BLOCK": 32, "BLOCK_S": 32}, num_warps=4, num_stages=1)
 ADD_INTERPRETED = triton.Config({"BLOCK": 2**12, "BLOCK_S": 4})
 
-SUM_STRIDES = ("stride_wk", "stride_wc", "stride_wr", "stride_ws")
 
-
-def launches_of_splits(kernel, grid, config, given, out):
-    """kernel, given where its sums go, and where there are several splits what adds them up; out is (K, C, R, S).
-
-    The kernel takes sums_ptr, their strides and stride_split, and as many splits as config has SPLITS.
-    """
+def launches_of_splits(kernel, grid, config, before, after, out, wide, **constants):
+    """kernel(*before, Sums, *after), and where config has several SPLITS what adds them up; out is (K, C / groups, R, S)."""
     splits = config.kwargs["SPLITS"]
     if splits == 1:
-        to_out = {"sums_ptr": out, "stride_split": 0, **dict(zip(SUM_STRIDES, out.stride()))}
-        yield TritonLaunch(kernel, grid, config, given | to_out)
+        yield TritonLaunch(kernel, grid, config, *before, Sums(out, 0, *out.stride()), *after, WIDE=wide, **constants)
         return
     sums = partial_sums(splits, out.numel(), out)
-    contiguous = sums.view(splits, *out.shape).stride()
-    wide = given["WIDE"] or needs_wide_offsets(sums)
-    to_sums = {"sums_ptr": sums, "WIDE": wide, **dict(zip(("stride_split", *SUM_STRIDES), contiguous))}
-    yield TritonLaunch(kernel, grid, config, given | to_sums)
-    _, c, r, s = out.shape
-    add = {"out_ptr": out, "total": out.numel(), "splits": splits, "C_PER_GROUP": c, "R": r, "S": s}
-    chosen = ADD if out.device.type != "cpu" else ADD_INTERPRETED
-    to_out = {"sums_ptr": sums, "WIDE": wide, **dict(zip(SUM_STRIDES, out.stride()))}
-    yield TritonLaunch(_add_splits_kernel, (triton.cdiv(out.numel(), chosen.kwargs["BLOCK"]),), chosen, add | to_out)
+    places = Sums(sums, *sums.view(splits, *out.shape).stride())
+    wide = wide or needs_wide_offsets(sums)
+    yield TritonLaunch(kernel, grid, config, *before, places, *after, WIDE=wide, **constants)
+    add = ADD if out.device.type != "cpu" else ADD_INTERPRETED
+    blocks = triton.cdiv(out.numel(), add.kwargs["BLOCK"])
+    sizes = out.numel(), splits, *out.shape[1:]
+    yield TritonLaunch(_add_splits_kernel, (blocks,), add, sums, Filters.of(out), *sizes, WIDE=wide)
