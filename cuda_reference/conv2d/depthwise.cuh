@@ -25,7 +25,7 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
     const int image = int(index);
     if (image >= g.N) return;
 
-    const int c_per_group = g.C / g.groups, group = k / (g.K / g.groups);
+    const int c_per_group = g.c_per_group(), group = k / g.k_per_group();
     const T* plane = input + image * stride.input.n + group * c_per_group * stride.input.c;
     const T* filter = weight + k * stride.weight.k;
     Sum<T> sum[RUN][1];

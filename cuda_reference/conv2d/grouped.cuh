@@ -50,7 +50,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         Strides stride, int staged) {
     using Layout = Filters<KT, LANES>;
     Sum<T>* const filters = dynamic_shared<Sum<T>>();
-    const int per_group = g.K / g.groups, tiles = ceil_div(per_group, KT), blocks_k = ceil_div(g.groups * tiles, LANES);
+    const int per_group = g.k_per_group(), tiles = ceil_div(per_group, KT), blocks_k = ceil_div(g.groups * tiles, LANES);
     const int lane = threadIdx.x % LANES, position = threadIdx.x / LANES;
     const int first_tile = blockIdx.x % blocks_k * LANES, tile = first_tile + lane;
     const int group = tile / tiles, k = tile % tiles * KT;  // within the group
@@ -67,7 +67,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
         for (int j = 0; j < OUTPUTS; ++j) sum[j][i] = first_term;
     }
 
-    const int c_per_group = g.C / g.groups, h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
+    const int c_per_group = g.c_per_group(), h = p * g.step_h - g.padding_h, first_w = q * g.step_w - g.padding_w;
     const T* planes = input + image * stride.input.n + group * c_per_group * stride.input.c;
     planes += h * stride.input.h + first_w * stride.input.w;
     constexpr int PITCH = Layout::PITCH;

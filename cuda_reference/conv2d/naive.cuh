@@ -20,7 +20,7 @@ naive(const T* __restrict__ input, const T* __restrict__ weight, const T* __rest
     const int k = index % g.K, image = index / g.K;
     if (image >= g.N) return;
 
-    const int c_per_group = g.C / g.groups, group = k / (g.K / g.groups);
+    const int c_per_group = g.c_per_group(), group = k / g.k_per_group();
     const T* plane = input + image * stride.input.n + group * c_per_group * stride.input.c;
     const T* filter = weight + k * stride.weight.k;
     Sum<T> sum = bias_or_zero(bias, k, stride);

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(THREADS, 8)
 prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
            Strides stride) {
     const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
-    const int c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
+    const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     const int first_k = tile.k, group = tile.group;
 
     const int x = threadIdx.x % TILE_W, y = threadIdx.x / TILE_W;  // this thread's position in the tile

@@ -189,8 +189,8 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
                  Geometry g, Strides stride, int channels) {
     constexpr int PITCH = ceil_div(KT, 4) * 4;  // of a tap's values
     const Tile tile(blockIdx.x, g, BIG_TILE_H, BIG_TILE_W, KT);
-    const int c_per_group = g.C / g.groups, left_k = g.K / g.groups - tile.k;
-    const int first_k = tile.group * (g.K / g.groups) + tile.k;
+    const int c_per_group = g.c_per_group(), left_k = g.k_per_group() - tile.k;
+    const int first_k = tile.group * g.k_per_group() + tile.k;
     const int x = threadIdx.x % LANES_W, y = threadIdx.x / LANES_W * PT;  // first output in the tile: x * QT, or x and every 16th
     const HaloShape shape(g, SECTOR<T>);
     float* const halos = dynamic_shared<float>();

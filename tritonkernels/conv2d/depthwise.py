@@ -20,115 +20,87 @@ import triton.language as tl
 from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .parts.operands import arguments
+from .parts.operands import Geometry, operands
 
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
 
 
 @triton.jit
-def load_row(column_ptrs, h, stride_ih, inside, H):
+def load_row(column_ptrs, h, input, inside, g):
     """The inputs at rows h of columns, zeros outside of the image."""
-    return tl.load(column_ptrs + h * stride_ih, mask=inside & (h >= 0) & (h < H), other=0)
+    return tl.load(column_ptrs + h * input.h, mask=inside & (h >= 0) & (h < g.H), other=0)
 
 
 @triton.jit
 def _depthwise_kernel(
-    input_ptr,  # (N, C, H, W)
-    weight_ptr,  # (K, C / GROUPS, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    N,
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S,
-    STEP_H,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    input: Images,
+    weight: Filters,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
     BLOCK: tl.constexpr,  # runs of four outputs
     BLOCK_K: tl.constexpr,
     TAPS: tl.constexpr,  # of a column that are unrolled: divides R
     CHANNELS_INSIDE: tl.constexpr,
     SLIDES: tl.constexpr,  # taps are as far apart as outputs
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (channels, runs), or (runs, channels) where channels lie side by side, the last fastest
-    K = K_PER_GROUP * GROUPS
-    rows = tl.cdiv(P, 4)
+    rows = tl.cdiv(g.P, 4)
     program = tl.program_id(0)
     if CHANNELS_INSIDE:
-        blocks = tl.cdiv(K, BLOCK_K)
+        blocks = tl.cdiv(g.K, BLOCK_K)
         block_k = program % blocks
         block = program // blocks
     else:
-        blocks = tl.num_programs(0) // tl.cdiv(K, BLOCK_K)
+        blocks = tl.num_programs(0) // tl.cdiv(g.K, BLOCK_K)
         block = program % blocks
         block_k = program // blocks
     if WIDE:
         block = block.to(tl.int64)
     index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
-    q = index % Q
-    p = index // Q % rows * 4
-    image = index // Q // rows
+    q = index % g.Q
+    p = index // g.Q % rows * 4
+    image = index // g.Q // rows
     k = span(block_k * BLOCK_K, BLOCK_K, WIDE)
-    k_inside = k < K
-    valid = (image < N)[:, None] & k_inside[None, :]
+    k_inside = k < g.K
+    valid = (image < g.N)[:, None] & k_inside[None, :]
 
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
+    SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
     first = tl.zeros((BLOCK, BLOCK_K), SUMS)
-    if HAS_BIAS:
-        first += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)[None, :]
+    if bias is not None:
+        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)[None, :]
     acc0 = first
     acc1 = first
     acc2 = first
     acc3 = first
-    plane_ptrs = input_ptr + (image * stride_in)[:, None] + (k // K_PER_GROUP * C_PER_GROUP * stride_ic)[None, :]
-    filter_ptrs = weight_ptr + k * stride_wk
-    h = (p * STEP_H - PADDING_H)[:, None]  # of the first output's first tap
-    for _ in range(C_PER_GROUP):
+    plane_ptrs = input.ptr + (image * input.n)[:, None] + (k // g.k_per_group * g.c_per_group * input.c)[None, :]
+    filter_ptrs = weight.ptr + k * weight.k
+    h = (p * g.step_h - g.padding_h)[:, None]  # of the first output's first tap
+    for _ in range(g.c_per_group):
         tap_column_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
-        for s in range(S):
-            w = (q * STEP_W + (s * DILATION_W - PADDING_W))[:, None]
-            inside = valid & (w >= 0) & (w < W)
-            column_ptrs = plane_ptrs + w * stride_iw
+        for s in range(g.S):
+            w = (q * g.step_w + (s * g.dilation_w - g.padding_w))[:, None]
+            inside = valid & (w >= 0) & (w < g.W)
+            column_ptrs = plane_ptrs + w * input.w
             tap_ptrs = tap_column_ptrs
             if SLIDES:
-                x0 = load_row(column_ptrs, h, stride_ih, inside, H)
-                x1 = load_row(column_ptrs, h + STEP_H, stride_ih, inside, H)
-                x2 = load_row(column_ptrs, h + 2 * STEP_H, stride_ih, inside, H)
-            for first_r in range(0, R, TAPS):
+                x0 = load_row(column_ptrs, h, input, inside, g)
+                x1 = load_row(column_ptrs, h + g.step_h, input, inside, g)
+                x2 = load_row(column_ptrs, h + 2 * g.step_h, input, inside, g)
+            for first_r in range(0, g.R, TAPS):
                 for r in tl.static_range(TAPS):
-                    at = h + (first_r + r) * DILATION_H
+                    at = h + (first_r + r) * g.dilation_h
                     if not SLIDES:
-                        x0 = load_row(column_ptrs, at, stride_ih, inside, H)
-                        x1 = load_row(column_ptrs, at + STEP_H, stride_ih, inside, H)
-                        x2 = load_row(column_ptrs, at + 2 * STEP_H, stride_ih, inside, H)
-                    x3 = load_row(column_ptrs, at + 3 * STEP_H, stride_ih, inside, H)
+                        x0 = load_row(column_ptrs, at, input, inside, g)
+                        x1 = load_row(column_ptrs, at + g.step_h, input, inside, g)
+                        x2 = load_row(column_ptrs, at + 2 * g.step_h, input, inside, g)
+                    x3 = load_row(column_ptrs, at + 3 * g.step_h, input, inside, g)
                     tap = widened(tl.load(tap_ptrs, mask=k_inside, other=0), SUMS)[None, :]
                     acc0 += tap * widened(x0, SUMS)
                     acc1 += tap * widened(x1, SUMS)
@@ -138,17 +110,17 @@ def _depthwise_kernel(
                         x0 = x1
                         x1 = x2
                         x2 = x3
-                    tap_ptrs += stride_wr
-            tap_column_ptrs += stride_ws
-        plane_ptrs += stride_ic
-        filter_ptrs += stride_wc
-    out_ptrs = out_ptr + (image * stride_on + q * stride_oq)[:, None] + (k * stride_ok)[None, :]
-    dtype: tl.constexpr = out_ptr.dtype.element_ty
+                    tap_ptrs += weight.r
+            tap_column_ptrs += weight.s
+        plane_ptrs += input.c
+        filter_ptrs += weight.c
+    out_ptrs = out.ptr + (image * out.n + q * out.w)[:, None] + (k * out.c)[None, :]
+    dtype: tl.constexpr = out.ptr.dtype.element_ty
     p = p[:, None]
-    tl.store(out_ptrs + p * stride_op, rounded(acc0, dtype), mask=valid)
-    tl.store(out_ptrs + (p + 1) * stride_op, rounded(acc1, dtype), mask=valid & (p + 1 < P))
-    tl.store(out_ptrs + (p + 2) * stride_op, rounded(acc2, dtype), mask=valid & (p + 2 < P))
-    tl.store(out_ptrs + (p + 3) * stride_op, rounded(acc3, dtype), mask=valid & (p + 3 < P))
+    tl.store(out_ptrs + p * out.h, rounded(acc0, dtype), mask=valid)
+    tl.store(out_ptrs + (p + 1) * out.h, rounded(acc1, dtype), mask=valid & (p + 1 < g.P))
+    tl.store(out_ptrs + (p + 2) * out.h, rounded(acc2, dtype), mask=valid & (p + 2 < g.P))
+    tl.store(out_ptrs + (p + 3) * out.h, rounded(acc3, dtype), mask=valid & (p + 3 < g.P))
 
 
 def runs_of(problem):
@@ -176,15 +148,15 @@ def configs(problem, target):
 
 
 def launches(problem, config, *tensors):
-    tile, (*_, out) = config.kwargs, tensors
-    slides = problem.stride[0] == problem.dilation[0]
-    given = arguments(problem, *tensors) | {
+    tile, slides, (*_, out) = config.kwargs, problem.stride[0] == problem.dilation[0], tensors
+    switches = {
         "TAPS": problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1,
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
         "SLIDES": slides,
+        "WIDE": problem.wide,
     }
-    blocks = triton.cdiv(runs_of(problem), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"])
-    yield TritonLaunch(_depthwise_kernel, (blocks,), config, given)
+    grid = (triton.cdiv(runs_of(problem), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"]),)
+    yield TritonLaunch(_depthwise_kernel, grid, config, *operands(*tensors), Geometry.of(problem), **switches)
 
 
 DESIGN = Design(

@@ -1,7 +1,7 @@
-"""conv2d, depthwise_channels: runs of outputs of four channels a lane, for channels_last and one small filter a channel.
+"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for one small filter a channel.
 
-There a tap is four loads from far apart for a lane, as many as the inputs it meets. So runs have up to eight outputs, all rows
-that they meet are unrolled, strided ones too, and all taps of a 3 x 3 filter stay in registers.
+In channels_last a tap is four loads from far apart for a lane, as many as the inputs it meets. So runs have up to eight
+outputs, all rows that they meet are unrolled, strided ones too, and all taps of a 3 x 3 filter stay in registers.
 
 Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
 """
@@ -12,9 +12,10 @@ import triton.language as tl
 from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .parts.operands import arguments
+from .parts.operands import Geometry, operands
 from .parts.runs import best_run, one_filter_each, side_by_side
 from .parts.sliding import column_of_taps, met
 
@@ -23,96 +24,71 @@ MOST_KEPT = 9  # taps of a filter that stay in registers
 
 @triton.jit
 def _depthwise_channels_kernel(
-    input_ptr,  # (N, K, H, W)
-    weight_ptr,  # (K, 1, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    N,
-    H,
-    W,
-    P,
-    Q,
-    GROUPS,  # K
-    R: tl.constexpr,
-    S: tl.constexpr,
-    STEP_H: tl.constexpr,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H: tl.constexpr,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    input: Images,
+    weight: Filters,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs at a time
     BLOCK_K: tl.constexpr,
     TURNS,  # how many blocks of runs
     KEPT: tl.constexpr,  # all taps stay in registers; else a column of them at a time
     VECTOR: tl.constexpr,  # channels that lie side by side and aligned in input and result
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (runs, channels), the last fastest
-    blocks_k = tl.cdiv(GROUPS, BLOCK_K)
+    blocks_k = tl.cdiv(g.K, BLOCK_K)
     program = tl.program_id(0)
     k = span(program % blocks_k * BLOCK_K, BLOCK_K, WIDE)[None, :]
-    k_inside = k < GROUPS
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    bias = tl.zeros((1, BLOCK_K), SUMS)
-    if HAS_BIAS:
-        bias += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)
-    filter_ptrs = weight_ptr + k * stride_wk
+    k_inside = k < g.K
+    SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
+    first = tl.zeros((1, BLOCK_K), SUMS)
+    if bias is not None:
+        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
+    filter_ptrs = weight.ptr + k * weight.k
     columns = ()
     if KEPT:
-        for _ in tl.static_range(S):
-            columns += (column_of_taps(filter_ptrs, stride_wr, k_inside, R, SUMS),)
-            filter_ptrs += stride_ws
-    runs = tl.cdiv(P, RUN)
+        for _ in tl.static_range(g.S):
+            columns += (column_of_taps(filter_ptrs, weight.r, k_inside, g.R, SUMS),)
+            filter_ptrs += weight.s
+    runs = tl.cdiv(g.P, RUN)
     for turn in range(TURNS):
         block = program // blocks_k + turn * (tl.num_programs(0) // blocks_k)
         if WIDE:
             block = block.to(tl.int64)
         index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
-        q = (index % Q)[:, None]
-        p = (index // Q % runs * RUN)[:, None]
-        image = (index // Q // runs)[:, None]
-        valid = (image < N) & k_inside
-        h0 = p * STEP_H - PADDING_H
-        corner = image * stride_in + h0 * stride_ih + k * stride_ic
+        q = (index % g.Q)[:, None]
+        p = (index // g.Q % runs * RUN)[:, None]
+        image = (index // g.Q // runs)[:, None]
+        valid = (image < g.N) & k_inside
+        h0 = p * g.step_h - g.padding_h
+        corner = image * input.n + h0 * input.h + k * input.c
         acc = ()
         for _ in tl.static_range(RUN):
             acc += (tl.zeros((BLOCK, BLOCK_K), SUMS),)
         column_ptrs = filter_ptrs
-        for s in tl.static_range(S):
+        for s in tl.static_range(g.S):
             if KEPT:
                 taps = columns[s]
             else:
-                taps = column_of_taps(column_ptrs, stride_wr, k_inside, R, SUMS)
-                column_ptrs += stride_ws
-            w = q * STEP_W + (s * DILATION_W - PADDING_W)
-            in_column = valid & (w >= 0) & (w < W)
-            offsets = corner + w * stride_iw
-            for at in tl.static_range((RUN - 1) * STEP_H + (R - 1) * DILATION_H + 1):
-                inside = in_column & (h0 + at >= 0) & (h0 + at < H)
+                taps = column_of_taps(column_ptrs, weight.r, k_inside, g.R, SUMS)
+                column_ptrs += weight.s
+            w = q * g.step_w + (s * g.dilation_w - g.padding_w)
+            in_column = valid & (w >= 0) & (w < g.W)
+            offsets = corner + w * input.w
+            for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
+                inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
                 offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
-                x = widened(tl.load(input_ptr + offsets, mask=inside, other=0), SUMS)
-                acc = met(acc, x, taps, at, STEP_H, DILATION_H)
-                offsets += stride_ih
-        offsets = image * stride_on + p * stride_op + q * stride_oq + k * stride_ok
+                x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
+                acc = met(acc, x, taps, at, g.step_h, g.dilation_h)
+                offsets += input.h
+        offsets = image * out.n + p * out.h + q * out.w + k * out.c
         for i in tl.static_range(RUN):
             offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
-            tl.store(out_ptr + offsets, rounded(acc[i] + bias, out_ptr.dtype.element_ty), mask=valid & (p + i < P))
-            offsets += stride_op
+            tl.store(out.ptr + offsets, rounded(acc[i] + first, out.ptr.dtype.element_ty), mask=valid & (p + i < g.P))
+            offsets += out.h
 
 
 def refuses(problem, target):
@@ -135,12 +111,14 @@ def configs(problem, target):
 def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
     runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
-    blocks = triton.cdiv(problem.k, tile["BLOCK_K"]) * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"])
-    given = arguments(problem, input, weight, bias, out) | {
+    grid = (triton.cdiv(problem.k, tile["BLOCK_K"]) * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"]),)
+    switches = {
         "KEPT": problem.r * problem.s <= MOST_KEPT,
         "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out)),
+        "WIDE": problem.wide,
     }
-    yield TritonLaunch(_depthwise_channels_kernel, (blocks,), config, given)
+    sizes = Geometry.of(problem, "R", "S", "step_h", "dilation_h")
+    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *operands(input, weight, bias, out), sizes, **switches)
 
 
 DESIGN = Design(

@@ -14,6 +14,7 @@ Mirrors cuda_reference/conv2d/grouped.cuh.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -23,52 +24,57 @@ from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.packed import MULTIPLE
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .parts.grouped_space import at_once, configs
-from .parts.operands import arguments
+from .parts.operands import Geometry
 from .parts.runs import refuses, side_by_side
 from .parts.sliding import column_of_taps, met
+
+
+class Taps(NamedTuple):
+    """Packed filters (C / groups, R, S, row), a row (groups, lanes, KT)."""
+
+    ptr: Any
+    row: Any
+    lanes: Any  # of a group
+
 
 PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
 
 
 @triton.jit
 def _filters_kernel(
-    weight_ptr,  # (K, C / GROUPS, R, S)
-    taps_ptr,  # (C / GROUPS, R, S, row), a row (GROUPS, LANES_PER_GROUP, KT) and zeros behind it and behind a group
+    weight: Filters,
+    taps: Taps,
     C_PER_GROUP,
     K_PER_GROUP,
     GROUPS,
     R,
     S,
-    LANES_PER_GROUP,
-    row,  # of taps: at least GROUPS LANES_PER_GROUP KT
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
     KT: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """weight (K, C_PER_GROUP, R, S) as Taps, with zeros behind a group and behind the last one. WIDE: offsets need 64 bits."""
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
-    blocks = tl.cdiv(row, BLOCK_N)
+    blocks = tl.cdiv(taps.row, BLOCK_N)
     tap = span(program // blocks * BLOCK_M, BLOCK_M, WIDE)[:, None]
     at = span(program % blocks * BLOCK_N, BLOCK_N, WIDE)[None, :]
     c = tap // S // R
-    k = at % (LANES_PER_GROUP * KT)
-    group = at // (LANES_PER_GROUP * KT)
-    inside = (c < C_PER_GROUP) & (at < row)
-    of_k = (group * K_PER_GROUP + k) * stride_wk
-    offsets = of_k + (c * stride_wc + tap // S % R * stride_wr + tap % S * stride_ws)
+    k = at % (taps.lanes * KT)
+    group = at // (taps.lanes * KT)
+    inside = (c < C_PER_GROUP) & (at < taps.row)
+    of_k = (group * K_PER_GROUP + k) * weight.k
+    offsets = of_k + (c * weight.c + tap // S % R * weight.r + tap % S * weight.s)
     offsets = tl.multiple_of(tl.max_contiguous(offsets, (2, 1)), (1, 1))  # lanes go that way
-    weight = tl.load(weight_ptr + offsets, mask=inside & (group < GROUPS) & (k < K_PER_GROUP), other=0)
-    tl.store(taps_ptr + tap * row + at, widened(weight, taps_ptr.dtype.element_ty), mask=inside)
+    found = tl.load(weight.ptr + offsets, mask=inside & (group < GROUPS) & (k < K_PER_GROUP), other=0)
+    tl.store(taps.ptr + tap * taps.row + at, widened(found, taps.ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -88,142 +94,114 @@ def channels_of(x, COUNT: tl.constexpr):
 
 @triton.jit
 def _grouped_kernel(
-    input_ptr,  # (N, C, H, W)
-    taps_ptr,  # of _filters_kernel
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    N,
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R: tl.constexpr,
-    S,
-    STEP_H: tl.constexpr,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H: tl.constexpr,
-    DILATION_W,
-    LANES_PER_GROUP,
-    row,  # of taps
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    input: Images,
+    taps: Taps,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs
     LANES: tl.constexpr,  # along output channels, of KT each
     KT: tl.constexpr,
-    CHANNELS: tl.constexpr,  # of the input, loaded together: divides C_PER_GROUP
-    VECTOR: tl.constexpr,  # of these, that lie side by side and aligned
-    OUT_VECTOR: tl.constexpr,  # of KT
-    WHOLE: tl.constexpr,  # KT divides K_PER_GROUP
+    VECTOR: tl.constexpr,  # channels of the input that lie side by side, aligned, and are loaded together: divides a group's
+    OUT_VECTOR: tl.constexpr,  # of KT, that lie side by side and aligned
+    WHOLE: tl.constexpr,  # KT divides a group's output channels
     CHANNELS_INSIDE: tl.constexpr,  # of the result, channels are closer together than pixels
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (runs, lanes), the last fastest: those that read the same inputs run together
-    blocks = tl.cdiv(GROUPS * LANES_PER_GROUP, LANES)
-    runs = tl.cdiv(P, RUN)
+    blocks = tl.cdiv(g.groups * taps.lanes, LANES)
+    runs = tl.cdiv(g.P, RUN)
     block = tl.program_id(0) // blocks
     block_k = tl.program_id(0) % blocks
     if WIDE:
         block = block.to(tl.int64)
     index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
     lane = span(block_k * LANES, LANES, WIDE)
-    q = (index % Q)[:, None, None]
-    p = (index // Q % runs * RUN)[:, None, None]
-    image = (index // Q // runs)[:, None, None]
-    group = (lane // LANES_PER_GROUP)[None, :, None]
-    within = (lane % LANES_PER_GROUP * KT)[None, :, None] + tl.arange(0, KT)[None, None, :]  # its group
-    k = group * K_PER_GROUP + within
-    valid = (image < N) & (group < GROUPS)
+    q = (index % g.Q)[:, None, None]
+    p = (index // g.Q % runs * RUN)[:, None, None]
+    image = (index // g.Q // runs)[:, None, None]
+    group = (lane // taps.lanes)[None, :, None]
+    within = (lane % taps.lanes * KT)[None, :, None] + tl.arange(0, KT)[None, None, :]  # its group
+    k = group * g.k_per_group + within
+    valid = (image < g.N) & (group < g.groups)
 
-    SUMS: tl.constexpr = taps_ptr.dtype.element_ty
+    SUMS: tl.constexpr = taps.ptr.dtype.element_ty
     DOWN: tl.constexpr = 1 if CHANNELS_INSIDE else 2
     ACROSS: tl.constexpr = 2 if CHANNELS_INSIDE else 1
     acc = ()
     for _ in tl.static_range(RUN):
         acc += (tl.zeros((BLOCK, LANES, KT), SUMS),)
-    h0 = p * STEP_H - PADDING_H
+    h0 = p * g.step_h - g.padding_h
     # where lanes lie along channels, each loads its own taps (of all runs the same), so that the layout is the results'
     COPIES: tl.constexpr = BLOCK if CHANNELS_INSIDE else 1
     of_taps = tl.broadcast_to(lane[None, :, None] * KT + tl.arange(0, KT)[None, None, :], (COPIES, LANES, KT))
+    row = taps.row
     if WIDE:
         row = row.to(tl.int64)
-    corner = image * stride_in + group * C_PER_GROUP * stride_ic + h0 * stride_ih
-    for c in range(0, C_PER_GROUP, CHANNELS):
-        of_channels = corner + span(c, CHANNELS, WIDE)[None, None, :] * stride_ic
-        for s in range(S):
-            w = q * STEP_W + (s * DILATION_W - PADDING_W)
-            in_column = valid & (w >= 0) & (w < W)
+    corner = image * input.n + group * g.c_per_group * input.c + h0 * input.h
+    for c in range(0, g.c_per_group, VECTOR):
+        of_channels = corner + span(c, VECTOR, WIDE)[None, None, :] * input.c
+        for s in range(g.S):
+            w = q * g.step_w + (s * g.dilation_w - g.padding_w)
+            in_column = valid & (w >= 0) & (w < g.W)
             columns = ()
-            for j in tl.static_range(CHANNELS):
-                tap_ptrs = taps_ptr + (of_taps + ((c + j) * R * S + s) * row)
-                columns += (column_of_taps(tap_ptrs, S * row, None, R, SUMS),)
-            offsets = of_channels + w * stride_iw
-            for at in tl.static_range((RUN - 1) * STEP_H + (R - 1) * DILATION_H + 1):
-                inside = in_column & (h0 + at >= 0) & (h0 + at < H)
+            for j in tl.static_range(VECTOR):
+                tap_ptrs = taps.ptr + (of_taps + ((c + j) * g.R * g.S + s) * row)
+                columns += (column_of_taps(tap_ptrs, g.S * row, None, g.R, SUMS),)
+            offsets = of_channels + w * input.w
+            for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
+                inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
                 # What the compiler cannot see: vectors. Where there are none, runs of 2 that begin anywhere send lanes that way
                 offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if VECTOR == 1 else 1, VECTOR))
                 offsets = tl.multiple_of(offsets, (1, 1, VECTOR))
-                x = widened(tl.load(input_ptr + offsets, mask=inside, other=0), SUMS)
-                x = channels_of(x, CHANNELS)
-                for j in tl.static_range(CHANNELS):
-                    acc = met(acc, x[j], columns[j], at, STEP_H, DILATION_H)
-                offsets += stride_ih
+                x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
+                x = channels_of(x, VECTOR)
+                for j in tl.static_range(VECTOR):
+                    acc = met(acc, x[j], columns[j], at, g.step_h, g.dilation_h)
+                offsets += input.h
 
-    k_inside = group < GROUPS
+    k_inside = group < g.groups
     if not WHOLE:
-        k_inside = k_inside & (within < K_PER_GROUP)
-    bias = tl.zeros((1, LANES, KT), SUMS)
-    if HAS_BIAS:
-        bias += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)
-    offsets = image * stride_on + q * stride_oq + p * stride_op + k * stride_ok
+        k_inside = k_inside & (within < g.k_per_group)
+    first = tl.zeros((1, LANES, KT), SUMS)
+    if bias is not None:
+        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
+    offsets = image * out.n + q * out.w + p * out.h + k * out.c
     for i in tl.static_range(RUN):
-        sums = rounded(acc[i] + bias, out_ptr.dtype.element_ty)
-        inside = (image < N) & k_inside & (p + i < P)
+        sums = rounded(acc[i] + first, out.ptr.dtype.element_ty)
+        inside = (image < g.N) & k_inside & (p + i < g.P)
         offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if OUT_VECTOR == 1 else 1, OUT_VECTOR))
         offsets = tl.multiple_of(offsets, (1, 1, OUT_VECTOR))
-        tl.store(out_ptr + offsets, sums, mask=inside)
-        offsets += stride_op
+        tl.store(out.ptr + offsets, sums, mask=inside)
+        offsets += out.h
 
 
 def launches(problem, config, input, weight, bias, out):
     tile, groups = config.kwargs, problem.groups
     channels, outputs = problem.c // groups, problem.k // groups
-    vector = side_by_side(input, channels, at_once(problem, tile["KT"]))
     lanes = triton.cdiv(outputs, tile["KT"])
     program = math.lcm(tile["LANES"] * tile["KT"], MULTIPLE)
     row = triton.cdiv(groups * lanes * tile["KT"], program) * program  # whole programs, so that taps need no mask
     sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
-    taps = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
-    given = arguments(problem, input, weight, bias, out) | {
-        "taps_ptr": taps,
-        "LANES_PER_GROUP": lanes,
-        "row": row,
-        "CHANNELS": vector,
-        "VECTOR": vector,
+    packed = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
+    taps, wide = Taps(packed, row, lanes), problem.wide or needs_wide_offsets(packed)
+    if packed.numel():
+        grid = (triton.cdiv(packed[..., 0].numel(), PACKING.kwargs["BLOCK_M"]) * triton.cdiv(row, PACKING.kwargs["BLOCK_N"]),)
+        sizes = channels, outputs, groups, problem.r, problem.s
+        yield TritonLaunch(_filters_kernel, grid, PACKING, Filters.of(weight), taps, *sizes, KT=tile["KT"], WIDE=wide)
+    switches = {
+        "VECTOR": side_by_side(input, channels, at_once(problem, tile["KT"])),
         "OUT_VECTOR": side_by_side(out, outputs, tile["KT"]),
         "WHOLE": outputs % tile["KT"] == 0,
         "CHANNELS_INSIDE": problem.channels_last,
-        "WIDE": problem.wide or needs_wide_offsets(taps),
+        "WIDE": wide,
     }
-    if taps.numel():
-        blocks = triton.cdiv(taps[..., 0].numel(), PACKING.kwargs["BLOCK_M"]) * triton.cdiv(row, PACKING.kwargs["BLOCK_N"])
-        yield TritonLaunch(_filters_kernel, (blocks,), PACKING, given | {"KT": tile["KT"]})
     runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
-    blocks = triton.cdiv(runs, tile["BLOCK"]) * triton.cdiv(groups * lanes, tile["LANES"])
-    yield TritonLaunch(_grouped_kernel, (blocks,), config, given)
+    grid = (triton.cdiv(runs, tile["BLOCK"]) * triton.cdiv(groups * lanes, tile["LANES"]),)
+    tensors = Images.of(input), taps, Vector.of(bias), Images.of(out)
+    yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
 
 
 DESIGN = Design(

@@ -13,82 +13,55 @@ import triton.language as tl
 from ..design import Design, takes_everything
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .parts.operands import arguments
+from .parts.operands import Geometry, operands
 
 
 @triton.jit
 def _naive_kernel(
-    input_ptr,  # (N, C, H, W)
-    weight_ptr,  # (K, C / GROUPS, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    N,
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S,
-    STEP_H,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    input: Images,
+    weight: Filters,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
     BLOCK: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
     index = span(program * BLOCK, BLOCK, WIDE)  # of the output, q fastest
-    q = index % Q
-    p = index // Q % P
-    k = index // Q // P % (K_PER_GROUP * GROUPS)
-    image = index // Q // P // (K_PER_GROUP * GROUPS)
-    valid = image < N
+    q = index % g.Q
+    p = index // g.Q % g.P
+    k = index // g.Q // g.P % (g.k_per_group * g.groups)
+    image = index // g.Q // g.P // (g.k_per_group * g.groups)
+    valid = image < g.N
 
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
+    SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK,), SUMS)
-    if HAS_BIAS:
-        acc += widened(tl.load(bias_ptr + k * stride_bias, mask=valid, other=0), SUMS)
-    plane_ptrs = input_ptr + image * stride_in + k // K_PER_GROUP * C_PER_GROUP * stride_ic
-    filter_ptrs = weight_ptr + k * stride_wk
-    for _ in range(C_PER_GROUP):
+    if bias is not None:
+        acc += widened(tl.load(bias.ptr + k * bias.step, mask=valid, other=0), SUMS)
+    plane_ptrs = input.ptr + image * input.n + k // g.k_per_group * g.c_per_group * input.c
+    filter_ptrs = weight.ptr + k * weight.k
+    for _ in range(g.c_per_group):
         row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
-        for r in range(R):
+        for r in range(g.R):
             tap_ptrs = row_ptrs
-            for s in range(S):
-                h = p * STEP_H + (r * DILATION_H - PADDING_H)
-                w = q * STEP_W + (s * DILATION_W - PADDING_W)
-                inside = valid & (h >= 0) & (h < H) & (w >= 0) & (w < W)
-                x = tl.load(plane_ptrs + h * stride_ih + w * stride_iw, mask=inside, other=0)
+            for s in range(g.S):
+                h = p * g.step_h + (r * g.dilation_h - g.padding_h)
+                w = q * g.step_w + (s * g.dilation_w - g.padding_w)
+                inside = valid & (h >= 0) & (h < g.H) & (w >= 0) & (w < g.W)
+                x = tl.load(plane_ptrs + h * input.h + w * input.w, mask=inside, other=0)
                 acc += widened(tl.load(tap_ptrs, mask=valid, other=0), SUMS) * widened(x, SUMS)
-                tap_ptrs += stride_ws
-            row_ptrs += stride_wr
-        plane_ptrs += stride_ic
-        filter_ptrs += stride_wc
-    out_ptrs = out_ptr + image * stride_on + k * stride_ok + p * stride_op + q * stride_oq
-    tl.store(out_ptrs, rounded(acc, out_ptr.dtype.element_ty), mask=valid)
+                tap_ptrs += weight.s
+            row_ptrs += weight.r
+        plane_ptrs += input.c
+        filter_ptrs += weight.c
+    out_ptrs = out.ptr + image * out.n + k * out.c + p * out.h + q * out.w
+    tl.store(out_ptrs, rounded(acc, out.ptr.dtype.element_ty), mask=valid)
 
 
 def configs(problem, target):
@@ -101,7 +74,7 @@ def configs(problem, target):
 
 def launches(problem, config, *tensors):
     grid = (triton.cdiv(problem.outputs, config.kwargs["BLOCK"]),)
-    yield TritonLaunch(_naive_kernel, grid, config, arguments(problem, *tensors))
+    yield TritonLaunch(_naive_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
 DESIGN = Design(

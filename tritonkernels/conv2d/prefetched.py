@@ -15,98 +15,64 @@ import triton.language as tl
 
 from ..design import Design, takes_everything
 from ..language.dot import widened
+from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
-from .direct import configs, count_tiles, first_sums, load_tap, store_sums, tile_of_program
-from .parts.operands import arguments
+from .parts.operands import Geometry, operands
+from .parts.tile import count_tiles, covering_configs, first_sums, load_tap, store_sums, tile_of_program
 
 
 @triton.jit
 def _prefetched_kernel(
-    input_ptr,  # (N, C, H, W)
-    weight_ptr,  # (K, C / GROUPS, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S,
-    STEP_H,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    input: Images,
+    weight: Filters,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
     BLOCK_K: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_Q: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
-    image, group, p, q, k, k_inside = tile_of_program(P, Q, K_PER_GROUP, GROUPS, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    acc = first_sums(bias_ptr, k, k_inside, stride_bias, BLOCK_P * BLOCK_Q, SUMS, HAS_BIAS)
-    input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
-    filters = k * stride_wk
-    row_ptr = weight_ptr  # pointers step by strides: a tap's index times its stride could leave 32 bits
-    is_one = C_PER_GROUP > 0
-    x = load_tap(
-        input_ptr, p, q, 0, 0, is_one, H, W,
-        STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
-    )  # fmt: skip
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    image, group, p, q, k, k_inside = tile_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
+    plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c
+    SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
+    acc = first_sums(bias, k, k_inside, BLOCK_P * BLOCK_Q, SUMS)
+    filters = k * weight.k
+    channel_ptr = weight.ptr
+    row_ptr = channel_ptr  # pointers step by strides: a tap's index times its stride could leave 32 bits
+    is_one = g.c_per_group > 0
+    x = load_tap(plane_ptr, input, p, q, 0, 0, is_one, g)
     weights = tl.load(row_ptr + filters, mask=k_inside & is_one, other=0)
-    for c in range(C_PER_GROUP):
-        next_channel_ptr = weight_ptr + stride_wc
-        for r in range(R):
+    for c in range(g.c_per_group):
+        channel_ptr += weight.c  # the next
+        for r in range(g.R):
             tap_ptr = row_ptr
-            for s in range(1, S):
-                tap_ptr += stride_ws
-                next_x = load_tap(
-                    input_ptr, p, q, r, s, True, H, W,
-                    STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
-                )  # fmt: skip
+            for s in range(1, g.S):
+                tap_ptr += weight.s
+                next_x = load_tap(plane_ptr, input, p, q, r, s, True, g)
                 next_weights = tl.load(tap_ptr + filters, mask=k_inside, other=0)
                 acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
                 x = next_x
                 weights = next_weights
             next_r = r + 1
-            row_ptr += stride_wr
-            if next_r == R:
+            row_ptr += weight.r
+            if next_r == g.R:
                 next_r = 0
-                row_ptr = next_channel_ptr
-                input_ptr += stride_ic
-            is_one = (c + 1 < C_PER_GROUP) | (next_r > 0)
-            next_x = load_tap(
-                input_ptr, p, q, next_r, 0, is_one, H, W,
-                STEP_H, STEP_W, PADDING_H, PADDING_W, DILATION_H, DILATION_W, stride_ih, stride_iw,
-            )  # fmt: skip
+                row_ptr = channel_ptr
+                plane_ptr += input.c
+            is_one = (c + 1 < g.c_per_group) | (next_r > 0)
+            next_x = load_tap(plane_ptr, input, p, q, next_r, 0, is_one, g)
             next_weights = tl.load(row_ptr + filters, mask=k_inside & is_one, other=0)
             acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
             x = next_x
             weights = next_weights
-        weight_ptr = next_channel_ptr
-    store_sums(acc, out_ptr, image, p, q, k, k_inside, P, Q, stride_on, stride_ok, stride_op, stride_oq)
+    store_sums(acc, out, image, p, q, k, k_inside, g)
 
 
 def launches(problem, config, *tensors):
-    yield TritonLaunch(_prefetched_kernel, (count_tiles(problem, config.kwargs),), config, arguments(problem, *tensors))
+    grid = (count_tiles(problem, config.kwargs),)
+    yield TritonLaunch(_prefetched_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
 DESIGN = Design(
@@ -114,6 +80,6 @@ DESIGN = Design(
     summary="direct with the next tap's inputs and weights loaded before this one's are multiplied",
     mirrors="conv2d seed: prefetched",
     refuses=takes_everything,
-    configs=configs,
+    configs=covering_configs,
     launches=launches,
 )

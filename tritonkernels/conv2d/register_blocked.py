@@ -15,111 +15,69 @@ import triton.language as tl
 from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .parts.operands import arguments
+from .parts.operands import Geometry, operands
 from .parts.regime import MOST_TAPS
+from .parts.tile import channels_of, count_tiles, first_sums, place_of_program
 
 
 @triton.jit
-def load_column(row_ptrs, w, stride_iw, inside, W):
+def load_column(row_ptrs, w, input, inside, g):
     """The inputs at columns w of rows, zeros outside of the image."""
-    return tl.load(row_ptrs + w * stride_iw, mask=inside & (w >= 0) & (w < W), other=0)
+    return tl.load(row_ptrs + w * input.w, mask=inside & (w >= 0) & (w < g.W), other=0)
 
 
 @triton.jit
 def _register_blocked_kernel(
-    input_ptr,  # (N, C, H, W)
-    weight_ptr,  # (K, C / GROUPS, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S: tl.constexpr,
-    STEP_H,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    input: Images,
+    weight: Filters,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
     BLOCK_K: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_Q: tl.constexpr,  # in fours
     SLIDES: tl.constexpr,  # taps are as far apart as outputs
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
-    # program -> (image, group, block of output channels, tile row, tile column), the last fastest
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    image, group, block_k, tile_p, tile_q = place_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     RUNS: tl.constexpr = BLOCK_Q // 4
-    tiles_q = tl.cdiv(Q, BLOCK_Q)
-    tiles_p = tl.cdiv(P, BLOCK_P)
-    blocks_k = tl.cdiv(K_PER_GROUP, BLOCK_K)
-    program = tl.program_id(0)
-    tile_q = program % tiles_q
-    tile_p = program // tiles_q % tiles_p
-    block_k = program // (tiles_q * tiles_p) % blocks_k
-    group = program // (tiles_q * tiles_p * blocks_k) % GROUPS
-    image = program // (tiles_q * tiles_p * blocks_k * GROUPS)
-    if WIDE:
-        image = image.to(tl.int64)
-        group = group.to(tl.int64)
     run = tl.arange(0, BLOCK_P * RUNS)  # of four outputs, the tile row by row
     p = tile_p * BLOCK_P + run // RUNS
-    w = (tile_q * BLOCK_Q + run % RUNS * 4) * STEP_W - PADDING_W  # of the first output's first tap
-    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-    k_inside = k < K_PER_GROUP
+    w = (tile_q * BLOCK_Q + run % RUNS * 4) * g.step_w - g.padding_w  # of the first output's first tap
     if WIDE:
         p = p.to(tl.int64)
         w = w.to(tl.int64)
-    k += group * K_PER_GROUP
-
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    first = tl.zeros((BLOCK_K, BLOCK_P * RUNS), SUMS)
-    if HAS_BIAS:
-        first += widened(tl.load(bias_ptr + k * stride_bias, mask=k_inside, other=0), SUMS)[:, None]
+    k, k_inside = channels_of(block_k, group, g, BLOCK_K)
+    plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c
+    SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
+    first = first_sums(bias, k, k_inside, BLOCK_P * RUNS, SUMS)
     acc0 = first
     acc1 = first
     acc2 = first
     acc3 = first
-    input_ptr += image * stride_in + group * C_PER_GROUP * stride_ic
-    weight_ptrs = weight_ptr + k * stride_wk
-    for _ in range(C_PER_GROUP):
-        tap_row_ptrs = weight_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
-        for r in range(R):
-            h = p * STEP_H + (r * DILATION_H - PADDING_H)
-            row_ptrs = input_ptr + h * stride_ih
-            inside = (h >= 0) & (h < H)
+    filter_ptrs = weight.ptr + k * weight.k
+    for _ in range(g.c_per_group):
+        tap_row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
+        for r in range(g.R):
+            h = p * g.step_h + (r * g.dilation_h - g.padding_h)
+            row_ptrs = plane_ptr + h * input.h
+            inside = (h >= 0) & (h < g.H)
             tap_ptrs = tap_row_ptrs
             if SLIDES:
-                x0 = load_column(row_ptrs, w, stride_iw, inside, W)
-                x1 = load_column(row_ptrs, w + STEP_W, stride_iw, inside, W)
-                x2 = load_column(row_ptrs, w + 2 * STEP_W, stride_iw, inside, W)
-            for s in tl.static_range(S):
-                at = w + s * DILATION_W
+                x0 = load_column(row_ptrs, w, input, inside, g)
+                x1 = load_column(row_ptrs, w + g.step_w, input, inside, g)
+                x2 = load_column(row_ptrs, w + 2 * g.step_w, input, inside, g)
+            for s in tl.static_range(g.S):
+                at = w + s * g.dilation_w
                 if not SLIDES:
-                    x0 = load_column(row_ptrs, at, stride_iw, inside, W)
-                    x1 = load_column(row_ptrs, at + STEP_W, stride_iw, inside, W)
-                    x2 = load_column(row_ptrs, at + 2 * STEP_W, stride_iw, inside, W)
-                x3 = load_column(row_ptrs, at + 3 * STEP_W, stride_iw, inside, W)
+                    x0 = load_column(row_ptrs, at, input, inside, g)
+                    x1 = load_column(row_ptrs, at + g.step_w, input, inside, g)
+                    x2 = load_column(row_ptrs, at + 2 * g.step_w, input, inside, g)
+                x3 = load_column(row_ptrs, at + 3 * g.step_w, input, inside, g)
                 tap = widened(tl.load(tap_ptrs, mask=k_inside, other=0), SUMS)[:, None]
                 acc0 += tap * widened(x0, SUMS)[None, :]
                 acc1 += tap * widened(x1, SUMS)[None, :]
@@ -129,19 +87,19 @@ def _register_blocked_kernel(
                     x0 = x1
                     x1 = x2
                     x2 = x3
-                tap_ptrs += stride_ws
-            tap_row_ptrs += stride_wr
-        input_ptr += stride_ic
-        weight_ptrs += stride_wc
+                tap_ptrs += weight.s
+            tap_row_ptrs += weight.r
+        plane_ptr += input.c
+        filter_ptrs += weight.c
 
     side_by_side = tl.join(tl.join(acc0, acc2), tl.join(acc1, acc3))  # (..., 2, 2): 0 1, 2 3
     acc = tl.reshape(side_by_side, (BLOCK_K, BLOCK_P, BLOCK_Q))
     p = span(tile_p * BLOCK_P, BLOCK_P, WIDE)
     q = span(tile_q * BLOCK_Q, BLOCK_Q, WIDE)
-    inside = k_inside[:, None, None] & (p < P)[None, :, None] & (q < Q)[None, None, :]
-    plane_ptrs = out_ptr + image * stride_on + k[:, None, None] * stride_ok
-    out_ptrs = plane_ptrs + p[None, :, None] * stride_op + q[None, None, :] * stride_oq
-    tl.store(out_ptrs, rounded(acc, out_ptr.dtype.element_ty), mask=inside)
+    inside = k_inside[:, None, None] & (p < g.P)[None, :, None] & (q < g.Q)[None, None, :]
+    plane_ptrs = out.ptr + image * out.n + k[:, None, None] * out.c
+    out_ptrs = plane_ptrs + p[None, :, None] * out.h + q[None, None, :] * out.w
+    tl.store(out_ptrs, rounded(acc, out.ptr.dtype.element_ty), mask=inside)
 
 
 def refuses(problem, target):
@@ -165,11 +123,9 @@ def configs(problem, target):
 
 
 def launches(problem, config, *tensors):
-    tile = config.kwargs
-    blocks_k = problem.groups * triton.cdiv(problem.k // problem.groups, tile["BLOCK_K"])
-    tiles = triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
-    given = arguments(problem, *tensors) | {"SLIDES": problem.stride[1] == problem.dilation[1]}
-    yield TritonLaunch(_register_blocked_kernel, (problem.n * blocks_k * tiles,), config, given)
+    grid, slides = (count_tiles(problem, config.kwargs),), problem.stride[1] == problem.dilation[1]
+    sizes = Geometry.of(problem, "S")
+    yield TritonLaunch(_register_blocked_kernel, grid, config, *operands(*tensors), sizes, SLIDES=slides, WIDE=problem.wide)
 
 
 DESIGN = Design(

@@ -16,6 +16,9 @@ namespace conv2d {
 struct Geometry {
     int N, C, H, W, K, R, S, P, Q;
     int step_h, step_w, padding_h, padding_w, dilation_h, dilation_w, groups;
+
+    __device__ __forceinline__ int c_per_group() const { return C / groups; }
+    __device__ __forceinline__ int k_per_group() const { return K / groups; }
 };
 
 // NCHW, NHWC and CHWN are three sets of strides.
@@ -31,7 +34,7 @@ struct Tile {
     int image, group, k, p, q;  // k within the group
 
     __device__ __forceinline__ Tile(int block, const Geometry& g, int tile_h, int tile_w, int KT) {
-        const int tiles_q = ceil_div(g.Q, tile_w), tiles_p = ceil_div(g.P, tile_h), blocks_k = ceil_div(g.K / g.groups, KT);
+        const int tiles_q = ceil_div(g.Q, tile_w), tiles_p = ceil_div(g.P, tile_h), blocks_k = ceil_div(g.k_per_group(), KT);
         q = block % tiles_q * tile_w;
         block /= tiles_q;
         p = block % tiles_p * tile_h;

@@ -1,4 +1,4 @@
-"""What a convolution's kernels take: the structs of its operands and Geometry, that of cuda_reference/conv2d/parts/common.cuh."""
+"""What a convolution's kernels take: its operands' structs, and Geometry as in cuda_reference/conv2d/parts/common.cuh."""
 
 from typing import Any, NamedTuple
 

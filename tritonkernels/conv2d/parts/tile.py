@@ -1,0 +1,92 @@
+"""What `direct`, `prefetched` and `register_blocked` share: which tile a program owns, what is loaded for it, its writing."""
+
+import triton
+import triton.language as tl
+
+from ...language.dot import widened
+from ...language.epilogue import rounded
+
+
+@triton.jit
+def place_of_program(g, BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, WIDE: tl.constexpr):
+    """(image, group, block of output channels, tile row, tile column) of a program, the last fastest."""
+    tiles_q = tl.cdiv(g.Q, BLOCK_Q)
+    tiles_p = tl.cdiv(g.P, BLOCK_P)
+    blocks_k = tl.cdiv(g.k_per_group, BLOCK_K)
+    program = tl.program_id(0)
+    tile_q = program % tiles_q
+    tile_p = program // tiles_q % tiles_p
+    block_k = program // (tiles_q * tiles_p) % blocks_k
+    group = program // (tiles_q * tiles_p * blocks_k) % g.groups
+    image = program // (tiles_q * tiles_p * blocks_k * g.groups)
+    if WIDE:
+        image = image.to(tl.int64)
+        group = group.to(tl.int64)
+    return image, group, block_k, tile_p, tile_q
+
+
+@triton.jit
+def tile_of_program(g, BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, WIDE: tl.constexpr):
+    """(image, group, output rows and columns of the tile, output channels, which of these are the group's)."""
+    image, group, block_k, tile_p, tile_q = place_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
+    pixel = tl.arange(0, BLOCK_P * BLOCK_Q)  # the tile, row by row, as one axis
+    p = tile_p * BLOCK_P + pixel // BLOCK_Q
+    q = tile_q * BLOCK_Q + pixel % BLOCK_Q
+    if WIDE:
+        p = p.to(tl.int64)
+        q = q.to(tl.int64)
+    k, k_inside = channels_of(block_k, group, g, BLOCK_K)
+    return image, group, p, q, k, k_inside
+
+
+@triton.jit
+def channels_of(block_k, group, g, BLOCK_K: tl.constexpr):
+    """A block's output channels, and which of these are the group's."""
+    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+    return k + group * g.k_per_group, k < g.k_per_group
+
+
+@triton.jit
+def first_sums(bias, k, k_inside, PIXELS: tl.constexpr, SUMS: tl.constexpr):
+    """What the sums of a tile begin with."""
+    acc = tl.zeros((k.shape[0], PIXELS), SUMS)
+    if bias is not None:
+        acc += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)[:, None]
+    return acc
+
+
+@triton.jit
+def load_tap(plane_ptr, input, p, q, r, s, there, g):
+    """The inputs of a channel that tap (r, s) multiplies, zeros outside of the image."""
+    h = p * g.step_h + (r * g.dilation_h - g.padding_h)
+    w = q * g.step_w + (s * g.dilation_w - g.padding_w)
+    inside = there & (h >= 0) & (h < g.H) & (w >= 0) & (w < g.W)
+    return tl.load(plane_ptr + h * input.h + w * input.w, mask=inside, other=0)
+
+
+@triton.jit
+def store_sums(acc, out, image, p, q, k, k_inside, g):
+    """Write the part of a tile that lies inside."""
+    inside = k_inside[:, None] & ((p < g.P) & (q < g.Q))[None, :]
+    out_ptrs = out.ptr + image * out.n + k[:, None] * out.c + (p * out.h + q * out.w)[None, :]
+    tl.store(out_ptrs, rounded(acc, out.ptr.dtype.element_ty), mask=inside)
+
+
+def covering_configs(problem, target):
+    """BLOCK_K just covers the output channels of a group; at most 64 accumulators per thread."""
+    channels = triton.next_power_of_2(min(16, max(1, problem.k // problem.groups)))
+    if not target.is_gpu:
+        pixels = 2**17 // channels
+        block_q = min(512, triton.next_power_of_2(max(1, problem.q)))
+        block_p = min(pixels // block_q, triton.next_power_of_2(max(1, problem.p)))
+        yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
+    for block_p, block_q, num_warps in ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1)):
+        tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
+        if channels * block_p * block_q <= 64 * target.warp_size * num_warps:
+            yield triton.Config(tile, num_warps=num_warps, num_stages=1)
+
+
+def count_tiles(problem, tile):
+    """Programs of place_of_program."""
+    blocks_k = problem.groups * triton.cdiv(problem.k // problem.groups, tile["BLOCK_K"])
+    return problem.n * blocks_k * triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
