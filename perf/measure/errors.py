@@ -10,7 +10,6 @@ Without a GPU it runs at small sizes, in Triton's interpreter and the SIMT emula
 import dataclasses
 import functools
 import importlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,7 +154,7 @@ def _cell(row, value):
 
 def chapter(path):
     """The tables of a file of records as markdown, under where they come from."""
-    rows = json.loads(path.read_text())
+    rows = records.read_rows(path)
     where, (m, n, k) = rows[0]["environment"], rows[0]["shape"]
     told = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
     parts = [f"{told}; {m} x {n} x {k} where not said otherwise."]
