@@ -33,17 +33,17 @@ class Record:
     ok: bool = False
     message: str | None = None  # why not ok
     bound_by: str | None = None  # "memory" or "compute", by the roofline
-    rounds: int | None = None  # from here on None without a GPU
+    rounds: int | None = None  # this and the following are None without a GPU
     median_ms: float | None = None
     p20_ms: float | None = None
     p80_ms: float | None = None
-    exposed: float | None = None  # the share of rounds whose time may include the host's
+    exposed: float | None = None  # the share of rounds whose time may include time of the host
     call_ms: float | None = None  # the host's time of a call, median; all the others are the GPU's
     replayed: bool | None = None  # the GPU's time is that of a CUDA graph of the call, replayed
-    tflops: float | None = None  # integer operations count alike
+    tflops: float | None = None  # integer operations count the same
     gbps: float | None = None  # of compulsory traffic
-    copy_gbps: float | None = None  # read and written by copies of as many bytes, in the same rounds, where calls rotate
-    ratio_to_torch: float | None = None  # the least of torch's medians over this one, at the same precision; above 1 is faster
+    copy_gbps: float | None = None  # of copies of as many bytes in the same rounds; only for rotating operands
+    ratio_to_torch: float | None = None  # torch's least median at the same precision over this one: above 1 is faster
     sm_clock_mhz: float | None = None  # right after the case
 
 
