@@ -6,7 +6,6 @@ an entry's place is a miss, and built again. An entry is filled in a directory o
 neither a killed build nor another process can leave anything that a later one would trip over.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -79,28 +78,17 @@ def store(name, fill):
 @contextmanager
 def locked(name, seconds):
     """An exclusive lock between processes and threads, waited for that long; the kernel releases it when its holder dies."""
-    path, deadline = folder() / f"{name}.lock", time.monotonic() + seconds
+    from filelock import FileLock, Timeout  # not with the package, whose import is torch's and no more
+
+    path = folder() / f"{name}.lock"
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        held = FileLock(path, mode=0o600).acquire(timeout=seconds)
+    except Timeout:
+        raise BuildError(f"another process has been building {name} for too long; see TRITONKERNELS_BUILD_TIMEOUT.") from None
     except OSError as error:
         raise BuildError(f"{path} cannot be opened: {error}. Remove it.") from error
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise BuildError(
-                        f"another process has been building {name} for too long; see TRITONKERNELS_BUILD_TIMEOUT."
-                    ) from None
-                time.sleep(0.05)
-        try:
-            yield
-        finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would leave it to a process forked meanwhile
-    finally:
-        os.close(descriptor)
+    with held:
+        yield
 
 
 @contextmanager

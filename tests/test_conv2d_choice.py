@@ -1,7 +1,6 @@
 """Which design conv2d takes: the one that records show fast, one that fits, and in each package one that it has."""
 
 import dataclasses
-import json
 import math
 import statistics
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from perf.measure.records import read_rows
 from perf.measure.suites import SUITES
 from tritonkernels.conv2d.parts import regime
 from tritonkernels.conv2d.parts.regime import SHAPES, expected, prefer
@@ -139,7 +139,7 @@ def recorded(suite, names, implementations=("triton", "cuda")):
     """(problem, {design: milliseconds of the faster implementation}) of each case of conv2d in the records."""
     cases = {case.name: case for case in SUITES[suite] if case.op == "conv2d"}
     found = {}
-    for row in json.loads((RECORDS / f"{suite}.json").read_text()):
+    for row in read_rows(RECORDS / f"{suite}.json"):
         of_ours = row["op"] == "conv2d" and row["implementation"] in implementations and row["design"] in names
         if of_ours and row["case"] in cases:
             best = found.setdefault(row["case"], {})

@@ -1,10 +1,10 @@
 """python -m perf gate: proves the library on this machine's GPU, in steps of under 8 minutes each.
 
-build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck makes them under
-compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties are every GPU test;
-two_gpus wants two. Where there are several GPUs, steps run side by side, each on one of its own. What a step found is in
-perf/results/GPU/gate.json as soon as it is known: a step that passed is not repeated for the same sources, versions and GPU.
-Logs are in build/gate. --write puts the outcome into README.md and docs/guarantees.md, on any machine.
+build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
+compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties are all GPU tests;
+two_gpus needs two GPUs. With several GPUs, steps run in parallel, each on a GPU of its own. The outcome of a step is written to
+perf/results/GPU/gate.json at once: a passed step is not repeated for the same sources, versions and GPU. Logs are in
+build/gate. --write puts the outcome into README.md and docs/guarantees.md, on any machine.
 
 Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 without a GPU or for bad arguments.
 """
@@ -32,8 +32,8 @@ from ..render import table
 from . import gate_steps, gate_text, processes
 
 LIMIT = 470  # seconds of a step
-EVERY = 15  # seconds between lines that tell how far a step is
-KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # what an outcome holds for
+EVERY = 15  # seconds between lines of progress
+KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # an outcome holds as long as these are the same
 
 
 @dataclass
@@ -84,7 +84,7 @@ def main(options, parser):
 
 
 def _about(commit):
-    """What the outcomes hold for, and what else a reader wants to know."""
+    """KEY's values, and what else a reader wants to know."""
     facts = environment.environment(torch.device("cuda", 0))
     named = commit or environment.commit() or "no-commit"
     kept = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
@@ -97,16 +97,16 @@ class Gate:
     def __init__(self, path, about, names):
         self._path, self._about, self._names = path, about, names
         self._keeping, self._ended_by = threading.Lock(), None
-        self._gpus = queue.Queue()  # that no step uses
+        self._gpus = queue.Queue()  # the free ones
         for gpu in _gpus():
             self._gpus.put(gpu)
         before = json.loads(path.read_text()) if path.exists() else {}
         self._last_passed = before.get("last_passed")
-        alike = all(before.get(name) == about[name] for name in KEY)
-        self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if alike else {}
+        same = all(before.get(name) == about[name] for name in KEY)
+        self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if same else {}
 
     def run_all(self, steps, again=False):
-        """First, one by one, those that need the whole machine; then the others side by side, as far as there are GPUs."""
+        """First those that need the whole machine, one by one; then the others in parallel, as far as there are GPUs."""
         with ThreadPoolExecutor(self._gpus.qsize()) as pool:
             for step in steps:
                 if not step.gpus:
@@ -121,7 +121,7 @@ class Gate:
                 raise
 
     def run(self, step, again=False):
-        """Run the step unless it has passed; its outcome is written down before it starts, too, for it may take us along."""
+        """Run the step unless it has passed. An outcome is also written before it starts: it may kill this process."""
         known = self.outcomes.get(step.name)
         if known and known.status == "passed" and not again:
             return self._say(step.name, "passed before")
@@ -146,7 +146,7 @@ class Gate:
         self._keep(step, self._found(step, started, note="it was started and did not end"))
         try:
             outcome = self._run(step, started)
-        except BaseException as error:  # whatever ends us is the step's outcome
+        except BaseException as error:  # whatever ends this process is the step's outcome
             outcome = self._found(step, started, note=f"{type(error).__name__}: {error}")
             if not isinstance(error, OSError):
                 raise
@@ -167,7 +167,7 @@ class Gate:
                 self._keep(step, so_far)
                 self._say(step.name, f"{so_far.seconds:.0f} s, {_said(so_far.counts) or 'starting'}")
 
-        statuses = processes.run(step.jobs, LIMIT, watch, grace=5)  # within a campaign's own
+        statuses = processes.run(step.jobs, LIMIT, watch, grace=5)  # shorter than a campaign's grace, which may run this
         outcome = self._found(step, started)
         for job, status in zip(step.jobs, statuses):
             failures = step.read(job.log).failures
@@ -179,7 +179,7 @@ class Gate:
         return outcome
 
     def _found(self, step, started, note=""):
-        """What the step's programs have left behind so far, as a failure."""
+        """What the step's programs have written so far, as a failed outcome."""
         found = [step.read(job.log) for job in step.jobs]
         counts = sum((f.counts for f in found), Counter())
         failures, warnings = ({k: v for f in found for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings"))
@@ -192,7 +192,7 @@ class Gate:
         return Outcome(status=status, date=now, **of_now, **more)
 
     def _keep(self, step, outcome):
-        with self._keeping:  # steps run side by side
+        with self._keeping:  # steps run in parallel
             self._keep_alone(step, outcome)
 
     def _keep_alone(self, step, outcome):
@@ -229,7 +229,7 @@ class Gate:
 
 
 def _gpus():
-    """As CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs, named as in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
 
@@ -244,7 +244,7 @@ def _last_words(log):
 
 @contextmanager
 def _ended_by_sigterm():
-    """So that what runs is ended, and its outcome written down, when somebody's patience ends."""
+    """On SIGTERM, too, running programs are ended and the outcome is written."""
 
     def end(number, frame):
         sys.exit(f"ended by {signal.Signals(number).name}")

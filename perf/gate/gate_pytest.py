@@ -1,7 +1,8 @@
-"""A pytest plugin for the gate: `--outcomes FILE` gets a line of JSON for each test as it ends, so that a killed run tells what
-it knew; `--shard I/N` runs every N-th test, the same ones in every process.
+"""A pytest plugin for the gate.
 
-After a fault of a kernel nothing runs in a process any more: such a pytest-xdist worker ends itself, and a new one goes on.
+`--outcomes FILE` writes a line of JSON for each test when it ends, so that nothing is lost if the run is killed. `--shard I/N`
+runs every N-th test, the same ones in every process. After a fault of a kernel nothing else runs in its process: such a
+pytest-xdist worker ends itself, and a new one takes its place.
 """
 
 import json
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(config, items):
 
 class _Recorder:
     def __init__(self, path):
-        self._file = open(path, "w", buffering=1)  # noqa: SIM115  pytest's end is its end
+        self._file = open(path, "w", buffering=1)  # noqa: SIM115  open until pytest ends
 
     def pytest_runtest_logreport(self, report):
         if report.passed and report.when != "call":
@@ -47,7 +48,7 @@ class _Recorder:
 
 
 def _why(report):
-    """The line that raised, and what."""
+    """The line that raised, and the message."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return f"{crash.path}:{crash.lineno}: {' '.join(crash.message.split())[:500]}"

@@ -1,6 +1,6 @@
-"""The steps of `python -m perf gate`: which programs each runs side by side, and how to read what they leave behind.
+"""The steps of `python -m perf gate`: the programs that each runs in parallel, and how to read what they write.
 
-What they leave can be read while they run, and after they were killed.
+It can be read while they run, and after they were killed.
 """
 
 import json
@@ -19,15 +19,15 @@ from cuda_reference.toolchain import cuda_home
 
 from .processes import Job
 
-SHARDS = 3  # of the tests, which with nothing built take more time than a step has
+SHARDS = 3  # of the tests: with nothing built, all of them take longer than a step may
 CORES = len(os.sched_getaffinity(0))
-WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step, which has others beside it on other GPUs
+WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step: others run at the same time on other GPUs
 PACKAGES = ("cuda_reference", "tritonkernels")
-SHARES = max(1, (CORES - 1) // 2)  # processes of a package side by side
-SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, each of which takes 30 s to start
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # each: more would wait for each other, spinning
+SHARES = max(1, (CORES - 1) // 2)  # parallel processes of a package
+SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, where each takes 30 s to start
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # each: more would only spin
 TOOLS = ("memcheck", "racecheck", "synccheck")
-# Tensors are allocations of their own then, far apart, so that memcheck sees what is read or written beside one.
+# With it each tensor is an allocation of its own, far from others, so that memcheck sees accesses outside of it.
 APART = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
 
@@ -44,11 +44,11 @@ class Step:
     jobs: tuple[Job, ...]
     read: Callable[[Path], Findings]  # of a job, given its log
     instead: str | None = None  # why it cannot run here
-    gpus: int = 1  # that it has for itself; 0: all of the machine
+    gpus: int = 1  # that it needs; 0: the whole machine
 
 
 def steps(logs):
-    """In order: what the first two build, the others find built; the longest of these first, as they may run side by side."""
+    """In order: the first two build what the others need; then the longest first, since they may run in parallel."""
     one = None if torch.cuda.device_count() > 1 else "there is one GPU here"
     tests = ("tests", "--ignore=tests/properties", "--all")
     return [
@@ -82,7 +82,7 @@ def _calls(name, logs, packages, shares, only=()):
 
 
 def _sanitized(tool, logs, packages, *options, only=(), environment=None):
-    """The calls under one of compute-sanitizer's tools. A port for each: they talk to what they watch."""
+    """The calls under one of compute-sanitizer's tools, each with a port of its own to the program that it watches."""
     jobs = []
     for number, job in enumerate(_calls(tool, logs, packages, SANITIZED, only)):
         before = [
@@ -100,7 +100,7 @@ def compute_sanitizer():
 
 
 def read_tests(log):
-    """What gate_pytest.py recorded. Of several outcomes of a test the first that is bad counts."""
+    """What gate_pytest.py recorded. Of several outcomes of a test the first bad one counts."""
     outcomes = {}
     for line in _lines(log.with_suffix(".jsonl")):
         entry = json.loads(line)
@@ -121,7 +121,7 @@ def read_calls(log):
 
 
 def read_sanitized(log):
-    """The same calls, and compute-sanitizer's own log: each kind of error with its kernel and how often it was printed."""
+    """The calls, and compute-sanitizer's own log: each kind of error with its kernel, and how often it was printed."""
     calls, lines = read_calls(log), [line.removeprefix("=========") for line in _lines(log.with_suffix(".sanitizer"))]
     summary = next((line for line in lines if "ERROR SUMMARY:" in line or "RACECHECK SUMMARY:" in line), None)
     if summary is None:
@@ -138,7 +138,7 @@ def read_sanitized(log):
 
 
 def _reports(lines):
-    """{(what and where, a detail of the first): how often}. A report is a line and those after it that are indented."""
+    """{(error and place, details of the first): count}. A report is a line and the indented ones that follow it."""
     found, first = Counter(), {}
     for index, line in enumerate(lines):
         if re.match(r" [A-Z]", line) and not re.search(r"SUMMARY|COMPUTE-SANITIZER", line):
@@ -155,5 +155,5 @@ def _reports(lines):
 
 
 def _lines(path):
-    """The whole lines of a file that may be missing, or in the middle of being written."""
+    """The complete lines of a file that may be missing or still be written."""
     return path.read_text(errors="replace").split("\n")[:-1] if path.exists() else []

@@ -1,4 +1,4 @@
-"""What gate.json says, as the lines between `<!-- gate: ... -->` and `<!-- /gate -->` in README.md and docs/guarantees.md."""
+"""gate.json's outcome as the lines between `<!-- gate: ... -->` and `<!-- /gate -->` in README.md and docs/guarantees.md."""
 
 import json
 import re
@@ -21,8 +21,8 @@ def write():
 
 def lines(results=RESULTS):
     found = sorted(results.glob("*/gate.json"))
-    told = [f"- {line}\n" for path in found for line in _of_gpu(json.loads(path.read_text()))]
-    return "".join(told) or "The gate has not been run yet.\n"
+    text = "".join(f"- {line}\n" for path in found for line in _of_gpu(json.loads(path.read_text())))
+    return text or "The gate has not been run yet.\n"
 
 
 def _of_gpu(gate):

@@ -1,4 +1,4 @@
-"""Programs that are run side by side within a time, each in a process group of its own, of which nothing is left behind."""
+"""Runs programs in parallel within a time limit, each in a process group of its own, and leaves no process behind."""
 
 import contextlib
 import os
@@ -10,18 +10,18 @@ from pathlib import Path
 
 from .. import ROOT
 
-GLANCE = 0.05  # seconds between looks at what still runs
+GLANCE = 0.05  # seconds between checks whether it still runs
 
 
 @dataclass(frozen=True)
 class Job:
     command: tuple[str, ...]
-    log: Path  # of what it prints
-    environment: dict[str, str] = field(default_factory=dict)  # beside this process's
+    log: Path  # gets what it prints
+    environment: dict[str, str] = field(default_factory=dict)  # in addition to this process's
 
 
 def run(jobs, limit, watch=lambda: None, grace=10):
-    """Exit statuses in order, None for a job that was ended after `limit` seconds: asked to end, `grace` seconds later killed.
+    """The exit statuses; None for a job that exceeded `limit` seconds: it gets SIGTERM, and `grace` seconds later SIGKILL.
 
     `watch` is called while they run.
     """
@@ -45,7 +45,7 @@ def said(status, limit):
 
 
 def replace(path, text):
-    """Write the file in one step, so that a reader, or a kill, never meets half of it."""
+    """Write the file in one step: neither a reader nor a kill ever leaves half of it."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
     os.replace(partial, path)
@@ -60,12 +60,12 @@ def _start(job):
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=os.setpgrp,  # not a session of its own: who ends this one's ends it too
+            preexec_fn=os.setpgrp,  # not a session of its own, so that ending this session ends it too
         )
 
 
 def _end(started, grace):
-    """Them, and whatever they started (compilers, test workers)."""
+    """End them and all that they started (compilers, test workers)."""
     running = [process for process in started if process.poll() is None]
     for process in running:
         _signal(process, signal.SIGTERM)

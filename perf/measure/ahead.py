@@ -1,6 +1,6 @@
-"""Build the CUDA kernels of some cases before the comparison, as many at a time as there are cores.
+"""Builds the CUDA kernels of some cases before the comparison, on all cores.
 
-Built as their turn comes, one after the other, they take most of a first comparison's time.
+Built one after the other, when each is first called, they would take most of the time of a first comparison.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from ..render import table
 
 
 def sources(cases, names, device):
-    """{(header, expressions)}: what the designs (all, or those of the given names) launch on the cases."""
+    """[(header, expressions)] of what the designs (all, or those of the given names) launch on the cases."""
     found = {}
     for case in cases:
         args, kwargs = case.outlines()
@@ -37,7 +37,7 @@ def _launches(call, name, device):
 
 
 def build_all(cases, names, device):
-    """A build that fails is left to the comparison, where it is the failure of a row."""
+    """A failed build is reported by the comparison, as the failure of a row."""
 
     def build_one(source):
         with contextlib.suppress(TritonKernelsError):

@@ -1,4 +1,4 @@
-"""torch's own way to compute each operation, at the precision asked for: cuBLAS and cuDNN on a GPU.
+"""torch's own functions for each operation, at the precision asked for: cuBLAS and cuDNN on a GPU.
 
 Each baseline has the signature of its user function. `out` is written where torch can do so; torch.conv2d cannot, and returns a
 tensor from torch's caching allocator.
@@ -14,12 +14,12 @@ from tritonkernels.numerics import ACTIVATIONS
 from tritonkernels.problem import PACKED
 from tritonkernels.validate import beta_of
 
-SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # fp32 products that torch has no such way to: it stays at ieee
+SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # modes for fp32 products that torch lacks: it is run in ieee
 
 
 @contextlib.contextmanager
 def precision(name):
-    """torch multiplies as `name` says, accumulates in fp32 and picks cuDNN's fastest algorithm; restored on leaving.
+    """Inside, torch multiplies as `name` says, accumulates in fp32 and picks cuDNN's fastest algorithm; then all is as before.
 
     Matrix products and convolutions have a TF32 switch each, with opposite defaults, so both are set. They are set through
     `fp32_precision`: once that is written, reading the older `allow_tf32` is an error.
@@ -44,13 +44,13 @@ def precision(name):
 
 
 def precision_of(problem, device):
-    """What torch computes the problem in: TF32 exists only on GPUs from sm_80 on, elsewhere torch stays at fp32."""
+    """The precision in which torch computes the problem: TF32 exists only on GPUs from sm_80 on, elsewhere torch uses fp32."""
     has_tf32 = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
     return "ieee" if problem.precision == "tf32" and not has_tf32 else yardstick(problem.precision)
 
 
 def yardstick(precision):
-    """The precision of torch's that is the fair comparison: for a split mode fp32, which it replaces."""
+    """The precision of torch that is a fair comparison: for a split mode fp32, which it replaces."""
     return "ieee" if precision in SPLIT else precision
 
 
@@ -87,11 +87,11 @@ def conv2d_bias(grad_output, *, out):
     return torch.sum(grad_output, (-1, -2, 0) if grad_output.ndim == 4 else (-1, -2), out=out)
 
 
-_filters = WeakTensorKeyDictionary()  # in the other layout: a caller turns them once
+_filters = WeakTensorKeyDictionary()  # converted to the other layout, once each, as a caller would
 
 
 def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out, **options):
-    """By channels_last where the operands are NCHW, and the other way round; the image's way there and back is in the call."""
+    """In channels_last where the operands are NCHW, and the other way round; the call converts the image and the result."""
     if input.ndim != 4 or input.is_contiguous() == input.is_contiguous(memory_format=torch.channels_last):
         raise UnsupportedError("the image has no other layout: it is in both, in neither, or no batch")
     own, other = torch.contiguous_format, torch.channels_last
@@ -106,7 +106,7 @@ def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out,
 def matmul(
     a, b, *, precision=None, out_dtype=None, accumulate=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, out
 ):
-    """The product by cuBLAS, then what follows it one by one, in fp32: rounding each to 16 bits would break the bound."""
+    """The product by cuBLAS, then the epilogue step by step in fp32: rounding each step to 16 bits would break the bound."""
     beta = beta_of(beta, c)
     if alpha == 1 and not beta and bias is None and activation is None:
         return _product(a, b, precision, out)
@@ -141,7 +141,7 @@ def _product(a, b, precision, out):
     try:
         return torch._int_mm(a, b, out=out)  # torch has no public product of int8
     except RuntimeError as error:
-        if "NOT_SUPPORTED" in str(error):  # cuBLASLt has int8 for some layouts and sizes only, and tells by failing
+        if "NOT_SUPPORTED" in str(error):  # cuBLASLt has int8 for some layouts and sizes only, and otherwise fails
             raise UnsupportedError(f"torch._int_mm on these operands: {str(error).splitlines()[0][:120]}") from error
         raise
 
@@ -154,7 +154,7 @@ def _fp8_product(a, b, out):
     return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out)
 
 
-# operation -> torch's ways to it: (its name, the call, whether it writes `out`). The fastest is what others are measured by
+# operation -> torch's functions for it: (name, call, whether it writes `out`). Ratios are to the fastest
 BASELINES = {
     "gemm": (("addmm", gemm, True),),
     "gemv": (("addmv", gemv, True),),

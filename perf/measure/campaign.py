@@ -1,9 +1,9 @@
-"""python -m perf campaign: everything worth doing on a visit to a GPU, in order of worth, within a time.
+"""python -m perf campaign: proves and measures everything on a GPU within a time limit, most important first.
 
-Each step is a process of its own, so that a crash, a hang or a CUDA fault cannot hurt the next. A step that passed is recorded
-in DIR/campaign.json under its name, the commit and the GPU, and is not repeated by a second call; one that failed is. Where
-the gate (`python -m perf gate`) is red nothing is measured, unless asked for. No other failed step stops the campaign: compare
-times nothing that is wrong. Logs, records and summary.md are in DIR, up to date after every step.
+Each step is a process of its own, so that a crash, a hang or a CUDA fault does not affect the next. A passed step is recorded
+in DIR/campaign.json with the commit and the GPU, and a second call does not repeat it; a failed step is repeated. If the gate
+(`python -m perf gate`) fails, nothing is measured unless asked for. No other failed step stops the campaign: compare times no
+wrong results. Logs, records and summary.md are in DIR, up to date after every step.
 
 Exit status: 1 if a step failed or did not run, 2 without a GPU or for bad arguments.
 """
@@ -30,9 +30,9 @@ DOCTOR = "import tritonkernels, cuda_reference; print(tritonkernels.doctor(), cu
 class Step:
     name: str
     command: tuple[str, ...]
-    share: float  # of the campaign's time at most, so that a hang leaves time for the next
+    share: float  # at most this share of the campaign's time, so that a hang leaves time for the next step
     records: str | None = None  # the file of records that it writes in DIR
-    gate: bool = False  # without it the steps behind are not run
+    gate: bool = False  # if it fails, the steps after it are not run
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def plan(out):
-    """The steps, most worth first."""
+    """The steps, most important first."""
     return [
         Step("doctor", _python("-c", DOCTOR), 0.1),
         Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),

@@ -1,7 +1,7 @@
-"""Whether a contender computes what was asked, made hard to fool.
+"""Checks that a contender computes what was asked, and is hard to fool.
 
-The result starts as poison between two bands of poison: what is not written shows, and so does what is written outside.
-Operands are compared with a copy afterwards, and the float64 reference is taken from that copy.
+The result starts as poison, between two bands of poison: elements that are not written are noticed, and so are writes outside.
+Afterwards the operands are compared with a copy, from which the float64 reference is computed.
 """
 
 import math
@@ -26,7 +26,7 @@ class Output:
         self._buffer.fill_(self._poison)
 
     def left(self, values):
-        """How many of the values are poison."""
+        """How many of the values are still poison."""
         return int((values.isnan() if values.dtype.is_floating_point else values == self._poison).sum())
 
     def escaped(self):
@@ -46,14 +46,14 @@ class Finding:
 
 
 class Checker:
-    """Judges results of one call, whose operands it keeps a copy of."""
+    """Judges results of one call; keeps a copy of its operands."""
 
     def __init__(self, args, kwargs):
         self._args, self._kwargs = args, kwargs
         self._pristine = [a.clone() for a in args]
 
     def judge(self, problem, output, computed, writes_out=True, transform=None):
-        """The Finding on `computed`, which a contender returned when it was given `output.tensor` as out."""
+        """The Finding on `computed`, which a contender returned for out=output.tensor."""
         verdict = numerics.judge(problem, computed, *self._pristine, transform=transform, **self._kwargs)
         return Finding(verdict, self._fault(verdict, output, computed, writes_out))
 

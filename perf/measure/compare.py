@@ -18,7 +18,7 @@ def add_arguments(parser):
     parser.add_argument("--op", nargs="+", action="extend", choices=OPS, help="default: all")
     parser.add_argument("--suite", choices=SUITES, default="smoke", help="default: %(default)s")
     parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
-    parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, anew after each case")
+    parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, after each case")
     parser.add_argument("--csv", type=_file, metavar="FILE", help="write the records there")
     parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
     parser.add_argument("--seed", type=int, default=0, help="of the operands and of the order of runs; default: %(default)s")
@@ -26,7 +26,7 @@ def add_arguments(parser):
 
 def _file(name):
     path = Path(name)
-    if path.is_dir() or not path.absolute().parent.is_dir():  # said now, not after minutes of work
+    if path.is_dir() or not path.absolute().parent.is_dir():  # now, not after minutes of work
         raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
     return path
 

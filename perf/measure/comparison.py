@@ -1,4 +1,4 @@
-"""Run the contenders on a case: each is checked; on a GPU, those that are right are timed together and checked again."""
+"""Runs the contenders on a case and checks each; on a GPU, the correct ones are timed together and checked again."""
 
 import dataclasses
 import functools
@@ -20,17 +20,17 @@ from .check import Checker, Finding, Output
 from .environment import environment, sm_clock_mhz
 from .records import Record
 
-COPY = "copy"  # among the runs of a case: what memory can do
-RESIDENT_CALLS = 20  # of a timed run, so that the events' own time is a small part
+COPY = "copy"  # a run beside the contenders': the bandwidth that a copy reaches
+RESIDENT_CALLS = 20  # in a timed run, so that the time of the events is a small part
 
 
 class GpuLost(RuntimeError):
-    """A kernel's fault took the CUDA context with it: this process can run nothing more."""
+    """A kernel's fault has destroyed the CUDA context: this process cannot run anything more."""
 
 
 @dataclass
 class Entry:
-    """A contender on a case, with what it takes to run and to judge it any number of times."""
+    """A contender on a case, with all that is needed to run and judge it repeatedly."""
 
     record: Record
     problem: Problem
@@ -95,7 +95,7 @@ class Comparison:
         return Entry(record, problem, output, on, contender.writes_out, contender.transform)
 
     def _first_run(self, entry, contender, checker, args, kwargs):
-        """Whether the contender is right; its record is kept unless it refuses."""
+        """Whether the contender's result is correct. Its record is kept unless it refuses the case."""
         record = entry.record
         try:
             record.config = contender.explain(*args, **kwargs)["config"]
@@ -103,7 +103,7 @@ class Comparison:
         except UnsupportedError as refusal:
             self.refusals.append(f"{record.op} {record.case}, {record.implementation} {record.design}: {refusal}")
             return False
-        except Exception as error:  # whatever a contender does wrong is its row's failure, not ours
+        except Exception as error:  # a contender's error is the failure of its row, not of the comparison
             self._failed([entry], error)
         self.records.append(record)
         self._or_lost(checker)
@@ -139,9 +139,9 @@ class Comparison:
         return [args] * (RESIDENT_CALLS if case.cache == "resident" else 1)
 
     def _copies(self, size, count):
-        """As many copies, each of other memory, that read and write `size` bytes in all.
+        """`count` calls that each copy other memory, reading and writing `size` bytes in all.
 
-        By an elementwise kernel, as `copy_` is the driver's, which at some sizes reaches two thirds of that.
+        They are an elementwise kernel: `copy_` is the driver's copy, which reaches only two thirds of its speed at some sizes.
         """
         halves = [torch.ones(2, max(1, size // 8), dtype=torch.int32, device=self._device) for _ in range(count)]
         return [functools.partial(torch.neg, source, out=to) for source, to in halves]

@@ -20,7 +20,7 @@ CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu"}
 class Contender:
     """explain(*args, **kwargs) raises a refusal before anything runs; call(*args, out=, **kwargs) returns the result.
 
-    transform(config) is a design's, by whose bound its results are judged.
+    transform(config) is the design's own, which its error bound depends on.
     """
 
     implementation: str
@@ -32,7 +32,7 @@ class Contender:
 
 
 def device():
-    """Where the comparison runs: the current GPU, else the CPU. Decides Triton's backend before any kernel is imported."""
+    """The device of the comparison: the current GPU, else the CPU. Fixes Triton's backend before any kernel is imported."""
     return torch.device("cuda", torch.cuda.current_device()) if backend.device_type() == "cuda" else torch.device("cpu")
 
 

@@ -1,4 +1,4 @@
-"""What a measurement depends on besides the code: versions, the commit, the GPU and its clocks. Reads; changes nothing."""
+"""What a measurement depends on: versions, the commit, the GPU and its clocks. It only reads, and changes nothing."""
 
 import datetime
 import hashlib
@@ -13,11 +13,11 @@ import torch
 from .. import ROOT
 
 SOURCES = ("tritonkernels", "cuda_reference", "perf", "tests")
-RESULTS = "perf/results"  # among them, but no source
+RESULTS = "perf/results"  # lies in SOURCES, but is none
 
 
 def environment(device):
-    """The header of a run's records: what JSON can hold, None where unknown."""
+    """What the records of a run have in common, as JSON; None where unknown."""
     gpu = device.type == "cuda"
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -37,20 +37,20 @@ def environment(device):
 
 
 def revision():
-    """The commit where the tree is exactly that; else with a hash of the sources, so that no two codes share a name."""
+    """The commit, with a hash of the sources where they differ from it, so that different sources never share a name."""
     known = commit()
     return known if known and "+" not in known else f"{(known or 'no-commit').partition('+')[0]}+{digest()}"
 
 
 def commit():
-    """HEAD's hash, "+changes" behind it where the sources are not as they are there; None where there is no repository."""
+    """HEAD's hash, followed by "+changes" where the sources differ from it; None outside a repository."""
     head = _last_line(_output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"))
     changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--", *SOURCES, f":!{RESULTS}")
     return head and (head if changed == "" else f"{head}+changes")
 
 
 def digest():
-    """A hash of the sources, whatever git knows of them."""
+    """A hash of the sources, which needs no git."""
     hashed = hashlib.sha256()
     files = (path.relative_to(ROOT) for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.is_file())
     for path in sorted(path for path in files if "__pycache__" not in path.parts and not path.is_relative_to(RESULTS)):
@@ -59,12 +59,12 @@ def digest():
 
 
 def sm_clock_mhz(device):
-    """The SM clock now, or None: ask while the GPU works, an idle one clocks down."""
+    """The SM clock now, or None. Ask while the GPU works: an idle one clocks down."""
     return _number(gpu_query(device, "clocks.sm"))
 
 
 def gpu_query(device, what):
-    """One value of nvidia-smi's about the device, as text; None without a GPU or nvidia-smi."""
+    """A value that nvidia-smi reports of the device, as text; None without a GPU or nvidia-smi."""
     if device.type != "cuda":
         return None
     uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"

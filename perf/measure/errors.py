@@ -1,16 +1,15 @@
-"""python -m perf errors: how exact each way to multiply fp32 matrices is, on operands that are hard on it, against float64.
+"""python -m perf errors: how exact each way to multiply fp32 matrices is on difficult operands, against float64.
 
-Every mode of both packages, and torch's fp32 and tf32 beside. Errors are relative to |A||B|, elementwise, the largest and the
-root of their mean square; those of ill-conditioned inner products also relative to the result. fp16x3 may refuse elements,
-which are NaN then: their share is told, and they are left out of the errors.
+It runs every mode of both packages, and torch's fp32 and tf32. Errors are relative to |A||B|, element by element: the largest
+and the root mean square. For ill-conditioned inner products there is also the error relative to the result. fp16x3 may refuse
+elements, which are then NaN: their share is reported, and they do not count as errors.
 
-Without a GPU it runs at small sizes, in Triton's interpreter and the SIMT emulation. Exit status: 1 if a bound is broken.
+Without a GPU it uses small sizes, Triton's interpreter and the SIMT emulation. Exit status: 1 if a bound is broken.
 """
 
 import dataclasses
 import functools
 import importlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ SIZES = {"cuda": (256, 4096, 65536, 256), "cpu": (16, 256, 1024, 8)}  # of M and
 
 @dataclass
 class Errors:
-    """Of one way to multiply on one kind of operands."""
+    """The errors of one way to multiply, on one kind of operands."""
 
     operands: str
     shape: list[int]  # of the product and K
@@ -61,12 +60,11 @@ def main(options, parser):
     rows = list(measured(options.implementation, options.seed, device))
     if options.json:
         records.write_json(options.json, rows)
-    told = [dataclasses.asdict(row) for row in rows]
-    for title, headings, body in tables(told):
+    for title, headings, body in tables([dataclasses.asdict(row) for row in rows]):
         print(f"\n{title}")
         table.print_table(headings, body)
     if device.type == "cpu":
-        print("\nWithout a GPU: in Triton's interpreter and the SIMT emulation, at small sizes.")
+        print("\nWithout a GPU: small sizes, in Triton's interpreter and the SIMT emulation.")
     for row in rows:
         if not row.ok:
             print(f"FAILED: {row.operands}, {row.implementation} {row.precision}: {row.worst} above {row.bound}")
@@ -74,8 +72,8 @@ def main(options, parser):
 
 
 def measured(implementations, seed, device):
-    """The Errors of every kind of operands, each way."""
-    told = environment(device)
+    """The Errors of every way to multiply, on every kind of operands."""
+    origin = environment(device)
     size, k, long_k, count = SIZES[device.type]
     kinds = {name: functools.partial(draw, m=size, n=size, k=k) for name, draw in STRESSES.items()}
     for name in ("normal", "uniform, 0 to 1"):
@@ -92,14 +90,14 @@ def measured(implementations, seed, device):
             a, b = (t.to(device) for t in draw(torch.Generator().manual_seed(seed)))
             exact, magnitude = numerics.reference("matmul", a, b), numerics.magnitude("matmul", a, b)
             for implementation, mode, design, call in _ways(implementations, a, b, device):
-                row = Errors(name, [*exact.shape, a.shape[-1]], implementation, design, "", mode, seed=seed, environment=told)
+                row = Errors(name, [*exact.shape, a.shape[-1]], implementation, design, "", mode, seed=seed, environment=origin)
                 row.backend = contenders.backend_of(implementation, device)
                 _judge(row, call(), exact, magnitude, a, b)
                 yield row
 
 
 def _ways(implementations, a, b, device):
-    """(implementation, precision, design, the call) of all that can compute the product."""
+    """(implementation, precision, design, call) of everything that can compute the product."""
     for implementation in implementations:
         if implementation == "torch":
             for mode in ("ieee", "tf32") if device.type == "cuda" else ("ieee",):
@@ -154,11 +152,11 @@ def _cell(row, value):
 
 
 def chapter(path):
-    """The tables of a file of records as markdown, under where they come from."""
-    rows = json.loads(path.read_text())
+    """The tables of a file of records as markdown, with a first line that says where they come from."""
+    rows = records.read_rows(path)
     where, (m, n, k) = rows[0]["environment"], rows[0]["shape"]
-    told = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
-    parts = [f"{told}; {m} x {n} x {k} where not said otherwise."]
+    origin = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
+    parts = [f"{origin}; {m} x {n} x {k} where not said otherwise."]
     for title, headings, body in tables(rows):
         parts += [f"{title}:", table.markdown(headings, [[cell.replace("|", "\\|") for cell in cells] for cells in body])]
     return "\n\n".join(parts)

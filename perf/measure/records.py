@@ -1,4 +1,7 @@
-"""What was measured: one Record per problem, implementation and design; as strict JSON (a list of objects) or flat CSV."""
+"""What was measured: one Record per problem, implementation and design; as strict JSON or flat CSV.
+
+In JSON each record is a line, and each environment stands once: a record has its index. In CSV every row has all of it.
+"""
 
 import csv
 import dataclasses
@@ -23,34 +26,46 @@ class Record:
     backend: str  # "gpu", "interpreter", "simt" or "torch-cpu"
     precision: str
     target: str
-    environment: dict[str, Any] = field(repr=False)  # environment.environment(), shared by a run
+    environment: dict[str, Any] = field(repr=False)  # environment.environment(): the same object in all records of a run
     config: dict[str, Any] = field(default_factory=dict)
     error: float | None = None  # of the worst element, relative to the sum of absolute products there, as is bound
     bound: float | None = None
     ok: bool = False
     message: str | None = None  # why not ok
     bound_by: str | None = None  # "memory" or "compute", by the roofline
-    rounds: int | None = None  # from here on None without a GPU
+    rounds: int | None = None  # this and the following are None without a GPU
     median_ms: float | None = None
     p20_ms: float | None = None
     p80_ms: float | None = None
-    exposed: float | None = None  # the share of rounds whose time may include the host's
+    exposed: float | None = None  # the share of rounds whose time may include time of the host
     call_ms: float | None = None  # the host's time of a call, median; all the others are the GPU's
     replayed: bool | None = None  # the GPU's time is that of a CUDA graph of the call, replayed
-    tflops: float | None = None  # integer operations count alike
+    tflops: float | None = None  # integer operations count the same
     gbps: float | None = None  # of compulsory traffic
-    copy_gbps: float | None = None  # read and written by copies of as many bytes, in the same rounds, where calls rotate
-    ratio_to_torch: float | None = None  # the least of torch's medians over this one, at the same precision; above 1 is faster
+    copy_gbps: float | None = None  # of copies of as many bytes in the same rounds; only for rotating operands
+    ratio_to_torch: float | None = None  # torch's least median at the same precision over this one: above 1 is faster
     sm_clock_mhz: float | None = None  # right after the case
 
 
 def write_json(path, records):
-    text = json.dumps([_finite(dataclasses.asdict(r)) for r in records], indent=1, allow_nan=False)
-    processes.replace(Path(path), text + "\n")
+    """Write Records, or other dataclasses that have an environment."""
+    environments, lines = [], []
+    for record in records:
+        if record.environment not in environments:
+            environments.append(record.environment)
+        lines.append(_json(dataclasses.asdict(record) | {"environment": environments.index(record.environment)}))
+    heads, lines = ",\n".join(map(_json, environments)), ",\n".join(lines)
+    processes.replace(Path(path), f'{{"environments": [\n{heads}\n],\n"records": [\n{lines}\n]}}\n')
 
 
 def read_json(path):
-    return [Record(**entry) for entry in json.loads(Path(path).read_text(), parse_constant=_refuse)]
+    return [Record(**row) for row in read_rows(path)]
+
+
+def read_rows(path):
+    """The records of a file as dicts, each with its environment."""
+    file = json.loads(Path(path).read_text(), parse_constant=_refuse)
+    return [row | {"environment": file["environments"][row["environment"]]} for row in file["records"]]
 
 
 def write_csv(path, records):
@@ -60,6 +75,10 @@ def write_csv(path, records):
         writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def _json(value):
+    return json.dumps(_finite(value), allow_nan=False)
 
 
 def _finite(value):

@@ -1,4 +1,4 @@
-"""Operands that are hard on FP32 products: STRESSES, {what they are: draw(generator, m, n, k) -> (a, b)}."""
+"""Operands on which fp32 products lose precision: STRESSES, {description: draw(generator, m, n, k) -> (a, b)}."""
 
 import functools
 import math
@@ -30,7 +30,7 @@ def _softmax(generator, m, n, k, spread):
 
 
 def _large_beside_small(generator, m, n, k):
-    """1e30 and 1e-30 in every row, each against the other, so that all products are near 1."""
+    """1e30 and 1e-30 in every row, paired so that all products are near 1."""
     a, b = _normal(generator, m, k), _normal(generator, k, n)
     scale = torch.where(torch.arange(k) % 2 == 0, 1e30, 1e-30)
     return a * scale, b / scale[:, None]
@@ -40,7 +40,7 @@ def ill_conditioned(generator, count, k, condition):
     """`count` inner products x y of length k, (count, 1, k) and (count, k, 1), with 2 |x| |y| / |x y| near `condition`.
 
     After T. Ogita, S. M. Rump and S. Oishi, Accurate sum and dot product, 2005, algorithm 6.1: half of the products have
-    exponents up to the condition's, and each of the others is chosen to bring the sum so far down to a falling exponent.
+    exponents up to the condition's, and each of the others brings the partial sum down to a smaller exponent.
     """
     half, bits = k // 2, math.log2(condition / 8)  # all the products together are about 8 times the largest
 

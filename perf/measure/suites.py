@@ -4,13 +4,15 @@
 measurements, and small twins of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on squares,
 on a size that no vector divides, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
-`unaligned`, with sizes whose lines begin at no multiple of 16 bytes.
-Convolutions: `image`, the seed's filters of few channels on whole images, and Gaussian blurs and Sobel's of each colour by
-itself; `grouped`, depthwise and by groups, as ResNeXt-50, MobileNetV2 and EfficientNet-B0 have them; both in NCHW and
-channels_last. `resnet50`, its 23 distinct layers: fp16 in channels_last, 32 images and one, and one in fp32 in NCHW.
-`gemv` walks the axis of N, from rows of two vectors to one row, then transposed, in fp16 at those projections, in a batch; each
-by calls in a row that go past L2 ("rotating") and, where it fits, that stay in it ("resident"), since a single call takes no
-longer than the events around it. All other cases are single calls after a flush of L2.
+`unaligned`, with sizes whose rows are not aligned to 16 bytes.
+Convolutions: `image`, the seed's filters of few channels on whole images, and Gaussian blurs and Sobel filters of each colour
+on its own; `grouped`, the depthwise and grouped layers of ResNeXt-50, MobileNetV2 and EfficientNet-B0; both in NCHW and in
+channels_last. `resnet50`, its 23 distinct layers: in fp16 and channels_last for 32 images and for one, in fp32 and NCHW for
+one.
+`gemv` goes through sizes of N, from rows of two vectors to a single row, then transposed, in fp16 at the projections of `llm`,
+and in a batch. A single call takes no longer than the events around it, so each case is timed as several calls in a row: with
+operands that exceed L2 together ("rotating") and, where they fit, with operands that stay in L2 ("resident"). All other cases
+are single calls after a flush of L2.
 """
 
 import math
@@ -38,7 +40,7 @@ class Operand:
         return self._laid_out(values)
 
     def outline(self):
-        """The same without values, on the meta device."""
+        """The operand without values, on the meta device."""
         return self._laid_out(torch.empty(self.shape, dtype=self.dtype, device="meta"))
 
     def _laid_out(self, values):
@@ -69,7 +71,7 @@ class Case:
         return args, self.options | named
 
     def outlines(self):
-        """The same on the meta device, for what depends on shapes and strides alone."""
+        """The same on the meta device, for what depends only on shapes and strides."""
         named = {name: operand.outline() for name, operand in self.named.items()}
         return [operand.outline() for operand in self.operands], self.options | named
 

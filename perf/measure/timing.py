@@ -1,11 +1,11 @@
-"""How long contenders take on a GPU, side by side: the GPU's time, and apart from it the host's time of a call.
+"""Times of contenders on a GPU, interleaved: the GPU's time of a call, and separately the host's.
 
-Every round runs every contender once, in an order shuffled anew, so that drifting clocks and temperatures hit all alike.
-What runs is a CUDA graph of a contender's calls, one or more, replayed, or the calls themselves where they cannot be captured;
-the time is that of one. Before each run the L2 cache is filled with other data, by reading them: what is written would go back
-to memory during the run, at its expense. The same fill keeps the GPU busy while the host prepares the launch, so that the time
-between the two events is the GPU's, not Python's; a run where the host was late nevertheless counts as exposed. The two events
-themselves take 2 to 3 us, which many calls share and a single one bears alone.
+Every round runs every contender once, in a newly shuffled order, so that drifting clocks and temperatures affect all equally.
+A run replays a CUDA graph of one or more calls of a contender, or makes the calls themselves where they cannot be captured; the
+time is that of one call. Before each run the L2 cache is filled with other data by reading them: written data would be written
+back to memory during the run and slow it down. The fill also keeps the GPU busy while the host prepares the launch, so that the
+time between the two events is the GPU's, not Python's. A run where the host was too late counts as exposed. The two events
+themselves take 2 to 3 us, which several calls share and a single call bears alone.
 """
 
 import functools
@@ -22,7 +22,7 @@ from tritonkernels.target import Target
 WARM_UPS = 5  # compilation, handles, cuDNN's search, clocks
 ROUNDS = (30, 200)  # at least, at most
 BUDGET_S = 2.0  # per case, after the least number of rounds
-CALLS = 50  # of which the host's time is taken; the GPU's queue holds more, so none waits for it
+CALLS = 50  # over which the host's time is taken; the GPU's queue holds more, so that no call waits for it
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ class GpuClock:
         torch.cuda.synchronize(self._device)
 
     def replay(self, call):
-        """A function that repeats on the GPU what the call did there; None where a graph cannot hold it."""
+        """A function that repeats the GPU's work of the call; None where a graph cannot capture it."""
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
                 call()
-        except RuntimeError:  # it waits for the GPU, say
+        except RuntimeError:  # for instance because it waits for the GPU
             self.synchronize()
             return None
         return graph.replay
 
 
 def interleaved(runs, clock, seed, warm=False, now=time.perf_counter):
-    """{name: Timing} of runs, {name: (reset, calls)}; reset, untimed, goes before the calls, and if `warm` so do they."""
+    """{name: Timing} of runs, {name: (reset, calls)}; before the timed calls come reset() and, if `warm`, the same calls."""
     for _, calls in runs.values():
         for _ in range(WARM_UPS):
             calls[0]()
@@ -122,7 +122,7 @@ def _host_ms(call, clock, now):
 
 
 def _flushes_to_hide(calls, clock, now):
-    """How often to flush so that the GPU is busy twice as long as the slowest call takes the host."""
+    """How many flushes keep the GPU busy for twice the host's time of the slowest call."""
     host_s = 0.0
     for call in calls:
         clock.synchronize()

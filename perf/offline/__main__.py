@@ -17,12 +17,13 @@ from .compiling import compile_launch, resources, specialised
 
 
 def survey(op, design, target, most=None):
-    """The resources of the configs of a design over the representative calls that it does not refuse.
+    """The resources of the configs of a design for the representative calls that it accepts.
 
-    Of all of them, and of the first for each unusual call, which has the biggest tile there; or of the first few alone.
+    Of all configs, and of the first for each unusual call, which has the largest tile there; with `most`, only of so many for
+    each representative call.
     """
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
-    seen, asked = set(), set()  # configs that differ in the launch alone compile to the same code
+    seen, asked = set(), set()  # configs that differ only in the launch compile to the same code
     calls = [(call, most) for call in representative_calls(op)]
     calls += [(call, 1) for call in unusual_calls(op) if most is None]
     for call, count in calls:

@@ -53,7 +53,7 @@ def representative_calls(op):
 
 
 def unusual_calls(op):
-    """Calls of other types, and of matmul's epilogue: their kernels differ from the above in the loop's body or its end."""
+    """Calls of other types, and of matmul's epilogue: their kernels differ from the above in or after the loop's body."""
 
     def empty(*shape, dtype=torch.float16):
         return torch.empty(shape, dtype=dtype, device="meta")

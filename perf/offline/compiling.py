@@ -24,7 +24,7 @@ def compile_launch(launch, target):
 
 
 def specialised(launch):
-    """What Triton makes of the arguments: types, constants, and which of the others are multiples of 16."""
+    """Triton's specialisation of the arguments: types, constants, and which of the others are multiples of 16."""
     signature, constants, aligned = {}, {}, {}
     for position, (name, value) in enumerate(launch.values.items()):
         is_struct = isinstance(value, tuple)

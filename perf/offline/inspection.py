@@ -1,8 +1,8 @@
 """python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be there.
 
-A row per design: resources, the occupancy that follows, the instruction mix of the hot loop, what the analysis predicts; of the
-kernel whose hot loop has the most arithmetic, where a design launches several. The call is the operation's first representative
-one that the design takes (4096^3 for gemm), the config the default or the one asked for.
+A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and what the analysis predicts. Of a
+design that launches several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative
+one that the design accepts (4096^3 for gemm); the config is the default or the one asked for.
 """
 
 import json
@@ -41,7 +41,7 @@ def main(options, parser):
     try:
         target = Target.named(options.arch)
         if target.vendor != "nvidia":
-            parser.error(f"it reads the machine code of NVIDIA's GPUs, and {target.name} is none")
+            parser.error(f"it reads the machine code of NVIDIA's GPUs, and {target.name} is not one")
         config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
         if op not in OPS:
             parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")
@@ -141,7 +141,7 @@ def _widths(mix, opcodes):
         parts = opcode.split(".")
         if parts[0].startswith(opcodes) and parts[0] != "LDGDEPBAR":
             bits = next((int(part) for part in parts[1:] if part in ("64", "128")), 32)
-            bits = 32 * int(parts[-1]) if parts[0] == "LDSM" and parts[-1].isdigit() else bits  # that many matrices
+            bits = 32 * int(parts[-1]) if parts[0] == "LDSM" and parts[-1].isdigit() else bits  # the number of matrices
             widths[bits] = widths.get(bits, 0) + count
     return dict(sorted(widths.items()))
 

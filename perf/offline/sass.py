@@ -1,6 +1,6 @@
-"""What ptxas made of a kernel: resources, instructions, loops. Reads cubins of Triton and of nvcc alike, and needs no GPU.
+"""What ptxas made of a kernel: resources, instructions, loops. Reads cubins of Triton and of nvcc, and needs no GPU.
 
-The disassembler is the cuobjdump that Triton's wheel carries.
+The disassembler is the cuobjdump in Triton's wheel.
 """
 
 import collections
@@ -40,7 +40,7 @@ class Code:
     name: str
     registers: int  # per thread
     stack_bytes: int  # per thread: spills and arrays in local memory
-    shared_bytes: int  # per block, static; without the 1 KB that the system takes from sm_80 on
+    shared_bytes: int  # per block, static; without the 1 KB that the system reserves from sm_80 on
     instructions: tuple[tuple[int, str], ...]  # (address, instruction without its predicate)
 
     def loops(self):
@@ -51,11 +51,11 @@ class Code:
                 yield int(branch[1], 16), address
 
     def hot_loop(self):
-        """How often each opcode stands in the hot loop, loops inside it left out.
+        """How often each opcode occurs in the hot loop, without the loops inside it.
 
-        It is the innermost of the loops with at least half as much arithmetic of their own as any has: a persistent kernel's
-        loop over tiles may hold more than its loop over K, of which a slice is peeled into it. A tensor-core instruction counts
-        as 16, a warpgroup's as 1024: else an epilogue's activation outweighs a short loop over K.
+        It is the innermost of the loops with at least half as much arithmetic of their own as any: a persistent kernel's loop
+        over tiles may have more than its loop over K, of which a slice is peeled into it. A tensor-core instruction counts as
+        16 and a warpgroup's as 1024, or else an epilogue's activation would outweigh a short loop over K.
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
@@ -79,12 +79,12 @@ def _arithmetic(mix):
 
 
 def count(mix, opcodes):
-    """The instructions whose opcode begins with one of `opcodes`."""
+    """The number of instructions whose opcode begins with one of `opcodes`."""
     return sum(n for opcode, n in mix.items() if opcode.startswith(opcodes))
 
 
 def share(mix, opcodes):
-    """The same as a share of all."""
+    """Their share of all instructions."""
     return count(mix, opcodes) / mix.total() if mix else 0.0
 
 

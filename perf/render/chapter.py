@@ -6,12 +6,11 @@ figures (they need nvcc and a minute).
 """
 
 import difflib
-import json
 import os
 import re
 
 from .. import ROOT
-from ..measure import errors
+from ..measure import errors, records
 from . import plot
 from .conv2d_map import conv2d_regimes
 from .drawings import DRAWINGS
@@ -67,11 +66,11 @@ def diff(before, after):
     return f"<details><summary>diff {before}.cuh {after}.cuh</summary>\n\n```diff\n{body}\n```\n\n</details>"
 
 
-def measured(records):
+def measured(file):
     """TFLOP/s of each design in each case of a file of records, and how many times torch's that is."""
     from . import table
 
-    rows = [r for r in json.loads((ROOT / records).read_text()) if r["op"] == "gemm"]
+    rows = [r for r in records.read_rows(ROOT / file) if r["op"] == "gemm"]
     cases = list(dict.fromkeys(r["case"] for r in rows))
     found = {(r["implementation"], r["design"], r["case"]): f"{r['tflops']:.1f} ({r['ratio_to_torch']:.2f})" for r in rows}
     designs = dict.fromkeys((r["implementation"], r["design"]) for r in rows)
@@ -82,9 +81,9 @@ def measured(records):
     return f"{told}: TFLOP/s, and in brackets times torch.\n\n{table.markdown(headings, body)}"
 
 
-def errors_of(records):
+def errors_of(file):
     """The tables of `perf errors`, of a file of its records."""
-    return errors.chapter(ROOT / records)
+    return errors.chapter(ROOT / file)
 
 
 def inspected(op, architecture):

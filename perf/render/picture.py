@@ -1,8 +1,8 @@
 """Pictures as SVG by matplotlib, which know whether they are out of date.
 
-A picture is data and the function that draws them. The file carries a fingerprint of both, so that whether it is current can be
-told without matplotlib: its bytes depend on matplotlib's version, the fingerprint does not. Text and lines have one middle tone
-on a transparent ground, to be read on white and on black alike.
+A picture is data and the function that draws them. The file contains a fingerprint of both. It shows without matplotlib whether
+the file is current: the file's bytes depend on matplotlib's version, the fingerprint does not. Text and lines have one middle
+tone on a transparent background, which is legible on white and on black.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""One chart of records: how fast against how exact, a point for each mode of each implementation and case.
+"""A chart of records, speed against error, with a point for each mode of each implementation and case.
 
-Without records of a GPU there are no speeds, and the points stand above their modes instead.
+Without records of a GPU there are no speeds: the x axis then has the modes.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ def available():
 
 
 def speed_against_error(records, path):
-    """Draw the records that are right to `path`, whose suffix is one of SUFFIXES. Needs matplotlib."""
+    """Draw the correct records to `path`, whose suffix is one of SUFFIXES. Needs matplotlib."""
     from matplotlib.figure import Figure
 
     right = [r for r in records if r.ok and r.error is not None]
@@ -33,7 +33,7 @@ def speed_against_error(records, path):
     axes.set_ylabel("error of the worst element, relative to its sum of |products|")
     if timed:
         axes.set_xscale("log")
-        axes.set_xlabel(f"TFLOP/s on {timed[0].target}, numbers beside the points: N")
+        axes.set_xlabel(f"TFLOP/s on {timed[0].target}, numbers at the points: N")
     else:
         axes.set_xticks(range(len(modes)), modes)
         axes.set_xlabel("mode; error only, no times without a GPU")

@@ -1,4 +1,4 @@
-"""summary.md of a campaign: what became of each step, the records with their ratio to torch, what failed, what did not run."""
+"""summary.md of a campaign: the outcome of each step, the records with their ratio to torch, what failed, what did not run."""
 
 from ..measure import records
 from . import table
@@ -7,23 +7,23 @@ MARGIN = 40  # lines of a failed step's log to show
 
 
 def write(out, steps, outcomes):
-    """Made from what the folder holds; steps without an outcome have not had their turn yet."""
-    became = {o.name: o for o in outcomes}
-    parts = ["# Campaign", table.markdown(["step", "status", "seconds", "note"], [_line(s, became) for s in steps])]
+    """Made from the files in the folder. Steps without an outcome have not run yet."""
+    known = {o.name: o for o in outcomes}
+    parts = ["# Campaign", table.markdown(["step", "status", "seconds", "note"], [_line(s, known) for s in steps])]
     for step in steps:
         if step.records and (out / step.records).exists():
             rows = records.read_json(out / step.records)
             parts += [f"## {step.name}", _origin(rows), table.markdown(*table.rows(rows))]
             parts += [f"- FAILED: {r.op} {r.case}, {r.implementation} {r.design}: {r.message}" for r in rows if not r.ok]
     for step in steps:
-        if step.name in became and became[step.name].status in ("failed", "killed"):
+        if step.name in known and known[step.name].status in ("failed", "killed"):
             tail = (out / f"{step.name}.log").read_text(errors="replace").splitlines()[-MARGIN:]
             parts += [f"## The end of {step.name}.log", "\n".join(["```", *tail, "```"])]
     (out / "summary.md").write_text("\n\n".join(parts) + "\n")
 
 
-def _line(step, became):
-    outcome = became.get(step.name)
+def _line(step, known):
+    outcome = known.get(step.name)
     return [step.name, outcome.status, f"{outcome.seconds:.0f}", outcome.note] if outcome else [step.name, "to come", "", ""]
 
 

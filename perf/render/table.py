@@ -1,4 +1,4 @@
-"""Records as a table: by rich where it is installed, in plain text elsewhere."""
+"""Tables of records and of other rows of text: by rich where it is installed, else as plain text."""
 
 import contextlib
 import sys
@@ -39,7 +39,7 @@ def show(records, file=None):
 
 
 def print_table(headings, body, styles=None, file=None):
-    """Print rows of text under headings, each in its style of rich's or in none."""
+    """Print rows of text under headings. `styles` are rich's, one per row or None."""
     file = file or sys.stdout
     try:
         from rich.console import Console
@@ -50,7 +50,7 @@ def print_table(headings, body, styles=None, file=None):
     table = Table(*headings, box=None, pad_edge=False)
     for cells, style in zip(body, styles or [None] * len(body)):
         table.add_row(*cells, style=style)
-    # A pipe has no width: take what the rows need, so that nothing is cut.
+    # A pipe has no width: wide enough for the rows, so that nothing is cut.
     console = Console(file=file, width=None if file.isatty() else 250, highlight=False, markup=False)
     console.print(table)
 
@@ -68,7 +68,7 @@ def markdown(headings, body):
 
 @contextlib.contextmanager
 def progress(total):
-    """advance(description) in a bar on standard error; silent where that is no terminal or rich is missing."""
+    """Yields advance(description), which moves a bar on standard error; silent without a terminal or rich."""
     try:
         from rich.console import Console
         from rich.progress import Progress

@@ -1,10 +1,10 @@
 """outcome.json: which test noticed each mutant, with the commit and the day of the last run that added to it."""
 
-import contextlib
 import datetime
-import fcntl
 import json
 import subprocess
+
+from filelock import FileLock
 
 from .mutant import ROOT
 
@@ -24,7 +24,7 @@ def is_known(mutant, outcomes):
 
 def add(mutant, by, seconds, names, file=FILE):
     """Writes what became of the mutant; drops what is of none of `names`. Other shards may do the same now."""
-    with _locked(file):
+    with FileLock(file.with_suffix(".lock")):
         outcomes = {name: outcome for name, outcome in read(file).items() if name in names}
         outcomes[mutant.name] = {
             "outcome": "killed" if by else "survived",
@@ -35,10 +35,3 @@ def add(mutant, by, seconds, names, file=FILE):
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
         told = {"commit": head, "date": str(datetime.date.today()), "mutants": dict(sorted(outcomes.items()))}
         file.write_text(json.dumps(told, indent=1) + "\n")
-
-
-@contextlib.contextmanager
-def _locked(file):
-    with open(file.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -12,7 +12,6 @@ ours; the test that noticed it last time is tried first; and what a mutant leave
 
 import argparse
 import contextlib
-import fcntl
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -23,6 +22,8 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from . import outcome
 from .catalogue import MUTANTS
@@ -174,11 +175,11 @@ def _copy_of_the_tree(folder):
 def run(mutants, jobs, outcomes, place):
     """(mutant, what noticed it or None, seconds) of each, as they become known; so many at a time."""
     place.mkdir(parents=True, exist_ok=True)
-    with open(place / "lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            sys.exit(f"another run is at work in {place}")
+    try:
+        held = FileLock(place / "lock").acquire(blocking=False)
+    except Timeout:
+        sys.exit(f"another run is at work in {place}")
+    with held:
         yield from _run(mutants, outcomes, prepare(jobs, place))
 
 

@@ -1,13 +1,10 @@
 """The table of errors: its operands are as hard as they say, its records are told apart, and it is the documents'."""
 
-import dataclasses
-import json
-
 import pytest
 import torch
 from stand_ins import record
 
-from perf.measure import errors, stress
+from perf.measure import errors, records, stress
 
 
 @pytest.mark.parametrize("condition", stress.CONDITIONS)
@@ -47,11 +44,11 @@ def rows():
     one = errors.Errors("normal", worst=1.25e-7, of_result=2e-6, **ours)
     refused = errors.Errors("inner products of condition 1e+04", refused=0.5, **ours)
     torchs = errors.Errors("normal", worst=3e-7, **torchs)
-    return [dataclasses.asdict(row) for row in (one, refused, torchs)]
+    return [one, refused, torchs]
 
 
 def test_the_tables_of_a_file_of_records(tmp_path):
-    (tmp_path / "errors.json").write_text(json.dumps(rows()))
+    records.write_json(tmp_path / "errors.json", rows())
     text = errors.chapter(tmp_path / "errors.json")
     assert "a GPU, 2026-01-02" in text and "4 x 4 x 8" in text
     assert "| normal | 1.2e-07 | 3.0e-07 |" in text

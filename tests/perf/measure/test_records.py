@@ -18,13 +18,22 @@ def test_round_trip(tmp_path):
     assert (second.problem, second.message) == ({"m": 4}, "no\nway")
 
 
-def test_the_file_is_a_list_of_objects_that_each_tell_their_origin(tmp_path):
-    file = tmp_path / "r.json"
-    records.write_json(file, [record()])
-    (entry,) = json.loads(file.read_text())
-    assert entry["environment"]["torch"] == "2.13"
-    assert entry["problem"]["stride"] == [1, 2]
-    assert entry["ratio_to_torch"] is None
+def test_a_record_is_a_line_and_its_environment_stands_once(tmp_path):
+    file, other = tmp_path / "r.json", {"torch": "2.14", "clock": {"max_sm_mhz": None}}
+    written = [record(seed=0), record(seed=1, environment=other), record(seed=2)]
+    records.write_json(file, written)
+    read = json.loads(file.read_text())
+    assert read["environments"] == [record().environment, other]
+    assert [entry["environment"] for entry in read["records"]] == [0, 1, 0]
+    assert [json.loads(line.rstrip(",")) for line in file.read_text().splitlines()[-4:-1]] == read["records"]
+    assert read["records"][0]["problem"]["stride"] == [1, 2]
+    assert read["records"][0]["ratio_to_torch"] is None
+    assert [r.environment for r in records.read_json(file)] == [r.environment for r in written]
+
+
+def test_no_records_are_a_file_too(tmp_path):
+    records.write_json(tmp_path / "r.json", [])
+    assert records.read_json(tmp_path / "r.json") == []
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
