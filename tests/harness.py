@@ -67,19 +67,20 @@ def taken(library, op, design):
 def suited(library, op, design, shapes, **options):
     """(shapes, options) of a call that the design takes: as they are, or of a convolution with a filter that suits it.
 
-    Options are left out then, all or all but groups; none are added.
+    Options are left out then, all or all but groups; none are added. One that takes a filter a channel gets one channel.
     """
     if op not in ("conv2d", "conv2d_input"):
         return shapes, options
     image, weight, *others = shapes
     grouped = {"groups": options["groups"]} if "groups" in options else {}
 
-    def by(filter):
+    def by(filter, image=image):
         outputs = [size - taps + 1 for size, taps in zip(image[2:], filter[2:])]
-        return (image, filter, *(others if op == "conv2d" else [(image[0], filter[0], *outputs)]))
+        return (image, filter, *([(filter[0],)] * len(others) if op == "conv2d" else [(image[0], filter[0], *outputs)]))
 
     c = weight[1] * options.get("groups", 1)
-    calls = ((shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {}))
+    one_channel = by((1, 1, 3, 3), type(image)((image[0], 1, *image[2:])))
+    calls = ((shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {}), (one_channel, {}))
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
     for suiting, asked in calls:
         problem = prepare(op, *built(suiting, functools.partial(torch.empty, device="meta")), **asked).problem

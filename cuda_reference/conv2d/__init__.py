@@ -2,9 +2,10 @@
 
 from tritonkernels.conv2d import CONV2D
 from tritonkernels.conv2d.autograd import differentiable
-from tritonkernels.conv2d.parts.regime import expected, prefer
+from tritonkernels.conv2d.parts import regime
 
 from ..launch import LIBRARY
+from .parts.runs import together
 
 
 def conv2d(
@@ -28,4 +29,10 @@ def conv2d(
     )
 
 
-LIBRARY.serve(CONV2D, prefer=prefer, expected=expected)
+def prefer(problem, target):
+    """As the model has it; but `depthwise_channels` only where its lanes load several channels at once."""
+    names = regime.prefer(problem, target)
+    return names if problem.k % together(problem.dtype) == 0 else tuple(n for n in names if n != "depthwise_channels")
+
+
+LIBRARY.serve(CONV2D, prefer=prefer, expected=regime.expected)

@@ -26,8 +26,6 @@ def refuses(problem, target):
     needed = filter_bytes(problem, width, LANES)
     if not problem.c == problem.groups == problem.k:
         return "it is for one filter a channel"
-    if problem.k % width:
-        return f"its lanes load {width} channels at once, of which {problem.k} are no multiple"
     if needed > STAGED_BYTES:
         return f"a block's filters take {needed} bytes of shared memory, of {STAGED_BYTES}"
     return None
@@ -35,7 +33,7 @@ def refuses(problem, target):
 
 def launches(problem, config, input, weight, bias, out):
     width = together(problem.dtype)
-    if not all(are_pieces(t, width) for t in (input, out)):
+    if problem.k % width or not all(are_pieces(t, width) for t in (input, out)):
         width = 1
     taps, step = unrolled(problem, input) if problem.r == problem.s else ANY
     columns = problem.n * ceil_div(problem.p, RUN) * problem.q

@@ -2,11 +2,11 @@
 
 from tritonkernels.conv2d import CONV2D
 from tritonkernels.conv2d.autograd import differentiable
-from tritonkernels.conv2d.parts.regime import prefer as prefer_of_conv2d
 from tritonkernels.conv2d_input import CONV2D_INPUT
 from tritonkernels.conv2d_input.parts.phases import largest
 from tritonkernels.conv2d_input.parts.reduction import reduced
 
+from ..conv2d import prefer as prefer_of_conv2d
 from ..launch import LIBRARY
 from .parts.flipped import flip
 

@@ -16,7 +16,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.runs import best_run, one_filter_each, side_by_side
+from .parts.runs import are_unrolled, best_run, side_by_side
 from .parts.sliding import column_of_taps, met
 
 MOST_KEPT = 9  # taps of a filter that stay in registers
@@ -92,7 +92,7 @@ def _depthwise_channels_kernel(
 
 
 def refuses(problem, target):
-    return None if one_filter_each(problem) else "it is for one filter a channel, so small that its runs are unrolled"
+    return None if are_unrolled(problem) else "it is for one filter a channel, so small that its runs are unrolled"
 
 
 def configs(problem, target):

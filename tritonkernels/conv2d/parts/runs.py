@@ -11,8 +11,13 @@ def extent(run, problem):
 
 
 def one_filter_each(problem):
+    """Whether there is one filter for each channel, of several, so small that its runs are unrolled."""
+    return problem.k > 1 and are_unrolled(problem)
+
+
+def are_unrolled(problem):
     """Whether there is one filter for each channel, so small that its runs are unrolled."""
-    return problem.c == problem.groups == problem.k > 1 and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
+    return problem.c == problem.groups == problem.k and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
 
 
 def refuses(problem, target):
