@@ -1,8 +1,11 @@
 """The judge itself: it must pass what is right (torch's own results included) and fail what is wrong by little."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from perf.render.modes import modes
 from tritonkernels import numerics
 
 from .harness import prepare
@@ -145,6 +148,23 @@ def test_the_bound_follows_the_formula():
     bound = numerics.error_bound(problem)
     assert bound.relative == pytest.approx(104 * 2**-23 / (1 - 104 * 2**-23) + 2**-10 + 2**-22)
     assert bound.store == 2**-24
+
+
+def test_the_table_in_the_chapter_is_what_the_modes_give():
+    """And so is each number in it, read back: 2^-7 + 2^-13."""
+    table = modes(4096)
+    assert table in (Path(__file__).parents[1] / "docs/numerics.md").read_text(), "run: python -m perf chapter"
+
+    told = {}
+    for line in table.splitlines()[2:]:
+        names, *cells = line.strip("| ").split(" | ")
+        numbers = [sum(2.0 ** float(x[2:]) if x[:2] == "2^" else float(x) for x in cell.split(" + ")) for cell in cells]
+        told |= {name.strip("`"): numbers for name in names.split(", ")}
+    for name, mode in numerics.MODES.items():
+        planes = mode.products, mode.corrections, mode.dropped
+        assert told[name][:-1] == [mode.inputs, mode.accumulate, mode.coarse, *planes], name
+    for name, bound in {"ieee": 4100 * 2**-24, "fp16 into fp16": 4100 * 2**-11, "int8": 0}.items():
+        assert told[name][-1] == pytest.approx(bound, rel=0.05)
 
 
 def serial_convolution(x, w, stride, padding, dilation, groups):

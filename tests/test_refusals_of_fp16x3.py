@@ -1,4 +1,4 @@
-"""fp16x3 is right or NaN: NaN where its rule (numerics.py) says so, for 1e30 beside 1e-30, and never on ordinary operands."""
+"""fp16x3 is right or NaN: NaN where its rule (docs/numerics.md) says so, as for 1e30 beside 1e-30, never on ordinary ones."""
 
 import importlib
 import math

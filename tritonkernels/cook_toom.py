@@ -9,7 +9,7 @@ The points decide the error. A. Lavin and S. Gray (Fast algorithms for convoluti
 four outputs; other small fractions round better (K. Vincent et al., On improving the numerical stability of Winograd
 convolutions, 2017; B. Barabasz et al., Error analysis and improving the accuracy of Winograd convolution for deep neural
 networks, 2020). Of all 0, +-a, +-b in eighths, a = 5/8 and b = 3/2 are among the three where S' of the error bound
-(numerics.py) exceeds the direct sum's S least at worst, at the same number of operations: on normal data 71 times, where
+(docs/numerics.md) exceeds the direct sum's S least at worst, at the same number of operations: on normal data 71 times, where
 Lavin's points have 297. A and B, being dyadic, have no rounding of their own.
 """
 

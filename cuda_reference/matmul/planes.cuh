@@ -55,7 +55,7 @@ __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const L
                     const float a_raised = a_ranges[2 * M + a];
                     float& sum = main[m / 2][n].x[m % 2 * 2 + i];
                     const bool many = fmaxf(a_raised, 0) + fmaxf(b_raised, 0) > fabsf(sum) * 0x1p9f;
-                    if (many && a_raised + b_raised > 0) sum = NAN;  // refused: numerics.py has the rule
+                    if (many && a_raised + b_raised > 0) sum = NAN;  // refused: docs/numerics.md has the rule
                     sum = shifted(sum, -(a_shift + b_shift));
                 }
             }
@@ -71,7 +71,7 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
     constexpr int COUNT = Planes<T>::COUNT, THREADS = BM / WM * (BN / WN) * 32;
     static_assert(BM % WM == 0 && BN % WN == 0 && WM % PART == 0, "parts cover warp tiles, and these the block tile, exactly");
     static_assert((PART & (PART - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
-    static_assert(BK >= 32 && BK <= 64, "numerics.py: what is added up before it is added to an FP32 sum");
+    static_assert(BK >= 32 && BK <= 64, "numerics.SLICE: what is added up before it is added to an FP32 sum");
     using ATile = SwizzledTile<T, true, BM, BK, true>;
     using BTile = SwizzledTile<T, false, BN, BK, true>;
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);

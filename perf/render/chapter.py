@@ -1,8 +1,8 @@
 """python -m perf chapter: the generated parts of the chapters in docs, so that text and code cannot drift apart.
 
 Between its markers stand the diff from each rung to the one it grew out of, and the figures of `perf inspect` and
-of the access trace, measured records and errors, and the maps of gemv's and conv2d's designs. --check covers all but the
-figures (they need nvcc and a minute).
+of the access trace, measured records and errors, the modes of numerics, and the maps of gemv's and conv2d's designs. --check
+covers all but the figures (they need nvcc and a minute).
 """
 
 import difflib
@@ -15,9 +15,10 @@ from . import plot
 from .conv2d_map import conv2d_regimes
 from .drawings import DRAWINGS
 from .gemv_map import regimes
+from .modes import modes
 
 CHAPTER = ROOT / "docs" / "gemm.md"
-CHAPTERS = (CHAPTER, *(CHAPTER.with_name(f"{op}.md") for op in ("gemv", "conv2d", "matmul")))
+CHAPTERS = (CHAPTER, *(CHAPTER.with_name(f"{name}.md") for name in ("gemv", "conv2d", "matmul", "numerics")))
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 
 
@@ -26,7 +27,8 @@ def add_arguments(parser):
 
 
 def main(options, parser):
-    quick = {"diff": diff, "measured": measured, "errors": errors_of, "regimes": regimes, "conv2d_regimes": conv2d_regimes}
+    quick = {"diff": diff, "measured": measured, "errors": errors_of, "modes": modes}
+    quick |= {"regimes": regimes, "conv2d_regimes": conv2d_regimes}
     if options.check:
         stale = [*_stale_drawings(), *(c for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text())]
         print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")

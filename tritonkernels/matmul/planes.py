@@ -41,7 +41,7 @@ from .parts.tile import tile_corner
 
 @triton.jit
 def refused(acc, a_raised, b_raised):
-    """NaN for those of a tile's sums of shifted planes of which too much may be lost: the rule of numerics.py."""
+    """NaN for those of a tile's sums of shifted planes of which too much may be lost: the rule of docs/numerics.md."""
     many = tl.maximum(a_raised, 0) + tl.maximum(b_raised, 0) > tl.abs(acc) * 2.0**9
     return tl.where(many & (a_raised + b_raised > 0), float("nan"), acc)
 

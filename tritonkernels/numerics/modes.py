@@ -1,0 +1,70 @@
+"""The ways to multiply and to store, and how each of them rounds. Where each number comes from: docs/numerics.md."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
+SLICE = 64  # the same of products of planes; and at least half of it
+REFUSED = 2.0**-12  # of a product: where fp16x3 may have lost more of one, it is NaN
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How one way to multiply rounds."""
+
+    inputs: float  # unit roundoff v of the inputs before the product
+    accumulate: float  # unit roundoff u of the products and sums
+    input_spacing: float = 0.0  # between the smallest inputs that the mode can tell apart
+    coarse: float = 0.0  # unit u' of sums that are coarser than that
+    coarse_terms: float = math.inf  # the most products t that such a sum runs over
+    sums: torch.dtype = torch.float32  # in which partial sums overflow and underflow
+    products: int = 1  # of planes for one product; all but the first are corrections
+    corrections: float = 0.0  # what these are at most, as a share w of the product
+    dropped: float = 0.0  # products of planes that are left out, as a share d of the product
+    spread: float = 0.0  # absolute error of an input, as a share of the largest of its row (column)
+
+
+# Tensor cores chop where CUDA cores round to nearest, hence 2^-23 for an fp32 accumulator; integers into int32 are exact.
+MODES = {
+    "ieee": Mode(0.0, 2.0**-24),
+    "fp64": Mode(0.0, 2.0**-53, sums=torch.float64),
+    "tf32": Mode(2.0**-11, 2.0**-23, input_spacing=2.0**-136),
+    "tf32x3": Mode(2.0**-23, 2.0**-23, 2.0**-135, products=3, corrections=2.0**-10, dropped=2.0**-22),
+    "fp16x3": Mode(2.0**-23, 2.0**-23, products=3, corrections=2.0**-10, dropped=2.0**-22, spread=2.0**-48),
+    "bf16x6": Mode(0.0, 2.0**-23, 2.0**-132, products=6, corrections=2.0**-7 + 2.0**-13, dropped=2.0**-23),
+    "bf16x9": Mode(0.0, 2.0**-23, 2.0**-132, products=9, corrections=2.0**-7 + 2.0**-13),
+    "fp16": Mode(0.0, 2.0**-23),
+    "fp16 into fp16": Mode(0.0, 2.0**-23, coarse=2.0**-11, sums=torch.float16),
+    "bf16": Mode(0.0, 2.0**-23),
+    "fp8": Mode(0.0, 2.0**-23, coarse=2.0**-13, coarse_terms=FP8_SLICE / 32 * 33),
+    "int8": Mode(0.0, 0.0),
+    "uint8": Mode(0.0, 0.0),
+    "int4": Mode(0.0, 0.0),
+    "uint4": Mode(0.0, 0.0),
+    "b1_xor": Mode(0.0, 0.0),
+    "b1_and": Mode(0.0, 0.0),
+}
+
+# activation -> (its function, its largest slope)
+ACTIVATIONS = {
+    "relu": (torch.relu, 1.0),
+    "gelu": (torch.nn.functional.gelu, 1.13),
+    "silu": (torch.nn.functional.silu, 1.1),
+}
+
+# (unit roundoff of storing, smallest subnormal) per result dtype
+STORES = {
+    torch.float16: (2.0**-11, 2.0**-24),
+    torch.bfloat16: (2.0**-8, 2.0**-133),
+    torch.float32: (2.0**-24, 2.0**-149),
+    torch.float64: (2.0**-53, 2.0**-1074),
+    torch.int32: (0.0, 0.0),
+}
+
+
+def mode_of(problem):
+    """The Mode that a problem is computed in."""
+    into_fp16 = problem.precision == "fp16" and getattr(problem, "accumulate", "") == "fp16"
+    return MODES["fp16 into fp16" if into_fp16 else problem.precision]

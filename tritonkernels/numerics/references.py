@@ -1,0 +1,138 @@
+"""The exact result of each operation, in float64 by torch, and the sums of absolute values that its error is relative to."""
+
+import torch
+
+from ..problem import PACKED
+from ..validate import beta_of
+from .modes import ACTIVATIONS
+
+
+def reference(op, *args, **kwargs):
+    """The result of the user's call `op(*args, **kwargs)` in float64."""
+    return _evaluate(op, args, kwargs, lambda t: t)
+
+
+def magnitude(op, *args, **kwargs):
+    """S of the bound: the same call over absolute values and without its activation, in float64."""
+    return _evaluate(op, args, {k: v for k, v in kwargs.items() if k != "activation"}, torch.abs)
+
+
+def magnitude_of_products(op, args, kwargs, *replaced):
+    """sum |a_i| |b_i| over each element's products: nothing is added to them, and pairs (position, tensor) replace factors."""
+    args, added = list(args), _tensors_among(args)[2:]
+    for i, value in (*((i, None) for i in added), *replaced):
+        args[i] = value
+    return magnitude(op, *args, **{k: v for k, v in kwargs.items() if k not in ("bias", "beta", "c", "y")})
+
+
+def magnitude_of_inputs(op, args, kwargs, units=None):
+    """sum |a_i| e(b_i) + e(a_i) |b_i| over each element's products: what an input's error in `units` e (default: 1) adds."""
+    left, right, *_ = _tensors_among(args)
+    e_left, e_right = units or (torch.ones_like(args[i], dtype=torch.float64) for i in (left, right))
+    return magnitude_of_products(op, args, kwargs, (right, e_right)) + magnitude_of_products(op, args, kwargs, (left, e_left))
+
+
+def _tensors_among(args):
+    """Their positions: those of the two factors, then of what is added to the products."""
+    return [i for i, value in enumerate(args) if isinstance(value, torch.Tensor)]
+
+
+def _evaluate(op, args, kwargs, change):
+    """The call in float64, its tensors and its alpha and beta (rounded to fp32, as kernels get them) changed by `change`.
+
+    A product of float64 has its alpha and beta in float64 too.
+    """
+    scalars = torch.float64 if any(getattr(value, "dtype", None) == torch.float64 for value in args) else torch.float32
+    if kwargs.get("precision") in PACKED:
+        a, b = args
+        args = _unpacked(a, kwargs["precision"], -1), _unpacked(b, kwargs["precision"], -min(2, b.ndim))
+
+    def convert(name, value):
+        if isinstance(value, torch.Tensor):
+            return change(value.detach().double())
+        scalar = name in ("alpha", "beta") and value is not None
+        return change(torch.tensor(value, dtype=scalars).double()).item() if scalar else value
+
+    ignored = ("out_dtype", "accumulate", "out", "design", "config", *(() if op == "matmul" else ("precision",)))
+    kwargs = {k: convert(k, v) for k, v in kwargs.items() if k not in ignored}
+    return _EXACT[op](*(convert("", value) for value in args), **kwargs)
+
+
+def _unpacked(t, precision, dim):
+    """The elements, float64, that the bytes of t hold along `dim` (negative); PACKED says how many a byte."""
+    bits = 8 // PACKED[precision]
+    shifts = torch.arange(0, 8, bits, device=t.device).reshape(-1, *[1] * (-dim - 1))
+    values = (t.long().unsqueeze(dim) >> shifts) % 2**bits
+    if precision == "int4":
+        values = (values ^ 8) - 8  # two's complement
+    return values.flatten(dim - 1, dim).double()
+
+
+def _gemm(a, b, c=None, *, alpha=1.0, beta=None):
+    beta = beta_of(beta, c)
+    product = alpha * torch.matmul(a, b) if alpha else a.new_zeros(a.shape[0], b.shape[1])
+    return product + beta * c if beta else product
+
+
+def _gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None):
+    beta = beta_of(beta, y)
+    product = torch.matmul(a if scale is None else a * scale[:, None], x.unsqueeze(-1)).squeeze(-1)
+    product = alpha * product if alpha else torch.zeros_like(product)
+    return product + beta * y if beta else product
+
+
+def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Padded by hand: the zeros are multiplied then, so infinity times padding is NaN on every device, whatever cuDNN skips."""
+    pads = []  # from the last dimension to the first, as torch.nn.functional.pad wants them
+    for dim in (-1, -2):
+        if padding == "same":
+            total = (dilation if isinstance(dilation, int) else dilation[dim % len(dilation)]) * (weight.shape[dim] - 1)
+            pads += [total // 2, total - total // 2]
+        else:
+            before = 0 if padding == "valid" else padding if isinstance(padding, int) else padding[dim % len(padding)]
+            pads += [before, before]
+    more = 0 in (input.shape[-3], weight.shape[0])  # torch refuses no channels: then both get some of zeros
+    input = torch.nn.functional.pad(input, (*pads, 0, more * groups))
+    filters = torch.nn.functional.pad(weight, (0, 0, 0, 0, 0, more, 0, more * groups))
+    out = torch.nn.functional.conv2d(input, filters, None, stride, 0, dilation, groups).narrow(-3, 0, weight.shape[0])
+    return out if bias is None else out + bias[:, None, None]
+
+
+def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None):
+    beta = beta_of(beta, c)
+    product = torch.matmul(a, b)
+    if precision == "b1_xor":  # x xor y = x + y - 2 x y
+        product = torch.matmul(a, torch.ones_like(b)) + torch.matmul(torch.ones_like(a), b) - 2 * product
+    out = alpha * product if alpha else torch.zeros_like(product)
+    out = out + beta * c if beta else out
+    out = out if bias is None else out + bias
+    return ACTIVATIONS[activation][0](out) if activation else out
+
+
+def _gradient(grad_output, wanted, forward):
+    """The gradient of forward(wanted), which is linear in `wanted`, whatever that holds."""
+    with torch.enable_grad():
+        return torch.autograd.grad(forward(wanted.requires_grad_()), wanted, grad_output)[0]
+
+
+def _conv2d_input(input_size, weight, grad_output, *args, **kwargs):
+    return _gradient(grad_output, weight.new_zeros(input_size), lambda input: _conv2d(input, weight, None, *args, **kwargs))
+
+
+def _conv2d_weight(input, weight_size, grad_output, *args, **kwargs):
+    return _gradient(grad_output, input.new_zeros(weight_size), lambda weight: _conv2d(input, weight, None, *args, **kwargs))
+
+
+def _conv2d_bias(grad_output):
+    return grad_output.movedim(-3, 0).flatten(1).sum(1)
+
+
+_EXACT = {
+    "gemm": _gemm,
+    "gemv": _gemv,
+    "conv2d": _conv2d,
+    "conv2d_input": _conv2d_input,
+    "conv2d_weight": _conv2d_weight,
+    "conv2d_bias": _conv2d_bias,
+    "matmul": _matmul,
+}

@@ -1,0 +1,67 @@
+"""Whether a computed result is within the bound that its design owes."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from .bounds import error_bound, lost_by_scaling, may_refuse, winograd_bound
+from .modes import mode_of
+from .references import magnitude, magnitude_of_inputs, magnitude_of_products, reference
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The element that comes closest to its bound (or breaks it by most); error and bound are relative to S there."""
+
+    error: float
+    bound: float
+    ok: bool
+
+
+def judge(problem, computed, *args, transform=None, **kwargs):
+    """Compare the result of the user's call with float64, elementwise, within error_bound(problem) or what a transform owes."""
+    op = problem.op
+    exact, scale = reference(op, *args, **kwargs), magnitude(op, *args, **kwargs)
+    if computed.shape != exact.shape or computed.dtype != problem.out_dtype:
+        return Verdict(math.inf, 0.0, False)
+    if not exact.numel():
+        return Verdict(0.0, 0.0, True)
+    bound, beyond = error_bound(problem).at(exact, scale), None
+    if transform:
+        scale, bound, beyond = winograd_bound(transform, problem, exact, *args, **kwargs)
+    mode = mode_of(problem)
+    if mode.input_spacing:
+        bound += mode.input_spacing / 2 * magnitude_of_inputs(op, args, kwargs)
+    refused = torch.zeros_like(exact, dtype=torch.bool)
+    if mode.spread and problem.terms:
+        bound += lost_by_scaling(problem, *args, **kwargs)
+        refused = may_refuse(problem, *args).reshape(exact.shape)
+    computed = computed.detach().double()
+    error = (computed - exact).abs()
+    if problem.out_dtype.is_floating_point:
+        infinite = ~torch.isfinite(computed)
+        if getattr(problem, "activation", None):  # which may have made an infinity finite
+            infinite = torch.ones_like(infinite)
+        if infinite.any():
+            error[infinite & _may_overflow(problem, exact, scale, bound, args, kwargs)] = 0.0
+        out_of_range = exact.abs() + bound >= torch.finfo(problem.out_dtype).max
+        error[out_of_range & torch.isinf(computed) & (computed.sign() == exact.sign())] = 0.0
+    if transform:
+        error[beyond & ~torch.isfinite(computed)] = 0.0
+    agree = ((exact.isnan() | refused) & computed.isnan()) | (exact == computed)
+    error = torch.where(agree, 0.0, error.nan_to_num(nan=math.inf, posinf=math.inf))
+    bound = bound.nan_to_num(nan=0.0, posinf=0.0)  # an operand is NaN or infinite there: only agreement is right
+    worst = torch.where(error > 0, error / bound, 0.0).argmax()
+    unit = scale.flatten()[worst].item()
+    unit = unit if 0 < unit < math.inf else 1.0
+    ok = bool((error <= bound).all())
+    return Verdict(error.flatten()[worst].item() / unit, bound.flatten()[worst].item() / unit, ok)
+
+
+def _may_overflow(problem, exact, scale, bound, args, kwargs):
+    """Where a partial sum may pass the largest number of its type although no operand is infinite or NaN."""
+    products = magnitude_of_products(problem.op, args, {k: v for k, v in kwargs.items() if k != "alpha"})
+    largest = torch.finfo(mode_of(problem).sums).max
+    sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # planes alone may be that much larger
+    return torch.isfinite(exact) & torch.isfinite(scale) & (sums >= largest)
