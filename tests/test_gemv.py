@@ -14,7 +14,7 @@ import torch
 import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
 from tritonkernels import explain, numerics
-from tritonkernels.gemv.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
+from tritonkernels.gemv.parts.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 from tritonkernels.tuning.choose import as_dict

@@ -1,10 +1,10 @@
 // GEMV, naive: a thread per row.
 //
 // Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element
-// each; the caches must keep the rest until their turn comes. Columns that are contiguous it reads well. It is what the
-// others are measured by. Mirrors tritonkernels/gemv/naive.py.
+// each; the caches must keep the rest until it is needed. Contiguous columns it reads well. The baseline of the others.
+// Mirrors tritonkernels/gemv/naive.py.
 #pragma once
-#include "common.cuh"
+#include "parts/row.cuh"
 
 namespace gemv {
 
@@ -15,10 +15,10 @@ naive(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y,
     const int index = blockIdx.x * THREADS + threadIdx.x;
     if (index >= rows) return;
     const Row row(index, M);
-    const A* a_row = row.of(a, stride);
-    x += row.batch * stride.xb;
+    const A* a_row = row.of(a, stride.a);
+    const X* x_row = row.of(x, stride.x);
     float sum = 0.0f;
-    for (int n = 0; n < N; ++n) sum += float(a_row[n * stride.an]) * float(x[n * stride.x]);
+    for (int n = 0; n < N; ++n) sum += float(a_row[n * stride.a.col]) * float(x_row[n * stride.x.step]);
     store(sum, row, y, scale, out, alpha, beta, stride);
 }
 

@@ -1,10 +1,9 @@
 // GEMV, several rows per warp: LANES lanes walk a row by 128-bit loads, 32 / LANES rows side by side in a warp.
 //
 // A row of few vectors leaves lanes of a warp of its own idle, and they still pay five shuffles. Here every lane has a
-// vector, and log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, and the seed's design for N <=
-// 16.
+// vector, and log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, the seed's design for N <= 16.
 #pragma once
-#include "vector_row.cuh"
+#include "parts/vector_row.cuh"
 
 namespace gemv {
 
@@ -16,7 +15,7 @@ rows_per_warp(const A* __restrict__ a, const X* __restrict__ x, const X* __restr
     const int index = blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const Row row(min(index, rows - 1), M);  // past the last row: again, unstored, as the shuffles need every lane
     const float partial =
-        row_sum<UNROLL>(row.of(a, stride), stride.an, x + row.batch * stride.xb, stride.x, N, lane, LANES, Loader(streams));
+        row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, LANES, Loader(streams));
     const float sum = warp_sum<LANES>(partial);
     if (lane == 0 && index < rows) store(sum, row, y, scale, out, alpha, beta, stride);
 }

@@ -4,8 +4,8 @@
 // costs an atomic a block and one round trip through L2 at the end; all threads take part, as a single one would wait for
 // hundreds of partial sums in turn, longer than the whole row takes. Mirrors tritonkernels/gemv/split_n.py.
 #pragma once
-#include "splits.cuh"
-#include "vector_row.cuh"
+#include "parts/splits.cuh"
+#include "parts/vector_row.cuh"
 
 namespace gemv {
 
@@ -18,8 +18,8 @@ split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ 
     const int index = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
     const Row row(index, M);
     const int64_t first = min(int64_t(split) * columns, int64_t(N));
-    const float partial = row_sum<UNROLL>(row.of(a, stride) + first * stride.an, stride.an,
-                                          x + row.batch * stride.xb + first * stride.x, stride.x,
+    const float partial = row_sum<UNROLL>(row.of(a, stride.a) + first * stride.a.col, stride.a.col,
+                                          row.of(x, stride.x) + first * stride.x.step, stride.x.step,
                                           min(columns, int(N - first)), threadIdx.x, 32 * WARPS, Loader(streams));
     const float sum = block_sum<WARPS>(partial);
     float* of_row = workspace + int64_t(index) * splits;

@@ -3,7 +3,7 @@
 // The seed found no gain: the barriers cost what the fewer loads of x save, which came from L1 anyway. It is here to be
 // measured. A tile of ROWS rows belongs to one matrix of the batch. Mirrors tritonkernels/gemv/staged_x.py.
 #pragma once
-#include "common.cuh"
+#include "parts/row.cuh"
 
 namespace gemv {
 
@@ -14,16 +14,16 @@ staged_x(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__
     __shared__ float staged[STAGE];
     const int tiles = ceil_div(M, ROWS), lane = threadIdx.x % 32;
     const int m = blockIdx.x % tiles * ROWS + threadIdx.x / 32;
-    const Row row(blockIdx.x / tiles, min(m, M - 1), 0);  // past the last row: again, unstored, as barriers need every warp
-    const A* a_row = row.of(a, stride);
-    x += row.batch * stride.xb;
+    const Row row(blockIdx.x / tiles, min(m, M - 1), 0);  // at the end: the last row, unstored, as barriers need every warp
+    const A* a_row = row.of(a, stride.a);
+    const X* x_row = row.of(x, stride.x);
     float partial = 0.0f;
     for (int first = 0; first < N; first += STAGE) {
         const int count = min(STAGE, N - first);
-        for (int i = threadIdx.x; i < count; i += 32 * ROWS) staged[i] = float(x[(first + i) * stride.x]);
+        for (int i = threadIdx.x; i < count; i += 32 * ROWS) staged[i] = float(x_row[(first + i) * stride.x.step]);
         __syncthreads();  // the piece of x is complete
-        partial += scalar_sum(a_row + first * stride.an, stride.an, staged, 1, count, lane, 32);
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        partial += scalar_sum(a_row + first * stride.a.col, stride.a.col, staged, 1, count, lane, 32);
+        __syncthreads();  // all warps have read it, the next may overwrite it
     }
     const float sum = warp_sum(partial);
     if (lane == 0 && m < M) store(sum, row, y, scale, out, alpha, beta, stride);

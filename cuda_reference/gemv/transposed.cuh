@@ -6,8 +6,8 @@
 // memory likes to be read in. Where there are few tiles all the same, N is split over blocks as well, and the last to
 // arrive adds the partial sums up in a fixed order, as in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
 #pragma once
-#include "splits.cuh"
-#include "vector_row.cuh"
+#include "parts/splits.cuh"
+#include "parts/vector_row.cuh"
 
 namespace gemv {
 
@@ -54,8 +54,9 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
     const int first = int(min(int64_t(blockIdx.y) * columns, int64_t(N))) + depth;
     const int last = first_row + own < M ? min(int64_t(first) - depth + columns, int64_t(N)) : 0;  // past the last row: none
 
-    const A* column = a + batch * stride.ab + (first_row + own) * stride.am + first * stride.an;
-    const X* factor = x + batch * stride.xb + first * stride.x;
+    const Row top(batch, first_row + own, 0);  // of WIDTH rows
+    const A* column = top.of(a, stride.a) + first * stride.a.col;
+    const X* factor = top.of(x, stride.x) + first * stride.x.step;
     const Loader loader(streams);
     float sum[WIDTH] = {};
     for (int n = first; n < last; n += UNROLL * DEPTH) {
@@ -67,8 +68,8 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
                 load_rows(of_a[u], column, loader);
                 of_x[u] = *factor;
             }
-            column += DEPTH * stride.an;
-            factor += DEPTH * stride.x;
+            column += DEPTH * stride.a.col;
+            factor += DEPTH * stride.x.step;
         }
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)

@@ -4,7 +4,7 @@
 // (an eighth of fp16's, a sixteenth of int8's) keeps the same bytes in flight. UNROLL of them are, for each lane.
 // Mirrors tritonkernels/gemv/vectorized.py, and the seed's design for N >= 128, without its limits on N.
 #pragma once
-#include "vector_row.cuh"
+#include "parts/vector_row.cuh"
 
 namespace gemv {
 
@@ -16,7 +16,7 @@ vectorized(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
     if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
     const Row row(index, M);
     const float partial =
-        row_sum<UNROLL>(row.of(a, stride), stride.an, x + row.batch * stride.xb, stride.x, N, lane, 32, Loader(streams));
+        row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32, Loader(streams));
     const float sum = warp_sum(partial);
     if (lane == 0) store(sum, row, y, scale, out, alpha, beta, stride);
 }

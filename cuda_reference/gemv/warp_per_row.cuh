@@ -4,7 +4,7 @@
 // (32, ROWS); four loads are in flight a lane. Mirrors tritonkernels/gemv/warp_per_row.py, and the seed's design for N = 32,
 // for any N.
 #pragma once
-#include "common.cuh"
+#include "parts/row.cuh"
 
 namespace gemv {
 
@@ -15,7 +15,7 @@ warp_per_row(const A* __restrict__ a, const X* __restrict__ x, const X* __restri
     const int index = blockIdx.x * ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
     const Row row(index, M);
-    const float partial = scalar_sum(row.of(a, stride), stride.an, x + row.batch * stride.xb, stride.x, N, lane, 32);
+    const float partial = scalar_sum(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32);
     const float sum = warp_sum(partial);
     if (lane == 0) store(sum, row, y, scale, out, alpha, beta, stride);
 }

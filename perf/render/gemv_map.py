@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.gemv import prepare
-from tritonkernels.gemv.regime import expected, prefer
+from tritonkernels.gemv.parts.regime import expected, prefer
 from tritonkernels.target import Target
 
 from . import table

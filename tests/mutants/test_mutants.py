@@ -7,7 +7,10 @@ from .catalogue import MUTANTS
 from .mutant import ROOT
 from .outcome import read
 
-NAMES = "tritonkernels.gemv.row_tile: x read contiguously", "cuda_reference.gemm.tiled: barrier before the product removed"
+NAMES = (
+    "tritonkernels.gemv.parts.row_tile: x read contiguously",
+    "cuda_reference.gemm.tiled: barrier before the product removed",
+)
 SAMPLE = """
 import dataclasses, sys
 from pathlib import Path

@@ -10,8 +10,8 @@ from ..errors import DtypeError, ShapeError
 from ..launch import LIBRARY
 from ..library import Call
 from ..problem import GemvProblem, layout_of, needs_wide_offsets
-from .regime import expected as expected
-from .regime import prefer as prefer
+from .parts.regime import expected as expected
+from .parts.regime import prefer as prefer
 
 DESIGNS = (
     "naive",

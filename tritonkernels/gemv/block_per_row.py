@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design, takes_everything
-from .regime import BLOCK, UNROLL, threads_of_row
-from .row_tile import interpreted, launches, tile
+from .parts.regime import BLOCK, UNROLL, threads_of_row
+from .parts.row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):

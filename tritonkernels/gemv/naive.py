@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/naive.cuh.
 import functools
 
 from ..design import Design, takes_everything
-from .row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):

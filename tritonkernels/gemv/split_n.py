@@ -15,9 +15,9 @@ from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .operands import arguments, cut
-from .regime import UNROLL, splits_of_row, streams
-from .row_tile import REGISTERS, ends, row_sums, store_rows, within
+from .parts.operands import arguments, cut
+from .parts.regime import UNROLL, splits_of_row, streams
+from .parts.row_tile import REGISTERS, ends, row_sums, store_rows, within
 
 
 @triton.jit

@@ -13,8 +13,8 @@ import triton.language as tl
 from ..design import Design, takes_everything
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .operands import arguments, uncut
-from .row_tile import store_rows, within
+from .parts.operands import arguments, uncut
+from .parts.row_tile import store_rows, within
 
 
 @triton.jit

@@ -17,9 +17,9 @@ from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .operands import cut, full_vector, results
-from .regime import BLOCK, UNROLL, streams, tile_of_columns
-from .row_tile import REGISTERS, store_rows, within
+from .parts.operands import cut, full_vector, results
+from .parts.regime import BLOCK, UNROLL, streams, tile_of_columns
+from .parts.row_tile import REGISTERS, store_rows, within
 
 
 @triton.jit

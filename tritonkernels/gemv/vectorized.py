@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
 """
 
 from ..design import Design, takes_everything
-from .operands import full_vector
-from .row_tile import interpreted, launches, tile
+from .parts.operands import full_vector
+from .parts.row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):

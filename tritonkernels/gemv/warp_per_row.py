@@ -11,7 +11,7 @@ Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
 import functools
 
 from ..design import Design, takes_everything
-from .row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile
 
 
 def configs(problem, target):

@@ -4,7 +4,7 @@ from ..mutant import of
 
 MUTANTS = [
     *of(
-        "tritonkernels/gemv/row_tile.py",
+        "tritonkernels/gemv/parts/row_tile.py",
         "tritonkernels and gemv",
         ("last product dropped", "range(first, last, BLOCK_N * UNROLL)", "range(first, last - 1, BLOCK_N * UNROLL)"),
         ("N tail mask removed", "valid & (cols < last)[None, :]", "valid & (cols >= 0)[None, :]"),
@@ -31,14 +31,14 @@ MUTANTS = [
         ("the last column dropped", "inside = (cols < last)[:, None]", "inside = (cols < last - 1)[:, None]"),
     ),
     *of(
-        "cuda_reference/gemv/common.cuh",
+        "cuda_reference/gemv/parts/row.cuh",
         "cuda_reference and gemv",
         ("last product dropped", "n < N; n += step", "n < N - 1; n += step"),
         ("x read contiguously", "float(x[n * stride_x])", "float(x[n])"),
-        ("scale of the first row for all", "scale[row.m * stride.s]", "scale[0]"),
+        ("scale of the first row for all", "scale[row.m * stride.scale.step]", "scale[0]"),
     ),
     *of(
-        "cuda_reference/gemv/vector_row.cuh",
+        "cuda_reference/gemv/parts/vector_row.cuh",
         "cuda_reference and gemv",
         ("head dropped", "n < head; n += step", "n < head - 1; n += step"),
         ("tail dropped", "n < N; n += step) sum += float(a[n])", "n < N - 1; n += step) sum += float(a[n])"),
@@ -49,12 +49,12 @@ MUTANTS = [
         ("the counter left standing", "atomicExch(counter, 0);", ""),
     ),
     *of(
-        "cuda_reference/gemv/splits.cuh",
+        "cuda_reference/gemv/parts/splits.cuh",
         "cuda_reference and gemv",
         ("the last split left out", "split < splits; split", "split < splits - 1; split"),
     ),
     *of(
-        "cuda_reference/gemv/splits.cuh",
+        "cuda_reference/gemv/parts/splits.cuh",
         "more_splits",
         ("only the first splits added up", "split += 32 * WARPS", "split += splits"),
     ),

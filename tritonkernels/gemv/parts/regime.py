@@ -15,7 +15,7 @@ Pure functions of (problem, target), for both packages. The latencies are an H20
 import math
 from dataclasses import dataclass
 
-from ..analysis.sectors import SECTOR
+from ...analysis.sectors import SECTOR
 from .operands import full_vector
 
 LAUNCH = 2e-6  # seconds: an empty kernel in a graph

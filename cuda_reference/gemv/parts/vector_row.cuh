@@ -6,9 +6,9 @@
 #pragma once
 #include <cstring>
 
-#include "../common/cache_hint.cuh"
-#include "../common/vector.cuh"
-#include "common.cuh"
+#include "../../common/cache_hint.cuh"
+#include "../../common/vector.cuh"
+#include "row.cuh"
 
 namespace gemv {
 

@@ -1,7 +1,7 @@
 // Blocks that share rows: each leaves its partial sums in a workspace, and the last to arrive adds them up, in one launch.
 #pragma once
-#include "../common/last_to_arrive.cuh"
-#include "../common/reduce.cuh"
+#include "../../common/last_to_arrive.cuh"
+#include "../../common/reduce.cuh"
 
 // The sum of `splits` partial sums side by side, in the block's first thread. All threads share the work, by their numbers:
 // the order is fixed. From L2: other blocks wrote them.

@@ -12,9 +12,9 @@ shared memory, with a barrier in every step (`staged_x`). Rows of a batch are ju
 import triton
 import triton.language as tl
 
-from ..language.epilogue import rounded
-from ..language.tiles import span
-from ..launch import TritonLaunch
+from ...language.epilogue import rounded
+from ...language.tiles import span
+from ...launch import TritonLaunch
 from .operands import arguments, cut, uncut
 from .regime import streams
 

@@ -1,0 +1,30 @@
+"""How block_per_row.cuh is launched: a block of WARPS warps takes a row."""
+
+from tritonkernels.design import Design, takes_everything
+from tritonkernels.gemv.parts.regime import UNROLL, threads_of_row
+
+from .parts.kernel import Kernel, count, of_rows, streaming
+
+SPACE = ({"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL})
+KERNEL = Kernel("block_per_row", "{WARPS}, {UNROLL}", SPACE)
+
+
+def configs(problem, target):
+    """As many threads as a row has rounds of UNROLL loads for come first."""
+    nearest = sorted(SPACE, key=lambda config: 32 * config["WARPS"] != threads_of_row(problem))
+    return streaming(nearest, problem, target)
+
+
+def launches(problem, config, a, *others):
+    threads = 32 * config["WARPS"]
+    yield KERNEL.launch(problem, config, (count(a),), threads, *of_rows(problem, a, *others), config["STREAMS"])
+
+
+DESIGN = Design(
+    name="block_per_row",
+    summary="a block walks a row together, for long rows",
+    mirrors="gemv seed: N >= 128, for fewer rows than warps",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

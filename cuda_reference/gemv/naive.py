@@ -1,0 +1,28 @@
+"""How naive.cuh is launched: a block takes THREADS rows."""
+
+from tritonkernels.design import Design, takes_everything
+
+from ..launch import ceil_div
+from .parts.kernel import Kernel, count, of_rows
+
+SPACE = ({"THREADS": 128}, {"THREADS": 32})
+KERNEL = Kernel("naive", "{THREADS}", SPACE)
+
+
+def configs(problem, target):
+    return SPACE
+
+
+def launches(problem, config, a, *others):
+    blocks = ceil_div(count(a), config["THREADS"])
+    yield KERNEL.launch(problem, config, (blocks,), config["THREADS"], *of_rows(problem, a, *others))
+
+
+DESIGN = Design(
+    name="naive",
+    summary="a thread per row",
+    mirrors="gemv seed: the starting point",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,31 @@
+"""How rows_per_warp.cuh is launched: a block takes THREADS / LANES rows."""
+
+from tritonkernels.design import Design, takes_everything
+from tritonkernels.gemv.parts.regime import UNROLL, sub_warp
+
+from ..launch import ceil_div
+from .parts.kernel import Kernel, count, of_rows, streaming
+
+SPACE = tuple({"LANES": lanes, "THREADS": 128, "UNROLL": UNROLL} for lanes in (1, 2, 4, 8, 16))
+KERNEL = Kernel("rows_per_warp", "{LANES}, {THREADS}, {UNROLL}", SPACE)
+
+
+def configs(problem, target):
+    """The lanes nearest to `sub_warp` come first."""
+    nearest = sorted(SPACE, key=lambda config: abs(config["LANES"] - sub_warp(problem)))
+    return streaming(nearest, problem, target)
+
+
+def launches(problem, config, a, *others):
+    blocks, threads = ceil_div(count(a), config["THREADS"] // config["LANES"]), config["THREADS"]
+    yield KERNEL.launch(problem, config, (blocks,), threads, *of_rows(problem, a, *others), config["STREAMS"])
+
+
+DESIGN = Design(
+    name="rows_per_warp",
+    summary="2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp",
+    mirrors="gemv seed: N <= 16",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,37 @@
+"""How split_n.cuh is launched: SPLITS blocks of WARPS warps share a row. SPLITS is no template argument: any number will do."""
+
+from tritonkernels.design import Design, takes_everything
+from tritonkernels.gemv.parts.operands import full_vector
+from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
+from tritonkernels.workspace import counters, partial_sums
+
+from ..launch import ceil_div
+from .parts.kernel import Kernel, count, streaming, strides
+
+SPACE = ({"WARPS": 8, "UNROLL": UNROLL},)
+KERNEL = Kernel("split_n", "{WARPS}, {UNROLL}", SPACE)
+
+
+def configs(problem, target):
+    """As many blocks a row as fill the GPU come first."""
+    for splits in dict.fromkeys((splits_of_row(problem, target), 2, 16, 64)):
+        yield from streaming((config | {"SPLITS": splits} for config in SPACE), problem, target)
+
+
+def launches(problem, config, a, x, y, scale, out):
+    (_, m, n), rows, splits, vector = a.shape, count(a), config["SPLITS"], full_vector(a.dtype)
+    columns = ceil_div(ceil_div(n, splits), vector) * vector  # whole vectors, so that all splits have one head
+    shared = partial_sums(splits, rows, out), counters(rows, out)
+    numbers = rows, m, n, columns, problem.alpha, problem.beta
+    arguments = a, x, y, scale, out, *shared, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
+    yield KERNEL.launch(problem, config, (rows, splits), 32 * config["WARPS"], *arguments)
+
+
+DESIGN = Design(
+    name="split_n",
+    summary="block_per_row with several blocks a row, partial sums added in order by the last",
+    mirrors="gemv seed: N >= 128, for fewer rows than SMs",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

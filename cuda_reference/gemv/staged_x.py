@@ -1,0 +1,30 @@
+"""How staged_x.cuh is launched: a block takes ROWS rows of one matrix, a warp each, and STAGE elements of x at a time."""
+
+from tritonkernels.design import Design, takes_everything
+
+from ..launch import ceil_div
+from .parts.kernel import Kernel, strides
+
+SPACE = ({"ROWS": 4, "STAGE": 1024}, {"ROWS": 8, "STAGE": 128})
+KERNEL = Kernel("staged_x", "{ROWS}, {STAGE}", SPACE)
+
+
+def configs(problem, target):
+    return SPACE
+
+
+def launches(problem, config, a, x, y, scale, out):
+    batch, m, n = a.shape
+    blocks = batch * ceil_div(m, config["ROWS"])
+    arguments = a, x, y, scale, out, m, n, problem.alpha, problem.beta, strides(a, x, y, scale, out)
+    yield KERNEL.launch(problem, config, (blocks,), 32 * config["ROWS"], *arguments)
+
+
+DESIGN = Design(
+    name="staged_x",
+    summary="warp_per_row with x through shared memory, to show that it gains nothing",
+    mirrors="gemv seed: x through shared memory",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,54 @@
+"""How transposed.cuh is launched: SPLITS blocks share a tile of LANES vectors of rows; SPLITS is no template argument."""
+
+from tritonkernels.design import Design, takes_everything
+from tritonkernels.gemv.parts.operands import cut, full_vector
+from tritonkernels.gemv.parts.regime import UNROLL, tile_of_columns
+from tritonkernels.workspace import counters, partial_sums
+
+from ..launch import ceil_div
+from .parts.kernel import TYPES, Kernel, streaming, strides
+
+SINGLE = {"LANES": 32, "WARPS": 8, "UNROLL": UNROLL}  # of elements, where vectors are not aligned
+
+
+def space(a_dtype):
+    """Not 1024 threads for int8: the sums of 128 rows for each thread's column outgrow shared memory."""
+    shapes = ((8, 8), *(((8, 32),) if a_dtype.itemsize > 1 else ()), (32, 8), (256, 8))
+    return [{"LANES": lanes, "WARPS": warps, "UNROLL": UNROLL} for lanes, warps in shapes]
+
+
+def kernel(a_dtype):
+    vectors = [config | {"WIDTH": full_vector(a_dtype)} for config in space(a_dtype)]
+    return Kernel("transposed", "{WIDTH}, {LANES}, {WARPS}, {UNROLL}", (*vectors, SINGLE | {"WIDTH": 1}))
+
+
+KERNELS = {a_dtype: kernel(a_dtype) for a_dtype in TYPES}
+
+
+def configs(problem, target):
+    """The tile and the splits that fill the GPU come first."""
+    lanes, threads, best = tile_of_columns(problem, target)
+    nearest = sorted(space(problem.a_dtype), key=lambda config: (config["LANES"] != lanes, 32 * config["WARPS"] != threads))
+    for splits in dict.fromkeys((best, 1, 4)):
+        yield from streaming((config | {"SPLITS": splits} for config in nearest), problem, target)
+
+
+def launches(problem, config, a, x, y, scale, out):
+    (batch, m, n), splits, width = a.shape, config["SPLITS"], cut(a.mT, may_have_head=False).width
+    instance = (config if width > 1 else SINGLE) | {"WIDTH": width}
+    rows = instance["LANES"] * width
+    tiles = batch * ceil_div(m, rows)
+    shared = (partial_sums(splits, tiles * rows, out), counters(tiles, out)) if splits > 1 else (None, None)
+    numbers = m, n, ceil_div(n, splits), problem.alpha, problem.beta
+    arguments = a, x, y, scale, out, *shared, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
+    yield KERNELS[a.dtype].launch(problem, instance, (tiles, splits), 32 * instance["WARPS"], *arguments)
+
+
+DESIGN = Design(
+    name="transposed",
+    summary="lanes side by side over rows for contiguous columns, N over warps and blocks",
+    mirrors="gemv seed: none; x^T A",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,28 @@
+"""How vectorized.cuh is launched: a block takes ROWS rows, a warp each; a lane has UNROLL loads of A in flight."""
+
+from tritonkernels.design import Design, takes_everything
+
+from ..launch import ceil_div
+from .parts.kernel import Kernel, count, of_rows, streaming
+
+SPACE = ({"ROWS": 4, "UNROLL": 4}, {"ROWS": 8, "UNROLL": 2})
+KERNEL = Kernel("vectorized", "{ROWS}, {UNROLL}", SPACE)
+
+
+def configs(problem, target):
+    return streaming(SPACE, problem, target)
+
+
+def launches(problem, config, a, *others):
+    blocks, threads = ceil_div(count(a), config["ROWS"]), 32 * config["ROWS"]
+    yield KERNEL.launch(problem, config, (blocks,), threads, *of_rows(problem, a, *others), config["STREAMS"])
+
+
+DESIGN = Design(
+    name="vectorized",
+    summary="warp_per_row with 128-bit loads",
+    mirrors="gemv seed: N >= 128",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)

@@ -1,0 +1,28 @@
+"""How warp_per_row.cuh is launched: a block takes ROWS rows, a warp each; the seed's blocks are (32, 4)."""
+
+from tritonkernels.design import Design, takes_everything
+
+from ..launch import ceil_div
+from .parts.kernel import Kernel, count, of_rows
+
+SPACE = ({"ROWS": 4}, {"ROWS": 8})
+KERNEL = Kernel("warp_per_row", "{ROWS}", SPACE)
+
+
+def configs(problem, target):
+    return SPACE
+
+
+def launches(problem, config, a, *others):
+    blocks = ceil_div(count(a), config["ROWS"])
+    yield KERNEL.launch(problem, config, (blocks,), 32 * config["ROWS"], *of_rows(problem, a, *others))
+
+
+DESIGN = Design(
+    name="warp_per_row",
+    summary="the lanes of a warp walk a row together, reduced by shuffles",
+    mirrors="gemv seed: N = 32",
+    refuses=takes_everything,
+    configs=configs,
+    launches=launches,
+)
