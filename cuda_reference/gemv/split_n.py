@@ -1,8 +1,8 @@
 """How split_n.cuh is launched: SPLITS blocks of WARPS warps share a row. SPLITS is no template argument: any number will do."""
 
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemv.parts.operands import full_vector
 from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
+from tritonkernels.gemv.parts.vectors import full_vector
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import ceil_div
