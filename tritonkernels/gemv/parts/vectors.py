@@ -40,7 +40,7 @@ def uncut(a):
 
 
 def width_of(x, width):
-    """The width of the vectors that a tensor's rows are read by beside a matrix's vectors of `width`: this, or 1."""
+    """The elements of x in a load, for a matrix's vectors of `width`: as many where x is aligned for it, else 1."""
     return width if x.data_ptr() % VECTOR_BYTES == 0 and _has_pitch(x, width) else 1
 
 
@@ -53,4 +53,4 @@ def pitch(t, dim, width):
 def _has_pitch(t, multiple):
     """Contiguous along the last dimension, and all other strides that count are multiples of `multiple`."""
     pitches = [stride for size, stride in zip(t.shape[:-1], t.stride()[:-1]) if size > 1]
-    return t.stride(-1) == 1 and all(pitch % multiple == 0 for pitch in pitches)
+    return t.stride(-1) == 1 and all(stride % multiple == 0 for stride in pitches)
