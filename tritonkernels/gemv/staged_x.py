@@ -47,9 +47,8 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, x, y, scale, out):
-    batch, m, n = a.shape
-    grid = (batch * triton.cdiv(m, config.kwargs["BLOCK_M"]),)
-    arguments = Matrices.of(a), Vectors.of(x), *results(problem, y, scale, out), m, n, problem.alpha
+    grid = (a.shape[0] * triton.cdiv(a.shape[1], config.kwargs["BLOCK_M"]),)
+    arguments = Matrices.of(a), Vectors.of(x), *results(problem, y, scale, out), *a.shape[1:], problem.alpha
     yield TritonLaunch(_staged_x_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 
