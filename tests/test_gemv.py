@@ -145,7 +145,7 @@ def test_counters_are_zero_again(library, op, design):
     call = prepare(op, random(40, 700), random(700))
     chosen = {d.name: d for d in library.designs(op)}[design]
     (launch,) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, Target.named("simt")))), *call.parts[0])
-    given = launch.arguments.values() if isinstance(launch.arguments, dict) else launch.arguments
+    given = launch.values.values() if library is TRITON else launch.arguments
     (counters,) = (t for t in given if isinstance(t, torch.Tensor) and t.dtype == torch.int32)
     for _ in range(2):
         launch.run()
@@ -180,7 +180,7 @@ VECTOR_DESIGNS = ("vectorized", "rows_per_warp", "block_per_row", "split_n", "tr
 
 
 def loads_at_once(code):
-    """The longest run of 128-bit loads with no product in between: those that are under way together."""
+    """The longest run of 128-bit loads with no product in between: those that are in flight together."""
     run = longest = 0
     for _, text in code.instructions:
         run = 0 if text.startswith("FFMA") else run + bool(re.match(r"LDG\.E\.(EF\.)?128", text))
@@ -240,10 +240,10 @@ print(json.dumps({name: loads_at_once(code) for name, code in codes.items()}))
 """
 
 
-def test_triton_keeps_several_loads_under_way():
+def test_triton_keeps_several_loads_in_flight():
     """Left alone, ptxas puts each load where its value is used: REGISTERS is there to prevent that."""
-    told = json.loads(printed(COMPILE))
-    assert set(told) == set(VECTOR_DESIGNS) and min(told.values()) >= 4, f"loads of A and x together: {told}"
+    loads = json.loads(printed(COMPILE))
+    assert set(loads) == set(VECTOR_DESIGNS) and min(loads.values()) >= 4, f"loads of A and x together: {loads}"
 
 
 # The choice, and the times behind it.
@@ -306,27 +306,27 @@ def test_what_could_stay_in_l2_is_not_sent_away_first(columns, wanted):
     assert streams(asked, H200) == wanted
     for library in (TRITON, CUDA):
         for design in library.designs("gemv"):
-            told = {as_dict(config).get("STREAMS") for config in design.configs(asked, H200)}
-            assert told == {wanted} or (design.name not in VECTOR_DESIGNS and told <= {wanted, None})
+            streamed = {as_dict(config).get("STREAMS") for config in design.configs(asked, H200)}
+            assert streamed == {wanted} or (design.name not in VECTOR_DESIGNS and streamed <= {wanted, None})
     assert not streams(asked, Target.named("interpreter"))
 
 
 @pytest.mark.parametrize("m, n", LLAMA, ids=str)
 def test_decoding_is_bound_by_bytes_or_the_launch(m, n):
     asked = problem(m, n, torch.float16)
-    told = expected(prefer(asked, H200), asked, H200)
-    assert told.seconds == max(told.bytes_s, 2e-6) and told.lanes_busy > 0.9
+    estimate = expected(prefer(asked, H200), asked, H200)
+    assert estimate.seconds == max(estimate.bytes_s, 2e-6) and estimate.lanes_busy > 0.9
     assert prefer(asked, H200) in ("vectorized", "block_per_row")
 
 
 def test_times_by_hand():
     """16384 x 4096 in fp32 on an H200: 268 MB of DRAM at 4.8 TB/s take 56 us."""
-    told = expected("vectorized", problem(16384, 4096), H200)
-    assert told.level == "DRAM" and told.seconds == pytest.approx(56e-6, rel=0.01)
-    assert told.bandwidth == pytest.approx(4.8e12, rel=0.01)
+    estimate = expected("vectorized", problem(16384, 4096), H200)
+    assert estimate.level == "DRAM" and estimate.seconds == pytest.approx(56e-6, rel=0.01)
+    assert estimate.bandwidth == pytest.approx(4.8e12, rel=0.01)
     idle = expected("vectorized", problem(16384, 16), H200)
     assert idle.lanes_busy == 4 / 32 and idle.level == "L2" and idle.seconds == 2e-6
-    assert expected("naive", problem(16384, 4096), H200).seconds > 8 * told.seconds  # a sector for every element
+    assert expected("naive", problem(16384, 4096), H200).seconds > 8 * estimate.seconds  # a sector for every element
 
 
 def test_every_problem_has_a_design_in_both_packages():
@@ -340,6 +340,6 @@ def test_every_problem_has_a_design_in_both_packages():
 
 
 def test_explain_tells_the_expected_time():
-    told = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
-    assert told["design"] == "block_per_row" and told["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
-    assert "bytes_in_flight" in str(told)
+    report = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
+    assert report["design"] == "block_per_row" and report["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
+    assert "bytes_in_flight" in str(report)

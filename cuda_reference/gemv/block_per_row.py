@@ -3,7 +3,7 @@
 from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv.parts.regime import UNROLL, threads_of_row
 
-from .parts.kernel import Kernel, count, of_rows, streaming
+from .parts.kernel import Kernel, row_arguments, rows_of, streaming
 
 SPACE = ({"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL})
 KERNEL = Kernel("block_per_row", "{WARPS}, {UNROLL}", SPACE)
@@ -17,7 +17,7 @@ def configs(problem, target):
 
 def launches(problem, config, a, *others):
     threads = 32 * config["WARPS"]
-    yield KERNEL.launch(problem, config, (count(a),), threads, *of_rows(problem, a, *others), config["STREAMS"])
+    yield KERNEL.launch(problem, config, (rows_of(a),), threads, *row_arguments(problem, a, *others), config["STREAMS"])
 
 
 DESIGN = Design(

@@ -1,8 +1,8 @@
 // GEMV, naive: a thread per row.
 //
 // Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element
-// each; the caches must keep the rest until it is needed. Contiguous columns it reads well. The baseline of the others.
-// Mirrors tritonkernels/gemv/naive.py.
+// each; the caches must keep the rest until it is needed. Contiguous columns it reads well. It is the baseline of the
+// others. Mirrors tritonkernels/gemv/naive.py.
 #pragma once
 #include "parts/row.cuh"
 

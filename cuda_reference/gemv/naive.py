@@ -3,7 +3,7 @@
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import ceil_div
-from .parts.kernel import Kernel, count, of_rows
+from .parts.kernel import Kernel, row_arguments, rows_of
 
 SPACE = ({"THREADS": 128}, {"THREADS": 32})
 KERNEL = Kernel("naive", "{THREADS}", SPACE)
@@ -14,8 +14,8 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, *others):
-    blocks = ceil_div(count(a), config["THREADS"])
-    yield KERNEL.launch(problem, config, (blocks,), config["THREADS"], *of_rows(problem, a, *others))
+    blocks = ceil_div(rows_of(a), config["THREADS"])
+    yield KERNEL.launch(problem, config, (blocks,), config["THREADS"], *row_arguments(problem, a, *others))
 
 
 DESIGN = Design(

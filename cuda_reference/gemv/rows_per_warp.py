@@ -4,7 +4,7 @@ from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv.parts.regime import UNROLL, sub_warp
 
 from ..launch import ceil_div
-from .parts.kernel import Kernel, count, of_rows, streaming
+from .parts.kernel import Kernel, row_arguments, rows_of, streaming
 
 SPACE = tuple({"LANES": lanes, "THREADS": 128, "UNROLL": UNROLL} for lanes in (1, 2, 4, 8, 16))
 KERNEL = Kernel("rows_per_warp", "{LANES}, {THREADS}, {UNROLL}", SPACE)
@@ -17,8 +17,8 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, *others):
-    blocks, threads = ceil_div(count(a), config["THREADS"] // config["LANES"]), config["THREADS"]
-    yield KERNEL.launch(problem, config, (blocks,), threads, *of_rows(problem, a, *others), config["STREAMS"])
+    blocks, threads = ceil_div(rows_of(a), config["THREADS"] // config["LANES"]), config["THREADS"]
+    yield KERNEL.launch(problem, config, (blocks,), threads, *row_arguments(problem, a, *others), config["STREAMS"])
 
 
 DESIGN = Design(

@@ -1,12 +1,12 @@
 """How split_n.cuh is launched: SPLITS blocks of WARPS warps share a row. SPLITS is no template argument: any number will do."""
 
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemv.parts.operands import full_vector
 from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
+from tritonkernels.gemv.parts.vectors import full_vector
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import ceil_div
-from .parts.kernel import Kernel, count, streaming, strides
+from .parts.kernel import Kernel, rows_of, streaming, strides
 
 SPACE = ({"WARPS": 8, "UNROLL": UNROLL},)
 KERNEL = Kernel("split_n", "{WARPS}, {UNROLL}", SPACE)
@@ -19,7 +19,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, x, y, scale, out):
-    (_, m, n), rows, splits, vector = a.shape, count(a), config["SPLITS"], full_vector(a.dtype)
+    (_, m, n), rows, splits, vector = a.shape, rows_of(a), config["SPLITS"], full_vector(a.dtype)
     columns = ceil_div(ceil_div(n, splits), vector) * vector  # whole vectors, so that all splits have one head
     shared = partial_sums(splits, rows, out), counters(rows, out)
     numbers = rows, m, n, columns, problem.alpha, problem.beta

@@ -1,6 +1,6 @@
 // GEMV, transposed: A with contiguous columns, as a.t() of a row-major matrix has them.
 //
-// A thread owns WIDTH neighbouring rows and walks columns with one x for all: 128-bit loads, UNROLL of them under way, and no
+// A thread owns WIDTH neighbouring rows and walks columns with one x for all: 128-bit loads, UNROLL of them in flight, and no
 // sum crosses threads until the end. LANES threads side by side own a tile of rows; the other threads of the block take
 // every DEPTH-th column of it each. Narrow tiles make many blocks and few partial sums; 8 lanes are the 128 bytes that
 // memory likes to be read in. Where there are few tiles all the same, N is split over blocks as well, and the last to

@@ -1,8 +1,8 @@
 """How transposed.cuh is launched: SPLITS blocks share a tile of LANES vectors of rows; SPLITS is no template argument."""
 
 from tritonkernels.design import Design, takes_everything
-from tritonkernels.gemv.parts.operands import cut, full_vector
 from tritonkernels.gemv.parts.regime import UNROLL, tile_of_columns
+from tritonkernels.gemv.parts.vectors import cut, full_vector
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import ceil_div

@@ -3,7 +3,7 @@
 from tritonkernels.design import Design, takes_everything
 
 from ..launch import ceil_div
-from .parts.kernel import Kernel, count, of_rows, streaming
+from .parts.kernel import Kernel, row_arguments, rows_of, streaming
 
 SPACE = ({"ROWS": 4, "UNROLL": 4}, {"ROWS": 8, "UNROLL": 2})
 KERNEL = Kernel("vectorized", "{ROWS}, {UNROLL}", SPACE)
@@ -14,8 +14,8 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, *others):
-    blocks, threads = ceil_div(count(a), config["ROWS"]), 32 * config["ROWS"]
-    yield KERNEL.launch(problem, config, (blocks,), threads, *of_rows(problem, a, *others), config["STREAMS"])
+    blocks, threads = ceil_div(rows_of(a), config["ROWS"]), 32 * config["ROWS"]
+    yield KERNEL.launch(problem, config, (blocks,), threads, *row_arguments(problem, a, *others), config["STREAMS"])
 
 
 DESIGN = Design(

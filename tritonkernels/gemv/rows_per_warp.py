@@ -8,9 +8,9 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 """
 
 from ..design import Design, takes_everything
-from .parts.operands import full_vector
 from .parts.regime import sub_warp
 from .parts.row_tile import interpreted, launches, tile
+from .parts.vectors import full_vector
 
 LANES = (8, 4, 2, 1, 16)
 

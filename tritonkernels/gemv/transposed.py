@@ -1,7 +1,7 @@
 """GEMV, transposed: A with contiguous columns, as a.t() of a row-major matrix has them; x^T A without transposing.
 
 A thread owns V neighbouring rows of the result and walks columns of A with one x for all: loads are coalesced and 128 bits
-wide, UNROLL of them under way, and no sum crosses threads until the end. LANES threads side by side own a tile of rows; the
+wide, UNROLL of them in flight, and no sum crosses threads until the end. LANES threads side by side own a tile of rows; the
 others of the program take a share of its columns each. Narrow tiles make many programs and few partial sums; 8 lanes are
 the 128 bytes that memory likes to be read in. Where there are few tiles all the same, N is split over programs as well: the
 last to arrive adds the partial sums up in a fixed order (as in `split_n`).
@@ -9,93 +9,68 @@ last to arrive adds the partial sums up in a fixed order (as in `split_n`).
 Mirrors cuda_reference/gemv/transposed.cuh.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
 from ..design import Design, takes_everything
 from ..language.splits import last_to_arrive, sum_of_splits
+from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .parts.operands import cut, full_vector, results
 from .parts.regime import BLOCK, UNROLL, streams, tile_of_columns
 from .parts.row_tile import REGISTERS, store_rows, within
+from .parts.structs import Addend, Splits, results
+from .parts.vectors import cut, full_vector, pitch
+
+
+class Columns(NamedTuple):
+    """The columns of a matrix: `vectors` of V rows (a constant), in which the stride from column to column is counted too."""
+
+    count: Any
+    vectors: Any
+    V: Any
 
 
 @triton.jit
 def _transposed_kernel(
-    a_ptr,  # (batch, M, N)
-    x_ptr,  # (batch, N)
-    y_ptr,  # (batch, M), None without HAS_Y
-    scale_ptr,  # (M,), None without HAS_SCALE
-    out_ptr,  # (batch, M)
-    workspace_ptr,  # (splits, programs * BLOCK_M)
-    counters_ptr,  # (programs,), zeros
-    M,
-    vectors,  # of V rows
-    N,
-    columns_per_split,
-    alpha,
-    beta,
-    stride_ab,  # in units of V, like stride_an
-    stride_am,
-    stride_an,
-    stride_xb,
-    stride_x,
-    stride_yb,
-    stride_y,
-    stride_s,
-    stride_ob,
-    stride_o,
-    LANES: tl.constexpr,  # vectors of rows side by side
-    DEPTH: tl.constexpr,  # columns side by side, one a thread
-    UNROLL: tl.constexpr,
-    STREAMS: tl.constexpr,  # A is first to leave the caches
-    V: tl.constexpr,
-    HAS_Y: tl.constexpr,
-    HAS_SCALE: tl.constexpr,
-    SPLIT: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
-):
-    BLOCK_M: tl.constexpr = LANES * V
+    a: Matrices, x: Vectors, y: Addend, scale: Vector, out: Vectors, columns: Columns, splits: Splits, counters_ptr, alpha,
+    LANES: tl.constexpr, DEPTH: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """LANES vectors of rows and DEPTH columns side by side. Partial sums are (splits, rows of all programs), counters one a
+    program; both are None where N is not split. STREAMS: A is the first to leave the caches. WIDE: offsets need 64 bits."""
+    BLOCK_M: tl.constexpr = LANES * columns.V
     POLICY: tl.constexpr = "evict_first" if STREAMS else ""
     program = tl.program_id(0)
-    split = tl.program_id(1)
-    tiles = tl.cdiv(M, BLOCK_M)
-    batch = program // tiles
+    tiles = tl.cdiv(columns.vectors, LANES)
+    batch = (program // tiles).to(tl.int64 if WIDE else tl.int32)
     m = span(program % tiles * BLOCK_M, BLOCK_M, WIDE)
-    if WIDE:
-        batch = batch.to(tl.int64)
-    valid = m < vectors * V
-    first = split * columns_per_split
-    last = tl.minimum(first + columns_per_split, N)
-    a_rows = a_ptr + batch * stride_ab * V + m * stride_am
-    x_ptr += batch * stride_xb
+    valid = m < columns.vectors * columns.V
+    first = tl.program_id(1) * splits.share
+    last = tl.minimum(first + splits.share, columns.count)
+    a_rows = a.ptr + batch * a.batch * columns.V + m * a.row
+    x_ptr = x.ptr + batch * x.batch
     partial = tl.zeros((DEPTH, BLOCK_M), tl.float32)
     for n in range(first, last, DEPTH * UNROLL):
         for step in tl.static_range(UNROLL):
             cols = span(n + step * DEPTH, DEPTH, WIDE)
-            a_ptrs = a_rows[None, :] + (cols * stride_an)[:, None] * V
+            a_ptrs = a_rows[None, :] + (cols * a.col)[:, None] * columns.V
             inside = (cols < last)[:, None] & valid[None, :]
-            a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy=POLICY)
-            x = tl.load(x_ptr + cols * stride_x, mask=cols < last, other=0)
-            partial += a.to(tl.float32) * x.to(tl.float32)[:, None]
+            of_a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy=POLICY)
+            of_x = tl.load(x_ptr + cols * x.step, mask=cols < last, other=0)
+            partial += of_a.to(tl.float32) * of_x.to(tl.float32)[:, None]
     sums = tl.sum(partial, axis=0)
-    if SPLIT:
+    if splits.ptr is None:
+        store_rows(sums, valid, batch, m, y, scale, out, alpha)
+    else:
         width = tl.num_programs(0).to(tl.int64) * BLOCK_M
-        place = workspace_ptr + program.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-        tl.store(place + split * width, sums, mask=valid)
+        place = splits.ptr + program.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+        tl.store(place + tl.program_id(1) * width, sums, mask=valid)
         if last_to_arrive(counters_ptr + program, tl.num_programs(1)):
             sums = sum_of_splits(place, valid, tl.num_programs(1), width, DEPTH)
-            store_rows(
-                sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta,
-                stride_yb, stride_y, stride_s, stride_ob, stride_o, HAS_Y, HAS_SCALE,
-            )  # fmt: skip
-    else:
-        store_rows(
-            sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta,
-            stride_yb, stride_y, stride_s, stride_ob, stride_o, HAS_Y, HAS_SCALE,
-        )  # fmt: skip
+            store_rows(sums, valid, batch, m, y, scale, out, alpha)
 
 
 def configs(problem, target):
@@ -118,34 +93,21 @@ def configs(problem, target):
 
 
 def _config(problem, target, lanes, depth, unroll, splits):
-    """With registers for the loads under way, and for BLOCKS_AT_ONCE where these are few."""
+    """With registers for the loads in flight, and for BLOCKS_AT_ONCE where these are few."""
     numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits, "STREAMS": streams(problem, target)}
     registers = REGISTERS if unroll > UNROLL else REGISTERS // 2
     return triton.Config(numbers, num_warps=max(1, lanes * depth // target.warp_size), num_stages=1, maxnreg=registers)
 
 
 def launches(problem, config, a, x, y, scale, out):
-    pieces, splits = cut(a.mT, may_have_head=False), config.kwargs["SPLITS"]
+    (batch, m, n), count, pieces = a.shape, config.kwargs["SPLITS"], cut(a.mT, may_have_head=False)
     width, rows = pieces.width, config.kwargs["LANES"] * pieces.width
-    programs = a.shape[0] * triton.cdiv(a.shape[1], rows)
-    given = results(problem, y, scale, out) | {
-        "a_ptr": a,
-        "x_ptr": x,
-        "workspace_ptr": partial_sums(splits, programs * rows, out) if splits > 1 else None,
-        "counters_ptr": counters(programs, out) if splits > 1 else None,
-        "vectors": pieces.vectors,
-        "N": a.shape[2],
-        "columns_per_split": triton.cdiv(a.shape[2], splits),
-        "stride_ab": a.stride(0) // width if a.shape[0] > 1 else 0,
-        "stride_am": a.stride(1),
-        "stride_an": a.stride(2) // width if a.shape[2] > 1 else 0,
-        "stride_xb": x.stride(0),
-        "stride_x": x.stride(1),
-        "V": width,
-        "SPLIT": splits > 1,
-        "WIDE": problem.wide,
-    }
-    yield TritonLaunch(_transposed_kernel, (programs, splits), config, given)
+    programs = batch * triton.cdiv(m, rows)
+    splits = Splits(partial_sums(count, programs * rows, out) if count > 1 else None, triton.cdiv(n, count))
+    matrices = Matrices(a, pitch(a, 0, width), a.stride(1), pitch(a, 2, width))
+    operands = matrices, Vectors.of(x), *results(problem, y, scale, out), Columns(n, pieces.vectors, tl.constexpr(width))
+    arguments = *operands, splits, counters(programs, out) if count > 1 else None, problem.alpha
+    yield TritonLaunch(_transposed_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 
 DESIGN = Design(

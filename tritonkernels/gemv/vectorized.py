@@ -2,14 +2,14 @@
 
 A load instruction brings 512 bytes a warp instead of 128 (fp32; of fp16 and int8, 64 and 32), so a quarter of the instructions
 keeps the same bytes in flight and a row of 512 bytes is one of them. Where the address or pitch of A's rows does not allow
-it, this is `warp_per_row`; what lies before the first 16-byte boundary and after the last is read apart.
+it, this is `warp_per_row`; what lies before the first 16-byte boundary and after the last is read separately.
 
 Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
 """
 
 from ..design import Design, takes_everything
-from .parts.operands import full_vector
 from .parts.row_tile import interpreted, launches, tile
+from .parts.vectors import full_vector
 
 
 def configs(problem, target):

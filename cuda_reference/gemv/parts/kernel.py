@@ -1,4 +1,4 @@
-"""A kernel of gemv and what is built of it, and the arguments that kernels take."""
+"""How gemv's kernels are instantiated, and the arguments that they take."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_
 
 @dataclass(frozen=True)
 class Kernel:
-    """gemv::name<A, X, numbers> of name.cuh, instantiated with the numbers of all of `space`: "{ROWS}, {UNROLL}"."""
+    """gemv::name<A, X, numbers> of name.cuh: `numbers`, as "{ROWS}, {UNROLL}", have their values in `space`, by instance."""
 
     name: str
     numbers: str
     space: tuple
 
     def launch(self, problem, config, grid, threads, *arguments):
-        """Of the instance with the config's numbers; all instances for these types are built together."""
+        """A launch of the config's instance; all instances for the problem's types are built together."""
         types = f"{TYPES[problem.a_dtype]}, {TYPES[problem.dtype]}"
         template = f"gemv::{self.name}<{types}, {self.numbers}>"
         source = Source(f"gemv/{self.name}.cuh", tuple(template.format(**numbers) for numbers in self.space))
@@ -28,18 +28,18 @@ class Kernel:
 
 
 def streaming(space, problem, target):
-    """The configs of a kernel that is told whether A is the first to leave L2 (`regime.streams`)."""
-    told = {"STREAMS": streams(problem, target)}
-    return [config | told for config in space]
+    """The configs of a kernel with a parameter for whether A is the first to leave L2 (`regime.streams`)."""
+    numbers = {"STREAMS": streams(problem, target)}
+    return [config | numbers for config in space]
 
 
-def of_rows(problem, a, x, y, scale, out):
+def row_arguments(problem, a, x, y, scale, out):
     """The arguments of a kernel that numbers the rows of the batch through."""
     _, m, n = a.shape
-    return a, x, y, scale, out, count(a), m, n, problem.alpha, problem.beta, strides(a, x, y, scale, out)
+    return a, x, y, scale, out, rows_of(a), m, n, problem.alpha, problem.beta, strides(a, x, y, scale, out)
 
 
-def count(a):
+def rows_of(a):
     """The rows of all matrices of the batch."""
     return a.shape[0] * a.shape[1]
 

@@ -35,7 +35,7 @@ __device__ __forceinline__ void load_factors(X (&to)[COUNT], const X* x, int64_t
     }
 }
 
-// Vectors first, first + step, ... of an aligned row: the UNROLL loads of a round are independent, and all under way before
+// Vectors first, first + step, ... of an aligned row: the UNROLL loads of a round are independent, and all in flight before
 // the first is used.
 template <int UNROLL, bool X_VECTOR, class A, class X>
 __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step,

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from ...analysis.sectors import SECTOR
-from .operands import full_vector
+from .vectors import full_vector
 
 LAUNCH = 2e-6  # seconds: an empty kernel in a graph
 LATENCY = {"L2": 300e-9, "DRAM": 700e-9}

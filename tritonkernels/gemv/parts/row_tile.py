@@ -6,132 +6,101 @@ Partial sums stay in registers over the whole walk, V a thread, and are reduced 
 through shared memory only where several warps share a row. UNROLL steps' loads are independent, so that many are in flight.
 
 Every thread loads x for its own columns, hence the broadcast: a one-dimensional load would be shared between warps through
-shared memory, with a barrier in every step (`staged_x`). Rows of a batch are just more rows.
+shared memory, with a barrier in every step (`staged_x`).
 """
 
 import triton
 import triton.language as tl
 
 from ...language.epilogue import rounded
+from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
 from ...launch import TritonLaunch
-from .operands import arguments, cut, uncut
 from .regime import streams
+from .structs import Addend, Rows, reading, results
+from .vectors import cut, uncut
 
 # Of a thread, at most. Left alone, ptxas makes room for as many threads as an SM holds, by 32 to 40 registers each: it moves
-# loads down to where they are used, and UNROLL of them are no longer under way at once.
+# loads down to where they are used, and UNROLL of them are no longer in flight at once.
 REGISTERS = 128
 
 
 @triton.jit
-def products(a_rows, x_rows, cols, inside, stride_an, stride_x, STREAMS: tl.constexpr):
+def tile_rows(rows, BLOCK_M: tl.constexpr, WIDE: tl.constexpr):
+    """(index, valid, batch, m) of the program's rows: number in the whole batch, does it exist, its matrix, its row there."""
+    index = span(tl.program_id(0) * BLOCK_M, BLOCK_M, WIDE)
+    if rows.per_matrix is None:
+        batch, m = index * 0, index
+    else:
+        batch = index // rows.per_matrix
+        m = index - batch * rows.per_matrix
+    return index, index < rows.count, batch, m
+
+
+@triton.jit
+def products(a, x, a_rows, x_rows, cols, inside, STREAMS: tl.constexpr):
     """a * x in fp32, zeros outside; a_rows and x_rows are columns of pointers."""
     POLICY: tl.constexpr = "evict_first" if STREAMS else ""
-    a = tl.load(a_rows + cols[None, :] * stride_an, mask=inside, other=0, eviction_policy=POLICY)
-    x = tl.load(x_rows + cols[None, :] * stride_x, mask=inside, other=0)
-    return a.to(tl.float32) * x.to(tl.float32)
+    of_a = tl.load(a_rows + cols[None, :] * a.col, mask=inside, other=0, eviction_policy=POLICY)
+    of_x = tl.load(x_rows + cols[None, :] * x.step, mask=inside, other=0)
+    return of_a.to(tl.float32) * of_x.to(tl.float32)
 
 
 @triton.jit
-def row_sums(a_rows, x_rows, valid, first, last, stride_an, stride_x, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-             UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
-    """Partial sums (BLOCK_M, BLOCK_N) over columns first ... last - 1 of the valid rows."""
-    partial = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for n in range(first, last, BLOCK_N * UNROLL):
+def row_sums(a, x, rows, valid, batch, m, first, last, LANES: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr,
+             WIDE: tl.constexpr):  # fmt: skip
+    """The valid rows' sums over vectors first ... last - 1, and over what is before and after them all if `first` is 0."""
+    BLOCK_N: tl.constexpr = LANES * rows.V
+    a_rows = a.ptr + (batch * a.batch + m * a.row)[:, None] * rows.V
+    x_rows = x.ptr + (batch * x.batch)[:, None] * rows.XV
+    valid = valid[:, None]
+    partial = tl.zeros((valid.shape[0], BLOCK_N), tl.float32)
+    end = last * rows.V
+    for n in range(first * rows.V, end, BLOCK_N * UNROLL):
         for step in tl.static_range(UNROLL):
             cols = span(n + step * BLOCK_N, BLOCK_N, WIDE)
-            partial += products(a_rows, x_rows, cols, valid & (cols < last)[None, :], stride_an, stride_x, STREAMS)
-    return partial
+            partial += products(a, x, a_rows, x_rows, cols, valid & (cols < end)[None, :], STREAMS)
+    if first == 0:
+        if rows.head is not None:
+            cols = span(-BLOCK_N, BLOCK_N, WIDE)
+            partial += products(a, x, a_rows, x_rows, cols, valid & (cols >= -rows.head)[None, :], STREAMS)
+        if rows.size is not None:
+            cols = span(rows.vectors * rows.V, BLOCK_N, WIDE)
+            partial += products(a, x, a_rows, x_rows, cols, valid & (cols < rows.size)[None, :], STREAMS)
+    return tl.sum(partial, axis=1)
 
 
 @triton.jit
-def ends(partial, a_rows, x_rows, valid, head, body, size, stride_an, stride_x, BLOCK_N: tl.constexpr, HEAD: tl.constexpr,
-         TAIL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
-    """The same with what lies before the vectors and after them: less than a vector each."""
-    if HEAD:
-        cols = span(-BLOCK_N, BLOCK_N, WIDE)
-        partial += products(a_rows, x_rows, cols, valid & (cols >= -head)[None, :], stride_an, stride_x, STREAMS)
-    if TAIL:
-        cols = span(body, BLOCK_N, WIDE)
-        partial += products(a_rows, x_rows, cols, valid & (cols < size)[None, :], stride_an, stride_x, STREAMS)
-    return partial
-
-
-@triton.jit
-def store_rows(sums, batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta, stride_yb, stride_y, stride_s, stride_ob,
-               stride_o, HAS_Y: tl.constexpr, HAS_SCALE: tl.constexpr):  # fmt: skip
-    """out = alpha * scale * sums + beta * y, rounded once; y is not even loaded where beta is 0, whatever it holds."""
-    if HAS_SCALE:
-        sums *= tl.load(scale_ptr + m * stride_s, mask=valid, other=0)
+def store_rows(sums, valid, batch, m, y, scale, out, alpha):
+    """out = alpha * scale * sums + beta * y, rounded once. y is None where beta is 0: never read."""
+    if scale is not None:
+        sums *= tl.load(scale.ptr + m * scale.step, mask=valid, other=0)
     sums *= alpha
-    if HAS_Y:
-        sums += beta * tl.load(y_ptr + batch * stride_yb + m * stride_y, mask=valid, other=0).to(tl.float32)
-    tl.store(out_ptr + batch * stride_ob + m * stride_o, rounded(sums, out_ptr.dtype.element_ty), mask=valid)
+    if y is not None:
+        sums += y.beta * tl.load(y.ptr + batch * y.batch + m * y.step, mask=valid, other=0).to(tl.float32)
+    tl.store(out.ptr + batch * out.batch + m * out.step, rounded(sums, out.ptr.dtype.element_ty), mask=valid)
 
 
 @triton.jit
 def row_tile_kernel(
-    a_ptr,  # (batch, M, N), from after the head on
-    x_ptr,  # (batch, N), likewise
-    y_ptr,  # (batch, M), None without HAS_Y
-    scale_ptr,  # (M,), None without HAS_SCALE
-    out_ptr,  # (batch, M)
-    rows,  # batch * M
-    M,
-    head,
-    vectors,
-    size,  # columns after the head
-    alpha,
-    beta,
-    stride_ab,  # in units of V, like stride_am
-    stride_am,
-    stride_an,
-    stride_xb,  # in units of XV
-    stride_x,
-    stride_yb,
-    stride_y,
-    stride_s,
-    stride_ob,
-    stride_o,
-    BLOCK_M: tl.constexpr,
-    LANES: tl.constexpr,  # vectors side by side in the tile
-    UNROLL: tl.constexpr,
-    STREAMS: tl.constexpr,  # A is first to leave the caches
-    V: tl.constexpr,  # elements of a vector
-    XV: tl.constexpr,
-    HEAD: tl.constexpr,  # there is one
-    TAIL: tl.constexpr,
-    BATCHED: tl.constexpr,
-    HAS_Y: tl.constexpr,
-    HAS_SCALE: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
-):
-    BLOCK_N: tl.constexpr = LANES * V
-    index = span(tl.program_id(0) * BLOCK_M, BLOCK_M, WIDE)
-    batch = index // M if BATCHED else index * 0
-    m = index - batch * M
-    valid = index < rows
-    a_rows = a_ptr + (batch * stride_ab + m * stride_am)[:, None] * V
-    x_rows = x_ptr + (batch * stride_xb)[:, None] * XV
-    in_tile = valid[:, None]
-    partial = row_sums(a_rows, x_rows, in_tile, 0, vectors * V, stride_an, stride_x, BLOCK_M, BLOCK_N, UNROLL, STREAMS, WIDE)
-    body = vectors * V
-    partial = ends(partial, a_rows, x_rows, in_tile, head, body, size, stride_an, stride_x, BLOCK_N, HEAD, TAIL, STREAMS, WIDE)
-    store_rows(
-        tl.sum(partial, axis=1), batch, m, valid, y_ptr, scale_ptr, out_ptr, alpha, beta,
-        stride_yb, stride_y, stride_s, stride_ob, stride_o, HAS_Y, HAS_SCALE,
-    )  # fmt: skip
+    a: Matrices, x: Vectors, y: Addend, scale: Vector, out: Vectors, rows: Rows, alpha,
+    BLOCK_M: tl.constexpr, LANES: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """LANES vectors side by side. STREAMS: A is the first to leave the caches. WIDE: offsets need 64 bits."""
+    _, valid, batch, m = tile_rows(rows, BLOCK_M, WIDE)
+    sums = row_sums(a, x, rows, valid, batch, m, 0, rows.vectors, LANES, UNROLL, STREAMS, WIDE)
+    store_rows(sums, valid, batch, m, y, scale, out, alpha)
 
 
-def tile(problem, target, block_m, lanes, unroll=1, num_warps=4):
-    """A config of the kernel; BLOCK_N is LANES vectors of whatever V the call allows."""
-    numbers = {"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll, "STREAMS": streams(problem, target)}
+def tile(problem, target, block_m, lanes, unroll=1, num_warps=4, **more):
+    """A config of the kernel; a tile has LANES vectors of whatever V the call allows side by side."""
+    numbers = more | {"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll, "STREAMS": streams(problem, target)}
     return triton.Config(numbers, num_warps=num_warps, num_stages=1, maxnreg=REGISTERS)
 
 
 def within(size, most):
-    """The power of two that covers `size`, up to `most`: a side of the interpreter's tiles, who pays by the operation, and by
-    the element."""
+    """The power of two that covers `size`, up to `most`: a side of a tile in the interpreter, whose time goes by the number of
+    operations, and of elements."""
     return min(most, triton.next_power_of_2(max(1, size)))
 
 
@@ -139,7 +108,9 @@ def interpreted(problem, target, most_rows, most_lanes):
     return tile(problem, target, within(problem.rows, most_rows), within(problem.n, most_lanes))
 
 
-def launches(problem, config, *tensors, vector=True):
+def launches(problem, config, a, x, y, scale, out, vector=True):
     """The one launch; without `vector`, element by element whatever the addresses."""
-    given = arguments(problem, *tensors, cut(tensors[0]) if vector else uncut(tensors[0]))
-    yield TritonLaunch(row_tile_kernel, (triton.cdiv(given["rows"], config.kwargs["BLOCK_M"]),), config, given)
+    a, x, rows = reading(a, x, cut(a) if vector else uncut(a))
+    grid = (triton.cdiv(rows.count, config.kwargs["BLOCK_M"]),)
+    arguments = a, x, *results(problem, y, scale, out), rows, problem.alpha
+    yield TritonLaunch(row_tile_kernel, grid, config, *arguments, WIDE=problem.wide)
