@@ -44,7 +44,9 @@ def takes_the_kind(library, op, design, device, dtype, kwargs):
 @only
 def takes_the_geometry(library, op, design, device, name):
     image, weight, options = cases.CONVOLUTIONS[name]
-    return weight[0] == 0 or refusal(library, op, design, device, image, weight, **options) is None
+    if weight[0] == 0:  # another filter may suit, but not another image
+        return suited(library, op, design, (image, weight))[0][0] == image
+    return refusal(library, op, design, device, image, weight, **options) is None
 
 
 @only

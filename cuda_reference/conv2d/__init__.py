@@ -1,11 +1,24 @@
 """conv2d in CUDA C++."""
 
-from tritonkernels.conv2d import CONV2D
-from tritonkernels.conv2d.autograd import differentiable
-from tritonkernels.conv2d.parts import regime
+from tritonkernels.conv2d import prepare
+from tritonkernels.conv2d.autograd import call
+from tritonkernels.conv2d.parts.regime import expected as expected
 
 from ..launch import LIBRARY
-from .parts.runs import together
+from .parts.choice import prefer as prefer
+
+DESIGNS = (
+    "naive",
+    "depthwise",
+    "depthwise_channels",
+    "direct",
+    "prefetched",
+    "register_blocked",
+    "grouped",
+    "pointwise",
+    "implicit_gemm",
+    "winograd",
+)
 
 
 def conv2d(

@@ -22,8 +22,7 @@ SOURCES = {
 
 
 def refuses(problem, target):
-    width = together(problem.dtype)
-    needed = filter_bytes(problem, width, LANES)
+    needed = filter_bytes(problem, together(problem.dtype), LANES)
     if not problem.c == problem.groups == problem.k:
         return "it is for one filter a channel"
     if needed > STAGED_BYTES:

@@ -24,15 +24,11 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
+from .parts.tile import bias_or_zero
+from .parts.window import load_window, multiplied
 
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
-
-
-@triton.jit
-def load_row(column_ptrs, h, input, inside, g):
-    """The inputs at rows h of columns, zeros outside of the image."""
-    return tl.load(column_ptrs + h * input.h, mask=inside & (h >= 0) & (h < g.H), other=0)
 
 
 @triton.jit
@@ -72,13 +68,8 @@ def _depthwise_kernel(
     valid = (image < g.N)[:, None] & k_inside[None, :]
 
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
-    first = tl.zeros((BLOCK, BLOCK_K), SUMS)
-    if bias is not None:
-        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)[None, :]
-    acc0 = first
-    acc1 = first
-    acc2 = first
-    acc3 = first
+    first = tl.zeros((BLOCK, BLOCK_K), SUMS) + bias_or_zero(bias, k, k_inside, SUMS)[None, :]
+    acc = (first, first, first, first)
     plane_ptrs = input.ptr + (image * input.n)[:, None] + (k // g.k_per_group * g.c_per_group * input.c)[None, :]
     filter_ptrs = weight.ptr + k * weight.k
     h = (p * g.step_h - g.padding_h)[:, None]  # of the first output's first tap
@@ -90,37 +81,24 @@ def _depthwise_kernel(
             column_ptrs = plane_ptrs + w * input.w
             tap_ptrs = tap_column_ptrs
             if SLIDES:
-                x0 = load_row(column_ptrs, h, input, inside, g)
-                x1 = load_row(column_ptrs, h + g.step_h, input, inside, g)
-                x2 = load_row(column_ptrs, h + 2 * g.step_h, input, inside, g)
+                window = load_window(column_ptrs, h, g.step_h, 3, input.h, inside, g.H)
             for first_r in range(0, g.R, TAPS):
                 for r in tl.static_range(TAPS):
                     at = h + (first_r + r) * g.dilation_h
                     if not SLIDES:
-                        x0 = load_row(column_ptrs, at, input, inside, g)
-                        x1 = load_row(column_ptrs, at + g.step_h, input, inside, g)
-                        x2 = load_row(column_ptrs, at + 2 * g.step_h, input, inside, g)
-                    x3 = load_row(column_ptrs, at + 3 * g.step_h, input, inside, g)
+                        window = load_window(column_ptrs, at, g.step_h, 3, input.h, inside, g.H)
+                    window += load_window(column_ptrs, at + 3 * g.step_h, 0, 1, input.h, inside, g.H)
                     tap = widened(tl.load(tap_ptrs, mask=k_inside, other=0), SUMS)[None, :]
-                    acc0 += tap * widened(x0, SUMS)
-                    acc1 += tap * widened(x1, SUMS)
-                    acc2 += tap * widened(x2, SUMS)
-                    acc3 += tap * widened(x3, SUMS)
-                    if SLIDES:
-                        x0 = x1
-                        x1 = x2
-                        x2 = x3
+                    acc = multiplied(acc, window, tap, SUMS)
+                    window = window[1:]
                     tap_ptrs += weight.r
             tap_column_ptrs += weight.s
         plane_ptrs += input.c
         filter_ptrs += weight.c
     out_ptrs = out.ptr + (image * out.n + q * out.w)[:, None] + (k * out.c)[None, :]
-    dtype: tl.constexpr = out.ptr.dtype.element_ty
-    p = p[:, None]
-    tl.store(out_ptrs + p * out.h, rounded(acc0, dtype), mask=valid)
-    tl.store(out_ptrs + (p + 1) * out.h, rounded(acc1, dtype), mask=valid & (p + 1 < g.P))
-    tl.store(out_ptrs + (p + 2) * out.h, rounded(acc2, dtype), mask=valid & (p + 2 < g.P))
-    tl.store(out_ptrs + (p + 3) * out.h, rounded(acc3, dtype), mask=valid & (p + 3 < g.P))
+    for i in tl.static_range(4):
+        row = (p + i)[:, None]
+        tl.store(out_ptrs + row * out.h, rounded(acc[i], out.ptr.dtype.element_ty), mask=valid & (row < g.P))
 
 
 def runs_of(problem):

@@ -17,6 +17,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
+from .parts.tile import bias_or_zero, load_tap
 
 
 @triton.jit
@@ -41,9 +42,7 @@ def _naive_kernel(
     valid = image < g.N
 
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
-    acc = tl.zeros((BLOCK,), SUMS)
-    if bias is not None:
-        acc += widened(tl.load(bias.ptr + k * bias.step, mask=valid, other=0), SUMS)
+    acc = bias_or_zero(bias, k, valid, SUMS)
     plane_ptrs = input.ptr + image * input.n + k // g.k_per_group * g.c_per_group * input.c
     filter_ptrs = weight.ptr + k * weight.k
     for _ in range(g.c_per_group):
@@ -51,10 +50,7 @@ def _naive_kernel(
         for r in range(g.R):
             tap_ptrs = row_ptrs
             for s in range(g.S):
-                h = p * g.step_h + (r * g.dilation_h - g.padding_h)
-                w = q * g.step_w + (s * g.dilation_w - g.padding_w)
-                inside = valid & (h >= 0) & (h < g.H) & (w >= 0) & (w < g.W)
-                x = tl.load(plane_ptrs + h * input.h + w * input.w, mask=inside, other=0)
+                x = load_tap(plane_ptrs, input, p, q, r, s, valid, g)
                 acc += widened(tl.load(tap_ptrs, mask=valid, other=0), SUMS) * widened(x, SUMS)
                 tap_ptrs += weight.s
             row_ptrs += weight.r

@@ -18,7 +18,7 @@ from ..language.dot import widened
 from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.tile import count_tiles, covering_configs, first_sums, load_tap, store_sums, tile_of_program
+from .parts.tile import bias_or_zero, count_tiles, covering_configs, load_tap, store_sums, tile_of_program
 
 
 @triton.jit
@@ -37,7 +37,7 @@ def _prefetched_kernel(
     image, group, p, q, k, k_inside = tile_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
-    acc = first_sums(bias, k, k_inside, BLOCK_P * BLOCK_Q, SUMS)
+    acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), SUMS) + bias_or_zero(bias, k, k_inside, SUMS)[:, None]
     filters = k * weight.k
     channel_ptr = weight.ptr
     row_ptr = channel_ptr  # pointers step by strides: a tap's index times its stride could leave 32 bits

@@ -20,13 +20,8 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.regime import MOST_TAPS
-from .parts.tile import channels_of, count_tiles, first_sums, place_of_program
-
-
-@triton.jit
-def load_column(row_ptrs, w, input, inside, g):
-    """The inputs at columns w of rows, zeros outside of the image."""
-    return tl.load(row_ptrs + w * input.w, mask=inside & (w >= 0) & (w < g.W), other=0)
+from .parts.tile import bias_or_zero, channels_of, count_tiles, place_of_program
+from .parts.window import load_window, multiplied
 
 
 @triton.jit
@@ -54,11 +49,8 @@ def _register_blocked_kernel(
     k, k_inside = channels_of(block_k, group, g, BLOCK_K)
     plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
-    first = first_sums(bias, k, k_inside, BLOCK_P * RUNS, SUMS)
-    acc0 = first
-    acc1 = first
-    acc2 = first
-    acc3 = first
+    first = tl.zeros((BLOCK_K, BLOCK_P * RUNS), SUMS) + bias_or_zero(bias, k, k_inside, SUMS)[:, None]
+    acc = (first, first, first, first)
     filter_ptrs = weight.ptr + k * weight.k
     for _ in range(g.c_per_group):
         tap_row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
@@ -68,31 +60,21 @@ def _register_blocked_kernel(
             inside = (h >= 0) & (h < g.H)
             tap_ptrs = tap_row_ptrs
             if SLIDES:
-                x0 = load_column(row_ptrs, w, input, inside, g)
-                x1 = load_column(row_ptrs, w + g.step_w, input, inside, g)
-                x2 = load_column(row_ptrs, w + 2 * g.step_w, input, inside, g)
+                window = load_window(row_ptrs, w, g.step_w, 3, input.w, inside, g.W)
             for s in tl.static_range(g.S):
                 at = w + s * g.dilation_w
                 if not SLIDES:
-                    x0 = load_column(row_ptrs, at, input, inside, g)
-                    x1 = load_column(row_ptrs, at + g.step_w, input, inside, g)
-                    x2 = load_column(row_ptrs, at + 2 * g.step_w, input, inside, g)
-                x3 = load_column(row_ptrs, at + 3 * g.step_w, input, inside, g)
+                    window = load_window(row_ptrs, at, g.step_w, 3, input.w, inside, g.W)
+                window += load_window(row_ptrs, at + 3 * g.step_w, 0, 1, input.w, inside, g.W)
                 tap = widened(tl.load(tap_ptrs, mask=k_inside, other=0), SUMS)[:, None]
-                acc0 += tap * widened(x0, SUMS)[None, :]
-                acc1 += tap * widened(x1, SUMS)[None, :]
-                acc2 += tap * widened(x2, SUMS)[None, :]
-                acc3 += tap * widened(x3, SUMS)[None, :]
-                if SLIDES:
-                    x0 = x1
-                    x1 = x2
-                    x2 = x3
+                acc = multiplied(acc, window, tap, SUMS)
+                window = window[1:]
                 tap_ptrs += weight.s
             tap_row_ptrs += weight.r
         plane_ptr += input.c
         filter_ptrs += weight.c
 
-    side_by_side = tl.join(tl.join(acc0, acc2), tl.join(acc1, acc3))  # (..., 2, 2): 0 1, 2 3
+    side_by_side = tl.join(tl.join(acc[0], acc[2]), tl.join(acc[1], acc[3]))  # (..., 2, 2): 0 1, 2 3
     acc = tl.reshape(side_by_side, (BLOCK_K, BLOCK_P, BLOCK_Q))
     p = span(tile_p * BLOCK_P, BLOCK_P, WIDE)
     q = span(tile_q * BLOCK_Q, BLOCK_Q, WIDE)

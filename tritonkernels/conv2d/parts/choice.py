@@ -11,7 +11,8 @@ TWO_LAUNCHES = 2**20  # outputs
 
 
 def packing_pays(problem):
-    return one_filter_each(problem) and not problem.channels_last and problem.outputs >= TWO_LAUNCHES
+    many = problem.k > 1 and problem.outputs >= TWO_LAUNCHES
+    return many and not problem.channels_last and one_filter_each(problem)
 
 
 def prefer(problem, target):

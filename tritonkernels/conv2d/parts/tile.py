@@ -47,12 +47,12 @@ def channels_of(block_k, group, g, BLOCK_K: tl.constexpr):
 
 
 @triton.jit
-def first_sums(bias, k, k_inside, PIXELS: tl.constexpr, SUMS: tl.constexpr):
-    """What the sums of a tile begin with."""
-    acc = tl.zeros((k.shape[0], PIXELS), SUMS)
+def bias_or_zero(bias, k, k_inside, SUMS: tl.constexpr):
+    """What the sums of output channels begin with."""
+    first = tl.zeros(k.shape, SUMS)
     if bias is not None:
-        acc += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)[:, None]
-    return acc
+        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
+    return first
 
 
 @triton.jit
