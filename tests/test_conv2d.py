@@ -14,7 +14,7 @@ from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
 from tritonkernels.target import Target
 
-from .harness import DEVICES, available_on, designs, first_dim_inside, prepare, random, run_checked, short
+from .harness import DEVICES, LIBRARIES, available_on, designs, first_dim_inside, prepare, random, run_checked, short
 from .test_designs import run_where_taken
 
 H200 = Target.named("h200")
@@ -61,6 +61,9 @@ def one_element_further(image):
     return moved.permute(0, 3, 1, 2)
 
 
+DEPTHWISE = [p for p in designs("conv2d") if p.values[2].startswith("depthwise")]
+
+
 # Channels that are whole pieces of memory, blocks of 32 of them and what is left; filters that are unrolled and not.
 @pytest.mark.parametrize("channels, taps, options", [
     (40, (3, 3), {"padding": 1}),
@@ -70,17 +73,17 @@ def one_element_further(image):
     (6, (3, 3), {}),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.float64), ids=str)
-@pytest.mark.parametrize("library, op, design", [p for p in designs("conv2d") if p.values[2] == "depthwise"])
+@pytest.mark.parametrize("library, op, design", DEPTHWISE)
 @on_devices
 def test_depthwise_channels_side_by_side(library, op, design, channels, taps, options, dtype, device):
     available_on(library, device)
     input = channels_last(random(2, channels, 11, 7, dtype=dtype, device=device))
     weight, bias = random(channels, 1, *taps, dtype=dtype, device=device), random(channels, dtype=dtype, device=device)
-    run_checked(library, op, design, input, weight, bias, groups=channels, **options)
-    run_checked(library, op, design, one_element_further(input), weight, groups=channels, **options)
+    run_where_taken(library, op, design, input, weight, bias, groups=channels, **options)
+    run_where_taken(library, op, design, one_element_further(input), weight, groups=channels, **options)
 
 
-@pytest.mark.parametrize("library, op, design", [p for p in designs("conv2d") if p.values[2] == "depthwise"])
+@pytest.mark.parametrize("library, op, design", DEPTHWISE)
 @on_devices
 def test_depthwise_in_several_blocks(library, op, design, device):
     """Of channels and of runs, also in the interpreter, whose blocks are the largest."""
@@ -91,17 +94,37 @@ def test_depthwise_in_several_blocks(library, op, design, device):
 
 
 def test_pixels_of_channels_are_loaded_together():
-    """Where they are aligned and there is one filter a channel."""
+    """Where they are aligned, and a lane's divide their number."""
 
-    def kernel(image, filters, **options):
-        return launch_of("depthwise", image, filters, groups=image.shape[1], **options)[1].name
+    def width(image):
+        groups = image.shape[1]
+        _, launch = launch_of("depthwise_channels", image, random(groups, 1, 3, 3, dtype=image.dtype), groups=groups)
+        return int(launch.expression.rstrip(">").split(", ")[-1])
+
+    image = channels_last(random(1, 8, 9, 9))
+    assert width(image) == 4 and width(image.double()) == 2
+    assert width(image.contiguous()) == width(channels_last(random(1, 6, 9, 9))) == width(one_element_further(image)) == 1
+
+
+def test_a_filter_for_each_of_channels_side_by_side_has_lanes_along_them():
+    def chosen(library, image, filters):
+        return library.choose(prepare("conv2d", image, filters, groups=image.shape[1]).problem, H200)[0].name
 
     image, filters = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
-    assert kernel(image, filters) == "depthwise_channels"
-    assert kernel(image.contiguous(), filters) == "depthwise"
-    assert kernel(channels_last(random(1, 6, 9, 9)), random(6, 1, 3, 3)) == "depthwise"
-    assert kernel(image, random(16, 1, 3, 3)) == "depthwise"
-    assert kernel(one_element_further(image), filters) == "depthwise"
+    for library in LIBRARIES:
+        assert chosen(library, image, filters) == "depthwise_channels"
+        assert chosen(library, image.contiguous(), filters) == "depthwise"
+        assert chosen(library, image, random(16, 1, 3, 3)) == "depthwise"
+    odd = channels_last(random(1, 6, 9, 9)), random(6, 1, 3, 3)
+    assert [chosen(library, *odd) for library in LIBRARIES] == ["depthwise", "depthwise_channels"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_a_gradient_that_no_tap_reaches_is_zero(library):
+    """Its phase is a convolution of no channels, by whatever design is chosen for the others."""
+    available_on(library, "cpu")
+    weight, grad_output = random(8, 1, 1, 1), channels_last(random(1, 8, 5, 5))
+    run_checked(library, "conv2d_input", None, (1, 8, 9, 9), weight, grad_output, stride=2, groups=8)
 
 
 # What register_blocked promises: by the trace of the emulation, and in the machine code.

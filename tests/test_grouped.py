@@ -17,6 +17,7 @@ from tritonkernels.target import Target
 
 from .compiler import printed
 from .harness import DEVICES, available_on, prepare, random, run_checked, short
+from .test_designs import run_where_taken
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
 DESIGNS = {d.name: d for d in LIBRARY.designs("conv2d")}
@@ -69,7 +70,8 @@ def test_runs_slide_whatever_the_steps(device, layout, steps, dilation):
     for stride, apart in (((steps, 1), (dilation, 3)), ((1, steps), (2, dilation))):
         options = {"stride": stride, "dilation": apart, "padding": (2, 1), "groups": 2}
         run_checked(LIBRARY, "conv2d", "grouped", layout(image), weight, **options)
-        run_checked(LIBRARY, "conv2d", "depthwise", layout(image), weight[:, :1], **(options | {"groups": 8}))
+        for design in ("depthwise", "depthwise_channels", "grouped"):
+            run_where_taken(LIBRARY, "conv2d", design, layout(image), weight[:, :1], **(options | {"groups": 8}))
 
 
 @pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float64), ids=str)
@@ -106,7 +108,7 @@ def test_depthwise_of_long_columns_in_several_blocks(device):
     run_checked(LIBRARY, "conv2d", "depthwise", channels_last(image), weight, groups=72)
 
 
-@pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8)])
+@pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8), ("depthwise_channels", 8)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_offsets_of_64_bits(device, layout, design, groups):
@@ -200,26 +202,24 @@ def test_the_hot_loop_is_arithmetic_and_its_loads_are_vectors(architecture):
         assert not is_last or {"128" in store for store in stores} == {True}, stores
 
 
+@pytest.mark.parametrize("design", ("depthwise", "grouped"))
 @pytest.mark.parametrize("taps, stride", [((3, 3), 2), ((5, 2), 1)])
 @on_devices
-def test_depthwise_in_nchw_has_its_kernel_too(device, taps, stride):
+def test_every_config_for_one_filter_a_channel(device, taps, stride, design):
     available_on(LIBRARY, device)
     operands = random(2, 6, 11, 9, device=device), random(6, 1, *taps, device=device), random(6, device=device)
     options = {"padding": 1, "stride": stride, "groups": 6}
-    problem, target = prepare("conv2d", *operands, **options).problem, LIBRARY.target(operands[0].device)
-    its_own, shared = [], []
-    for config in DESIGNS["depthwise"].configs(problem, target):
-        run_checked(LIBRARY, "conv2d", "depthwise", *operands, config=config, **options)
-        (shared if "LANES" in config.kwargs else its_own).append(config)
-    assert its_own and shared
+    asked, target = prepare("conv2d", *operands, **options).problem, LIBRARY.target(operands[0].device)
+    for config in DESIGNS[design].configs(asked, target):
+        run_checked(LIBRARY, "conv2d", design, *operands, config=config, **options)
 
 
-def test_depthwise_packs_taps_where_there_is_enough_to_do():
-    def kernels(images, **layout):
+def test_taps_of_one_filter_a_channel_are_packed_where_there_is_enough_to_do():
+    def told(images, **layout):
         image = torch.empty(images, 32, 112, 112, device="meta").to(**layout)
         operands = image, torch.empty(32, 1, 3, 3, device="meta")
-        told = LIBRARY.explain("conv2d", *operands, padding=1, groups=32, design="depthwise", target="h200")
-        return told["kernels"]
+        return LIBRARY.explain("conv2d", *operands, padding=1, groups=32, target="h200")
 
-    assert len(kernels(32)) == 2 and len(kernels(1)) == 1
-    assert len(kernels(32, memory_format=torch.channels_last)) == 1
+    assert told(32)["kernels"] == ["filters", "grouped"] and told(32)["predicted"]["seconds"] > 0
+    assert told(1)["kernels"] == ["depthwise"]
+    assert told(32, memory_format=torch.channels_last)["kernels"] == ["depthwise_channels"]

@@ -1,5 +1,5 @@
 """The CUDA design grouped: both layouts, inputs that slide and others, what is left over, its accesses, its machine code;
-and of depthwise what the two share."""
+and of depthwise and depthwise_channels what they share."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from tritonkernels.target import Target
 
 from .harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two, thorough
 
-DEPTHWISE = {design.name: design for design in LIBRARY.designs("conv2d")}["depthwise"]
+DESIGNS = {design.name: design for design in LIBRARY.designs("conv2d")}
 FEW_WORDS = 8  # bytes of the stack outside the hot loop, as in test_compile.py
 SIMT = Target.named("simt")
 TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -23,6 +23,12 @@ TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 def channels_last(t):
     return t.contiguous(memory_format=torch.channels_last)
+
+
+def only_launch(design, call):
+    config = next(iter(DESIGNS[design].configs(call.problem, SIMT)))
+    (launch,) = DESIGNS[design].launches(call.problem, config, *call.parts[0])
+    return launch
 
 
 def launch_of(*operands, config=None, **options):
@@ -168,7 +174,7 @@ def test_accesses_of_nchw(kt):
     assert results and all(x.units == x.ideal_units for x in results)
 
 
-# Of depthwise: runs of 7 and of 14 and what is left of them, steps of columns and rows
+# Runs of 7 and of 14 and what is left of them, steps of columns and rows
 @short(lambda dtype, taps, stride: dtype == torch.float32 or (taps, stride) == (3, 1))
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
@@ -178,11 +184,11 @@ def test_depthwise_inputs_slide(dtype, layout, taps, stride, rows):
     options = {"padding": taps // 2, "stride": stride, "groups": 12}
     call = prepare("conv2d", layout(input), weight, bias, **options)
     assert sum(call.result.shape) % 2 == 0, "run_checked's results are aligned"
-    (launch,) = DEPTHWISE.launches(call.problem, next(iter(DEPTHWISE.configs(call.problem, SIMT))), *call.parts[0])
+    design = "depthwise" if layout is torch.clone else "depthwise_channels"
     step = stride if isinstance(stride, int) else stride[0]
     run = 14 if layout is torch.clone and call.problem.p > 7 else 7
-    assert f"128, {taps}, {step}, {run}" in launch.expression
-    run_checked(LIBRARY, "conv2d", "depthwise", layout(input), weight, bias, **options)
+    assert f"128, {taps}, {step}, {run}" in only_launch(design, call).expression
+    run_checked(LIBRARY, "conv2d", design, layout(input), weight, bias, **options)
 
 
 # Of fp32: (KT, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
@@ -231,12 +237,12 @@ def test_machine_code(architecture, types, tmp_path):
 @short(lambda architecture: architecture == "sm_90")
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
-def test_machine_code_of_depthwise(architecture, tmp_path):
-    """channels_last: nothing spills; of 3 x 3 taps all columns of inputs are loaded in one piece of code, 128 bits each."""
+def test_machine_code_of_depthwise_channels(architecture, tmp_path):
+    """Nothing spills; of 3 x 3 taps all columns of inputs are loaded in one piece of code, 128 bits each."""
     input, weight = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
     call = prepare("conv2d", input, weight, groups=8)
-    (launch,) = DEPTHWISE.launches(call.problem, next(iter(DEPTHWISE.configs(call.problem, SIMT))), *call.parts[0])
-    codes = codes_of(architecture, "conv2d/depthwise.cuh", launch.source.expressions, tmp_path)
+    expressions = only_launch("depthwise_channels", call).source.expressions
+    codes = codes_of(architecture, "conv2d/depthwise_channels.cuh", expressions, tmp_path)
     assert all(code.stack_bytes <= FEW_WORDS for code in codes.values())
     for step, rows in ((1, 9), (2, 15)):
         (code,) = (code for name, code in codes.items() if f"Li128ELi3ELi{step}ELi7E" in name)
