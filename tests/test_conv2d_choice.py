@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import json
 import math
 import statistics
 from pathlib import Path

@@ -1,24 +1,11 @@
 """conv2d in CUDA C++."""
 
-from tritonkernels.conv2d import prepare
-from tritonkernels.conv2d.autograd import call
-from tritonkernels.conv2d.parts.regime import expected as expected
+from tritonkernels.conv2d import CONV2D
+from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d.parts.regime import expected
 
 from ..launch import LIBRARY
-from .parts.choice import prefer as prefer
-
-DESIGNS = (
-    "naive",
-    "depthwise",
-    "depthwise_channels",
-    "direct",
-    "prefetched",
-    "register_blocked",
-    "grouped",
-    "pointwise",
-    "implicit_gemm",
-    "winograd",
-)
+from .parts.choice import prefer
 
 
 def conv2d(
@@ -42,10 +29,4 @@ def conv2d(
     )
 
 
-def prefer(problem, target):
-    """As the model has it; but `depthwise_channels` only where its lanes load several channels at once."""
-    names = regime.prefer(problem, target)
-    return names if problem.k % together(problem.dtype) == 0 else tuple(n for n in names if n != "depthwise_channels")
-
-
-LIBRARY.serve(CONV2D, prefer=prefer, expected=regime.expected)
+LIBRARY.serve(CONV2D, prefer=prefer, expected=expected)

@@ -1,10 +1,11 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
+from tritonkernels.conv2d_input.phases import largest
+from tritonkernels.conv2d_input.reduction import reduced
+
 from tritonkernels.conv2d.autograd import call
 from tritonkernels.conv2d_input import REDUCES_TO as REDUCES_TO
 from tritonkernels.conv2d_input import prepare
-from tritonkernels.conv2d_input.phases import largest
-from tritonkernels.conv2d_input.reduction import reduced
 
 from ..conv2d import DESIGNS as DESIGNS
 from ..conv2d.parts.choice import prefer as prefer_of_conv2d
