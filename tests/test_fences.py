@@ -108,8 +108,10 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 def test_every_kernel_that_wants_a_fence_is_in_the_table():
     wants = re.compile(r"\b(?:last_to_arrive|walk_behind|tma_store|mbarrier_init)\(")
-    files = {path for path in CUDA.glob("*/*.cuh") if wants.search(path.read_text())}
-    shared = {CUDA / "common" / f"{name}.cuh" for name in ("last_to_arrive", "mbarrier", "tma")} | {CUDA / "matmul/slices.cuh"}
+    files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
+    shared = {
+        CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma", "matmul/parts/slices")
+    }
     assert files - shared == {CUDA / header for header, _ in REQUIRED}
 
 

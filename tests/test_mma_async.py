@@ -9,7 +9,8 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.mma_async import DESIGN, k_major
+from cuda_reference.matmul.mma_async import DESIGN
+from cuda_reference.matmul.parts.align import k_major
 from perf.offline import sass
 from tritonkernels.target import Target
 

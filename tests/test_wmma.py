@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cuda_reference.launch import LIBRARY
-from cuda_reference.matmul.wmma import OPERANDS
+from cuda_reference.matmul.parts.operands import OPERANDS
 from cuda_reference.toolchain import ROOT
 from perf.offline import sass
 from tritonkernels.errors import UnsupportedError

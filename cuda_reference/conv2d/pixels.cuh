@@ -1,9 +1,9 @@
 // The inputs that output pixels are sums of, as slices of the matrix (pixels, taps) that im2col would write: it exists in shared
-// memory only, in the tile's own layout (matmul/swizzled_tile.cuh), and the padding around the image is zeros.
+// memory only, in the tile's own layout (matmul/parts/swizzled_tile.cuh), and the padding around the image is zeros.
 //
 // A thread knows its pixels from the beginning. In the loop there is no division: taps step by increments, or from a table.
 #pragma once
-#include "../matmul/swizzled_tile.cuh"
+#include "../matmul/parts/swizzled_tile.cuh"
 #include "taps.cuh"
 
 namespace conv2d {

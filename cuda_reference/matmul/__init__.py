@@ -4,7 +4,7 @@ from tritonkernels.matmul import prepare
 from tritonkernels.matmul.schemes import SCHEMES
 
 from ..launch import LIBRARY
-from . import cuda_cores, mma_async, planes, wgmma_tma, wmma
+from .parts.arguments import ELEMENTS
 
 
 def matmul(
@@ -27,14 +27,7 @@ def matmul(
     return LIBRARY.call(prepare, **locals())
 
 
-DESIGNS = (
-    cuda_cores.DESIGN,
-    wmma.a_warp_per_tile(),
-    wmma.a_block_per_tile(),
-    mma_async.DESIGN,
-    planes.DESIGN,
-    wgmma_tma.DESIGN,
-)
+DESIGNS = ("cuda_cores", "wmma", "wmma_tiled", "mma_async", "planes", "wgmma_tma")
 
 
 def prefer(problem, target):
@@ -43,8 +36,8 @@ def prefer(problem, target):
     After records of an H200 (square.json): wgmma_tma takes 1.05 of mma_async's time at 512^3, 0.62 at 4096^3.
     """
     if problem.precision in SCHEMES:
-        return planes.DESIGN.name
+        return "planes"
     tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 64)
     fills = min(problem.m, problem.n) >= 64 and 2 * tiles >= target.sms
-    on_hopper = problem.precision in wgmma_tma.PRECISIONS and target.arch == 90
-    return wgmma_tma.DESIGN.name if on_hopper and fills else mma_async.DESIGN.name
+    on_hopper = problem.precision in ELEMENTS and target.arch == 90
+    return "wgmma_tma" if on_hopper and fills else "mma_async"

@@ -7,8 +7,8 @@
 #pragma once
 #include "../common/raster.cuh"
 #include "../gemm/double_buffered.cuh"
-#include "epilogue.cuh"
-#include "store_run.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/store_run.cuh"
 
 namespace matmul {
 
@@ -42,8 +42,8 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
     const int first_row = tile.m * BM, first_col = tile.n * BN;
 
     float sum[TM][TN] = {};
-    Buffer::accumulate(sum, buffers, a + batch * stride.ab, b + batch * stride.bb, first_row, first_col, M, N, K,
-                       {stride.am, stride.ak, stride.bk, stride.bn});
+    Buffer::accumulate(sum, buffers, a + batch * stride.a.batch, b + batch * stride.b.batch, first_row, first_col, M, N, K,
+                       {stride.a.row, stride.a.col, stride.b.row, stride.b.col});
 
     const Epilogue<float, float> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
     const auto for_all = [&](const auto& change) {
@@ -63,8 +63,8 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
 #pragma unroll
         for (int n = 0; n < TN; n += 4) {
             __align__(16) const float run[] = {sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]};
-            store_run(run, epilogue.out, row + m / 4 * Place::GAP_M + m % 4, col + n / 4 * Place::GAP_N, M, N, epilogue.om,
-                      epilogue.on);
+            store_run(run, epilogue.out, row + m / 4 * Place::GAP_M + m % 4, col + n / 4 * Place::GAP_N, M, N,
+                      epilogue.stride.out.row, epilogue.stride.out.col);
         }
 }
 

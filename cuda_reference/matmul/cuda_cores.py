@@ -5,9 +5,10 @@ import itertools
 from tritonkernels.design import Design
 
 from ..gemm.configs import OPERAND_FMAS
-from ..launch import CudaLaunch, Source, ceil_div
-from .mma_async import k_major, soonest, without_idle_strides
-from .wmma import arguments
+from ..launch import CudaLaunch, Source
+from .parts.align import k_major, without_idle_strides
+from .parts.arguments import arguments, booleans
+from .parts.space import soonest, tiles
 
 _NAMES = ("BM", "BN", "BK", "TM", "TN", "GROUP")
 _SPACE = [dict(zip(_NAMES, sizes)) for sizes in ((128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))]
@@ -26,7 +27,7 @@ def instantiations(config):
     """{(A's slices lie along K, B's do, both are read in vectors): instantiation}, built together."""
     tile = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
     switches = itertools.product((True, False), repeat=3)
-    return {which: f"matmul::cuda_cores<{tile}, {', '.join(str(x).lower() for x in which)}>" for which in switches}
+    return {which: f"matmul::cuda_cores<{tile}, {', '.join(booleans(*which))}>" for which in switches}
 
 
 def _launches(problem, config, a, b, c, bias, out):
@@ -35,13 +36,11 @@ def _launches(problem, config, a, b, c, bias, out):
     vector = None not in in_chunks
     by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
     kernels = instantiations(config)
-    tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
-    threads = config["BM"] // config["TM"] * (config["BN"] // config["TN"])
     yield CudaLaunch(
         Source("matmul/cuda_cores.cuh", tuple(kernels.values())),
         kernels[(*by_k, vector)],
-        (a.shape[0] * tiles,),
-        (threads, 1, 1),
+        (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
+        (config["BM"] // config["TM"] * (config["BN"] // config["TN"]), 1, 1),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
     )
 

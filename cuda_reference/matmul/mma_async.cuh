@@ -11,8 +11,8 @@
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
-#include "slices.cuh"
-#include "warp_tile.cuh"
+#include "parts/slices.cuh"
+#include "parts/warp_tile.cuh"
 
 namespace matmul {
 
@@ -34,8 +34,9 @@ mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
     Fragments<ATile, BTile, WM, WN> fragments[2];
     LaneSums<Sum> sum[WM / 16][WN / 8] = {};
-    Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices({a + batch * stride.ab, first_row, M, stride.am, stride.ak, 0},
-                                                           {b + batch * stride.bb, first_col, N, stride.bn, stride.bk, 0});
+    Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices(
+        {a + batch * stride.a.batch, first_row, M, stride.a.row, stride.a.col, 0},
+        {b + batch * stride.b.batch, first_col, N, stride.b.col, stride.b.row, 0});
     slices.walk(
         K,
         [&](int which, int stage, int step) {

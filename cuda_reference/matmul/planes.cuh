@@ -16,9 +16,9 @@
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
-#include "scheme.cuh"
-#include "slices.cuh"
-#include "warp_tile.cuh"
+#include "parts/scheme.cuh"
+#include "parts/slices.cuh"
+#include "parts/warp_tile.cuh"
 
 namespace matmul {
 
@@ -84,8 +84,8 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
     LaneSums<float> main[PARTS][PART / 16][WN / 8] = {}, corrections[PARTS][PART / 16][WN / 8] = {};
     LaneSums<float> slice_sum[PART / 16][WN / 8] = {};
     Slices<ATile, BTile, COUNT, STAGES, STEPS, THREADS> slices(
-        {a + batch * stride.ab, first_row, M, stride.am, stride.ak, planes.a},
-        {b + batch * stride.bb, first_col, N, stride.bn, stride.bk, planes.b});
+        {a + batch * stride.a.batch, first_row, M, stride.a.row, stride.a.col, planes.a},
+        {b + batch * stride.b.batch, first_col, N, stride.b.col, stride.b.row, planes.b});
     slices.walk(
         K,
         [&](int which, int stage, int step) {

@@ -3,9 +3,10 @@
 from tritonkernels.design import Design
 from tritonkernels.matmul.schemes import SCHEMES
 
-from ..launch import CudaLaunch, Source, ceil_div
-from .split import TYPES, split
-from .wmma import arguments
+from ..launch import CudaLaunch, Source
+from .parts.arguments import arguments
+from .parts.space import filling, tiles
+from .parts.split import TYPES, split
 
 _NAMES = ("BM", "BN", "BK", "WM", "WN", "STAGES", "GROUP")
 _BIG, _MIDDLE, _SMALL = (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
@@ -17,21 +18,18 @@ _SPACE = {
     "bf16x6": (_MIDDLE, _SMALL),
     "bf16x9": (_MIDDLE, _SMALL),
 }
+_SPACE = {precision: [dict(zip(_NAMES, sizes)) for sizes in space] for precision, space in _SPACE.items()}
 
 
-def _space(precision):
-    return [dict(zip(_NAMES, sizes)) for sizes in _SPACE[precision]]
-
-
-def _expression(precision, config):
+def _kernel(precision, config):
     scheme = SCHEMES[precision]
     numbers = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
     return f"matmul::planes<{TYPES[scheme.dtype]}, {scheme.depth}, {numbers}>"
 
 
 _SOURCES = {
-    precision: Source("matmul/planes.cuh", tuple(_expression(precision, config) for config in _space(precision)))
-    for precision in SCHEMES
+    precision: Source("matmul/planes.cuh", tuple(_kernel(precision, config) for config in space))
+    for precision, space in _SPACE.items()
 }
 
 
@@ -41,18 +39,13 @@ def _shared_bytes(precision, config):
     return config["STAGES"] * scheme.planes * (config["BM"] + config["BN"]) * config["BK"] * scheme.dtype.itemsize
 
 
-def _tiles(problem, config):
-    return ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"])
-
-
 def _configs(problem, target):
-    """The largest tile that gives every SM a block first; the smallest, if none does. In the emulation the smallest."""
-    space = _space(problem.precision)
+    """In the emulation the smallest tile first, so that few are built."""
+    space = _SPACE[problem.precision]
     if not target.is_gpu:
         return space[::-1]
-    space = [config for config in space if _shared_bytes(problem.precision, config) <= target.shared_per_block]
-    enough = [config for config in space if problem.batch * _tiles(problem, config) >= target.sms]
-    return enough + [config for config in reversed(space) if config not in enough]
+    fitting = [config for config in space if _shared_bytes(problem.precision, config) <= target.shared_per_block]
+    return filling(fitting, problem, target)
 
 
 def _refuses(problem, target):
@@ -68,8 +61,8 @@ def _launches(problem, config, a, b, c, bias, out):
     shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_ranges, b_ranges))
     yield CudaLaunch(
         _SOURCES[problem.precision],
-        _expression(problem.precision, config),
-        (a.shape[0] * _tiles(problem, config),),
+        _kernel(problem.precision, config),
+        (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
         (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
         (
             *arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out),

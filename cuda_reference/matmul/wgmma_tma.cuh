@@ -19,7 +19,7 @@
 #include "../common/shared.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
-#include "lane_sums.cuh"
+#include "parts/lane_sums.cuh"
 
 namespace matmul {
 
@@ -124,7 +124,7 @@ wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
         if (threadIdx.x != CONSUMERS * 128) return;
         for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
             const TileIndex tile = place(i);
-            const int a_batch = stride.ab == 0 ? 0 : i / tiles, b_batch = stride.bb == 0 ? 0 : i / tiles;
+            const int a_batch = stride.a.batch == 0 ? 0 : i / tiles, b_batch = stride.b.batch == 0 ? 0 : i / tiles;
 #pragma unroll 1
             for (int slice = 0; slice < slices; ++slice) {
                 uint64_t* const landed = full + ring.stage;

@@ -5,11 +5,11 @@ import itertools
 from tritonkernels.design import Design
 from tritonkernels.problem import rows_are_whole_chunks
 
-from ..launch import CudaLaunch, Source, TensorMap, ceil_div
-from .mma_async import ELEMENTS, aligned, along_k, k_major, soonest
-from .wmma import SUMS, TYPES, arguments
+from ..launch import CudaLaunch, Source, TensorMap
+from .parts.align import aligned, along_k, k_major
+from .parts.arguments import ELEMENTS, SUMS, TYPES, arguments
+from .parts.space import soonest, tiles
 
-PRECISIONS = ("fp16", "bf16", "tf32", "int8", "uint8")
 SLICE = 128  # bytes of k: what the swizzle repeats in
 
 _NAMES = ("BM", "BN", "CONSUMERS", "STAGES", "GROUP")
@@ -40,7 +40,7 @@ def configs(problem, target):
 
 
 def _refuses(problem, target):
-    if problem.precision not in PRECISIONS:
+    if problem.precision not in ELEMENTS:
         return f"it has no {problem.precision}"
     if target.is_gpu and target.arch != 90:
         return f"wgmma is of sm_90 alone, {target.name} is {target.isa}"
@@ -80,17 +80,15 @@ def _kernels(problem, config, in_boxes):
 def _launches(problem, config, a, b, c, bias, out):
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
     b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
-    yield from (*copies_of_a, *copies_of_b)
+    yield from copies_of_a + copies_of_b
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     kernels = _kernels(problem, config, in_boxes)
-    kernel = kernels[a_by_k, b_by_k]
-    tiles = ceil_div(problem.m, config["BM"]) * ceil_div(problem.n, config["BN"]) * out.shape[0]
     _, _, *others = arguments(problem, a, b, c, bias, out)
     yield CudaLaunch(
         Source("matmul/wgmma_tma.cuh", tuple(kernels.values())),
-        kernel,
-        (min(config["BLOCKS"], tiles),),
+        kernels[a_by_k, b_by_k],
+        (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
         ((config["CONSUMERS"] + 1) * 128, 1, 1),
         (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),
         shared_bytes(config),

@@ -7,8 +7,8 @@
 // shared memory as well.
 // Mirrors tritonkernels/matmul/tensor_core.py.
 #pragma once
-#include "epilogue.cuh"
-#include "operands.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/operands.cuh"
 
 namespace matmul {
 
@@ -47,14 +47,14 @@ wmma(const typename Operand::Element* __restrict__ a, const typename Operand::El
     const int tiles_m = ceil_div(M, WM), tiles_n = ceil_div(N, WN);
     const int tile = blockIdx.x % (tiles_m * tiles_n), batch = blockIdx.x / (tiles_m * tiles_n);
     const int first_row = tile / tiles_n * WM, first_col = tile % tiles_n * WN;
-    a += batch * stride.ab;
-    b += batch * stride.bb;
+    a += batch * stride.a.batch;
+    b += batch * stride.b.batch;
 
     Accumulator<Operand, WM, WN, Sum> sum;
     nvcuda::wmma::fill_fragment(sum, Sum(0));
     for (int k = 0; k < K; k += WK) {
-        a_tile.load(a, first_row, k, M, K, stride.am, stride.ak);
-        b_tile.load(b, k, first_col, K, N, stride.bk, stride.bn);
+        a_tile.load(a, first_row, k, M, K, stride.a.row, stride.a.col);
+        b_tile.load(b, k, first_col, K, N, stride.b.row, stride.b.col);
         __syncwarp();  // both tiles are complete
         FragmentA<Operand, WM, WN, LayoutA> a_fragment;
         FragmentB<Operand, WM, WN, LayoutB> b_fragment;

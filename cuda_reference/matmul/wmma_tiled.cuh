@@ -9,8 +9,8 @@
 // 8-bit fragments want k inside (A by rows, B by columns): no ldmatrix transposes bytes, so others are read byte by byte.
 #pragma once
 #include "../common/vector.cuh"
-#include "epilogue.cuh"
-#include "operands.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/operands.cuh"
 
 namespace matmul {
 
@@ -97,13 +97,13 @@ wmma_tiled(const typename Operand::Element* __restrict__ a, const typename Opera
     const int tile = blockIdx.x % (tiles_m * tiles_n), batch = blockIdx.x / (tiles_m * tiles_n);
     const int first_row = tile / tiles_n * BM, first_col = tile % tiles_n * BN;
     const int warp = threadIdx.x / 32, row = warp / WARPS_N * WM, col = warp % WARPS_N * WN;  // of the warp tile in the block's
-    a += batch * stride.ab + first_row * stride.am;
-    b += batch * stride.bb + first_col * stride.bn;
+    a += batch * stride.a.batch + first_row * stride.a.row;
+    b += batch * stride.b.batch + first_col * stride.b.col;
 
     uint4 a_next[ATile::VECTORS], b_next[BTile::VECTORS];
     const auto fetch = [&](int k_left) {
-        ATile::fetch(a_next, a, M - first_row, k_left, ATile::BY_ROWS ? stride.am : stride.ak);
-        BTile::fetch(b_next, b, k_left, N - first_col, BTile::BY_ROWS ? stride.bk : stride.bn);
+        ATile::fetch(a_next, a, M - first_row, k_left, ATile::BY_ROWS ? stride.a.row : stride.a.col);
+        BTile::fetch(b_next, b, k_left, N - first_col, BTile::BY_ROWS ? stride.b.row : stride.b.col);
     };
     Accumulator<Operand, F, F, Sum> sum[FM][FN];
 #pragma unroll
@@ -115,11 +115,11 @@ wmma_tiled(const typename Operand::Element* __restrict__ a, const typename Opera
             a_tile.put(a_next);
             b_tile.put(b_next);
         } else {
-            a_tile.fill(a, M - first_row, k_left, stride.am, stride.ak);
-            b_tile.fill(b, k_left, N - first_col, stride.bk, stride.bn);
+            a_tile.fill(a, M - first_row, k_left, stride.a.row, stride.a.col);
+            b_tile.fill(b, k_left, N - first_col, stride.b.row, stride.b.col);
         }
-        a += BK * stride.ak;
-        b += BK * stride.bk;
+        a += BK * stride.a.col;
+        b += BK * stride.b.row;
         __syncthreads();  // the slice is complete
         if (VECTOR) fetch(k_left - BK);  // past K: zeros
 #pragma unroll UNROLL

@@ -36,7 +36,7 @@ MUTANTS = [
         ("every warpgroup the first one's pixels", "row / 64 * 64 * ATile::PITCH", "0 * ATile::PITCH"),
     ),
     *of(
-        "cuda_reference/matmul/slices.cuh",
+        "cuda_reference/matmul/parts/slices.cuh",
         "test_by_wgmma and fp16",
         ("copies not waited for", "            if (slice > 0) cp_async_wait<STAGES - 3>();\n", ""),
         (

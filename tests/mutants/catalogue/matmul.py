@@ -100,7 +100,7 @@ MUTANTS = [
         "cuda_reference and matmul",
         ("tail test removed", "row < rows && col < cols ?", "row < rows ?"),
         ("last product dropped", "for (int k = 0; k < K; k += WK)", "for (int k = 0; k < K - 1; k += WK)"),
-        ("batch of B forgotten", "    b += batch * stride.bb;\n", ""),
+        ("batch of B forgotten", "    b += batch * stride.b.batch;\n", ""),
         ("output partly unwritten", "if (row < M && col < N) epilogue", "if (row < M && col < N - 1) epilogue"),
     ),
     *of(
@@ -124,8 +124,12 @@ MUTANTS = [
             "{stride.bn, stride.bk, stride.ak, stride.am}",
             "{stride.bk, stride.bn, stride.ak, stride.am}",
         ),
-        ("A's step for B", "{stride.am, stride.ak, stride.bk, stride.bn}", "{stride.am, stride.ak, stride.ak, stride.bn}"),
-        ("batch of B forgotten", "b + batch * stride.bb", "b"),
+        (
+            "A's step for B",
+            "{stride.a.row, stride.a.col, stride.b.row, stride.b.col}",
+            "{stride.a.row, stride.a.col, stride.a.col, stride.b.col}",
+        ),
+        ("batch of B forgotten", "b + batch * stride.b.batch", "b"),
         ("last product dropped", "first_row, first_col, M, N, K,", "first_row, first_col, M, N, K - 1,"),
         ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),
         ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4", "row + m"),
@@ -165,7 +169,7 @@ MUTANTS = [
         ("results read before the last wait", "            wgmma_wait<0>();\n", ""),
         ("both warpgroups multiply the same rows", "a_slices + first_row * SLICE", "a_slices"),
         ("A's step for B", "k * BSlice::STEP", "k * ASlice::STEP"),
-        ("B of the first matrix of the batch", "b_batch = stride.bb == 0 ? 0 : i / tiles", "b_batch = 0"),
+        ("B of the first matrix of the batch", "b_batch = stride.b.batch == 0 ? 0 : i / tiles", "b_batch = 0"),
         ("a box of the result overwritten before it has left", "if (asks) tma_store_wait<COUNT - 1>();", ""),
         (
             "a box of the result leaves before all have written it",
@@ -182,16 +186,16 @@ MUTANTS = [
         ("rows that are not apart", "strides[row] >= sizes[column]", "True"),
     ),
     *of(
-        "cuda_reference/matmul/mma_async.py",
+        "cuda_reference/matmul/parts/align.py",
         "(wgmma_tma or mma_async) and batches_that_are_not",
         ("any distance of batches", " or matrix.stride(0) % chunk", ""),
     ),
     *of(
-        "cuda_reference/matmul/epilogue.cuh",
+        "cuda_reference/matmul/parts/epilogue.cuh",
         "cuda_reference and matmul",
         ("alpha forgotten", "return alpha * widen(sum)", "return widen(sum)"),
-        ("C of the first matrix of the batch", "c + batch * stride.cb", "c"),
-        ("bias along a stride of one", "col * bias_n", "col"),
+        ("C of the first matrix of the batch", "c + batch * stride.c.batch", "c"),
+        ("bias along a stride of one", "col * stride.bias.step", "col"),
         ("relu of NaN is zero", "x < 0 ? Number(0) : x", "x > 0 ? x : Number(0)"),
     ),
     *of(
@@ -219,7 +223,7 @@ MUTANTS = [
         ("refused where the other operand is dense", "if (many && a_raised + b_raised > 0)", "if (many)"),
     ),
     *of(
-        "cuda_reference/matmul/split.cuh",
+        "cuda_reference/matmul/parts/split.cuh",
         "planes and (cuda_reference and (test_matmul or planes_of or planes_hold) or alike)",
         ("low planes not rounded to what is left", "(rest - Of::widened(runs[plane][j])) * Of::STEP", "rest * Of::STEP"),
         ("small numbers flushed", "fmaxf(fabsf(rest), Of::SMALLEST)", "fabsf(rest)"),
@@ -227,30 +231,30 @@ MUTANTS = [
         ("largest of a quarter of the row", "k < PATCH; k += 256 / PATCH", "k < PATCH / 4; k += 256 / PATCH"),
     ),
     *of(
-        "cuda_reference/matmul/split.cuh",
+        "cuda_reference/matmul/parts/split.cuh",
         "refusals_of_fp16x3 and cuda_reference",
         ("zeros counted as lost", " && whole != 0;\n#pragma", ";\n#pragma"),
         ("losses of one run alone", "atomicAdd(ranges", "atomicMax(ranges"),
         ("padding taken for the smallest", "if (patch.first_k + k < K) smallest", "smallest"),
     ),
     *of(
-        "cuda_reference/matmul/scheme.cuh",
+        "cuda_reference/matmul/parts/scheme.cuh",
         "refusals_of_fp16x3 and cuda_reference",
         ("zeros refused", "if (largest == 0) return 1 << 30;", "if (largest == 0) return 0;"),
     ),
     *of(
-        "cuda_reference/matmul/scheme.cuh",
+        "cuda_reference/matmul/parts/scheme.cuh",
         "cuda_reference and planes",
         ("far shifts not cut off", "    n = max(n, -252);  // such an x becomes 0 all the same\n", ""),
         ("the largest numbers rounded to infinity", "LIMIT = 0x1.fep127f", "LIMIT = 0x1.fffffep127f"),
     ),
     *of(
-        "cuda_reference/matmul/patch.cuh",
+        "cuda_reference/matmul/parts/patch.cuh",
         "cuda_reference and planes and test_matmul",
         ("K tail test removed", "first + s < span && first_k + k < K;", "first + s < span;"),
     ),
     *of(
-        "cuda_reference/matmul/slices.cuh",
+        "cuda_reference/matmul/parts/slices.cuh",
         "cuda_reference and matmul and (mma_async or planes)",
         (
             "the plane of A for that of B",
@@ -261,7 +265,7 @@ MUTANTS = [
         ("barrier removed", "never used\n                    __syncthreads();\n", "never used\n"),
     ),
     *of(
-        "cuda_reference/matmul/operands.cuh",
+        "cuda_reference/matmul/parts/operands.cuh",
         "cuda_reference and matmul",
         ("tf32 chopped", "= to_tf32(fragment.x[i])", "= fragment.x[i]"),
     ),

@@ -1,6 +1,6 @@
 // A fragment from rows of 128 bytes, swizzled or in order.
 #pragma once
-#include "../../../cuda_reference/matmul/swizzled_tile.cuh"
+#include "../../../cuda_reference/matmul/parts/swizzled_tile.cuh"
 
 namespace swizzle {
 

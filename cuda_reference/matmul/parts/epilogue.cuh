@@ -7,13 +7,15 @@
 
 #include <type_traits>
 
-#include "../common/index.cuh"
+#include "../../common/index.cuh"
+#include "../../common/structs.cuh"
 
 namespace matmul {
 
-// In elements (or bytes that pack them); ab, bb, cb and ob step from one matrix of the batch to the next, 0 shares it.
+// Bytes count where they pack elements.
 struct Strides {
-    int64_t ab, am, ak, bb, bk, bn, cb, cm, cn, ob, om, on, bias;
+    MatricesStrides a, b, c, out;
+    VectorStrides bias;
 };
 
 enum Activation { NONE, RELU, GELU, SILU };  // as the launcher numbers them
@@ -58,27 +60,23 @@ template <class Sum, class Out> struct Epilogue {
     Out* out;
     Scalar<Sum> alpha, beta;
     Activation activation;
-    int64_t cm, cn, om, on, bias_n;
+    Strides stride;
 
     __device__ __forceinline__ Epilogue(const Out* c, const Out* bias, Out* out, Scalar<Sum> alpha, Scalar<Sum> beta,
                                         int activation, const Strides& stride, int batch)
-        : c(c == nullptr ? c : c + batch * stride.cb),
+        : c(c == nullptr ? c : c + batch * stride.c.batch),
           bias(bias),
-          out(out + batch * stride.ob),
+          out(out + batch * stride.out.batch),
           alpha(alpha),
           beta(beta),
           activation(Activation(activation)),
-          cm(stride.cm),
-          cn(stride.cn),
-          om(stride.om),
-          on(stride.on),
-          bias_n(stride.bias) {}
+          stride(stride) {}
 
     __device__ __forceinline__ Scalar<Sum> scaled(Sum sum) const { return alpha * widen(sum); }
 
     __device__ __forceinline__ Scalar<Sum> with_addends(Scalar<Sum> result, int row, int col) const {
-        if (c != nullptr) result += beta * widen(c[row * cm + col * cn]);
-        if (bias != nullptr) result += widen(bias[col * bias_n]);
+        if (c != nullptr) result += beta * widen(c[row * stride.c.row + col * stride.c.col]);
+        if (bias != nullptr) result += widen(bias[col * stride.bias.step]);
         return result;
     }
 
@@ -101,7 +99,7 @@ template <class Sum, class Out> struct Epilogue {
     }
 
     __device__ __forceinline__ void store(Sum sum, int row, int col) const {
-        convert(activate(with_addends(scaled(sum), row, col), activation), out[row * om + col * on]);
+        convert(activate(with_addends(scaled(sum), row, col), activation), out[row * stride.out.row + col * stride.out.col]);
     }
 };
 

@@ -3,9 +3,9 @@
 // Slices are STAGES - 1 ahead of the multiplication, fragments one step ahead, and there is one barrier a slice. The last
 // slice, the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
 #pragma once
-#include "../common/shared.cuh"
-#include "../common/tma.cuh"
-#include "../common/wgmma.cuh"
+#include "../../common/shared.cuh"
+#include "../../common/tma.cuh"
+#include "../../common/wgmma.cuh"
 #include "swizzled_tile.cuh"
 
 namespace matmul {

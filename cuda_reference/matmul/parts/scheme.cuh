@@ -3,7 +3,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "../common/mma_sync.cuh"
+#include "../../common/mma_sync.cuh"
 
 namespace matmul {
 

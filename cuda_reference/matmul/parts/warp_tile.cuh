@@ -1,6 +1,6 @@
 // A warp's tile in registers: the fragments of its operands, and their products.
 #pragma once
-#include "../common/mma_sync.cuh"
+#include "../../common/mma_sync.cuh"
 #include "lane_sums.cuh"
 #include "swizzled_tile.cuh"
 

@@ -4,8 +4,8 @@
 // ldmatrix reads 16 bytes, a chunk, of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both want all 32
 // banks. So chunk c stands where chunk c XOR row would, of the 8 that make 128 bytes: no padding, no conflict either way.
 #pragma once
-#include "../common/cp_async.cuh"
-#include "../common/ldmatrix.cuh"
+#include "../../common/cp_async.cuh"
+#include "../../common/ldmatrix.cuh"
 
 namespace matmul {
 

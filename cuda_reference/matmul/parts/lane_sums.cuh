@@ -77,7 +77,7 @@ __device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], c
     Scalar<Sum> results[MS][NS][4];
     finish(results, sum, epilogue, first_row + threadIdx.x % 32 / 4, first_col + threadIdx.x % 4 * 2, M, N);
     for_runs<Out, NS>(results, 0, [&](const auto& run, int row, int col) {
-        store_run(run, epilogue.out, first_row + row, first_col + col, M, N, epilogue.om, epilogue.on);
+        store_run(run, epilogue.out, first_row + row, first_col + col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);
     });
 }
 

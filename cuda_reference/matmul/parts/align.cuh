@@ -3,7 +3,7 @@
 // Reads and writes every element once: 8 bytes for a 16-bit element of both operands of a square product, M times fewer than it
 // multiplies. TO_TF32 rounds on the way, for what reads shared memory past all registers.
 #pragma once
-#include "../common/mma_sync.cuh"
+#include "../../common/mma_sync.cuh"
 #include "patch.cuh"
 
 namespace matmul {

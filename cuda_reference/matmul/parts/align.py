@@ -1,0 +1,60 @@
+"""Which operands kernels copy by 16 bytes as they lie, and the launches that align the others first (align.cuh)."""
+
+import torch
+
+from ...launch import Source, ceil_div, holds
+from .patch import by_patches
+
+_KERNELS = (*(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32)), "matmul::align<uint32_t, true>")
+_SOURCE = Source("matmul/parts/align.cuh", _KERNELS)
+
+
+def k_major(matrix, span_dim, transposable=None):
+    """Whether rows of 16-byte chunks lie along K (True) or along M or N (False) in a (batch, M, K) or (batch, K, N), whose
+    dimension `span_dim` is M or N; None where neither does, or the latter is not `transposable` (by ldmatrix, 16 bits are)."""
+    chunk = 16 // matrix.element_size()
+    span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
+    if not matrix.numel():
+        return True  # nothing of it is read
+    if matrix.data_ptr() % 16 or matrix.stride(0) % chunk:
+        return None
+    if k_stride == 1 and span_stride % chunk == 0:
+        return True
+    transposable = matrix.element_size() == 2 if transposable is None else transposable
+    apart = k_stride >= matrix.shape[span_dim]
+    return False if transposable and apart and span_stride == 1 and k_stride % chunk == 0 else None
+
+
+def without_idle_strides(matrix, span_dim):
+    """Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned."""
+    idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
+    return matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
+
+
+def in_whole_chunks(matrix, span_dim):
+    """k_major of what cp.async reads: the chunk in which the last line ends must be the matrix' own."""
+    by_k = k_major(matrix, span_dim)
+    along = 3 - span_dim if by_k else span_dim
+    chunk = 16 // matrix.element_size()
+    lines = sum((size - 1) * stride for dim, (size, stride) in enumerate(zip(matrix.shape, matrix.stride())) if dim != along)
+    fits = not matrix.numel() or holds(matrix, lines + ceil_div(matrix.shape[along], chunk) * chunk)
+    return by_k if fits else None
+
+
+def aligned(matrix, span_dim, layout=in_whole_chunks):
+    """(the matrix, or where its `layout` is None room for it with rows along K of whole chunks; the launches that copy it)."""
+    matrix = without_idle_strides(matrix, span_dim)
+    return (matrix, []) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)
+
+
+def along_k(matrix, span_dim, to_tf32=False):
+    """(room for the matrix with rows along K of whole chunks, the launches that copy it there)."""
+    batch = matrix.shape[0] if matrix.stride(0) else 1
+    span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
+    chunk = 16 // matrix.element_size()
+    room = torch.empty(batch, span, ceil_div(k, chunk) * chunk, dtype=matrix.dtype, device=matrix.device)
+    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t{', true' * to_tf32}>"
+    strides = matrix.stride(0), matrix.stride(span_dim), matrix.stride(3 - span_dim)
+    launches = by_patches(_SOURCE, kernel, batch, span, k, (matrix, room, span, k, strides))
+    rows = room[:, :, :k].expand(matrix.shape[0], span, k)
+    return rows if span_dim == 1 else rows.transpose(1, 2), launches

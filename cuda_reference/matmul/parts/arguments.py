@@ -1,0 +1,36 @@
+"""The arguments of every kernel with the Epilogue (epilogue.cuh), and what C++ calls the types."""
+
+import torch
+
+TYPES = {
+    torch.float16: "__half",
+    torch.bfloat16: "__nv_bfloat16",
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.int32: "int",
+}
+# What mma.sync and wgmma multiply, by precision
+ELEMENTS = {"fp16": "__half", "bf16": "__nv_bfloat16", "tf32": "float", "int8": "signed char", "uint8": "unsigned char"}
+SUMS = {"fp16": "__half", "fp32": "float", "fp64": "double", "int32": "int"}
+ACTIVATIONS = (None, "relu", "gelu", "silu")  # numbered as in epilogue.cuh
+
+
+def arguments(problem, a, b, c, bias, out):
+    """(a, b, c, bias, out, M, N, K, alpha, beta, activation, strides)."""
+    scalars = problem.alpha, problem.beta
+    if problem.accumulate == "int32":
+        scalars = (int(scalar) % 2**32 for scalar in scalars)
+    strides = (
+        *a.stride(),
+        *b.stride(),
+        *((0, 0, 0) if c is None else c.stride()),
+        *out.stride(),
+        *((0,) if bias is None else bias.stride()),
+    )
+    sizes = problem.m, problem.n, problem.k
+    return a, b, c, bias, out, *sizes, *scalars, ACTIVATIONS.index(problem.activation), strides
+
+
+def booleans(*values):
+    """As template arguments."""
+    return [str(bool(value)).lower() for value in values]

@@ -1,0 +1,24 @@
+"""Which config of a space comes first: pure functions of Problem and Target."""
+
+from ...launch import ceil_div
+
+
+def tiles(problem, rows, cols):
+    """Tiles that cover one matrix of the result."""
+    return ceil_div(problem.m, rows) * ceil_div(problem.n, cols)
+
+
+def filling(space, problem, target):
+    """First the largest tile that gives every SM a block; the smallest, if none does. The space begins with the largest."""
+    enough = [c for c in space if problem.batch * tiles(problem, c["BM"], c["BN"]) >= target.sms]
+    return enough + [c for c in reversed(space) if c not in enough]
+
+
+def soonest(space, problem, target, operand_fmas):
+    """First the tile that is done soonest: rounds of a tile per SM, times its multiply-adds and the operands it fetches."""
+
+    def time(config):
+        rounds = ceil_div(tiles(problem, config["BM"], config["BN"]) * problem.batch, max(target.sms, 1))
+        return rounds * (config["BM"] * config["BN"] + operand_fmas * (config["BM"] + config["BN"]))
+
+    return sorted(space, key=time)

@@ -1,0 +1,83 @@
+"""wmma_tiled: its kernel's instantiations, their config space, and which of them a problem gets."""
+
+import itertools
+
+from tritonkernels.design import Design
+
+from ..launch import CudaLaunch, Source
+from .parts.arguments import arguments, booleans
+from .parts.operands import OPERANDS, instance, lacks
+from .parts.space import filling, tiles
+
+# The largest first: warps hold 32 x 64 sums of C, or 32 x 32; slices are 64 bytes deep, and as shallow or small as fp64 needs
+# to stay in 128 registers
+_NAMES = ("BM", "BN", "BK", "WARPS_M", "WARPS_N")
+_SPACE = {
+    **dict.fromkeys(("fp16", "bf16"), ((128, 128, 32, 4, 2), (64, 64, 32, 2, 2))),
+    "tf32": ((128, 128, 16, 4, 2), (64, 64, 16, 2, 2)),
+    "fp64": ((64, 64, 8, 2, 2), (32, 32, 16, 2, 2)),
+    **dict.fromkeys(("int8", "uint8"), ((128, 128, 64, 4, 2), (64, 64, 64, 2, 2))),
+}
+_SPACE = {precision: [dict(zip(_NAMES, sizes)) for sizes in space] for precision, space in _SPACE.items()}
+
+
+def _threads(config):
+    return 32 * config["WARPS_M"] * config["WARPS_N"]
+
+
+def _kernel(precision, config, instance, vector):
+    """Reads of single elements do not care how the slices lie: of their instances one layout will do."""
+    sums, result, *layouts = instance
+    if not vector:
+        layouts = ["matmul::row_major"] * 2
+    tile = (config[name] for name in _NAMES)
+    parameters = (f"matmul::{OPERANDS[precision].name}", sums, *tile, *layouts, result, *booleans(vector))
+    return f"matmul::wmma_tiled<{', '.join(map(str, parameters))}>"
+
+
+def _source(precision):
+    every = itertools.product((True, False), _SPACE[precision], OPERANDS[precision].instances)
+    kernels = (_kernel(precision, config, instance, vector) for vector, config, instance in every)
+    return Source("matmul/wmma_tiled.cuh", tuple(dict.fromkeys(kernels)))
+
+
+_SOURCES = {precision: _source(precision) for precision in _SPACE}
+
+
+def _configs(problem, target):
+    return filling(_SPACE[problem.precision], problem, target)
+
+
+def _refuses(problem, target):
+    return lacks(_SPACE, problem, target)
+
+
+def _in_vectors(matrices, layout):
+    """Whether lines of neighbours begin at multiples of 16 bytes and are whole vectors of 16 bytes long."""
+    line, across = (1, 2) if layout == "col" else (2, 1)
+    in_elements = 16 // matrices.element_size()
+    wholes = matrices.shape[line], matrices.stride(across), matrices.stride(0)
+    aligned = matrices.data_ptr() % 16 == 0 and not any(size % in_elements for size in wholes)
+    return aligned and matrices.stride(line) == 1
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    vector = _in_vectors(a, problem.a_layout) and _in_vectors(b, problem.b_layout)
+    yield CudaLaunch(
+        _SOURCES[problem.precision],
+        _kernel(problem.precision, config, instance(problem), vector),
+        (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
+        (_threads(config), 1, 1),
+        arguments(problem, a, b, c, bias, out),
+    )
+
+
+DESIGN = Design(
+    name="wmma_tiled",
+    summary="warps share slices in skewed shared memory, several fragments each, the next slice under way",
+    mirrors="tensor-core seed: WMMA",
+    refuses=_refuses,
+    configs=_configs,
+    launches=_launches,
+    tile=lambda config: config | {"threads": _threads(config)},
+)
