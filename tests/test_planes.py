@@ -16,7 +16,7 @@ import torch
 import tritonkernels
 from perf.offline import sass
 from tritonkernels import backend, numerics
-from tritonkernels.matmul.schemes import SCHEMES
+from tritonkernels.matmul.parts.schemes import SCHEMES
 
 from .harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked, short, thorough
 
@@ -28,7 +28,7 @@ BOTH = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library
 def split(library, matrix, precision):
     """(planes, what they hold in float64) of an FP32 matrix."""
     backend.name()  # before the kernels are decorated
-    module = importlib.import_module(f"{library.package}.matmul.split")
+    module = importlib.import_module(f"{library.package}.matmul.parts.split")
     launches, planes, ranges = module.split(matrix[None], precision)
     for launch in launches:
         launch.run()
@@ -212,7 +212,7 @@ def test_a_shared_operand_is_split_once(library, precision):
     *splits, product = design.launches(call.problem, config, *call.parts[0])
     assert len(splits) == (4 if precision == "fp16x3" else 2)
     if library.package == "tritonkernels":
-        strides = product.arguments["stride_ab"], product.arguments["stride_bb"]
+        strides = product.values["a"].batch, product.values["b"].batch
     else:
         strides = product.arguments[11][0], product.arguments[11][3]
     assert strides == (5 * 128, 0) and product.grid == (6,)

@@ -29,8 +29,8 @@ for name in sys.argv[3:]:
             if design.refuses(call.problem, target):
                 continue
             for config in itertools.islice(design.configs(call.problem, target), most):
-                *_, launch = (x for x in design.launches(call.problem, config, *call.parts[0]) if "_desc" in str(x.values)
-                              or "a_ptr" in x.values and "b_ptr" in x.values)
+                launches = design.launches(call.problem, config, *call.parts[0])
+                *_, launch = (x for x in launches if {"a", "b"} <= x.values.keys())
                 (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
                 opcodes = sorted({text.split()[0] for _, text in code.instructions})
                 print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)

@@ -1,7 +1,7 @@
 """Matrix product in CUDA C++, on tensor cores where they have the precision."""
 
 from tritonkernels.matmul import prepare
-from tritonkernels.matmul.schemes import SCHEMES
+from tritonkernels.matmul.parts.schemes import SCHEMES
 
 from ..launch import LIBRARY
 from .parts.arguments import ELEMENTS

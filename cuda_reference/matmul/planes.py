@@ -1,7 +1,7 @@
 """planes: its kernel's instantiations, their config space, and which of them a problem gets."""
 
 from tritonkernels.design import Design
-from tritonkernels.matmul.schemes import SCHEMES
+from tritonkernels.matmul.parts.schemes import SCHEMES
 
 from ..launch import CudaLaunch, Source
 from .parts.arguments import arguments

@@ -34,7 +34,7 @@ from ..language.packed import packed
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
-from ..matmul.operands import lacks_products
+from ..matmul.parts.operands import lacks_products
 from ..problem import needs_wide_offsets
 from ..workspace import counters
 from .operands import arguments

@@ -1,40 +1,9 @@
-"""The end of every product: alpha * accumulator + beta * C + bias, an activation, the rounding to the type of the result."""
+"""The rounding to the type of the result."""
 
 import triton
 import triton.language as tl
 
-from .dot import INTERPRETED, widened
-
-
-@triton.jit
-def blend(acc, c_ptrs, alpha, beta, mask, HAS_C: tl.constexpr):
-    """alpha * acc + beta * C in the accumulator's type; C is not even loaded where beta is 0, whatever it holds."""
-    acc = alpha * acc
-    if HAS_C:
-        acc += beta * widened(tl.load(c_ptrs, mask=mask, other=0), acc.dtype)
-    return acc
-
-
-@triton.jit
-def scalar(x, dtype: tl.constexpr):
-    """A factor as the kernel multiplies with it. Triton passes a float as fp32, so an fp64 one comes as its bits."""
-    if dtype == tl.float64:
-        return tl.full((), x, tl.int64).to(tl.float64, bitcast=True)
-    else:
-        return x
-
-
-@triton.jit
-def activated(x, ACTIVATION: tl.constexpr):
-    """relu, gelu (with erf) or silu of x, as torch has them; NaN stays NaN."""
-    if ACTIVATION == "relu":
-        return tl.where(x < 0, 0, x)
-    elif ACTIVATION == "gelu":
-        return 0.5 * x * (1 + tl.math.erf(x * 0.7071067811865476))
-    elif ACTIVATION == "silu":
-        return x / (1 + tl.exp(-x))
-    else:
-        return x
+from .dot import INTERPRETED
 
 
 @triton.jit

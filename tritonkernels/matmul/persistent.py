@@ -16,6 +16,8 @@ A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is
 Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves in boxes of 64 rows of 128 bytes.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -23,96 +25,84 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from ..design import Design
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
+from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import rows_are_whole_chunks
 from . import ALONG_K, TENSOR_CORES_READ
-from .arguments import matmul_arguments
-from .operands import packed_along_k, refuses_operands
-from .space import block_tile, count_tiles, fits, serialised, soonest, tile_configs
-from .tile import finished, no_sum, tile_corner
+from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
+from .parts.epilogue import finished, store_tile
+from .parts.operands import packed_along_k, refuses_operands
+from .parts.space import block_tile, count_tiles, fits, serialised, soonest, tile_configs
+from .parts.tile import count_tiles_of, no_sum, tile_corner
+
+
+class Layout(NamedTuple):
+    """Constants: do operands lie along K, as (..., M, K) and (..., N, K), or across it; does the batch share them."""
+
+    A_ALONG_K: Any
+    B_ALONG_K: Any
+    A_SHARED: Any
+    B_SHARED: Any
 
 
 @triton.jit
-def _load_tile(desc, batch, row, k, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, IS_ALONG_K: tl.constexpr):
-    """(ROWS, BLOCK_K) of an operand that lies in memory as (BATCH, rows, K), or else as (BATCH, K, rows)."""
-    if IS_ALONG_K:
-        return desc.load([batch, row, k]).reshape(ROWS, BLOCK_K)
+def _load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
+    """(rows, BLOCK_K) of an operand that lies in memory as (BATCH, rows, K), or else as (BATCH, K, rows)."""
+    if ALONG_K:
+        tile = operand.load([batch, row, k])
+        return tile.reshape(tile.shape[1], tile.shape[2])
     else:
-        return desc.load([batch, k, row]).reshape(BLOCK_K, ROWS).T
+        tile = operand.load([batch, k, row])
+        return tile.reshape(tile.shape[1], tile.shape[2]).T
 
 
 @triton.jit
 def _persistent_kernel(
-    a_desc,  # (BATCH or 1, M, K), or (..., K, M) without A_ALONG_K
-    b_desc,  # (BATCH or 1, N, K), or (..., K, N) without B_ALONG_K
-    out_desc,  # (BATCH, M, N), None where TMA cannot write it
-    c_ptr,  # (BATCH, M, N), None without HAS_C
-    bias_ptr,  # (N,), None without HAS_BIAS
-    out_ptr,  # (BATCH, M, N)
-    batches,
-    M,
-    N,
-    K,
-    alpha,
-    beta,
-    stride_cb,
-    stride_cm,
-    stride_cn,
-    stride_bias,
-    stride_ob,
-    stride_om,
-    stride_on,
+    a,  # TMA descriptors; that of out is None where TMA cannot write it
+    b,
+    out_boxes,
+    c: Matrices,  # or None
+    bias: Vector,  # or None
+    out: Matrices,
+    sizes: Sizes,
+    epilogue: Epilogue,
+    how: Arithmetic,
+    layout: Layout,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    A_ALONG_K: tl.constexpr,
-    B_ALONG_K: tl.constexpr,
-    A_SHARED: tl.constexpr,  # by the whole batch
-    B_SHARED: tl.constexpr,
-    HAS_C: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    ACTIVATION: tl.constexpr,
-    PRECISION: tl.constexpr,
-    ACCUMULATE: tl.constexpr,
-    ARE_TF32: tl.constexpr,
-    WIDE: tl.constexpr,
 ):
-    tiles = batches * tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for its end: the pipeliner runs the loads' index ahead
+    tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
-        batch, row, col = tile_corner(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)  # TMA counts in 32 bits
-        a_batch = 0 if A_SHARED else batch
-        b_batch = 0 if B_SHARED else batch
-        acc = no_sum(BLOCK_M, BLOCK_N, ACCUMULATE)
-        for k in range(0, K, BLOCK_K):
-            a = _load_tile(a_desc, a_batch, row, k, BLOCK_M, BLOCK_K, A_ALONG_K)
-            b = _load_tile(b_desc, b_batch, col, k, BLOCK_N, BLOCK_K, B_ALONG_K)
-            acc = faithful_dot(a, b.T, acc, PRECISION, ARE_TF32)
-        if ACCUMULATE == "fp16":
+        batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)  # TMA counts in 32 bits
+        a_batch = 0 if layout.A_SHARED else batch
+        b_batch = 0 if layout.B_SHARED else batch
+        acc = no_sum(BLOCK_M, BLOCK_N, how.ACCUMULATE)
+        for k in range(0, sizes.K, BLOCK_K):
+            a_slice = _load_tile(a, a_batch, row, k, layout.A_ALONG_K)
+            b_slice = _load_tile(b, b_batch, col, k, layout.B_ALONG_K)
+            acc = faithful_dot(a_slice, b_slice.T, acc, how.PRECISION, how.ARE_TF32)
+        if how.ACCUMULATE == "fp16":
             acc = acc.to(tl.float32)
 
-        batch, row, col = tile_corner(written, M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)
+        batch, row, col = tile_corner(written, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)
         written += tl.num_programs(0)
-        rows = span(row, BLOCK_M, WIDE)
-        far = batch.to(tl.int64) if WIDE else batch
+        rows = span(row, BLOCK_M, how.WIDE)
+        far = batch.to(tl.int64) if how.WIDE else batch
         halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
         for half in tl.static_range(2):
             first = col + half * HALF
-            cols = span(first, HALF, WIDE)
-            result = finished(
-                halves[half], c_ptr + far * stride_cb if HAS_C else None, bias_ptr, rows, cols, M, N, alpha, beta,
-                stride_cm, stride_cn, stride_bias, HAS_C, HAS_BIAS, ACTIVATION,
-            )  # fmt: skip
-            result = rounded(result, out_ptr.dtype.element_ty)
-            if out_desc is not None:
-                out_desc.store([batch, row, first], result.reshape(1, BLOCK_M, HALF))
+            cols = span(first, HALF, how.WIDE)
+            if out_boxes is None:
+                store_tile(halves[half], c, bias, out, far, rows, cols, sizes, epilogue)
             else:
-                inside = (rows < M)[:, None] & (cols < N)[None, :]
-                out_ptrs = out_ptr + far * stride_ob + rows[:, None] * stride_om + cols[None, :] * stride_on
-                tl.store(out_ptrs, result, mask=inside)
+                result = finished(halves[half], c, bias, far, rows, cols, sizes, epilogue)
+                result = rounded(result, out.ptr.dtype.element_ty)
+                out_boxes.store([batch, row, first], result.reshape(1, BLOCK_M, HALF))
 
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages at most), biggest tile first
@@ -188,19 +178,17 @@ def launches(problem, config, a, b, c, bias, out):
     pack_a, a, a_along_k = operand(problem, a)
     pack_b, b, b_along_k = operand(problem, b.mT)
     yield from pack_a + pack_b
-    tiles = count_tiles(problem, tile, out.shape[0])
-    arguments = matmul_arguments(problem, a, b, c, bias, out) | {
-        "batches": out.shape[0],
-        "a_desc": describe(a, *((block_m, block_k) if a_along_k else (block_k, block_m))),
-        "b_desc": describe(b, *((block_n, block_k) if b_along_k else (block_k, block_n))),
-        "out_desc": describe(out, block_m, block_n // 2) if as_tma_writes(out) else None,
-        "A_ALONG_K": a_along_k,
-        "B_ALONG_K": b_along_k,
-        "A_SHARED": a.shape[0] == 1,
-        "B_SHARED": b.shape[0] == 1,
-        "ARE_TF32": problem.precision == "tf32",
-    }
-    yield TritonLaunch(_persistent_kernel, (min(tile["PROGRAMS"], tiles),), config, arguments)
+    are_tf32 = problem.precision == "tf32"
+    yield TritonLaunch(
+        _persistent_kernel,
+        (min(tile["PROGRAMS"], count_tiles(problem, tile, out.shape[0])),),
+        config,
+        describe(a, *((block_m, block_k) if a_along_k else (block_k, block_m))),
+        describe(b, *((block_n, block_k) if b_along_k else (block_k, block_n))),
+        describe(out, block_m, block_n // 2) if as_tma_writes(out) else None,
+        *matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)[2:],
+        Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
+    )
 
 
 DESIGN = Design(

@@ -18,21 +18,25 @@ After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor 
 performance, 2022, who split inside the kernel and scale the low parts, but no rows.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
 from ..design import Design
 from ..language.dot import faithful_dot
+from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
-from .arguments import matmul_arguments
-from .operands import lacks_products
-from .schemes import SCHEMES
-from .space import block_tile, count_tiles
-from .split import shift_of, shifted, split
-from .tile import store_tile, tile_corner
+from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments
+from .parts.epilogue import store_tile
+from .parts.operands import lacks_products
+from .parts.schemes import SCHEMES
+from .parts.space import block_tile, count_tiles
+from .parts.split import Planes, Ranges, shift_of, shifted, split
+from .parts.tile import tile_corner
 
 
 @triton.jit
@@ -42,80 +46,67 @@ def refused(acc, a_raised, b_raised):
     return tl.where(many & (a_raised + b_raised > 0), float("nan"), acc)
 
 
+class Products(NamedTuple):
+    """Constants: the planes' precision, "tf32", "fp16" or "bf16"; which products are corrections, planes i of A and j of B with
+    i + j from 1 to DEPTH; what a lower plane is multiplied by; whether offsets need 64 bits."""
+
+    PRECISION: Any
+    PLANES: Any
+    DEPTH: Any
+    STEP: Any
+    WIDE: Any
+
+
 @triton.jit
 def _planes_kernel(
-    a_ptr,  # (PLANES, BATCH, M, padded_k), K contiguous
-    b_ptr,  # (PLANES, BATCH, N, padded_k), K contiguous
-    a_ranges_ptr,  # (BATCH, 3, M), None without SHIFTED
-    b_ranges_ptr,  # (BATCH, 3, N), None without SHIFTED
-    c_ptr,  # (BATCH, M, N), None without HAS_C
-    bias_ptr,  # (N,), None without HAS_BIAS
-    out_ptr,  # (BATCH, M, N)
-    M,
-    N,
-    padded_k,
-    alpha,
-    beta,
-    stride_ap,
-    stride_ab,
-    stride_bp,
-    stride_bb,
-    stride_ra,
-    stride_rb,
-    stride_cb,
-    stride_cm,
-    stride_cn,
-    stride_bias,
-    stride_ob,
-    stride_om,
-    stride_on,
+    a: Planes,  # (PLANES, BATCH, M, K), padded along K, which is contiguous
+    b: Planes,  # (PLANES, BATCH, N, K)
+    a_ranges: Ranges,  # None where no rows are shifted
+    b_ranges: Ranges,
+    c: Matrices,  # or None
+    bias: Vector,  # or None
+    out: Matrices,
+    sizes: Sizes,  # K of the planes
+    epilogue: Epilogue,
+    how: Products,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    PRECISION: tl.constexpr,  # of the planes: "tf32", "fp16", "bf16"
-    CORRECTIONS: tl.constexpr,
-    STEP: tl.constexpr,
-    SHIFTED: tl.constexpr,
-    HAS_C: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    ACTIVATION: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
 ):
-    batch, row, col = tile_corner(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
-    rows = span(row, BLOCK_M, WIDE)
-    cols = span(col, BLOCK_N, WIDE)
+    batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
+    rows = span(row, BLOCK_M, how.WIDE)
+    cols = span(col, BLOCK_N, how.WIDE)
     ks = tl.arange(0, BLOCK_K)
     # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
-    a_ptrs = a_ptr + batch * stride_ab + tl.minimum(rows, M - 1)[:, None] * padded_k + ks[None, :]
-    b_ptrs = b_ptr + batch * stride_bb + tl.minimum(cols, N - 1)[None, :] * padded_k + ks[:, None]
+    a_ptrs = a.ptr + batch * a.batch + tl.minimum(rows, sizes.M - 1)[:, None] * sizes.K + ks[None, :]
+    b_ptrs = b.ptr + batch * b.batch + tl.minimum(cols, sizes.N - 1)[None, :] * sizes.K + ks[:, None]
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for _ in range(0, padded_k, BLOCK_K):
+    for _ in range(0, sizes.K, BLOCK_K):
         zeros = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        slice_sum = faithful_dot(tl.load(a_ptrs), tl.load(b_ptrs), zeros, PRECISION, ARE_TF32=True)
+        slice_sum = faithful_dot(tl.load(a_ptrs), tl.load(b_ptrs), zeros, how.PRECISION, ARE_TF32=True)
         main = tl.fma(slice_sum, 1.0, main)  # main += slice_sum would be folded into the dot's own accumulator
-        for i in tl.static_range(len(CORRECTIONS)):  # a plane loaded twice is loaded once: the compiler sees it
-            a = tl.load(a_ptrs + CORRECTIONS[i][0] * stride_ap)
-            b = tl.load(b_ptrs + CORRECTIONS[i][1] * stride_bp)
-            corrections = faithful_dot(a, b, corrections, PRECISION, ARE_TF32=True)
+        for both in tl.static_range(how.DEPTH, 0, -1):  # the smallest products first
+            for i in tl.static_range(how.PLANES - 1, -1, -1):
+                if both >= i and both < i + how.PLANES:  # a plane loaded twice is loaded once: the compiler sees it
+                    a_slice = tl.load(a_ptrs + i * a.plane)
+                    b_slice = tl.load(b_ptrs + (both - i) * b.plane)
+                    corrections = faithful_dot(a_slice, b_slice, corrections, how.PRECISION, ARE_TF32=True)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
-    acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / STEP), main)
-    if SHIFTED:
-        a_ranges_ptr += batch * stride_ra
-        b_ranges_ptr += batch * stride_rb
-        a_raised = tl.load(a_ranges_ptr + M + M + rows, mask=rows < M, other=0)
-        b_raised = tl.load(b_ranges_ptr + N + N + cols, mask=cols < N, other=0)
+    acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / how.STEP), main)
+    if a_ranges is not None:
+        a_largest = a_ranges.ptr + batch * a_ranges.batch + rows
+        b_largest = b_ranges.ptr + batch * b_ranges.batch + cols
+        a_raised = tl.load(a_largest + sizes.M + sizes.M, mask=rows < sizes.M, other=0)
+        b_raised = tl.load(b_largest + sizes.N + sizes.N, mask=cols < sizes.N, other=0)
         if tl.maximum(tl.max(a_raised, axis=0), tl.max(b_raised, axis=0)) > 0:
             acc = refused(acc, a_raised.to(tl.float32)[:, None], b_raised.to(tl.float32)[None, :])
-        a_shift = shift_of(tl.load(a_ranges_ptr + rows, mask=rows < M, other=0))
-        b_shift = shift_of(tl.load(b_ranges_ptr + cols, mask=cols < N, other=0))
+        a_shift = shift_of(tl.load(a_largest, mask=rows < sizes.M, other=0))
+        b_shift = shift_of(tl.load(b_largest, mask=cols < sizes.N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
-    store_tile(
-        acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
-        stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
-    )  # fmt: skip
+    store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 # (BLOCK_M, BLOCK_N, num_warps), biggest tile first
@@ -170,23 +161,21 @@ def launches(problem, config, a, b, c, bias, out):
     split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     scheme = SCHEMES[problem.precision]
-    arguments = matmul_arguments(problem, a, b, c, bias, out) | {
-        "a_ptr": a_planes,
-        "b_ptr": b_planes,
-        "a_ranges_ptr": a_ranges,
-        "b_ranges_ptr": b_ranges,
-        "padded_k": a_planes.shape[-1],
-        **dict(zip(("stride_ap", "stride_ab"), a_planes.stride())),
-        **dict(zip(("stride_bp", "stride_bb"), b_planes.stride())),
-        "stride_ra": a_ranges.stride(0) if scheme.shifted else 0,
-        "stride_rb": b_ranges.stride(0) if scheme.shifted else 0,
-        "PRECISION": problem.precision[:4],
-        "CORRECTIONS": scheme.corrections,
-        "STEP": scheme.step,
-        "SHIFTED": scheme.shifted,
-        "WIDE": needs_wide_offsets(a_planes, b_planes, c, bias, out),
-    }
-    yield TritonLaunch(_planes_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, arguments)
+    wide = needs_wide_offsets(a_planes, b_planes, c, bias, out)
+    numbers = problem.precision[:4], scheme.planes, scheme.depth, scheme.step, wide
+    yield TritonLaunch(
+        _planes_kernel,
+        (count_tiles(problem, config.kwargs, out.shape[0]),),
+        config,
+        Planes.of(a_planes),
+        Planes.of(b_planes),
+        Ranges.of(a_ranges),
+        Ranges.of(b_ranges),
+        *result_arguments(c, bias, out),
+        Sizes(problem.m, problem.n, a_planes.shape[-1]),
+        epilogue_of(problem),
+        Products(*map(tl.constexpr, numbers)),
+    )
 
 
 def refuses(problem, target):

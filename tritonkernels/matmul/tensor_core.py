@@ -15,64 +15,36 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from .arguments import matmul_arguments
-from .operands import packed_operands, refuses_operands
-from .space import block_tile, count_tiles, good_tiles, packing, soonest, tile_configs, two_warpgroups_wait
-from .tile import store_tile, tile_corner, tile_product
+from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
+from .parts.epilogue import store_tile
+from .parts.operands import packed_operands, refuses_operands
+from .parts.space import block_tile, count_tiles, good_tiles, packing, soonest, tile_configs, two_warpgroups_wait
+from .parts.tile import tile_corner, tile_product
 
 
 @triton.jit
 def _tensor_core_kernel(
-    a_ptr,  # (BATCH, M, K)
-    b_ptr,  # (BATCH, K, N)
-    c_ptr,  # (BATCH, M, N), None without HAS_C
-    bias_ptr,  # (N,), None without HAS_BIAS
-    out_ptr,  # (BATCH, M, N)
-    M,
-    N,
-    K,
-    alpha,
-    beta,
-    stride_ab,
-    stride_am,
-    stride_ak,
-    stride_bb,
-    stride_bk,
-    stride_bn,
-    stride_cb,
-    stride_cm,
-    stride_cn,
-    stride_bias,
-    stride_ob,
-    stride_om,
-    stride_on,
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,  # or None
+    bias: Vector,  # or None
+    out: Matrices,
+    sizes: Sizes,
+    epilogue: Epilogue,
+    how: Arithmetic,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    HAS_C: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    ACTIVATION: tl.constexpr,
-    PRECISION: tl.constexpr,
-    ACCUMULATE: tl.constexpr,
-    ARE_TF32: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
 ):
-    batch, row, col = tile_corner(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
-    rows = span(row, BLOCK_M, WIDE)
-    cols = span(col, BLOCK_N, WIDE)
-    a_ptr += batch * stride_ab
-    b_ptr += batch * stride_bb
-    acc = tile_product(
-        a_ptr, b_ptr, rows, cols, 0, K, M, N, stride_am, stride_ak, stride_bk, stride_bn,
-        BLOCK_K, PRECISION, ACCUMULATE, ARE_TF32, WIDE,
-    )  # fmt: skip
-    store_tile(
-        acc, c_ptr, bias_ptr, out_ptr, batch, rows, cols, M, N, alpha, beta,
-        stride_cb, stride_cm, stride_cn, stride_bias, stride_ob, stride_om, stride_on, HAS_C, HAS_BIAS, ACTIVATION,
-    )  # fmt: skip
+    batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
+    rows = span(row, BLOCK_M, how.WIDE)
+    cols = span(col, BLOCK_N, how.WIDE)
+    acc = tile_product(a, b, batch, rows, cols, 0, sizes.K, sizes, how, BLOCK_K)
+    store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 def configs(problem, target):
@@ -85,10 +57,10 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    before, a, b, how = packed_operands(problem, config, a, b)
-    yield from before
-    arguments = matmul_arguments(problem, a, b, c, bias, out) | how
-    yield TritonLaunch(_tensor_core_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, arguments)
+    packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
+    yield from packs
+    arguments = matmul_arguments(problem, a, b, c, bias, out, are_tf32=are_tf32)
+    yield TritonLaunch(_tensor_core_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, *arguments)
 
 
 DESIGN = Design(

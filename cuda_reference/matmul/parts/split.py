@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.matmul.schemes import of_batch, room
+from tritonkernels.matmul.parts.schemes import of_batch, room
 
 from ...launch import Source
 from .patch import by_patches

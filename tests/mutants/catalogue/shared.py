@@ -10,21 +10,6 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/language/epilogue.py",
-        "tritonkernels and gemm",
-        ("C multiplied by alpha", "acc += beta * widened", "acc += alpha * widened"),
-        (
-            "alpha applied to C as well",
-            "    acc = alpha * acc\n    if HAS_C:\n        acc += beta *",
-            "    if HAS_C:\n        acc += beta *",
-        ),
-    ),
-    *of(
-        "tritonkernels/language/epilogue.py",
-        "outside_the_tensors and tritonkernels-gemm",
-        ("C's mask removed", "tl.load(c_ptrs, mask=mask, other=0)", "tl.load(c_ptrs)"),
-    ),
-    *of(
-        "tritonkernels/language/epilogue.py",
         "tritonkernels and matmul",
         ("bf16 truncated", "+ ((bits >> 16) & 1)) >> 16", "* 0) >> 16"),
     ),

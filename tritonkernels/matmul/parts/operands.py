@@ -1,6 +1,6 @@
 """Operands as the tensor cores of a GPU want them, and what no Triton design takes."""
 
-from ..language.packed import packed
+from ...language.packed import packed
 
 SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")
 
@@ -29,7 +29,7 @@ def packed_along_k(problem, t):
 
 
 def packed_operands(problem, config, a, b):
-    """(launches, a, b, {"ARE_TF32": ...}): the operands, those that the config says packed with K contiguous first."""
+    """(launches, a, b, are they rounded to tf32): the operands, those that the config says packed with K contiguous first."""
     packs = config.kwargs["PACK_A"], config.kwargs["PACK_B"]
     operands, before = [a, b.mT], []
     for i, t in enumerate(operands):
@@ -37,4 +37,4 @@ def packed_operands(problem, config, a, b):
             copies, copy = packed_along_k(problem, t[:1] if t.stride(0) == 0 else t)
             operands[i] = copy.expand(t.shape[0], -1, -1)
             before += copies
-    return before, operands[0], operands[1].mT, {"ARE_TF32": problem.precision == "tf32" and all(packs)}
+    return before, operands[0], operands[1].mT, problem.precision == "tf32" and all(packs)

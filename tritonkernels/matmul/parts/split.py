@@ -17,15 +17,42 @@ It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous a
 0.25 ms for both operands at 8192^2, where the product takes about 5 ms. The shifts of fp16x3 read the matrix a second time.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
-from ..language.dot import bf16_to_fp32, round_to_tf32
-from ..language.epilogue import rounded
-from ..language.tiles import span
-from ..launch import TritonLaunch
-from ..problem import needs_wide_offsets
+from ...language.dot import bf16_to_fp32, round_to_tf32
+from ...language.epilogue import rounded
+from ...language.structs import Matrices
+from ...language.tiles import span
+from ...launch import TritonLaunch
+from ...problem import needs_wide_offsets
 from .schemes import SCHEMES, of_batch, room
+
+
+class Planes(NamedTuple):
+    """Of rows along K, contiguous and padded: (PLANES, BATCH, R, padded_k)."""
+
+    ptr: Any
+    plane: Any
+    batch: Any
+
+    @classmethod
+    def of(cls, planes):
+        return cls(planes, *planes.stride()[:2])
+
+
+class Ranges(NamedTuple):
+    """(BATCH, 3, R), as in schemes.room."""
+
+    ptr: Any
+    batch: Any
+
+    @classmethod
+    def of(cls, ranges):
+        return None if ranges is None else cls(ranges, ranges.stride(0))
+
 
 CONFIG = triton.Config({"BLOCK_R": 64, "BLOCK_K": 64}, num_warps=8, num_stages=1)
 
@@ -67,90 +94,73 @@ def needed_to_refuse(largest, smallest, SMALLEST: tl.constexpr):
 
 
 @triton.jit
-def _extremes_kernel(
-    x_ptr,  # (BATCH, R, K)
-    ranges_ptr,  # (BATCH, 3, R), of which it makes the first two; bits of |x| are in the order of the numbers
-    R,
-    K,
-    stride_xb,
-    stride_xr,
-    stride_xk,
-    BLOCK_R: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    WIDE: tl.constexpr,
-):
-    tiles_k = tl.cdiv(K, BLOCK_K)
-    tiles = tl.cdiv(R, BLOCK_R) * tiles_k
-    batch = tl.program_id(0) // tiles
-    tile = tl.program_id(0) % tiles
-    rows = span(tile // tiles_k * BLOCK_R, BLOCK_R, WIDE)
-    ks = span(tile % tiles_k * BLOCK_K, BLOCK_K, WIDE)
+def _corner_of_patch(width, R, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr):
+    """(batch, rows, ks) of a program's patch of (BATCH, R, width)."""
+    patches_k = tl.cdiv(width, BLOCK_K)
+    patches = tl.cdiv(R, BLOCK_R) * patches_k
+    batch = tl.program_id(0) // patches
+    patch = tl.program_id(0) % patches
     if WIDE:
         batch = batch.to(tl.int64)
+    return batch, span(patch // patches_k * BLOCK_R, BLOCK_R, WIDE), span(patch % patches_k * BLOCK_K, BLOCK_K, WIDE)
+
+
+@triton.jit
+def _extremes_kernel(x: Matrices, ranges: Ranges, R, K, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr):
+    """The first two lines of the ranges of x (BATCH, R, K); bits of |x| are in the order of the numbers."""
+    batch, rows, ks = _corner_of_patch(K, R, BLOCK_R, BLOCK_K, WIDE)
     inside = (rows < R)[:, None] & (ks < K)[None, :]
-    x = tl.load(x_ptr + batch * stride_xb + rows[:, None] * stride_xr + ks[None, :] * stride_xk, mask=inside, other=0)
-    bits = x.to(tl.int32, bitcast=True) & 0x7FFFFFFF
+    x_ptrs = x.ptr + batch * x.batch + rows[:, None] * x.row + ks[None, :] * x.col
+    bits = tl.load(x_ptrs, mask=inside, other=0).to(tl.int32, bitcast=True) & 0x7FFFFFFF
     largest = tl.max(tl.where(bits < 0x7F800000, bits, 0), axis=1)
     smallest = tl.max(tl.where(inside, bits ^ 0x7FFFFFFF, 0), axis=1)
-    ranges_ptr += batch * 3 * R
-    tl.atomic_max(ranges_ptr + rows, largest, mask=rows < R)  # the same in any order
-    tl.atomic_max(ranges_ptr + R + rows, smallest, mask=rows < R)
+    ranges_ptrs = ranges.ptr + batch * ranges.batch + rows
+    tl.atomic_max(ranges_ptrs, largest, mask=rows < R)  # the same in any order
+    tl.atomic_max(ranges_ptrs + R, smallest, mask=rows < R)
 
 
 @triton.jit
 def _split_kernel(
-    x_ptr,  # (BATCH, R, K)
-    ranges_ptr,  # (BATCH, 3, R), of which it makes the third; None without SHIFTED
-    planes_ptr,  # (PLANES, BATCH, R, padded_k), contiguous
+    x: Matrices,  # (BATCH, R, K)
+    ranges: Ranges,  # of which it makes the third line; None where no rows are shifted
+    planes: Planes,
     R,
     K,
     padded_k,
-    stride_xb,
-    stride_xr,
-    stride_xk,
-    stride_pp,
-    stride_pb,
     BLOCK_R: tl.constexpr,
     BLOCK_K: tl.constexpr,
     PLANES: tl.constexpr,
     STEP: tl.constexpr,
     SMALLEST: tl.constexpr,
     LIMIT: tl.constexpr,
-    SHIFTED: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    tiles_k = tl.cdiv(padded_k, BLOCK_K)
-    tiles = tl.cdiv(R, BLOCK_R) * tiles_k
-    batch = tl.program_id(0) // tiles
-    tile = tl.program_id(0) % tiles
-    rows = span(tile // tiles_k * BLOCK_R, BLOCK_R, WIDE)
-    ks = span(tile % tiles_k * BLOCK_K, BLOCK_K, WIDE)
-    if WIDE:
-        batch = batch.to(tl.int64)
+    batch, rows, ks = _corner_of_patch(padded_k, R, BLOCK_R, BLOCK_K, WIDE)
     inside = (rows < R)[:, None] & (ks < K)[None, :]
-    x = tl.load(x_ptr + batch * stride_xb + rows[:, None] * stride_xr + ks[None, :] * stride_xk, mask=inside, other=0)
-    rest = x
-    if SHIFTED:
-        ranges_ptr += batch * 3 * R
-        largest = tl.load(ranges_ptr + rows, mask=rows < R, other=0)
-        smallest = tl.load(ranges_ptr + R + rows, mask=rows < R, other=0) ^ 0x7FFFFFFF
-        rest = shifted(x, shift_of(largest)[:, None])
-        raised = tl.sum(((tl.abs(rest) < SMALLEST) & (x != 0)).to(tl.int32), axis=1)
-        if tile % tiles_k == 0:
+    x_ptrs = x.ptr + batch * x.batch + rows[:, None] * x.row + ks[None, :] * x.col
+    whole = tl.load(x_ptrs, mask=inside, other=0)
+    rest = whole
+    if ranges is not None:
+        ranges_ptrs = ranges.ptr + batch * ranges.batch + rows
+        largest = tl.load(ranges_ptrs, mask=rows < R, other=0)
+        smallest = tl.load(ranges_ptrs + R, mask=rows < R, other=0) ^ 0x7FFFFFFF
+        rest = shifted(whole, shift_of(largest)[:, None])
+        raised = tl.sum(((tl.abs(rest) < SMALLEST) & (whole != 0)).to(tl.int32), axis=1)
+        if tl.program_id(0) % tl.cdiv(padded_k, BLOCK_K) == 0:
             raised -= needed_to_refuse(largest, smallest, SMALLEST)
-        tl.atomic_add(ranges_ptr + R + R + rows, raised, mask=(rows < R) & (raised != 0))
-    finite = tl.abs(x) < float("inf")
-    planes_ptrs = planes_ptr + batch * stride_pb + rows[:, None] * padded_k + ks[None, :]
+        tl.atomic_add(ranges_ptrs + R + R, raised, mask=(rows < R) & (raised != 0))
+    finite = tl.abs(whole) < float("inf")
+    planes_ptrs = planes.ptr + batch * planes.batch + rows[:, None] * padded_k + ks[None, :]
     inside = (rows < R)[:, None] & (ks < padded_k)[None, :]
     for number in tl.static_range(PLANES):
         part = rest
         if number == 0:
             smallest = tl.full((), SMALLEST, tl.float32)  # a denormal, which would be taken for FP64
             magnitude = tl.minimum(tl.maximum(tl.abs(rest), smallest), LIMIT)
-            part = tl.where(finite & (x != 0), tl.where(x < 0, -magnitude, magnitude), x)
-        plane = _in_plane(part, planes_ptr.dtype.element_ty)
+            part = tl.where(finite & (whole != 0), tl.where(whole < 0, -magnitude, magnitude), whole)
+        plane = _in_plane(part, planes.ptr.dtype.element_ty)
         tl.store(planes_ptrs, plane, mask=inside)
-        planes_ptrs += stride_pp
+        planes_ptrs += planes.plane
         rest = tl.where(finite, (rest - _in_fp32(plane)) * STEP, 0)
 
 
@@ -175,26 +185,16 @@ def split(matrix, precision):
     """(the launches that fill them, planes, ranges) of an FP32 matrix (batch, R, K), as in schemes.room."""
     scheme = SCHEMES[precision]
     once, planes, ranges = room(matrix, precision)
-    batch, r, k = once.shape
-    padded_k = planes.shape[-1]
-    arguments = {
-        "x_ptr": once,
-        "ranges_ptr": ranges,
-        "planes_ptr": planes,
-        "R": r,
-        "K": k,
-        "padded_k": padded_k,
-        **dict(zip(("stride_xb", "stride_xr", "stride_xk"), once.stride())),
-        **dict(zip(("stride_pp", "stride_pb"), planes.stride())),
-        "PLANES": scheme.planes,
-        "STEP": scheme.step,
-        "SMALLEST": scheme.smallest,
-        "LIMIT": scheme.limit,
-        "SHIFTED": scheme.shifted,
-        "WIDE": needs_wide_offsets(once, planes),
-    }
-    covers = {_extremes_kernel: k, _split_kernel: padded_k} if scheme.shifted else {_split_kernel: padded_k}
+    (batch, r, k), padded_k = once.shape, planes.shape[-1]
     lines = batch * triton.cdiv(r, CONFIG.kwargs["BLOCK_R"])
-    grids = {kernel: (lines * triton.cdiv(width, CONFIG.kwargs["BLOCK_K"]),) for kernel, width in covers.items()}
-    launches = [TritonLaunch(kernel, grid, CONFIG, arguments) for kernel, grid in grids.items() if grid != (0,)]
+    operands, wide = (Matrices.of(once), Ranges.of(ranges)), needs_wide_offsets(once, planes)
+    launches = []
+    if ranges is not None and once.numel():
+        grid = (lines * triton.cdiv(k, CONFIG.kwargs["BLOCK_K"]),)
+        launches.append(TritonLaunch(_extremes_kernel, grid, CONFIG, *operands, r, k, WIDE=wide))
+    if planes.numel():
+        constants = {"PLANES": scheme.planes, "STEP": scheme.step, "SMALLEST": scheme.smallest, "LIMIT": scheme.limit}
+        arguments = *operands, Planes.of(planes), r, k, padded_k
+        grid = (lines * triton.cdiv(padded_k, CONFIG.kwargs["BLOCK_K"]),)
+        launches.append(TritonLaunch(_split_kernel, grid, CONFIG, *arguments, **constants, WIDE=wide))
     return launches, *of_batch(matrix, planes, ranges)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..watch import anew
+from ...watch import anew
 
 MULTIPLE = 64  # of elements of K: a whole slice of every tile, and more than the 16 bytes that loads want
 
@@ -24,12 +24,6 @@ class Scheme:
     limit: float
     step: float = 1.0
     shifted: bool = False
-
-    @property
-    def corrections(self):
-        """Planes (of A, of B) whose products are added to A0 B0, the smallest first."""
-        pairs = [(i, both - i) for both in range(self.depth, 0, -1) for i in reversed(range(both + 1))]
-        return tuple((i, j) for i, j in pairs if max(i, j) < self.planes)
 
 
 _BF16 = {"smallest": 2.0**-133, "limit": (2 - 2.0**-7) * 2.0**127}

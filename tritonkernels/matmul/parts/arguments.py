@@ -1,0 +1,74 @@
+"""The arguments that matmul's kernels share."""
+
+import struct
+from typing import Any, NamedTuple
+
+import torch
+import triton.language as tl
+
+from ...language.structs import Matrices, Vector
+from ...problem import PACKED, needs_wide_offsets
+
+# accumulate -> the type in which partial sums are stored
+WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
+
+
+class Sizes(NamedTuple):
+    """K in stored elements; batches is None where no kernel asks."""
+
+    M: Any
+    N: Any
+    K: Any
+    batches: Any = None
+
+
+class Epilogue(NamedTuple):
+    """What follows the sums (epilogue.py), beside C and bias. ACTIVATION is a constant."""
+
+    alpha: Any
+    beta: Any
+    ACTIVATION: Any
+
+
+class Arithmetic(NamedTuple):
+    """Constants: the precision of the products, the type of the sums, whether tf32 operands were rounded before, and whether
+    offsets need 64 bits."""
+
+    PRECISION: Any
+    ACCUMULATE: Any
+    ARE_TF32: Any
+    WIDE: Any
+
+
+def matmul_arguments(problem, a, b, c, bias, out, batches=None, are_tf32=False):
+    """(a, b, c, bias, out, sizes, epilogue, how); a and b may be packed copies."""
+    constants = problem.precision, problem.accumulate, are_tf32, needs_wide_offsets(a, b, c, bias, out)
+    return (
+        Matrices.of(a),
+        Matrices.of(b),
+        *result_arguments(c, bias, out),
+        Sizes(problem.m, problem.n, stored_k(problem), batches),
+        epilogue_of(problem),
+        Arithmetic(*map(tl.constexpr, constants)),
+    )
+
+
+def result_arguments(c, bias, out):
+    return Matrices.of(c), Vector.of(bias), Matrices.of(out)
+
+
+def epilogue_of(problem):
+    scalars = (_scalar(x, problem.out_dtype) for x in (problem.alpha, problem.beta))
+    return Epilogue(*scalars, tl.constexpr(problem.activation))
+
+
+def stored_k(problem):
+    """K in elements of the tensors: bytes where a byte packs several."""
+    return problem.k // PACKED.get(problem.precision, 1)
+
+
+def _scalar(value, out_dtype):
+    """alpha or beta as epilogue.py's `_scalar` expects it."""
+    if out_dtype == torch.float64:
+        return struct.unpack("<q", struct.pack("<d", value))[0]
+    return int(value) if out_dtype == torch.int32 else value

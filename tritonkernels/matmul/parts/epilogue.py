@@ -1,0 +1,51 @@
+"""The end of every product: activation(alpha * sum + beta * C + bias), rounded to the type of the result."""
+
+import triton
+import triton.language as tl
+
+from ...language.dot import widened
+from ...language.epilogue import rounded
+
+
+@triton.jit
+def finished(acc, c, bias, batch, rows, cols, sizes, epilogue):
+    """activation(alpha * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0: never read."""
+    result = _scalar(epilogue.alpha, acc.dtype) * acc
+    if c is not None:
+        inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
+        c_ptrs = c.ptr + batch * c.batch + rows[:, None] * c.row + cols[None, :] * c.col
+        result += _scalar(epilogue.beta, acc.dtype) * widened(tl.load(c_ptrs, mask=inside, other=0), acc.dtype)
+    if bias is not None:
+        result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]
+    return _activated(result, epilogue.ACTIVATION)
+
+
+@triton.jit
+def store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue):
+    """Finish a tile and write the part of it that lies inside."""
+    result = finished(acc, c, bias, batch, rows, cols, sizes, epilogue)
+    inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
+    out_ptrs = out.ptr + batch * out.batch + rows[:, None] * out.row + cols[None, :] * out.col
+    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _scalar(x, dtype: tl.constexpr):
+    """alpha or beta as a factor. Triton passes a float as fp32, so an fp64 one comes as its bits."""
+    if dtype == tl.float64:
+        return tl.full((), x, tl.int64).to(tl.float64, bitcast=True)
+    else:
+        return x
+
+
+@triton.jit
+def _activated(x, ACTIVATION: tl.constexpr):
+    """relu, gelu (with erf) or silu of x, as torch has them; NaN stays NaN."""
+    if ACTIVATION == "relu":
+        return tl.where(x < 0, 0, x)
+    elif ACTIVATION == "gelu":
+        return 0.5 * x * (1 + tl.math.erf(x * 0.7071067811865476))
+    elif ACTIVATION == "silu":
+        return x / (1 + tl.exp(-x))
+    else:
+        return x
