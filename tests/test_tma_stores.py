@@ -25,7 +25,7 @@ def by_tma(launches):
     """Whether the last of the launches has TMA write the result."""
     *_, product = launches
     if isinstance(product, tritonkernels.launch.TritonLaunch):
-        return product.arguments["out_desc"] is not None
+        return product.values["out_boxes"] is not None
     return product.expression.endswith(", 1>")
 
 

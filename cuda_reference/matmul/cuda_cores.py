@@ -1,22 +1,22 @@
-"""cuda_cores: its kernel's instantiations, their config space, and which of them a problem gets."""
+"""cuda_cores: its config space and its launches."""
 
 import itertools
 
 from tritonkernels.design import Design
 
-from ..gemm.parts.configs import OPERAND_FMAS
+from ..gemm.configs import OPERAND_FMAS
 from ..launch import CudaLaunch, Source
 from .parts.align import k_major, without_idle_strides
 from .parts.arguments import arguments, booleans
-from .parts.space import soonest, tiles
+from .parts.space import fastest, tiles
 
 _NAMES = ("BM", "BN", "BK", "TM", "TN", "GROUP")
 _SPACE = [dict(zip(_NAMES, sizes)) for sizes in ((128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))]
 
 
 def _configs(problem, target):
-    """First the tile that is done soonest; the smallest where it is emulated, so that few are built."""
-    return soonest(_SPACE, problem, target, OPERAND_FMAS) if target.is_gpu else _SPACE[::-1]
+    """The fastest tile first; in the emulation the smallest, so that few kernels are built."""
+    return fastest(_SPACE, problem, target, OPERAND_FMAS) if target.is_gpu else _SPACE[::-1]
 
 
 def _refuses(problem, target):
@@ -24,7 +24,7 @@ def _refuses(problem, target):
 
 
 def instantiations(config):
-    """{(A's slices lie along K, B's do, both are read in vectors): instantiation}, built together."""
+    """{(A lies along K, B does, both are read in vectors): kernel}, built together."""
     tile = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
     switches = itertools.product((True, False), repeat=3)
     return {which: f"matmul::cuda_cores<{tile}, {', '.join(booleans(*which))}>" for which in switches}

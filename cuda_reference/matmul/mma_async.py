@@ -1,4 +1,4 @@
-"""mma_async: its kernel's instantiations, their config space, and which of them a problem gets."""
+"""mma_async: its config space and its launches."""
 
 import itertools
 
@@ -7,7 +7,7 @@ from tritonkernels.design import Design
 from ..launch import CudaLaunch, Source
 from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, SUMS, TYPES, arguments, booleans
-from .parts.space import soonest, tiles
+from .parts.space import fastest, tiles
 
 # SLICE is BK in bytes: to copies and ldmatrix all elements are bytes, and shared memory is what limits it
 _NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES", "GROUP")
@@ -32,11 +32,11 @@ def shared_bytes(config):
 
 
 def configs(problem, target):
-    """First the tile that is done soonest; the smallest where it is emulated, so that few are built."""
+    """The fastest tile first; in the emulation the smallest, so that few kernels are built."""
     if not target.is_gpu:
         return _SPACE[::-1]
     fitting = [config for config in _SPACE if shared_bytes(config) <= target.shared_per_block]
-    return soonest(fitting, problem, target, OPERAND_FMAS)
+    return fastest(fitting, problem, target, OPERAND_FMAS)
 
 
 def _refuses(problem, target):

@@ -1,4 +1,4 @@
-"""planes: its kernel's instantiations, their config space, and which of them a problem gets."""
+"""planes: its config space and its launches."""
 
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.schemes import SCHEMES
@@ -40,7 +40,7 @@ def _shared_bytes(precision, config):
 
 
 def _configs(problem, target):
-    """In the emulation the smallest tile first, so that few are built."""
+    """In the emulation the smallest tile first, so that few kernels are built."""
     space = _SPACE[problem.precision]
     if not target.is_gpu:
         return space[::-1]

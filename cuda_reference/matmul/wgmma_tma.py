@@ -1,4 +1,4 @@
-"""wgmma_tma: its kernel's instantiations, their config space, and how its operands become tensor maps."""
+"""wgmma_tma: its config space, its operands as tensor maps, and its launches."""
 
 import itertools
 
@@ -8,7 +8,7 @@ from tritonkernels.problem import rows_are_whole_chunks
 from ..launch import CudaLaunch, Source, TensorMap
 from .parts.align import aligned, along_k, k_major
 from .parts.arguments import ELEMENTS, SUMS, TYPES, arguments
-from .parts.space import soonest, tiles
+from .parts.space import fastest, tiles
 
 SLICE = 128  # bytes of k: what the swizzle repeats in
 
@@ -32,11 +32,11 @@ def shared_bytes(config):
 
 
 def configs(problem, target):
-    """As mma_async's: first the tile that is done soonest; the smallest where it is emulated."""
+    """The fastest tile first; in the emulation the smallest, so that few kernels are built."""
     if not target.is_gpu:
         return [config | {"BLOCKS": 3} for config in reversed(_SPACE)]
     fitting = [config | {"BLOCKS": target.sms} for config in _SPACE if shared_bytes(config) <= target.shared_per_block]
-    return soonest(fitting, problem, target, OPERAND_FMAS)
+    return fastest(fitting, problem, target, OPERAND_FMAS)
 
 
 def _refuses(problem, target):
@@ -48,7 +48,7 @@ def _refuses(problem, target):
 
 
 def as_tma_reads(matrix, span_dim):
-    """mma_async's k_major of what the copy engine reads: its rows must be apart, which includes expanded ones."""
+    """k_major of what TMA reads: its rows must not overlap, which leaves out expanded ones."""
     by_k = k_major(matrix, span_dim)
     row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
@@ -58,7 +58,7 @@ def as_tma_reads(matrix, span_dim):
 
 def _operand(problem, matrix, span_dim, span):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it there)."""
-    if problem.precision == "tf32":  # always copied: nobody rounds what wgmma reads from shared memory
+    if problem.precision == "tf32":  # always copied: wgmma does not round what it reads from shared memory
         matrix, copies = along_k(matrix, span_dim, to_tf32=True)
     else:
         matrix, copies = aligned(matrix, span_dim, as_tma_reads)
@@ -69,7 +69,7 @@ def _operand(problem, matrix, span_dim, span):
 
 
 def _kernels(problem, config, in_boxes):
-    """{(A lies along K, B does): instantiation}, built together; `in_boxes`: the copy engine writes the result."""
+    """{(A lies along K, B does): kernel}, built together; `in_boxes`: TMA writes the result."""
     types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
     numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     of = ", ".join(map(str, (*types, *numbers)))

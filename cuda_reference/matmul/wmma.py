@@ -1,4 +1,4 @@
-"""wmma: its kernel's instantiations, their config space, and which of them a problem gets."""
+"""wmma: its config space and its launches."""
 
 import itertools
 

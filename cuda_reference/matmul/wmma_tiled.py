@@ -1,4 +1,4 @@
-"""wmma_tiled: its kernel's instantiations, their config space, and which of them a problem gets."""
+"""wmma_tiled: its config space and its launches."""
 
 import itertools
 

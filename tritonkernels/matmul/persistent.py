@@ -1,19 +1,18 @@
-"""Matrix product, persistent: one program per SM walks the tiles, TMA copies the operands, the result leaves in halves.
+"""Matrix product, persistent (tl.dot as wgmma, TMA descriptors): one program per SM walks the tiles and writes each in halves.
 
 Over `tensor_core` three things change. A program per SM walks tile after tile in one flattened loop, so the loads of the next
 tile are under way while the last slices of this one multiply and while its result is written: no prologue per tile. One thread
-asks TMA for a slice of 16 to 32 KB where 256 threads computed an address for each of their 16 bytes: that frees registers and
-issue slots, and K, M and N need no masks, for TMA fills what lies outside with zeros. And the result goes through shared memory
-in two halves of BLOCK_N / 2 columns, so that staging it takes half as much of what the stages of K want: 32 KB beside 144 KB at
-128 x 256 in fp16.
+asks TMA for a slice of 16 to 32 KB where 256 threads computed an address per 16 bytes: that frees registers and issue slots,
+and no dimension needs a mask, as TMA fills what lies outside with zeros. And the result goes through shared memory in two
+halves of BLOCK_N / 2 columns, which takes half as much room from the stages of K: 32 KB next to 144 KB at 128 x 256 in fp16.
 
 TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads tf32, fp8 and int8 along K only. An operand
-that lies otherwise is packed once (language/packed.py), which costs less than reading it unaligned again and again; so K = 4097
-runs like 4096. tf32 operands always are, and rounded on the way: nobody rounds what WGMMA reads from shared memory.
+that lies otherwise is packed once (language/packed.py), which costs less than unaligned reads in every tile; so K = 4097 runs
+like 4096. tf32 operands are always packed, and rounded on the way: WGMMA does not round what it reads from shared memory.
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
-Mirrors cuda_reference/matmul/wgmma_tma.cuh, whose result leaves in boxes of 64 rows of 128 bytes.
+Mirrors cuda_reference/matmul/wgmma_tma.cuh, which writes its result in boxes of 64 rows of 128 bytes.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ from . import ALONG_K, TENSOR_CORES_READ
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
 from .parts.operands import packed_along_k, refuses_operands
-from .parts.space import block_tile, count_tiles, fits, serialised, soonest, tile_configs
+from .parts.space import block_tile, count_tiles, fastest, fits, serialised, tile_configs
 from .parts.tile import count_tiles_of, no_sum, tile_corner
 
 
@@ -75,7 +74,7 @@ def _persistent_kernel(
     GROUP_M: tl.constexpr,
 ):
     HALF: tl.constexpr = BLOCK_N // 2
-    written = tl.program_id(0)  # the loop's index again, for its end: the pipeliner runs the loads' index ahead
+    written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
         batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)  # TMA counts in 32 bits
@@ -120,14 +119,14 @@ BARRIERS = 256  # bytes, at least what the stages' barriers take
 
 def refuses(problem, target):
     if problem.precision not in TENSOR_CORES_READ:
-        return f"its operands come as the tensor cores read them: {', '.join(TENSOR_CORES_READ)}, not {problem.precision}"
+        return f"TMA copies operands as tensor cores read them: {', '.join(TENSOR_CORES_READ)}, not {problem.precision}"
     if problem.k == 0:
         return "TMA describes no empty operand, and K is 0"
     return target.lacks("TMA", 90) or refuses_operands(problem, target)
 
 
 def configs(problem, target):
-    """As many stages as fit beside the staged half of the result: a program has its SM for itself."""
+    """As many stages as fit next to the staged half of the result: a program has its SM to itself."""
 
     def deepest(tile):
         block_m, block_n, k_bytes, num_warps, most = tile
@@ -141,7 +140,7 @@ def configs(problem, target):
         return tile[4] >= 3 and fits(tile, problem, target) and not serialised(tile, problem, target)
 
     tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
-    return tile_configs(problem, target, soonest(tiles, problem, target), GROUP_M=8, PROGRAMS=target.sms or 3)
+    return tile_configs(problem, target, fastest(tiles, problem, target), GROUP_M=8, PROGRAMS=target.sms or 3)
 
 
 def as_tma_reads(t):
@@ -193,7 +192,7 @@ def launches(problem, config, a, b, c, bias, out):
 
 DESIGN = Design(
     name="persistent",
-    summary="a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result leaves in halves",
+    summary="a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result goes out in halves",
     mirrors="wgmma_tma",
     refuses=refuses,
     configs=configs,

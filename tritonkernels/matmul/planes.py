@@ -1,9 +1,9 @@
-"""FP32 matrix product on tensor cores: operands split once into planes (split.py), then a plain product over the planes.
+"""FP32 matrix product on tensor cores, planes (tl.dot): operands split once (parts/split.py), then a product over the planes.
 
 With A = A0 + A1 and B = B0 + B1, A B = A0 B0 + (A1 B0 + A0 B1) + A1 B1, each a product of numbers that tensor cores multiply
 exactly; the last is below 2^-22 of the first and left out (tf32x3, fp16x3). Three planes give 6 products (bf16x6) or all 9
-(bf16x9). tl.dot's own tf32x3 and bf16x6 split inside the loop over K, each tile again for every block that reads it, on CUDA
-cores that then are the limit; here the loop only multiplies: peak 989 / 3 = 330 TFLOP/s on an H200, 67 without tensor cores.
+(bf16x9). tl.dot's own tf32x3 and bf16x6 split inside the loop over K, each tile once per block that reads it, and the CUDA
+cores that do it are the limit; here the loop only multiplies: peak 989 / 3 = 330 TFLOP/s on an H200, 67 without tensor cores.
 
 Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So A0 B0 is added up over BLOCK_K products only,
 and these sums are added to an FP32 one by FADD, to nearest, behind the next 2 (5, 8) products: BLOCK_K is 32 or 64, and the
@@ -137,7 +137,7 @@ def slices(tile, problem, target):
 
 
 def configs(problem, target):
-    """The biggest tile that still gives every SM a block comes first; the others that fit follow."""
+    """First the biggest tile that still gives every SM a block, then the others that fit."""
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})

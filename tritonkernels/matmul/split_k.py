@@ -1,12 +1,12 @@
-"""Matrix product, split-K: SPLIT_K programs share a tile, each sums its own range of K, and their sums are added up.
+"""Matrix product, split-K (tl.dot): SPLIT_K programs share a tile, each sums its own range of K, and their sums are added up.
 
 Where M and N are small and K is large there are fewer tiles than SMs: 256 x 256 x 65536 in tiles of 64 x 64 is 16 programs on
 132 SMs. Splitting K gives every SM work at the price of SPLIT_K partial results, written and read once: 8 M N SPLIT_K bytes.
 
-The partial sums go through a workspace and are added in the order of k, never by atomics: the same bits every time. What adds
-them also does what follows a product, so nothing is rounded before all of K is in. It is the last program of a tile to arrive,
-which costs a trip through L2 where a second launch costs two microseconds; but of many splits of a big tile one SM would read
-alone for longer than that, so these are added by a kernel of many programs.
+The partial sums go through a workspace and are added in the order of k, never by atomics: the same bits every time. The program
+that adds them also runs the epilogue, so nothing is rounded before all of K is in. It is the last of the tile to finish: a
+trip through L2 instead of a second launch of two microseconds. For many splits of a big tile one SM would read longer than
+that, so a second kernel of many programs adds them.
 
 Mirrors tritonkernels/gemm/split_k.py, the same for FP32 on CUDA cores.
 """
@@ -50,7 +50,7 @@ def _split_kernel(
     epilogue: Epilogue,
     how: Arithmetic,
     splits: Splits,
-    arrived,  # (TILES,) zeros, or None: another kernel adds the splits up
+    arrived,  # (TILES,) zeros that count the finished splits; None: a second kernel adds them up
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -105,10 +105,10 @@ def _place(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, B
 
 
 ADD_ROWS = 4
-ALONE = 2**18  # bytes of partial sums of a tile that one SM adds up sooner than another kernel begins
+ALONE = 2**18  # bytes of a tile's partial sums that one SM adds up before a second kernel could start
 LEAST = 512  # products of a split: with fewer it costs more than it brings
 ROOMY = 255  # registers: as many as a thread can have
-FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # beside the tiles of space.py, which are for few rows
+FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has those for few rows
 MUCH_K, FOR_MUCH_K = 2**14, (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
 
 

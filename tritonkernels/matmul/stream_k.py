@@ -1,7 +1,7 @@
-"""Matrix product, stream-K: a program per SM, and every one gets the same number of slices of K to multiply.
+"""Matrix product, stream-K (tl.dot): a program per SM, each with the same number of slices of K to multiply.
 
 With a program per tile the last wave is rarely full: 144 tiles on 132 SMs take two waves, and the second keeps 12 SMs busy:
-55 % of the machine. Here the slices of all tiles form one line, cut into PROGRAMS equal pieces, so nobody waits for a tail. A
+55 % of the machine. Here the slices of all tiles form one line, cut into PROGRAMS equal pieces, so there is no tail. A
 program whose piece covers a whole tile writes it; a tile that a cut goes through is written in parts, each to its program's
 place in a workspace, and a second kernel adds them in the order of k. Nothing is ever added by atomics: the same bits every
 time.
@@ -77,7 +77,7 @@ def _add_parts_kernel(
     pieces: Pieces,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    ROWS: tl.constexpr,  # of the tile that a program adds up: it holds no operands, so it can do with fewer registers
+    ROWS: tl.constexpr,  # of the tile that a program adds up; without operands few registers are enough
     GROUP_M: tl.constexpr,
     WIDE: tl.constexpr,
 ):

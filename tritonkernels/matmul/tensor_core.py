@@ -21,7 +21,7 @@ from ..launch import TritonLaunch
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
-from .parts.space import block_tile, count_tiles, good_tiles, packing, soonest, tile_configs, two_warpgroups_wait
+from .parts.space import block_tile, count_tiles, fastest, good_tiles, packing, tile_configs, two_warpgroups_wait
 from .parts.tile import tile_corner, tile_product
 
 
@@ -53,7 +53,7 @@ def configs(problem, target):
     tiles = good_tiles(problem, target)
     if b_along_k and two_warpgroups_wait(problem, target):
         tiles = [tile for tile in tiles if tile[3] == 4]
-    return tile_configs(problem, target, soonest(tiles, problem, target), GROUP_M=8, **pack)
+    return tile_configs(problem, target, fastest(tiles, problem, target), GROUP_M=8, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out):

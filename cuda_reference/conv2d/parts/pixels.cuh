@@ -3,7 +3,7 @@
 //
 // A thread knows its pixels from the beginning. In the loop there is no division: taps step by increments, or from a table.
 #pragma once
-#include "../../matmul/parts/swizzled_tile.cuh"
+#include "../matmul/parts/swizzled_tile.cuh"
 #include "taps.cuh"
 
 namespace conv2d {

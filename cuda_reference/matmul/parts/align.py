@@ -26,13 +26,13 @@ def k_major(matrix, span_dim, transposable=None):
 
 
 def without_idle_strides(matrix, span_dim):
-    """Of what is empty, or one row, no next row is read: any stride will do, and 0 is aligned."""
+    """The stride of a dimension of one element, or of an empty matrix, is never used: it becomes 0, which is aligned."""
     idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
     return matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
 
 
 def in_whole_chunks(matrix, span_dim):
-    """k_major of what cp.async reads: the chunk in which the last line ends must be the matrix' own."""
+    """k_major of what cp.async reads: the chunk in which the last line ends must lie in the matrix' memory."""
     by_k = k_major(matrix, span_dim)
     along = 3 - span_dim if by_k else span_dim
     chunk = 16 // matrix.element_size()

@@ -55,7 +55,7 @@ __device__ __forceinline__ unsigned activate(unsigned x, Activation activation) 
 
 // The epilogue of one matrix of the batch.
 template <class Sum, class Out> struct Epilogue {
-    const Out* c;     // null where beta is 0, so that whatever C holds (NaN too) is never read
+    const Out* c;     // null where beta is 0: C is not read then, whatever it holds
     const Out* bias;  // or null
     Out* out;
     Scalar<Sum> alpha, beta;
@@ -80,8 +80,8 @@ template <class Sum, class Out> struct Epilogue {
         return result;
     }
 
-    // What follows scaled(), for all of a thread's sums a step at a time, so that a branch stands once in the code, not once a
-    // sum: for_all(change) is change(result, row, col) for each, at (row, col) after (first_row, first_col) of the result.
+    // What follows scaled(), step by step for all of a thread's sums, so that the code has each branch once, not once a sum.
+    // for_all(change) calls change(result, row, col) for each; row and col count from (first_row, first_col) of the result.
     template <class ForAll>
     __device__ __forceinline__ void finish(const ForAll& for_all, int first_row, int first_col, int M, int N) const {
         using Number = Scalar<Sum>;

@@ -1,4 +1,4 @@
-// What tensor cores multiply through nvcuda::wmma: the element in memory, the fragments' name for it, the depth K of a step.
+// What nvcuda::wmma multiplies: the element in memory, the fragments' name for it, the depth K of a step.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

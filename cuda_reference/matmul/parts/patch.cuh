@@ -1,5 +1,5 @@
-// A patch of 64 x 64 of an operand of any strides, in shared memory: a block of 256 threads reads it with neighbouring lanes on
-// what lies closer, along K or across. Its rows are an odd number of words apart, so that neither way has bank conflicts.
+// A patch of 64 x 64 of an operand of any strides, in shared memory: a block of 256 threads reads it with neighbouring lanes
+// along the smaller stride. Its rows are an odd number of words apart, so that neither has bank conflicts.
 #pragma once
 #include "../../common/index.cuh"
 

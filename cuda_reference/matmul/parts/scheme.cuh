@@ -35,7 +35,7 @@ template <> struct Planes<__nv_bfloat16> {
 __device__ __forceinline__ float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
 
 // x 2^n for n up to 254, |x| < 2^100 where n < -252; in two steps, as 2^n may be no FP32 number. Rounded once at most: the
-// first step is exact, or leaves what the second turns to 0.
+// first step is exact, or its result becomes 0 in the second.
 __device__ __forceinline__ float shifted(float x, int n) {
     n = max(n, -252);  // such an x becomes 0 all the same
     return x * power_of_two(n >> 1) * power_of_two(n - (n >> 1));

@@ -1,7 +1,7 @@
 // Slices of both operands on their way through STAGES of shared memory, and the loop over them.
 //
 // Slices are STAGES - 1 ahead of the multiplication, fragments one step ahead, and there is one barrier a slice. The last
-// slice, the only one that may stick out of K, is copied first: guarded, outside the loop, which then knows no edge of K.
+// slice, the only one that may reach beyond K, is copied first: guarded, outside the loop, which then needs no test for K.
 #pragma once
 #include "../../common/shared.cuh"
 #include "../../common/tma.cuh"
@@ -18,7 +18,7 @@ template <class T> struct Corner {
 };
 
 // A stage holds a tile of each of the PLANES matrices that an operand consists of. Steps but the last of STEPS copy. A's slices
-// may come another way than by TileCopies (conv2d's pixels do): those that pass registers are put down after a step's products.
+// may be copied in another way than by TileCopies (conv2d's pixels are): through registers, they are stored after a step's products.
 template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS,
           class ACopies = TileCopies<ATile, THREADS, STEPS - 1>>
 struct Slices {
@@ -103,7 +103,7 @@ struct Slices {
     template <class Load, class Multiply>
     __device__ __forceinline__ void walk(int K, const Load& load, const Multiply& multiply) {
         const int slices = start(K);
-        int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
+        int now = 0, free = STAGES - 1;  // the stage that is read, and the one that is free
         load(0, 0, 0);
         for (int slice = 0; slice < slices; ++slice) {
             const bool more = slice + STAGES - 1 < slices;

@@ -1,4 +1,4 @@
-"""Which config of a space comes first: pure functions of Problem and Target."""
+"""The order of a config space, the likely best first: pure functions of Problem and Target."""
 
 from ...launch import ceil_div
 
@@ -9,13 +9,13 @@ def tiles(problem, rows, cols):
 
 
 def filling(space, problem, target):
-    """First the largest tile that gives every SM a block; the smallest, if none does. The space begins with the largest."""
+    """First the largest tile that gives every SM a block, or the smallest if none does; the space begins with the largest."""
     enough = [c for c in space if problem.batch * tiles(problem, c["BM"], c["BN"]) >= target.sms]
     return enough + [c for c in reversed(space) if c not in enough]
 
 
-def soonest(space, problem, target, operand_fmas):
-    """First the tile that is done soonest: rounds of a tile per SM, times its multiply-adds and the operands it fetches."""
+def fastest(space, problem, target, operand_fmas):
+    """The fastest tile first: rounds of one tile per SM, times a tile's multiply-adds and the operands it fetches."""
 
     def time(config):
         rounds = ceil_div(tiles(problem, config["BM"], config["BN"]) * problem.batch, max(target.sms, 1))

@@ -1,6 +1,6 @@
 // FP32 matrices written once more as planes that tensor cores multiply exactly: x = high + low (+ lowest).
 //
-// Each plane is what is left of x, rounded to nearest. Infinities and NaN stand in the high plane, with 0 below them; the high
+// Each plane is what is left of x, rounded to nearest. Infinities and NaN are in the high plane, with 0 below them; the high
 // plane of a number that is not 0 is not 0 either, so that infinity times it is infinity and not NaN. fp16 planes are those of
 // x 2^s, with a shift s for each row, the low one times 2^11.
 //
@@ -15,7 +15,7 @@
 namespace matmul {
 
 // The first two lines of the ranges (schemes.room); bits of |x| are in the order of the numbers.
-// A template, so that a module without shifts has no code of it.
+// A template, so that modules without shifts do not compile it.
 template <class Float>
 __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R, int K,
                                                 OperandStrides stride) {

@@ -1,8 +1,8 @@
-// An operand's slices in shared memory: how they come there past the registers (cp.async) and leave as fragments (ldmatrix).
+// An operand's slices in shared memory: copied there past the registers by cp.async, read as fragments by ldmatrix.
 //
 // A slice lies as its operand does. K_MAJOR: a row per row of A (or column of B), BK deep; else: a row per k, SPAN long.
 // ldmatrix reads 16 bytes, a chunk, of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both want all 32
-// banks. So chunk c stands where chunk c XOR row would, of the 8 that make 128 bytes: no padding, no conflict either way.
+// banks. So of the 8 chunks that make 128 bytes, chunk c of a row is stored at c XOR row: no padding, and no bank conflict.
 #pragma once
 #include "../../common/cp_async.cuh"
 #include "../../common/ldmatrix.cuh"
@@ -43,8 +43,8 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
 };
 
 // The chunks of each slice that one thread copies, in PARTS, each by one cp.async. Rows must be contiguous, aligned to 16 bytes
-// and apart: a row's last chunk may reach into what stands between it and the next. Past the edges of M
-// and N nothing need be copied: no sum that is stored needs it.
+// and apart: a row's last chunk may reach into the gap before the next. Past the edges of M and N nothing is copied: no sum that
+// is stored needs it.
 template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;
     static constexpr bool PAST_REGISTERS = true;

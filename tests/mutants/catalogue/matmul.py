@@ -131,6 +131,11 @@ MUTANTS = [
             "{stride.a.row, stride.a.col, stride.b.row, stride.b.col}",
             "{stride.a.row, stride.a.col, stride.a.col, stride.b.col}",
         ),
+        (
+            "A's step for B",
+            "{stride.a.row, stride.a.col, stride.b.row, stride.b.col}",
+            "{stride.a.row, stride.a.col, stride.a.col, stride.b.col}",
+        ),
         ("batch of B forgotten", "b + batch * stride.b.batch", "b"),
         ("last product dropped", "first_row, first_col, M, N, K,", "first_row, first_col, M, N, K - 1,"),
         ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),

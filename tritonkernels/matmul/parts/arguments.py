@@ -14,7 +14,7 @@ WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float6
 
 
 class Sizes(NamedTuple):
-    """K in stored elements; batches is None where no kernel asks."""
+    """K in stored elements; batches only for kernels whose programs walk several tiles, else None."""
 
     M: Any
     N: Any
@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """What follows the sums (epilogue.py), beside C and bias. ACTIVATION is a constant."""
+    """Of epilogue.py, with C and bias. ACTIVATION is a constant."""
 
     alpha: Any
     beta: Any

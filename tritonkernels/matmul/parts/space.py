@@ -1,4 +1,4 @@
-"""The config space of the designs: tiles that fit, the best guess first; pure functions of problem and target."""
+"""The config space of the designs: tiles that fit, the likely best first; pure functions of problem and target."""
 
 import triton
 
@@ -42,7 +42,7 @@ def shared_bytes(tile):
 
 
 def fits(tile, problem, target):
-    """Whether the staged slices fit in shared memory and the accumulators in registers, beside the operands.
+    """Whether the staged slices fit in shared memory and the accumulators in registers, with the operands.
 
     128 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
     (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice; an erf or exp
@@ -88,7 +88,7 @@ def tiles_with_room(problem, target):
 def packing(problem, target):
     """Which operands are written once more with K contiguous, where the instruction wants that and it pays.
 
-    tf32 ones always, and both: WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
+    tf32 ones always, and both: WGMMA does not round what it reads from shared memory, and stalls on operands in registers.
     """
     wanted = target.arch == 90 and problem.precision in ALONG_K
     a_pays, b_pays = problem.n >= ENOUGH_REUSE, problem.m >= ENOUGH_REUSE
@@ -106,11 +106,11 @@ OPERAND_FMAS = {"ieee": 12, "fp64": 25}
 OF_TENSOR_CORES = 100
 
 
-def soonest(tiles, problem, target):
-    """First the tile that is done soonest: rounds of a tile per SM, times its multiply-adds and the operands it fetches.
+def fastest(tiles, problem, target):
+    """The fastest tile first: rounds of one tile per SM, times a tile's multiply-adds and the operands it fetches.
 
-    It orders what was timed on an H200 from 333^3 to 4096^3, 4096 x 333 x 4096 and 1536 x 1536 x 4096 as the clock did. wgmma
-    and tcgen05 multiply 64 rows; below, mma.sync does, at a quarter of their rate.
+    On an H200 this is the order of the times measured from 333^3 to 4096^3, 4096 x 333 x 4096 and 1536 x 1536 x 4096. wgmma and
+    tcgen05 multiply 64 rows; smaller tiles run on mma.sync, at a quarter of their rate.
     """
     fetch = OPERAND_FMAS.get(problem.precision, OF_TENSOR_CORES)
     by_64_rows = target.arch in (90, 100) and problem.precision in TENSOR_CORES_READ
@@ -125,9 +125,9 @@ def soonest(tiles, problem, target):
 
 
 def tile_configs(problem, target, tiles, **constants):
-    """A config per tile, in the order given.
+    """One config per tile, in the order given.
 
-    The interpreter's cost is per tile operation, and by the tile only beyond 64 KB or so: there comes first what covers most.
+    The interpreter's cost is per tile operation, and grows with the tile only beyond 64 KB or so: there big tiles come first.
     """
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))

@@ -9,7 +9,7 @@ rounded to nearest, so that two planes of 11 bits and their signs hold x to 2^-2
                     fp16's 5 bits of exponent reach 2^-50 below the largest element (Ootomo and Yokota, 2022)
     bf16x6, bf16x9  three bf16 planes
 
-Infinities and NaN stand in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 either (it is
+Infinities and NaN are in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 either (it is
 raised to the plane's smallest number, and the low plane makes up for it), so that infinity times it is infinity and not NaN.
 fp16x3 counts those of a row that it raises: they are what it may lose.
 
@@ -67,7 +67,7 @@ def power_of_two(n):
 def shifted(x, n):
     """x 2^n for n up to 254, |x| < 2^100 where n < -252; in two steps, as 2^n may be no FP32 number.
 
-    Rounded once at most: the first step is exact, or leaves what the second turns to 0.
+    Rounded once at most: the first step is exact, or its result becomes 0 in the second.
     """
     n = tl.maximum(n, -252)  # such an x becomes 0 all the same
     half = n >> 1
