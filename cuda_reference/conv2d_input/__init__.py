@@ -1,19 +1,14 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
-from tritonkernels.conv2d_input.phases import largest
-from tritonkernels.conv2d_input.reduction import reduced
+from tritonkernels.conv2d import CONV2D
+from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d_input import CONV2D_INPUT
+from tritonkernels.conv2d_input.parts.phases import largest
+from tritonkernels.conv2d_input.parts.reduction import reduced
 
-from tritonkernels.conv2d.autograd import call
-from tritonkernels.conv2d_input import REDUCES_TO as REDUCES_TO
-from tritonkernels.conv2d_input import prepare
-
-from ..conv2d import DESIGNS as DESIGNS
 from ..conv2d.parts.choice import prefer as prefer_of_conv2d
-from ..conv2d.parts.operands import arguments, sources
-from ..launch import LIBRARY, CudaLaunch, ceil_div
-
-THREADS = 256
-FLIPPED = sources("conv2d_input/flipped.cuh", [f"conv2d_input::flipped<{{T}}, {THREADS}>"])
+from ..launch import LIBRARY
+from .parts.flipped import flip
 
 
 def conv2d_input(

@@ -1,6 +1,6 @@
 """Matrix product in CUDA C++, on tensor cores where they have the precision."""
 
-from tritonkernels.matmul import prepare
+from tritonkernels.matmul import MATMUL
 from tritonkernels.matmul.parts.schemes import SCHEMES
 
 from ..launch import LIBRARY
@@ -24,10 +24,22 @@ def matmul(
     config=None,
 ):
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(prepare, **locals())
-
-
-DESIGNS = ("cuda_cores", "wmma", "wmma_tiled", "mma_async", "planes", "wgmma_tma")
+    return LIBRARY.call(
+        MATMUL,
+        design,
+        config,
+        a=a,
+        b=b,
+        precision=precision,
+        out_dtype=out_dtype,
+        accumulate=accumulate,
+        alpha=alpha,
+        beta=beta,
+        c=c,
+        bias=bias,
+        activation=activation,
+        out=out,
+    )
 
 
 def prefer(problem, target):
@@ -41,3 +53,6 @@ def prefer(problem, target):
     fills = min(problem.m, problem.n) >= 64 and 2 * tiles >= target.sms
     on_hopper = problem.precision in ELEMENTS and target.arch == 90
     return "wgmma_tma" if on_hopper and fills else "mma_async"
+
+
+LIBRARY.serve(MATMUL, prefer=prefer)
