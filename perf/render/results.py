@@ -16,8 +16,8 @@ How to read it:
 
 - Times are medians on the GPU, in microseconds, with the 20th to 80th percentile in brackets. Ours and the vendor's were timed
   in turns, in one run, on the same random operands; every result was checked against float64.
-- *x* is the vendor's time over ours: above 1 we are faster. The vendor computes in the same precision, or in fp32 where ours has
-  fp32 accuracy; for convolutions it is the faster of both memory formats, with the algorithm that cuDNN's own search finds.
+- *x* is the vendor's time over ours: above 1 we are faster. The vendor computes in the same precision, or in fp32 where ours
+  has fp32 accuracy; for convolutions it is the faster of both memory formats, by the algorithm that cuDNN's own search finds.
 - Each row has the fastest design among those that were timed. A call without `design=` takes the one that `explain` names,
   which is not always the fastest.
 - *Even*: the spreads overlap.
