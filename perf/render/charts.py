@@ -81,7 +81,7 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None):
     kinds = list(dict.fromkeys(kind for _, kind in groups))
     markers = dict(zip(dict.fromkeys(package for package, _ in groups), "os^"))
     for (package, kind), own in groups.items():
-        style = {"color": COLOURS[kinds.index(kind)], "markersize": 5, "alpha": 0.7, "markeredgewidth": 0}
+        style = {"color": COLOURS[kinds.index(kind)], "markersize": 5, "alpha": 0.85, "markeredgewidth": 0}
         axes.plot(*zip(*own), markers[package], label=f"{kind}, {package}", **style)
     axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
     _plain_ticks(axes.xaxis, [x for *_, x, _ in points])
