@@ -2,6 +2,9 @@
 
 import statistics
 
+import cuda_reference
+import tritonkernels
+
 from . import measured, table
 from .measured import PACKAGES
 
@@ -22,7 +25,7 @@ How to read it:
   which is not always the fastest.
 - *Even*: the spreads overlap.
 - L2 is flushed before each timed run, except in the suite `gemv`.
-- Not timed yet: `gemv` with int8 weights, gradients of convolutions, CUDA's `matmul` in IEEE fp32.
+- `gemv` with int8 weights has not been timed: PyTorch has no such product to compare with.
 """
 
 
@@ -45,6 +48,7 @@ def _of_gpu(folder):
         table.markdown(*_host(suites)),
         "",
     ]
+    told += ["Designs that no record of this GPU has:\n", *_untimed(suites), ""]
     for suite, cases in suites.items():
         heading, sentence = measured.TOLD.get(suite, (suite, ""))
         told += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
@@ -82,6 +86,16 @@ def _host(suites):
         rows["torch"] = [case.vendor for case in cases]
         body.append([op, *(f"{1e3 * statistics.median(r.call_ms for r in own):.0f}" for own in rows.values())])
     return ["operation", *PACKAGES.values(), "torch"], body
+
+
+def _untimed(suites):
+    timed = {(case.op, r.implementation, r.design) for cases in suites.values() for case in cases for r in case.designs}
+    libraries = dict(zip(PACKAGES, (tritonkernels, cuda_reference)))
+    for op in tritonkernels.OPS:
+        for package, title in PACKAGES.items():
+            names = [f"`{d.name}`" for d in libraries[package].designs(op) if (op, package, d.name) not in timed]
+            if names:
+                yield f"- {op}, {title}: {', '.join(names)}"
 
 
 def _cases(cases):
