@@ -1,4 +1,4 @@
-"""The docs are current: what is generated is what records and designs say, no rung is missing, and links lead somewhere."""
+"""The docs are current: what is generated is what records and designs say, and links lead somewhere."""
 
 import re
 import subprocess
@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import cuda_reference
-import tritonkernels
-from perf.render import chapter
 from perf.render.results import anchor
 
 ROOT = Path(__file__).parents[1]
@@ -20,11 +17,6 @@ PAGES = sorted({path for pattern in TRACKED for path in ROOT.glob(pattern)})
 def test_what_is_generated_is_current():
     run = subprocess.run([sys.executable, "-m", "perf", "docs", "--check"], capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, f"{run.stdout}{run.stderr}run: make docs"
-
-
-def test_every_design_of_gemm_is_a_rung_of_the_chapter():
-    rungs = [name for _, name in chapter.rungs()]
-    assert sorted(rungs) == sorted({d.name for package in (tritonkernels, cuda_reference) for d in package.designs("gemm")})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,12 +1,16 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`rung`: what a rung of gemm's ladder gains over the one it grew out of; `measured`, `errors`: tables of records; `regimes`,
-`conv2d_regimes`: maps of what is chosen. `inspect` and `trace`, machine code and accesses, need nvcc and a minute.
+`rung`: what a rung of gemm's ladder gains over the one it grew out of; `others`: designs that no rung is about; `measured`,
+`errors`: tables of records; `regimes`, `conv2d_regimes`: maps of what is chosen. `inspect` and `trace`, machine code and
+accesses, need nvcc and a minute.
 """
 
 import difflib
 import os
 import re
+
+import cuda_reference
+import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
@@ -23,7 +27,14 @@ LADDER = measured.RESULTS / "h200"
 
 def texts(slow=False):
     """{path: text} of the chapters and of the pages of diffs; slow: with what needs nvcc."""
-    fillers = {"rung": rung, "measured": speeds, "errors": errors_of, "regimes": regimes, "conv2d_regimes": conv2d_regimes}
+    fillers = {
+        "rung": rung,
+        "others": others,
+        "measured": speeds,
+        "errors": errors_of,
+        "regimes": regimes,
+        "conv2d_regimes": conv2d_regimes,
+    }
     if slow:
         fillers |= {"inspect": inspected, "trace": traced}
     return {path: filled(path.read_text(), fillers) for path in CHAPTERS} | {
@@ -63,11 +74,22 @@ def rung(*words):
         speeds = [{r.design: f"{r.tflops:.1f}" for r in case.of(package)} for case in cases]
         body.append([title, *(" to ".join(own[x] for x in (before, name) if x in own) or "-" for own in speeds)])
     body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
-    files = [f"tritonkernels/gemm/{name}.py", f"cuda_reference/gemm/{name}.cuh"]
-    links = [f"[{file}](../{file})" for file in files if (ROOT / file).exists()]
-    links += [f"[the difference to `{before}`](gemm/{name}.md)"] if before else []
+    links = _files(name) + ([f"[the difference to `{before}`](gemm/{name}.md)"] if before else [])
     headings = ["TFLOP/s", *(case.name.replace("x", " x ") for case in cases)]
     return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
+
+
+def _files(name):
+    files = [f"tritonkernels/gemm/{name}.py", f"cuda_reference/gemm/{name}.cuh"]
+    return [f"[{file}](../{file})" for file in files if (ROOT / file).exists()]
+
+
+def others(op):
+    """A line for each design of the operation that no rung is about."""
+    told = {name for _, name in rungs()}
+    designs = {d.name: d for package in (cuda_reference, tritonkernels) for d in package.designs(op) if d.name not in told}
+    lines = [f"- `{name}`: {design.summary} ({', '.join(_files(name))})" for name, design in designs.items()]
+    return "\n".join(lines) or "None: every design is a rung above."
 
 
 def diff(before, after):

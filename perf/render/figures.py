@@ -133,5 +133,5 @@ def _channels(problem):
 
 
 def _short(number):
-    """Four digits: what a chart shows, and the same on every machine."""
-    return float(f"{number:.4g}")
+    """Six digits: more than a chart shows, and the same on every machine."""
+    return float(f"{number:.6g}")
