@@ -6,7 +6,6 @@ accesses, need nvcc and a minute.
 """
 
 import difflib
-import os
 import re
 
 import cuda_reference
@@ -119,7 +118,6 @@ def errors_of(records):
 
 def inspected(op, architecture):
     """The table of `perf inspect`."""
-    os.environ["TRITONKERNELS_BACKEND"] = "gpu"
     from tritonkernels.target import Target
 
     from ..offline import inspection

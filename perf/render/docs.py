@@ -3,6 +3,8 @@
 --check only says what is out of date. Pictures are compared by the data that they show, so that it needs no matplotlib.
 """
 
+import os
+
 from .. import ROOT
 from . import chapter, designs, figures, measured, plot, results
 from .drawings import DRAWINGS
@@ -21,6 +23,8 @@ def main(options, parser):
         stale = sorted({*_stale_texts(), *_stale_pictures(), *_leftovers()})
         print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
         return 1 if stale else 0
+    if options.compile:
+        os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # before any kernel is imported: what is interpreted is not compiled
     drawn = _stale_pictures()
     if drawn and not plot.available():
         parser.error("pictures need matplotlib: pip install 'tritonkernels[plot]'")

@@ -106,9 +106,11 @@ def test_a_suite_is_told_apart_by_arithmetic_where_there_is_enough_of_each():
     assert list(measured.parts("smoke", cases(*["float32"] * 9, "bfloat16"))) == ["smoke"]
 
 
-def test_every_chart_can_be_drawn():
+def test_every_kind_of_chart_can_be_drawn():
     pytest.importorskip("matplotlib")
-    for picture in figures.of_gpu(measured.RESULTS / "h200").values():
+    kinds = {picture.draw: picture for picture in figures.of_gpu(measured.RESULTS / "h200").values()}
+    assert len(kinds) == 5
+    for picture in kinds.values():
         assert picture.data["title"] in picture.svg() and "NVIDIA H200" in picture.data["origin"]
 
 
