@@ -15,8 +15,8 @@ PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> how it is w
 # suite -> (heading, what is in it)
 TOLD = {
     "seeds": (
-        "The seeds' cases",
-        "What the projects that this library grew from were measured at, and smaller twins of the large sizes.",
+        "The cases of make compare",
+        "A few of each operation: what the projects that this library grew from were measured at, and smaller twins.",
     ),
     "ladder": (
         "FP32 matrix products",
