@@ -2,7 +2,7 @@
 
 `rung`: what a rung of gemm's ladder gains over the one it grew out of; `others`: designs that no rung is about; `measured`,
 `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of what is chosen. `inspect` and `trace`, machine code and
-accesses, need nvcc and a minute.
+accesses, need nvcc and some minutes.
 """
 
 import difflib
@@ -36,9 +36,8 @@ def texts(slow=False):
     }
     if slow:
         fillers |= {"inspect": inspected, "trace": traced}
-    return {path: filled(path.read_text(), fillers) for path in CHAPTERS} | {
-        PAGES / f"{a}.md": diff(b, a) for b, a in rungs() if b
-    }
+    pages = {PAGES / f"{name}.md": diff(before, name) for before, name in rungs() if before}
+    return {path: filled(path.read_text(), fillers) for path in CHAPTERS} | pages
 
 
 def filled(text, fillers):

@@ -15,7 +15,9 @@ CHARTS = DOCS / "charts"
 
 def add_arguments(parser):
     parser.add_argument("--check", action="store_true", help="exit with 1 if something is out of date; write nothing")
-    parser.add_argument("--compile", action="store_true", help="also what needs nvcc and a minute: machine code and accesses")
+    parser.add_argument(
+        "--compile", action="store_true", help="also what needs nvcc and some minutes: machine code and accesses"
+    )
 
 
 def main(options, parser):

@@ -1,5 +1,6 @@
 """Records of a GPU, case by case: the fastest design of each package beside the vendor library's time in the same run."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -90,6 +91,7 @@ def gpus():
     return sorted(path for path in RESULTS.iterdir() if path.is_dir())
 
 
+@functools.cache
 def suites(folder):
     """{suite: its cases, in the order of the suite}. A case that was run again is the newest run's."""
     found = {}
