@@ -1,4 +1,4 @@
-"""python -m perf compare | errors | gate | campaign | inspect | designs | chapter"""
+"""python -m perf compare | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
@@ -6,16 +6,15 @@ import sys
 from .gate import gate
 from .measure import campaign, compare, errors
 from .offline import inspection
-from .render import chapter, designs
+from .render import docs
 
 COMMANDS = {
     "compare": compare,
     "errors": errors,
     "gate": gate,
     "campaign": campaign,
-    "designs": designs,
     "inspect": inspection,
-    "chapter": chapter,
+    "docs": docs,
 }
 
 

@@ -1,47 +1,44 @@
-"""python -m perf chapter: the generated parts of the chapters in docs, so that text and code cannot drift apart.
+"""The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-Between its markers stand the diff from each rung to the one it grew out of, and the figures of `perf inspect` and
-of the access trace, measured records and errors, the modes of numerics, and the maps of gemv's and conv2d's designs. --check
-covers all but the figures (they need nvcc and a minute).
+`rung`: what a rung of gemm's ladder gains over the one it grew out of; `others`: designs that no rung is about; `measured`,
+`errors`: tables of records; `regimes`, `conv2d_regimes`: maps of what is chosen. `inspect` and `trace`, machine code and
+accesses, need nvcc and some minutes.
 """
 
 import difflib
-import os
 import re
 
+import cuda_reference
+import tritonkernels
+
 from .. import ROOT
-from ..measure import errors, records
-from . import plot
+from ..measure import errors
+from . import measured, table
 from .conv2d_map import conv2d_regimes
-from .drawings import DRAWINGS
 from .gemv_map import regimes
 from .modes import modes
 
-CHAPTER = ROOT / "docs" / "gemm.md"
-CHAPTERS = (CHAPTER, *(CHAPTER.with_name(f"{name}.md") for name in ("gemv", "conv2d", "matmul", "numerics")))
+DOCS = ROOT / "docs"
+CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul"))
+PAGES = DOCS / "gemm"  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
+LADDER = measured.RESULTS / "h200"
 
 
-def add_arguments(parser):
-    parser.add_argument("--check", action="store_true", help="exit with 1 if drawings or diffs are out of date; write nothing")
-
-
-def main(options, parser):
-    quick = {"diff": diff, "measured": measured, "errors": errors_of, "modes": modes}
-    quick |= {"regimes": regimes, "conv2d_regimes": conv2d_regimes}
-    if options.check:
-        stale = [*_stale_drawings(), *(c for c in CHAPTERS if filled(c.read_text(), quick) != c.read_text())]
-        print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
-        return 1 if stale else 0
-    stale = _stale_drawings()
-    if stale and not plot.available():
-        parser.error("drawings need matplotlib: pip install 'tritonkernels[plot]'")
-    for path, picture in stale.items():
-        path.write_text(picture.svg())
-    fillers = quick | {"inspect": inspected, "trace": traced}
-    for chapter in CHAPTERS:
-        chapter.write_text(filled(chapter.read_text(), fillers))
-    return 0
+def texts(slow=False):
+    """{path: text} of the chapters and of the pages of diffs; slow: with what needs nvcc."""
+    fillers = {
+        "rung": rung,
+        "others": others,
+        "measured": speeds,
+        "errors": errors_of,
+        "regimes": regimes,
+        "conv2d_regimes": conv2d_regimes,
+    }
+    if slow:
+        fillers |= {"inspect": inspected, "trace": traced}
+    pages = {PAGES / f"{name}.md": diff(before, name) for before, name in rungs() if before}
+    return {path: filled(path.read_text(), fillers) for path in CHAPTERS} | pages
 
 
 def filled(text, fillers):
@@ -54,33 +51,64 @@ def filled(text, fillers):
     return MARKED.sub(fill, text)
 
 
-def _stale_drawings():
-    """{path: Picture} of those to be drawn again: the current ones stay, whichever matplotlib drew them."""
-    paths = {CHAPTER.parent / "gemm" / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
-    return {path: picture for path, picture in paths.items() if picture.stale(path)}
+def rungs():
+    """(the rung before, the rung) of each marker of the ladder; the first has none before it."""
+    for match in MARKED.finditer(CHAPTERS[0].read_text()):
+        if match[1] == "rung":
+            yield _names(match[2].split())
+
+
+def _names(words):
+    """Of [before,] name and cases."""
+    names = [word for word in words if not word[0].isdigit()]
+    return (names[0] if len(names) > 1 else None), names[-1]
+
+
+def rung(*words):
+    """What the rung gains over the one before in the cases named, by the records, and where its files are."""
+    before, name = _names(words)
+    cases = [case for case in measured.suites(LADDER)["ladder"] if case.name in words]
+    body = []
+    for package, title in measured.PACKAGES.items():
+        speeds = [{r.design: f"{r.tflops:.1f}" for r in case.of(package)} for case in cases]
+        body.append([title, *(" to ".join(own[x] for x in (before, name) if x in own) or "-" for own in speeds)])
+    body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
+    links = _files(name) + ([f"[the difference to `{before}`](gemm/{name}.md)"] if before else [])
+    headings = ["TFLOP/s", *(case.name.replace("x", " x ") for case in cases)]
+    return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
+
+
+def _files(name):
+    files = [f"tritonkernels/gemm/{name}.py", f"cuda_reference/gemm/{name}.cuh"]
+    return [f"[{file}](../{file})" for file in files if (ROOT / file).exists()]
+
+
+def others(op):
+    """A line for each design of the operation that no rung is about."""
+    told = {name for _, name in rungs()}
+    designs = {d.name: d for package in (cuda_reference, tritonkernels) for d in package.designs(op) if d.name not in told}
+    lines = [f"- `{name}`: {design.summary} ({', '.join(_files(name))})" for name, design in designs.items()]
+    return "\n".join(lines) or "None: every design is a rung above."
 
 
 def diff(before, after):
-    """The unified diff of two rungs, to be unfolded."""
+    """The page of the unified diff of two rungs."""
     texts = [(ROOT / "cuda_reference/gemm" / f"{name}.cuh").read_text().splitlines() for name in (before, after)]
-    lines = difflib.unified_diff(*texts, f"{before}.cuh", f"{after}.cuh", lineterm="", n=1)
+    lines = difflib.unified_diff(*texts, f"{before}.cuh", f"{after}.cuh", lineterm="", n=2)
     body = "\n".join(line.rstrip() for line in lines)
-    return f"<details><summary>diff {before}.cuh {after}.cuh</summary>\n\n```diff\n{body}\n```\n\n</details>"
+    files = " to ".join(f"[{name}.cuh](../../cuda_reference/gemm/{name}.cuh)" for name in (before, after))
+    return f"# From {before} to {after}\n\n{files}; [the chapter](../gemm.md#{after}).\n\n```diff\n{body}\n```\n"
 
 
-def measured(file):
-    """TFLOP/s of each design in each case of a file of records, and how many times torch's that is."""
-    from . import table
-
-    rows = [r for r in records.read_rows(ROOT / file) if r["op"] == "gemm"]
-    cases = list(dict.fromkeys(r["case"] for r in rows))
-    found = {(r["implementation"], r["design"], r["case"]): f"{r['tflops']:.1f} ({r['ratio_to_torch']:.2f})" for r in rows}
-    designs = dict.fromkeys((r["implementation"], r["design"]) for r in rows)
-    headings = ["implementation", "design", *(case.replace("x", " x ") for case in cases)]
-    where = rows[0]["environment"]
-    told = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
-    body = [[*design, *(found.get((*design, case), "-") for case in cases)] for design in designs]
-    return f"{told}: TFLOP/s, and in brackets times torch.\n\n{table.markdown(headings, body)}"
+def speeds(gpu, suite):
+    """TFLOP/s of each design in each case of a suite, and relative to the vendor's."""
+    cases = measured.suites(measured.RESULTS / gpu)[suite]
+    names = list(dict.fromkeys((r.implementation, r.design) for case in cases for r in case.designs))
+    found = [{(r.implementation, r.design): f"{r.tflops:.1f} ({r.ratio_to_torch:.2f})" for r in case.designs} for case in cases]
+    body = [[measured.PACKAGES[name[0]], name[1], *(own.get(name, "-") for own in found)] for name in names]
+    body.append([measured.vendor_of(cases[0].op), "", *(f"{case.vendor.tflops:.1f}" for case in cases)])
+    headings = ["", "design", *(case.name.replace("x", " x ") for case in cases)]
+    return f"TFLOP/s, and in brackets relative to the vendor. {measured.origin(cases)}.\n\n{table.markdown(headings, body)}"
 
 
 def errors_of(file):
@@ -90,11 +118,9 @@ def errors_of(file):
 
 def inspected(op, architecture):
     """The table of `perf inspect`."""
-    os.environ["TRITONKERNELS_BACKEND"] = "gpu"
     from tritonkernels.target import Target
 
     from ..offline import inspection
-    from . import table
 
     rows = [row for row in inspection.inspect(op, Target.named(architecture)) if "fault" not in row]
     headings, body = inspection.table_of(rows)
@@ -109,8 +135,6 @@ def traced(op):
     from cuda_reference.trace import trace
     from tritonkernels.gemm import prepare
     from tritonkernels.target import Target
-
-    from . import table
 
     a, b, c = torch.randn(256, 64), torch.randn(64, 256), torch.randn(256, 256)
     call = prepare(a, b, c, beta=0.5)

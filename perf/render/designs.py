@@ -1,52 +1,38 @@
-"""python -m perf designs: the README's table of designs, generated from DESIGNS so that it cannot lag behind."""
+"""docs/designs.md: the designs of every operation, the twins of one name side by side, from what the packages declare."""
 
 import importlib
-import re
 from pathlib import Path
 
 import cuda_reference
 import tritonkernels
 
 from .. import ROOT
+from . import table
 
-README = ROOT / "README.md"
-BETWEEN = re.compile(r"(<!-- designs: .*? -->\n).*?(<!-- /designs -->)", re.DOTALL)
+INTRODUCTION = """\
+# Designs
 
-
-def table():
-    """Markdown: a row per design, the twins of one name side by side."""
-    lines = ["| operation | design | what it does | Triton | CUDA | mirrors |", "|---|---|---|---|---|---|"]
-    for op in tritonkernels.OPS:
-        where = getattr(importlib.import_module(f"tritonkernels.{op}"), "REDUCES_TO", op)  # whose designs these are
-        triton, cuda = ({d.name: d for d in library.designs(op)} for library in (tritonkernels, cuda_reference))
-        for name in dict.fromkeys([*cuda, *triton]):
-            design = triton.get(name) or cuda[name]
-            files = [
-                f"[{name}.py](tritonkernels/{where}/{name}.py)" if name in triton else "",
-                cuda_file(where, name) if name in cuda else "",
-            ]
-            lines.append(f"| {op} | `{name}` | {design.summary} | {files[0]} | {files[1]} | {design.mirrors} |")
-    return "\n".join(lines) + "\n"
+Every design of every operation, simplest first. Pick one with `design="naive"`; without, a call takes the one that `explain`
+names. `make docs` writes this page from the designs themselves.
+"""
 
 
-def cuda_file(where, name):
-    """The link to its kernel, or to what launches those of another operation."""
-    kernel, launch = (f"cuda_reference/{where}/{name}{suffix}" for suffix in (".cuh", ".py"))
-    path = kernel if (README.parent / kernel).exists() else launch
-    return f"[{Path(path).name}]({path})"
+def markdown():
+    return INTRODUCTION + "".join(f"\n## {op}\n\n{table.markdown(*_rows(op))}\n" for op in tritonkernels.OPS)
 
 
-def with_table(text):
-    return BETWEEN.sub(lambda match: match[1] + table() + match[2], text)
+def _rows(op):
+    folder = getattr(importlib.import_module(f"tritonkernels.{op}"), "REDUCES_TO", op)  # whose designs these are
+    triton, cuda = ({d.name: d for d in package.designs(op)} for package in (tritonkernels, cuda_reference))
+    body = []
+    for name in dict.fromkeys([*cuda, *triton]):
+        design = triton.get(name) or cuda[name]
+        kernels = (f"tritonkernels/{folder}/{name}.py",) if name in triton else ()
+        launches = (f"cuda_reference/{folder}/{name}.cuh", f"cuda_reference/{folder}/{name}.py") if name in cuda else ()
+        body.append([f"`{name}`", design.summary, _link(kernels), _link(launches), design.mirrors])
+    return ["design", "what it does", "Triton", "CUDA", "mirrors"], body
 
 
-def add_arguments(parser):
-    parser.add_argument("--write", action="store_true", help="put it into README.md instead of printing it")
-
-
-def main(options, parser):
-    if options.write:
-        README.write_text(with_table(README.read_text()))
-    else:
-        print(table(), end="")
-    return 0
+def _link(files):
+    """To the first of the files that there is: a design without a kernel of its own launches another's."""
+    return next((f"[{Path(file).name}](../{file})" for file in files if (ROOT / file).exists()), "-")

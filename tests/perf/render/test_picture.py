@@ -2,8 +2,6 @@
 
 import pytest
 
-from perf.__main__ import main
-from perf.render import chapter, plot
 from perf.render.picture import Picture
 
 
@@ -30,28 +28,3 @@ def test_the_same_picture_is_the_same_file_and_names_no_version():
     picture = Picture(line, {"numbers": [1, 2]})
     assert picture.svg() == picture.svg()
     assert matplotlib.__version__ not in picture.svg()
-
-
-@pytest.fixture
-def an_old_drawing(monkeypatch, tmp_path):
-    """docs has one drawing, whose file was drawn from other data."""
-    (tmp_path / "gemm").mkdir()
-    (tmp_path / "gemm/drawing.svg").write_text("data 0123")
-    monkeypatch.setattr(chapter, "ROOT", tmp_path)
-    monkeypatch.setattr(chapter, "CHAPTER", tmp_path / "gemm.md")
-    monkeypatch.setattr(chapter, "CHAPTERS", ())
-    monkeypatch.setattr(chapter, "DRAWINGS", {"drawing": Picture(line, {"numbers": [1]})})
-
-
-def test_chapter_names_an_old_drawing_and_draws_it(an_old_drawing, capsys):
-    pytest.importorskip("matplotlib")
-    assert main(["chapter", "--check"]) == 1
-    assert capsys.readouterr().out == "out of date: gemm/drawing.svg\n"
-    assert main(["chapter"]) == 0 and main(["chapter", "--check"]) == 0
-
-
-def test_without_matplotlib_chapter_says_what_to_install(an_old_drawing, capsys, monkeypatch):
-    monkeypatch.setattr(plot, "available", lambda: False)
-    with pytest.raises(SystemExit):
-        main(["chapter"])
-    assert "pip install 'tritonkernels[plot]'" in capsys.readouterr().err

@@ -1,0 +1,131 @@
+"""Charts of records: what a `Picture` draws. Right of 1, or above it, means faster than the vendor library."""
+
+import statistics
+
+from .picture import TONE
+
+COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#c94f7c", "#4a90d9", "#a8912b", "#6b8e3d", "#b0655a")
+PACKAGES = {
+    "triton": ("Triton", "o", COLOURS[0], -0.17),
+    "cuda": ("CUDA", "s", COLOURS[1], 0.17),
+}  # name, marker, colour, shift
+
+
+def spans(figure, title, origin, rows, label):
+    """A row per group of cases: a dot per case, and a tick at the geometric mean. rows: {name: {package: [ratio]}}"""
+    axes = _rows_of(figure, title, origin, rows, 0.3)
+    for package, (name, marker, colour, shift) in PACKAGES.items():
+        dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x in row[package]]
+        means = [(statistics.geometric_mean(row[package]), i + shift) for i, row in enumerate(rows.values()) if row[package]]
+        axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.6, markeredgewidth=0, label=name)
+        axes.plot(*zip(*means), "|", color=colour, markersize=11, markeredgewidth=2.5, label=f"{name}, geometric mean")
+    _speed_axis(axes, label, [x for row in rows.values() for own in row.values() for x in own])
+
+
+def ratios(figure, title, origin, rows, label):
+    """A row per case: a dot per package, a thin line for its spread. rows: {name: {package: (low, middle, high)}}"""
+    axes = _rows_of(figure, title, origin, rows, 0.19)
+    axes.tick_params(axis="y", labelsize=7)
+    for package, (name, marker, colour, shift) in PACKAGES.items():
+        dots = [(i + shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
+        if dots:
+            y, low, middle, high = zip(*dots)
+            axes.hlines(y, low, high, color=colour, linewidth=1)
+            axes.plot(middle, y, marker, color=colour, markersize=3.5, label=name)
+    _speed_axis(axes, label, [x for row in rows.values() for dot in row.values() for x in dot])
+
+
+def bars(figure, title, origin, rows, vendor, line, label):
+    """A bar per design and package, and a line at the vendor's. rows: {design: {package: value}}"""
+    axes = _rows_of(figure, title, origin, rows, 0.34)
+    axes.axvline(line, color=TONE, linestyle="--", linewidth=1, label=vendor)
+    for package, (name, _, colour, shift) in PACKAGES.items():
+        own = [(i + shift, row[package]) for i, row in enumerate(rows.values()) if package in row]
+        drawn = axes.barh(*zip(*own), height=0.34, color=colour, label=name)
+        axes.bar_label(drawn, fmt="%.3g", padding=3, fontsize=7)
+    axes.set_xlabel(label)
+    axes.grid(axis="y", visible=False)
+    _legend(axes)
+
+
+def curves(figure, title, origin, panels, x_label, y_label, line=None):
+    """Lines over a logarithmic x, a panel per package. panels: {title: {name: [(x, y)]}}; a name in brackets is not ours."""
+    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    others = dict(zip((name for name in names if name.startswith("(")), ("--", ":")))
+    handles, first = {}, None
+    for i, (heading, panel) in enumerate(panels.items()):
+        axes = first = _axes(figure, title, origin, 3.6, (1, len(panels), i + 1), first)
+        for name, points in panel.items():
+            colour = TONE if name in others else COLOURS[names.index(name) % len(COLOURS)]
+            (handle,) = axes.plot(*zip(*points), others.get(name, "o-"), color=colour, markersize=3, linewidth=1.3)
+            handles[name.strip("()")] = handle
+        if line:
+            axes.axhline(line, color=TONE, linewidth=1.2)
+        ticks = sorted({x for points in panel.values() for x, _ in points})
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [str(x) for x in ticks], rotation=45, fontsize=7)
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+        axes.set_title(heading, color=TONE)
+        axes.set_xlabel(x_label)
+    figure.axes[0].set_ylabel(y_label)
+    figure.legend(handles.values(), handles, loc="outside right center", frameon=False, fontsize=8)
+
+
+def scatter(figure, title, origin, points, x_label, y_label, line=None):
+    """Dots on logarithmic axes, a marker per package and a colour per kind. points: [(package's name, kind, x, y)]"""
+    axes = _axes(figure, title, origin, 4.2)
+    groups = {}
+    for package, kind, x, y in points:
+        groups.setdefault((package, kind), []).append((x, y))
+    kinds = list(dict.fromkeys(kind for _, kind in groups))
+    markers = dict(zip(dict.fromkeys(package for package, _ in groups), "os^"))
+    for (package, kind), own in groups.items():
+        style = {"color": COLOURS[kinds.index(kind)], "markersize": 5, "alpha": 0.85, "markeredgewidth": 0}
+        axes.plot(*zip(*own), markers[package], label=f"{kind}, {package}", **style)
+    axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
+    _plain_ticks(axes.xaxis, [x for *_, x, _ in points])
+    if line:
+        _plain_ticks(axes.yaxis, [y for *_, y in points])
+        axes.axhline(line, color=TONE, linewidth=1.2)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
+
+
+def _axes(figure, title, origin, height, place=(1, 1, 1), beside=None):
+    figure.set_layout_engine("constrained")
+    figure.set_size_inches(8, height)
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    figure.supxlabel(origin, fontsize=7, x=0.01, ha="left")
+    axes = figure.add_subplot(*place, sharey=beside, facecolor="none", axisbelow=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=TONE, alpha=0.25)
+    return axes
+
+
+def _rows_of(figure, title, origin, rows, height):
+    """Axes with a named row per entry, the first on top."""
+    axes = _axes(figure, title, origin, 1.4 + height * len(rows))
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    return axes
+
+
+def _speed_axis(axes, label, values):
+    axes.set_xscale("log")
+    _plain_ticks(axes.xaxis, values)
+    axes.axvline(1, color=TONE, linewidth=1.2)
+    axes.set_xlabel(label)
+    _legend(axes)
+
+
+def _plain_ticks(axis, values):
+    """1, 2 and 5 of each decade that is shown, or some more where it is less than one, as plain numbers."""
+    digits = (1, 2, 5) if max(values) > 8 * min(values) else (1, 1.2, 1.5, 2, 3, 5, 7)
+    ticks = [digit * 10.0**power for power in range(-3, 5) for digit in digits]
+    ticks = [x for x in ticks if 0.8 * min(values) <= x <= 1.25 * max(values)]
+    axis.set_ticks(ticks, [f"{x:g}" for x in ticks])
+    axis.set_ticks([], minor=True)
+
+
+def _legend(axes):
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, borderaxespad=0.2, frameon=False, fontsize=8)

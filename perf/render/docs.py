@@ -1,0 +1,66 @@
+"""python -m perf docs: writes what the docs show of records and designs: tables, diffs, maps, charts, drawings.
+
+--check only says what is out of date. Pictures are compared by the data that they show, so that it needs no matplotlib.
+"""
+
+import os
+
+from .. import ROOT
+from . import chapter, designs, figures, measured, plot, results
+from .drawings import DRAWINGS
+
+DOCS = chapter.DOCS
+CHARTS = DOCS / "charts"
+
+
+def add_arguments(parser):
+    parser.add_argument("--check", action="store_true", help="exit with 1 if something is out of date; write nothing")
+    parser.add_argument(
+        "--compile", action="store_true", help="also what needs nvcc and some minutes: machine code and accesses"
+    )
+
+
+def main(options, parser):
+    if options.check:
+        stale = sorted({*_stale_texts(), *_stale_pictures(), *_leftovers()})
+        print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
+        return 1 if stale else 0
+    if options.compile:
+        os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # before any kernel is imported: what is interpreted is not compiled
+    drawn = _stale_pictures()
+    if drawn and not plot.available():
+        parser.error("pictures need matplotlib: pip install 'tritonkernels[plot]'")
+    written = _stale_texts(options.compile) | {path: picture.svg() for path, picture in drawn.items()}
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for path in _leftovers():
+        path.unlink()
+    return 0
+
+
+def _texts(slow=False):
+    return {DOCS / "designs.md": designs.markdown(), DOCS / "results.md": results.markdown()} | chapter.texts(slow)
+
+
+def _pictures():
+    drawings = {chapter.PAGES / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
+    for folder in measured.gpus():
+        drawings |= {DOCS / results.chart(folder, name): picture for name, picture in figures.of_gpu(folder).items()}
+    return drawings
+
+
+def _stale_texts(slow=False):
+    """{path: what should stand there}"""
+    return {path: text for path, text in _texts(slow).items() if not path.exists() or path.read_text() != text}
+
+
+def _stale_pictures():
+    """{path: Picture} of those to be drawn again: current ones stay, whichever matplotlib drew them."""
+    return {path: picture for path, picture in _pictures().items() if picture.stale(path)}
+
+
+def _leftovers():
+    """Generated files that nothing generates any more."""
+    found = {path for folder in (chapter.PAGES, CHARTS) for path in folder.rglob("*.*")}
+    return found - _texts().keys() - _pictures().keys()

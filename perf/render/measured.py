@@ -1,0 +1,148 @@
+"""Records of a GPU, case by case: the fastest design of each package beside the vendor library's time in the same run."""
+
+import functools
+import math
+from dataclasses import dataclass
+
+from .. import ROOT
+from ..measure import records
+from ..measure.baselines import yardstick
+from ..measure.suites import SUITES
+
+RESULTS = ROOT / "perf" / "results"
+NOT_TIMES = ("errors.json", "gate.json")
+PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> how it is written
+
+# suite -> (heading, what is in it)
+TOLD = {
+    "seeds": (
+        "The cases of make compare",
+        "A few of each operation: what the projects that this library grew from were measured at, and smaller twins.",
+    ),
+    "ladder": (
+        "FP32 matrix products",
+        "`gemm` in IEEE fp32 on CUDA cores: squares, a size that no vector divides (4097), and two shapes of few tiles.",
+    ),
+    "precision": (
+        "FP32 on tensor cores",
+        "`matmul` of fp32 squares in each precision. The split modes have fp32 accuracy and are compared with cuBLAS SGEMM,"
+        " `tf32` with cuBLAS in TF32.",
+    ),
+    "gemv": (
+        "Matrix times vector",
+        "`gemv`. *Rotating*: consecutive calls read other memory, past L2; *resident*: they find their operands in L2."
+        " *Of a copy*: the bandwidth, relative to a kernel that copies as many bytes in the same run.",
+    ),
+    "image": (
+        "Filters on images",
+        "`conv2d` of few channels on whole images, Gaussian blurs and Sobel filters, in NCHW and in channels_last.",
+    ),
+    "grouped": (
+        "Grouped convolutions",
+        "`conv2d` in fp32, 32 images: the depthwise layers of MobileNetV2 and EfficientNet-B0, and ResNeXt-50's 32 groups.",
+    ),
+    "resnet50": (
+        "ResNet-50's layers",
+        "`conv2d` of its 23 distinct layers: fp16 in channels_last with 32 images and with one, and one image in fp32 in NCHW.",
+    ),
+    "square": ("Square products", "`matmul` in fp16 and bf16."),
+    "skinny": ("Skinny products", "`matmul` in fp16 with few rows, few columns, or long K. M x N x K."),
+    "llm": ("An LLM's projections", "`matmul` in bf16: the weights of Llama-3-8B times 1 to 4096 tokens. M x N x K."),
+    "unaligned": (
+        "Unaligned sizes",
+        "`matmul` in fp16 where rows do not begin at multiples of 16 bytes, which TMA cannot read in place."
+        " Our times include packing.",
+    ),
+}
+
+
+@dataclass
+class Case:
+    """One case of a suite; `designs` are ours, `vendor` is the fastest that torch calls for it at that precision."""
+
+    name: str
+    op: str
+    precision: str
+    vendor: records.Record
+    designs: list[records.Record]
+
+    @property
+    def arithmetic(self):
+        """The precision as a reader knows it: fp32, fp16, tf32x3, ..."""
+        short = self.vendor.problem["dtype"].replace("bfloat", "bf").replace("float", "fp")
+        return short if self.precision == "ieee" else self.precision
+
+    def of(self, package):
+        return [r for r in self.designs if r.implementation == package]
+
+    def best(self, package):
+        """The package's fastest design; None where none was timed."""
+        return min(self.of(package), key=lambda r: r.median_ms, default=None)
+
+    def verdict(self, record):
+        """Ahead, even or behind: even is where the spreads (20 to 80 %) overlap."""
+        if record.p80_ms < self.vendor.p20_ms:
+            return "ahead"
+        return "behind" if record.p20_ms > self.vendor.p80_ms else "even"
+
+
+def gpus():
+    """Folders of records, a GPU each."""
+    return sorted(path for path in RESULTS.iterdir() if path.is_dir())
+
+
+@functools.cache
+def suites(folder):
+    """{suite: its cases, in the order of the suite}. A case that was run again is the newest run's."""
+    found = {}
+    files = [records.read_json(path) for path in folder.glob("*.json") if path.name not in NOT_TIMES]
+    for rows in sorted(files, key=lambda rows: rows[0].environment["date"]):
+        for case in _cases(rows):
+            found.setdefault(case.vendor.suite, {})[case.op, case.name] = case
+    return {suite: _in_order(found[suite], SUITES[suite]) for suite in SUITES if suite in found}
+
+
+def _in_order(found, suite):
+    order = {(case.op, case.name): i for i, case in enumerate(suite)}
+    return [found[key] for key in sorted(found, key=lambda key: order.get(key, math.inf))]
+
+
+def _cases(rows):
+    by_case = {}
+    for r in rows:
+        if r.ok and r.median_ms is not None:
+            by_case.setdefault((r.op, r.case), []).append(r)
+    for (op, name), group in by_case.items():
+        designs = [r for r in group if r.implementation in PACKAGES]
+        fair = [r for r in group if designs and r.implementation == "torch" and r.precision == yardstick(designs[0].precision)]
+        if fair:
+            yield Case(name, op, designs[0].precision, min(fair, key=lambda r: r.median_ms), designs)
+
+
+def vendor_of(op):
+    """Whose kernels torch calls for the operation."""
+    return "cuDNN" if op.startswith("conv2d") else "cuBLAS"
+
+
+def origin(cases):
+    """Where the records come from, in a line: GPU, day, versions and commits."""
+    told = [case.vendor.environment for case in cases]
+    days = " and ".join(sorted({e["date"][:10] for e in told}))
+    commits = " and ".join(sorted({e["commit"].partition("+")[0] for e in told}))
+    e = told[0]
+    return f"{e['device']}, {days}, torch {e['torch']}, Triton {e['triton']}, CUDA {e['cuda']}, commit {commits}"
+
+
+def parts(suite, cases):
+    """{title: cases}: the suite by arithmetic, where it has several kinds of it for at least five cases each."""
+    kinds = {}
+    for case in cases:
+        kinds.setdefault(case.arithmetic, []).append(case)
+    heading = heading_of(suite)
+    if len(kinds) == 1 or min(map(len, kinds.values())) < 5:
+        return {heading: cases}
+    return {f"{heading}: {kind}": own for kind, own in kinds.items()}
+
+
+def heading_of(suite):
+    return TOLD.get(suite, (suite,))[0]

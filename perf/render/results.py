@@ -1,0 +1,131 @@
+"""docs/results.md: per suite a chart and a table of ours against the vendor library, wins and losses alike."""
+
+import statistics
+
+import cuda_reference
+import tritonkernels
+
+from . import measured, table
+from .measured import PACKAGES
+
+INTRODUCTION = """\
+# Results
+
+How fast the designs are beside the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page from the
+records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was run, and which
+rows are older than their kernel.
+
+How to read it:
+
+- Times are medians on the GPU, in microseconds, with the 20th to 80th percentile in brackets. Ours and the vendor's were timed
+  in turns, in one run, on the same random operands; every result was checked against float64.
+- *x* is the vendor's time over ours: above 1 we are faster. The vendor computes in the same precision, or in fp32 where ours
+  has fp32 accuracy; for convolutions it is the faster of both memory formats, by the algorithm that cuDNN's own search finds.
+- Each row has the fastest design among those that were timed. A call without `design=` takes the one that `explain` names,
+  which is not always the fastest.
+- *Even*: the spreads overlap.
+- L2 is flushed before each timed run, except in the suite `gemv`.
+- `gemv` with int8 weights has not been timed: PyTorch has no such product to compare with.
+"""
+
+
+def markdown():
+    return INTRODUCTION + "".join(_of_gpu(folder) for folder in measured.gpus())
+
+
+def chart(folder, name):
+    """The path of a chart in docs."""
+    return f"charts/{folder.name}/{name}.svg"
+
+
+def _of_gpu(folder):
+    suites = measured.suites(folder)
+    name = next(iter(suites.values()))[0].vendor.target
+    told = [f"\n## {name}\n", f"![speed of each case against the vendor library]({chart(folder, 'summary')})\n"]
+    told += [table.markdown(*_summary(suites)), ""]
+    told += [
+        "The host's time of a repeated call, in microseconds, in the median of the cases:\n",
+        table.markdown(*_host(suites)),
+        "",
+    ]
+    told += ["Designs that no record of this GPU has:\n", *_untimed(suites), ""]
+    for suite, cases in suites.items():
+        heading, sentence = measured.TOLD.get(suite, (suite, ""))
+        told += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
+        told += [f"![{heading}: speed of each case]({chart(folder, suite)})\n", table.markdown(*_cases(cases)), ""]
+    return "\n".join(told)
+
+
+def _summary(suites):
+    headings = ["suite", "cases"]
+    for package in PACKAGES.values():
+        headings += [f"{package}: mean x", "least", "most", "ahead / even / behind"]
+    body = []
+    for suite, cases in suites.items():
+        for title, own in measured.parts(suite, cases).items():
+            row = [f"[{title}](#{anchor(measured.heading_of(suite))})", str(len(own))]
+            for package in PACKAGES:
+                best = [(case, case.best(package)) for case in own if case.of(package)]
+                row += _of_package(best) if best else ["-"] * 4
+            body.append(row)
+    return headings, body
+
+
+def _of_package(best):
+    ratios = [r.ratio_to_torch for _, r in best]
+    verdicts = [case.verdict(r) for case, r in best]
+    counts = " / ".join(str(verdicts.count(verdict)) for verdict in ("ahead", "even", "behind"))
+    return [*(f"{x:.2f}" for x in (statistics.geometric_mean(ratios), min(ratios), max(ratios))), counts]
+
+
+def _host(suites):
+    body = []
+    for op in dict.fromkeys(case.op for cases in suites.values() for case in cases):
+        cases = [case for own in suites.values() for case in own if case.op == op]
+        rows = {package: [case.best(package) for case in cases if case.of(package)] for package in PACKAGES}
+        rows["torch"] = [case.vendor for case in cases]
+        body.append([op, *(f"{1e3 * statistics.median(r.call_ms for r in own):.0f}" for own in rows.values())])
+    return ["operation", *PACKAGES.values(), "torch"], body
+
+
+def _untimed(suites):
+    timed = {(case.op, r.implementation, r.design) for cases in suites.values() for case in cases for r in case.designs}
+    libraries = dict(zip(PACKAGES, (tritonkernels, cuda_reference)))
+    for op in tritonkernels.OPS:
+        for package, title in PACKAGES.items():
+            names = [f"`{d.name}`" for d in libraries[package].designs(op) if (op, package, d.name) not in timed]
+            if names:
+                yield f"- {op}, {title}: {', '.join(names)}"
+
+
+def _cases(cases):
+    several = len({case.op for case in cases}) > 1
+    copied = any(case.vendor.copy_gbps for case in cases)
+    headings = ["case", "vendor"]
+    for package in PACKAGES.values():
+        headings += [package, "us", "x"] + ["of a copy"] * copied
+    body = []
+    for case in cases:
+        row = [f"{case.op} {case.name}" if several else case.name, f"{measured.vendor_of(case.op)} {_time(case.vendor)}"]
+        for package in PACKAGES:
+            best = case.best(package)
+            row += [f"`{best.design}`", _time(best), f"{best.ratio_to_torch:.2f}"] if best else ["-"] * 3
+            if copied:
+                row.append(f"{best.gbps / best.copy_gbps:.2f}" if best and best.copy_gbps else "-")
+        body.append(row)
+    return headings, body
+
+
+def _time(record):
+    return f"{_us(record.median_ms)} ({_us(record.p20_ms)}-{_us(record.p80_ms)})"
+
+
+def _us(ms):
+    """Microseconds, to three digits at least."""
+    us = 1e3 * ms
+    return f"{us:.0f}" if us >= 99.95 else f"{us:.1f}" if us >= 9.995 else f"{us:.2f}"
+
+
+def anchor(heading):
+    """GitHub's anchor of a heading."""
+    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")
