@@ -4,7 +4,7 @@ import itertools
 
 from tritonkernels.design import Design
 
-from ..gemm.configs import OPERAND_FMAS
+from ..gemm.parts.configs import OPERAND_FMAS
 from ..launch import CudaLaunch, Source
 from .parts.align import k_major, without_idle_strides
 from .parts.arguments import arguments, booleans

@@ -16,10 +16,9 @@ from ..measure import errors
 from . import measured, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
-from .modes import modes
 
 DOCS = ROOT / "docs"
-CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul"))
+CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics"))
 PAGES = DOCS / "gemm"  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 LADDER = measured.RESULTS / "h200"
@@ -34,6 +33,7 @@ def texts(slow=False):
         "errors": errors_of,
         "regimes": regimes,
         "conv2d_regimes": conv2d_regimes,
+        "modes": modes,
     }
     if slow:
         fillers |= {"inspect": inspected, "trace": traced}
