@@ -15,8 +15,8 @@
 #include "../common/raster.cuh"
 #include "../matmul/parts/slices.cuh"
 #include "../matmul/parts/warp_tile.cuh"
-#include "pixels.cuh"
-#include "thread_tile.cuh"
+#include "parts/pixels.cuh"
+#include "parts/thread_tile.cuh"
 
 namespace conv2d {
 
@@ -75,7 +75,7 @@ template <class T> struct Results {
 template <class T, int MS, int NS>
 __device__ __forceinline__ void store(const matmul::LaneSums<float> (&sum)[MS][NS], const Results<T>& to, int pixel, int channel) {
     matmul::Strides strides{};
-    strides.bias.step = to.bias_k;
+    strides.bias.step = to.bias_step;
     const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, matmul::NONE, strides, 0);
     float results[MS][NS][4];
     matmul::finish(results, sum, epilogue, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2, to.pixels, to.channels);

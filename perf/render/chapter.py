@@ -16,6 +16,7 @@ from ..measure import errors
 from . import measured, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
+from .modes import modes
 
 DOCS = ROOT / "docs"
 CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics"))
