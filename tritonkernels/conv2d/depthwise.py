@@ -1,15 +1,14 @@
-"""conv2d, depthwise: a lane owns four outputs of a column, below each other, of one output channel; nothing is shared.
+"""conv2d, depthwise: a lane owns a run of four outputs below each other, of one output channel; nothing is shared.
 
-With one input channel per group there is no sum over channels to block for: 2 R S operations an output, on 4 bytes in and 4
-out, leave it to bandwidth. What is to be saved are loads: down a column of taps the four outputs share a window of four
-inputs, which slides by one from tap to tap (where taps are as far apart as outputs are). Runs go down, so that neighbouring
-lanes stay neighbours in memory: along W in NCHW, along the channels in channels_last, where a thread has four channels and
-loads them at once. Columns of few taps are unrolled, so that all their loads are under way together.
+With one input channel per group there is no sum over channels to block for: 2 R S operations per output on 8 bytes of traffic
+leave it bound by bandwidth. What can be saved is loads. Down a column of taps the four outputs share a window of four inputs,
+which slides by one from tap to tap where taps are as far apart as outputs. Runs go down, so that neighbouring lanes stay
+neighbours in memory: along W in NCHW, along channels in channels_last, four a thread. Short columns are unrolled, so that
+all their loads are in flight together.
 
-Small filters, one for each channel, are better off where runs are unrolled with all the rows that they meet, strided ones too:
-in channels_last with `depthwise_channels`, in NCHW with `grouped` where there is enough to do for its two launches.
-
-It computes every convolution, but with more channels per group its filter taps, a load for 4 multiply-adds, hold it up.
+Other designs do better with one small filter per channel, by unrolling runs with all their rows, strided ones too:
+`depthwise_channels` in channels_last, and `grouped` in NCHW where there is enough work for its two launches. Any convolution is
+computed, but with more channels per group the filter taps limit it: one load for 4 multiply-adds.
 
 Mirrors cuda_reference/conv2d/depthwise.cuh.
 """
@@ -24,6 +23,9 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
+from .parts.run_space import depthwise_configs
+from .parts.runs import count_runs
+from .parts.sliding import place_of_runs
 from .parts.tile import bias_or_zero
 from .parts.window import load_window, multiplied
 
@@ -47,7 +49,6 @@ def _depthwise_kernel(
 ):
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (channels, runs), or (runs, channels) where channels lie side by side, the last fastest
-    rows = tl.cdiv(g.P, 4)
     program = tl.program_id(0)
     if CHANNELS_INSIDE:
         blocks = tl.cdiv(g.K, BLOCK_K)
@@ -57,12 +58,7 @@ def _depthwise_kernel(
         blocks = tl.num_programs(0) // tl.cdiv(g.K, BLOCK_K)
         block = program % blocks
         block_k = program // blocks
-    if WIDE:
-        block = block.to(tl.int64)
-    index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
-    q = index % g.Q
-    p = index // g.Q % rows * 4
-    image = index // g.Q // rows
+    image, p, q = place_of_runs(block, 4, BLOCK, g, WIDE)
     k = span(block_k * BLOCK_K, BLOCK_K, WIDE)
     k_inside = k < g.K
     valid = (image < g.N)[:, None] & k_inside[None, :]
@@ -101,30 +97,6 @@ def _depthwise_kernel(
         tl.store(out_ptrs + row * out.h, rounded(acc[i], out.ptr.dtype.element_ty), mask=valid & (row < g.P))
 
 
-def runs_of(problem):
-    """Columns of four outputs, or of what is left at the bottom of a plane."""
-    return problem.n * triton.cdiv(problem.p, 4) * problem.q
-
-
-def configs(problem, target):
-    """Four channels a lane where they lie side by side, else one, of a run or two; the interpreter pays by the operation, so it
-    gets all at once. Left to itself ptxas spills a few words to fit more warps on an SM than bandwidth asks for."""
-    channels = triton.next_power_of_2(max(1, problem.k))
-    if not target.is_gpu:
-        block_k = min(64, channels)
-        yield triton.Config(
-            {"BLOCK": min(2**14 // block_k, triton.next_power_of_2(max(1, runs_of(problem)))), "BLOCK_K": block_k}
-        )
-    if problem.channels_last and channels > 1:
-        block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
-        for warps in (4, 8):
-            block = target.warp_size * warps * a_lane // block_k
-            yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
-    for runs in (2, 1):
-        warps = 128 // target.warp_size
-        yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
-
-
 def launches(problem, config, *tensors):
     tile, slides, (*_, out) = config.kwargs, problem.stride[0] == problem.dilation[0], tensors
     switches = {
@@ -133,7 +105,7 @@ def launches(problem, config, *tensors):
         "SLIDES": slides,
         "WIDE": problem.wide,
     }
-    grid = (triton.cdiv(runs_of(problem), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"]),)
+    grid = (triton.cdiv(count_runs(problem, 4), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"]),)
     yield TritonLaunch(_depthwise_kernel, grid, config, *operands(*tensors), Geometry.of(problem), **switches)
 
 
@@ -142,6 +114,6 @@ DESIGN = Design(
     summary="a run of outputs of a column a thread, lanes along W, for one channel per group",
     mirrors="conv2d: naive, for one channel per group",
     refuses=takes_everything,
-    configs=configs,
+    configs=depthwise_configs,
     launches=launches,
 )

@@ -1,7 +1,7 @@
-"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for one small filter a channel.
+"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for one small filter per channel.
 
-In channels_last a tap is four loads from far apart for a lane, as many as the inputs it meets. So runs have up to eight
-outputs, all rows that they meet are unrolled, strided ones too, and all taps of a 3 x 3 filter stay in registers.
+In channels_last, where lanes lie along channels, a tap costs a lane four distant loads, as many as the inputs that it meets. So
+runs have up to eight outputs, all their rows are unrolled, strided ones too, and the taps of a 3 x 3 filter stay in registers.
 
 Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
 """
@@ -16,10 +16,10 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.runs import are_unrolled, best_run, side_by_side
-from .parts.sliding import column_of_taps, met
-
-MOST_KEPT = 9  # taps of a filter that stay in registers
+from .parts.run_space import MOST_KEPT, channels_configs
+from .parts.runs import count_runs, one_filter_each, side_by_side
+from .parts.sliding import column_of_taps, met, place_of_runs
+from .parts.tile import bias_or_zero
 
 
 @triton.jit
@@ -44,24 +44,17 @@ def _depthwise_channels_kernel(
     k = span(program % blocks_k * BLOCK_K, BLOCK_K, WIDE)[None, :]
     k_inside = k < g.K
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
-    first = tl.zeros((1, BLOCK_K), SUMS)
-    if bias is not None:
-        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
+    first = bias_or_zero(bias, k, k_inside, SUMS)
     filter_ptrs = weight.ptr + k * weight.k
     columns = ()
     if KEPT:
         for _ in tl.static_range(g.S):
             columns += (column_of_taps(filter_ptrs, weight.r, k_inside, g.R, SUMS),)
             filter_ptrs += weight.s
-    runs = tl.cdiv(g.P, RUN)
     for turn in range(TURNS):
         block = program // blocks_k + turn * (tl.num_programs(0) // blocks_k)
-        if WIDE:
-            block = block.to(tl.int64)
-        index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
-        q = (index % g.Q)[:, None]
-        p = (index // g.Q % runs * RUN)[:, None]
-        image = (index // g.Q // runs)[:, None]
+        image, p, q = place_of_runs(block, RUN, BLOCK, g, WIDE)
+        q, p, image = q[:, None], p[:, None], image[:, None]
         valid = (image < g.N) & k_inside
         h0 = p * g.step_h - g.padding_h
         corner = image * input.n + h0 * input.h + k * input.c
@@ -92,25 +85,12 @@ def _depthwise_channels_kernel(
 
 
 def refuses(problem, target):
-    return None if are_unrolled(problem) else "it is for one filter a channel, so small that its runs are unrolled"
-
-
-def configs(problem, target):
-    """Four channels a lane; the interpreter pays by the operation, so it gets many runs at once."""
-    a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, triton.next_power_of_2(problem.k))
-    run = best_run(problem, 8 if target.is_gpu else 4)
-    if not target.is_gpu:
-        yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
-    # Strided inputs meet fewer taps: what is kept of these serves another block of runs, too
-    several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
-    for warps, turns in ((4, several), (2, several), (4, 3 - several)):
-        tile = {"RUN": run, "BLOCK": target.warp_size * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
-        yield triton.Config(tile, num_warps=warps, num_stages=1)
+    return None if one_filter_each(problem) else "it is for one filter a channel, so small that its runs are unrolled"
 
 
 def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
-    runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
+    runs = count_runs(problem, tile["RUN"])
     grid = (triton.cdiv(problem.k, tile["BLOCK_K"]) * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"]),)
     switches = {
         "KEPT": problem.r * problem.s <= MOST_KEPT,
@@ -126,6 +106,6 @@ DESIGN = Design(
     summary="unrolled runs of outputs of several channels a thread, lanes along channels, for one filter a channel",
     mirrors="conv2d: depthwise, for channels_last",
     refuses=refuses,
-    configs=configs,
+    configs=channels_configs,
     launches=launches,
 )

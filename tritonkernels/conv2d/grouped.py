@@ -1,14 +1,12 @@
 """conv2d, grouped: a lane owns a run of outputs below each other, of several output channels of one group.
 
-Groups of 4 to 64 channels have enough to multiply for bytes not to bind (18 to 288 FLOP a byte moved of fp32), and too few for
-the tiles of a matrix product. What binds is how many loads a multiply-add takes. Here a column of taps is loaded once and meets
-a whole run: the rows of inputs stream by, each is loaded once and meets up to R taps of KT output channels, so that 3 taps for
-4 channels of a run of 7 outputs are 84 multiply-adds of 9 inputs and 3 loads of taps. Runs slide whatever the stride, as their
-rows, (RUN - 1) STEP + (R - 1) DILATION + 1 of them, are unrolled.
+Groups of 4 to 64 channels do too much arithmetic to be bound by bandwidth (18 to 288 FLOP per byte in fp32) and are too small
+for the tiles of a matrix product. The limit is loads per multiply-add. Here each row of inputs is loaded once and meets up to R
+taps of KT output channels: 3 taps, 4 channels and a run of 7 outputs are 84 multiply-adds for 9 inputs and 3 loads of taps.
 
-In channels_last a load brings several input channels of a pixel, 16 bytes, and lanes lie along output channels: those of one
-group read the same address, and write side by side. In NCHW lanes lie along W. Filters are packed before, (c, r, s, k) with k
-innermost, in the type of the sums, as a lane takes the taps of its KT channels at once: from (K, C / G, R, S) it would gather.
+In channels_last a load brings several input channels of a pixel, 16 bytes, and lanes lie along output channels: those of a
+group read the same address and write side by side. In NCHW lanes lie along W. A first kernel packs the filters as (c, r, s, k),
+in the type of the sums: a lane loads the taps of its KT channels at once, which (K, C / groups, R, S) would gather.
 
 Mirrors cuda_reference/conv2d/grouped.cuh.
 """
@@ -28,10 +26,11 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
-from .parts.grouped_space import at_once, configs
 from .parts.operands import Geometry
-from .parts.runs import refuses, side_by_side
-from .parts.sliding import column_of_taps, met
+from .parts.run_space import at_once, grouped_configs
+from .parts.runs import count_runs, refuses, side_by_side
+from .parts.sliding import column_tap_offsets, met, place_of_runs
+from .parts.tile import bias_or_zero
 
 
 class Taps(NamedTuple):
@@ -72,7 +71,7 @@ def _filters_kernel(
     inside = (c < C_PER_GROUP) & (at < taps.row)
     of_k = (group * K_PER_GROUP + k) * weight.k
     offsets = of_k + (c * weight.c + tap // S % R * weight.r + tap % S * weight.s)
-    offsets = tl.multiple_of(tl.max_contiguous(offsets, (2, 1)), (1, 1))  # lanes go that way
+    offsets = tl.multiple_of(tl.max_contiguous(offsets, (2, 1)), (1, 1))  # lanes along taps
     found = tl.load(weight.ptr + offsets, mask=inside & (group < GROUPS) & (k < K_PER_GROUP), other=0)
     tl.store(taps.ptr + tap * taps.row + at, widened(found, taps.ptr.dtype.element_ty), mask=inside)
 
@@ -110,18 +109,13 @@ def _grouped_kernel(
     WIDE: tl.constexpr,
 ):
     """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
-    # program -> (runs, lanes), the last fastest: those that read the same inputs run together
+    # program -> (runs, lanes), the last fastest: programs that read the same inputs are neighbours
     blocks = tl.cdiv(g.groups * taps.lanes, LANES)
-    runs = tl.cdiv(g.P, RUN)
     block = tl.program_id(0) // blocks
     block_k = tl.program_id(0) % blocks
-    if WIDE:
-        block = block.to(tl.int64)
-    index = span(block * BLOCK, BLOCK, WIDE)  # run -> (image, row, column)
+    image, p, q = place_of_runs(block, RUN, BLOCK, g, WIDE)
+    q, p, image = q[:, None, None], p[:, None, None], image[:, None, None]
     lane = span(block_k * LANES, LANES, WIDE)
-    q = (index % g.Q)[:, None, None]
-    p = (index // g.Q % runs * RUN)[:, None, None]
-    image = (index // g.Q // runs)[:, None, None]
     group = (lane // taps.lanes)[None, :, None]
     within = (lane % taps.lanes * KT)[None, :, None] + tl.arange(0, KT)[None, None, :]  # its group
     k = group * g.k_per_group + within
@@ -134,26 +128,26 @@ def _grouped_kernel(
     for _ in tl.static_range(RUN):
         acc += (tl.zeros((BLOCK, LANES, KT), SUMS),)
     h0 = p * g.step_h - g.padding_h
-    # where lanes lie along channels, each loads its own taps (of all runs the same), so that the layout is the results'
+    # where lanes lie along channels, each loads its own taps (the same for all runs), so that they have the results' layout
     COPIES: tl.constexpr = BLOCK if CHANNELS_INSIDE else 1
-    of_taps = tl.broadcast_to(lane[None, :, None] * KT + tl.arange(0, KT)[None, None, :], (COPIES, LANES, KT))
+    tap_offsets = tl.broadcast_to(lane[None, :, None] * KT + tl.arange(0, KT)[None, None, :], (COPIES, LANES, KT))
     row = taps.row
     if WIDE:
         row = row.to(tl.int64)
     corner = image * input.n + group * g.c_per_group * input.c + h0 * input.h
     for c in range(0, g.c_per_group, VECTOR):
-        of_channels = corner + span(c, VECTOR, WIDE)[None, None, :] * input.c
+        channel_offsets = corner + span(c, VECTOR, WIDE)[None, None, :] * input.c
         for s in range(g.S):
             w = q * g.step_w + (s * g.dilation_w - g.padding_w)
             in_column = valid & (w >= 0) & (w < g.W)
             columns = ()
             for j in tl.static_range(VECTOR):
-                tap_ptrs = taps.ptr + (of_taps + ((c + j) * g.R * g.S + s) * row)
-                columns += (column_of_taps(tap_ptrs, g.S * row, None, g.R, SUMS),)
-            offsets = of_channels + w * input.w
+                tap_ptrs = taps.ptr + (tap_offsets + ((c + j) * g.R * g.S + s) * row)
+                columns += (column_tap_offsets(tap_ptrs, g.S * row, None, g.R, SUMS),)
+            offsets = channel_offsets + w * input.w
             for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
-                # What the compiler cannot see: vectors. Where there are none, runs of 2 that begin anywhere send lanes that way
+                # Vectors, which the compiler cannot see; without any, a hint of runs of 2 makes lanes lie along that dimension
                 offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if VECTOR == 1 else 1, VECTOR))
                 offsets = tl.multiple_of(offsets, (1, 1, VECTOR))
                 x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
@@ -165,9 +159,7 @@ def _grouped_kernel(
     k_inside = group < g.groups
     if not WHOLE:
         k_inside = k_inside & (within < g.k_per_group)
-    first = tl.zeros((1, LANES, KT), SUMS)
-    if bias is not None:
-        first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
+    first = bias_or_zero(bias, k, k_inside, SUMS)
     offsets = image * out.n + q * out.w + p * out.h + k * out.c
     for i in tl.static_range(RUN):
         sums = rounded(acc[i] + first, out.ptr.dtype.element_ty)
@@ -198,7 +190,7 @@ def launches(problem, config, input, weight, bias, out):
         "CHANNELS_INSIDE": problem.channels_last,
         "WIDE": wide,
     }
-    runs = problem.n * triton.cdiv(problem.p, tile["RUN"]) * problem.q
+    runs = count_runs(problem, tile["RUN"])
     grid = (triton.cdiv(runs, tile["BLOCK"]) * triton.cdiv(groups * lanes, tile["LANES"]),)
     tensors = Images.of(input), taps, Vector.of(bias), Images.of(out)
     yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
@@ -209,6 +201,6 @@ DESIGN = Design(
     summary="runs of outputs of a column a thread, several channels of a group, for groups of few channels",
     mirrors="conv2d: register_blocked, for groups",
     refuses=refuses,
-    configs=configs,
+    configs=grouped_configs,
     launches=launches,
 )

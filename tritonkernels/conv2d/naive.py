@@ -1,8 +1,7 @@
 """conv2d, naive: a lane per output, its whole inner product straight from the caches.
 
-Neighbouring lanes own neighbouring outputs of a row, so they read neighbouring inputs, and the same filter tap. Two loads for a
-multiply-add, and each input is fetched K / groups * R * S times: it is what the others are measured by. No lane is idle,
-however few outputs a plane has.
+Neighbouring lanes own neighbouring outputs of a row, so they read neighbouring inputs and the same filter tap. A multiply-add
+takes two loads, and each input is read K / groups * R * S times: the baseline for the other designs.
 
 Mirrors cuda_reference/conv2d/naive.cuh.
 """
@@ -61,7 +60,7 @@ def _naive_kernel(
 
 
 def configs(problem, target):
-    """One or two outputs a lane; the interpreter pays by the operation, so it gets them all at once."""
+    """One or two outputs a lane. The interpreter's cost is per operation: it gets all outputs at once."""
     if not target.is_gpu:
         yield triton.Config({"BLOCK": min(2**16, triton.next_power_of_2(max(1, problem.outputs)))})
     for outputs in (1, 2):

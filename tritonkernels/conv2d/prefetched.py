@@ -1,11 +1,9 @@
-"""conv2d, prefetched: `direct` with the next tap's inputs and weights on their way while this one's are multiplied.
+"""conv2d, prefetched: `direct`, but the next tap's inputs and weights are loaded while this tap's are multiplied.
 
 In `direct` a tap is loads, a wait and BLOCK_K multiply-adds per input: only other warps hide the 30 cycles of L1, or the 500 of
-memory where a channel begins. Here what is multiplied was loaded a tap before, so the loads of the next tap, the first of the
-next channel too, have the whole product to arrive. Costs a second set of registers for them: BLOCK_K weights and an input per
+DRAM where a channel begins. Here what is multiplied was loaded a tap earlier, so the next tap's loads, also those of the next
+channel's first tap, have a whole product to arrive. The price is a second set of registers: BLOCK_K weights and an input per
 position.
-
-One loop walks the taps of all channels: a prefetch across the ends of three nested ones would be written three times.
 
 Mirrors cuda_reference/conv2d/prefetched.cuh.
 """

@@ -1,10 +1,10 @@
 """conv2d, register_blocked: `direct` with four neighbouring outputs a lane, whose inputs slide through registers.
 
-The four outputs of a lane, four sums per output channel, share a window of four inputs. From one tap of a row to the next the
-window slides by one: one load instead of four, and a filter tap that is fetched serves four times as many outputs. That takes
-taps as far apart as outputs are (DILATION_W = STEP_W, as in any dense filter); otherwise nothing slides, and a window is four
-loads. The taps of a row are unrolled, so that their offsets are part of the instructions. The four results are put side by
-side before they are written, so that a store is 128 bits where rows allow.
+A lane's four outputs, four sums per output channel, share a window of four inputs. From one tap of a row to the next the window
+slides by one: one load instead of four, and a filter tap serves four times as many outputs. That needs taps as far apart as
+outputs (dilation and stride along W are equal, as in any dense filter); otherwise a window is four loads. The taps of a row are
+unrolled, so that their offsets are part of the instructions. The four results are joined before they are written, so that
+a store is 128 bits where rows allow.
 
 Mirrors cuda_reference/conv2d/register_blocked.cuh.
 """

@@ -1,7 +1,6 @@
-"""Which design a Triton call gets: as the model of regime.py has it, but for one filter a channel in NCHW.
+"""Which design a Triton call gets: the model's choice (regime.py), except for one filter per channel in NCHW.
 
-There `depthwise` has unrolled runs where `grouped` has them strided too, but packs its taps by a launch of its own: that pays
-from about a million outputs on.
+There `grouped` is faster than `depthwise` once the outputs, about a million, pay for the launch that packs its taps.
 """
 
 from . import regime
@@ -16,7 +15,7 @@ def packing_pays(problem):
 
 
 def prefer(problem, target):
-    """Names of the designs that fit, the best first; see regime.prefer."""
+    """Names of the designs that fit, the fastest first; see regime.prefer."""
     names = regime.prefer(problem, target)
     if not packing_pays(problem):
         return names
@@ -25,5 +24,5 @@ def prefer(problem, target):
 
 
 def expected(design, problem, target):
-    """regime.expected; `grouped` is taken for as fast as `depthwise` where it takes its place."""
+    """As regime.expected; where `grouped` replaces `depthwise`, it has that design's estimate."""
     return regime.expected("depthwise" if design == "grouped" and packing_pays(problem) else design, problem, target)

@@ -8,7 +8,7 @@ from ...language.structs import Filters, Images, Vector
 
 
 class Geometry(NamedTuple):
-    """The sizes; the last two, which CUDA's kernels divide for, are fields here so that Triton specialises them: mostly 1."""
+    """The last two are functions in CUDA; as fields Triton specialises them, so that a loop over one channel is none."""
 
     N: Any
     C: Any
@@ -39,7 +39,7 @@ class Geometry(NamedTuple):
 
 
 def operands(input, weight, bias, out):
-    """Every tensor comes with its own strides: NCHW, channels_last and CHWN are three sets of them."""
+    """Each tensor has its own strides: NCHW, channels_last and CHWN are three sets of them."""
     return Images.of(input), Filters.of(weight), Vector.of(bias), Images.of(out)
 
 

@@ -1,16 +1,15 @@
-"""Which design for which convolution: a time for each from arithmetic, bytes, gathers and latencies; the shortest is preferred.
+"""Which design for which convolution: an estimated time for each, from arithmetic, bytes, gathers and latencies.
 
-A convolution takes as long as the longest of four things:
+A convolution takes as long as the longest of four things, and at least as long as a launch:
 
-    arithmetic = FLOPs / (lanes that are busy * peak of the unit * share of it that the design sustains * SMs that have a block)
-    bytes      = compulsory traffic * sectors fetched for each that is used / bandwidth
-    gathers    = elements of the im2col matrix / what address arithmetic lets an SM fetch, a vector at once where channels lie
+    arithmetic = FLOPs / (share of busy lanes * peak of the unit * share of it that the design sustains * SMs that have a block)
+    bytes      = compulsory traffic * sectors fetched per sector used / bandwidth
+    gathers    = elements of the im2col matrix / what address arithmetic lets an SM fetch, a vector at a time where channels lie
                  side by side (implicit_gemm alone: the other designs keep in shared memory or registers what taps share)
-    chain      = the latencies that a thread waits for one after the other: of its taps, or of its block's channels
+    chain      = the latencies that follow each other: of a thread's taps, or of a block's channels
 
-and not less than a launch. The shares are of an H200's runs over the suites of filters and of ResNet-50's layers, in round
-numbers, the packages together. Pure functions of (problem, target), for both packages; where there is no GPU, or an unknown
-one, they speak of an H200.
+The shares are fitted to an H200's runs over the suites of filters and of ResNet-50's layers, in round numbers, both packages
+together. Pure functions of (problem, target); without a GPU, or with an unknown one, the figures are an H200's.
 """
 
 import math
@@ -110,7 +109,7 @@ def _depthwise(problem):
 
 
 def _depthwise_channels(problem):
-    """As fast, where it has a filter for each of channels that lie side by side; packages refuse what they cannot unroll."""
+    """As `depthwise`, where each of channels that lie side by side has one filter."""
     return _depthwise(problem) if problem.channels_last and problem.c == problem.groups == problem.k else None
 
 
@@ -211,14 +210,14 @@ def expected(design, problem, target):
 
 
 def prefer(problem, target):
-    """Names of the designs that fit, the shortest time first: a package takes the first that it has and that does not refuse.
+    """Names of the designs that fit, the shortest time first: a package takes the first that does not refuse.
 
-    Of equal times (the launch binds, or bytes) the one with the least to do is first, all four added up.
+    Of equal times (both bound by the launch, or by bytes) the one with the smallest sum of all four is first.
     """
     times = {name: expected(name, problem, target) for name in SHAPES}
     fitting = {
-        name: (told.seconds, told.arithmetic_s + told.bytes_s + told.gather_s + told.chain_s)
-        for name, told in times.items()
-        if told
+        name: (time.seconds, time.arithmetic_s + time.bytes_s + time.gather_s + time.chain_s)
+        for name, time in times.items()
+        if time
     }
     return tuple(sorted(fitting, key=fitting.get)) or ("direct",)

@@ -10,12 +10,12 @@ def extent(run, problem):
     return (run - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1
 
 
+def count_runs(problem, run):
+    """Columns of `run` outputs, or of what is left at the bottom of a plane."""
+    return problem.n * -(-problem.p // run) * problem.q
+
+
 def one_filter_each(problem):
-    """Whether there is one filter for each channel, of several, so small that its runs are unrolled."""
-    return problem.k > 1 and are_unrolled(problem)
-
-
-def are_unrolled(problem):
     """Whether there is one filter for each channel, so small that its runs are unrolled."""
     return problem.c == problem.groups == problem.k and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
 

@@ -1,12 +1,25 @@
 """A run of outputs below each other slides down a column of inputs: each input is loaded once and meets up to R taps.
 
-Everything is unrolled, so that which tap an input meets for which output is known when the kernel is compiled, at any step.
+Rows and taps are unrolled (but in `depthwise`), so that the compiler knows which input meets which tap, at any stride.
 """
 
 import triton
 import triton.language as tl
 
 from ...language.dot import widened
+from ...language.tiles import span
+
+
+@triton.jit
+def place_of_runs(block, RUN: tl.constexpr, BLOCK: tl.constexpr, g, WIDE: tl.constexpr):
+    """(image, first row, column) of a block of runs of RUN outputs, the column fastest."""
+    runs = tl.cdiv(g.P, RUN)
+    if WIDE:
+        block = block.to(tl.int64)
+    index = span(block * BLOCK, BLOCK, WIDE)
+    q = index % g.Q
+    p = index // g.Q % runs * RUN
+    return index // g.Q // runs, p, q
 
 
 @triton.jit
@@ -22,7 +35,7 @@ def column_of_taps(tap_ptrs, step, inside, R: tl.constexpr, SUMS: tl.constexpr):
 
 @triton.jit
 def met(acc, x, taps, AT: tl.constexpr, STEP: tl.constexpr, DILATION: tl.constexpr):
-    """The sums of a run, a tuple, after the inputs of row AT, counted from the first output's first tap."""
+    """The sums of a run, a tuple, after the inputs x of row AT, counted from the row of the first output's first tap."""
     sums = ()
     for i in tl.static_range(len(acc)):
         if i * STEP <= AT and AT - i * STEP <= (len(taps) - 1) * DILATION and (AT - i * STEP) % DILATION == 0:

@@ -1,4 +1,4 @@
-"""What `direct`, `prefetched` and `register_blocked` share: which tile a program owns, what is loaded for it, its writing."""
+"""What the tiled designs share: which tile a program owns, its inputs and biases, and writing its results."""
 
 import triton
 import triton.language as tl
@@ -48,7 +48,7 @@ def channels_of(block_k, group, g, BLOCK_K: tl.constexpr):
 
 @triton.jit
 def bias_or_zero(bias, k, k_inside, SUMS: tl.constexpr):
-    """What the sums of output channels begin with."""
+    """The initial sums of output channels k."""
     first = tl.zeros(k.shape, SUMS)
     if bias is not None:
         first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
@@ -66,7 +66,7 @@ def load_tap(plane_ptr, input, p, q, r, s, there, g):
 
 @triton.jit
 def store_sums(acc, out, image, p, q, k, k_inside, g):
-    """Write the part of a tile that lies inside."""
+    """Writes the part of a tile that lies inside the result."""
     inside = k_inside[:, None] & ((p < g.P) & (q < g.Q))[None, :]
     out_ptrs = out.ptr + image * out.n + k[:, None] * out.c + (p * out.h + q * out.w)[None, :]
     tl.store(out_ptrs, rounded(acc, out.ptr.dtype.element_ty), mask=inside)

@@ -1,5 +1,5 @@
-"""Four outputs side by side, along H or W, share a window of inputs that slides from tap to tap: what lanes of `depthwise` and
-`register_blocked` own."""
+"""The window of inputs that four neighbouring outputs share and that slides from tap to tap: down H in `depthwise`, along W in
+`register_blocked`."""
 
 import triton
 import triton.language as tl

@@ -1,0 +1,86 @@
+"""The config spaces of `depthwise`, `depthwise_channels` and `grouped`, whose lanes own runs of outputs. Pure functions."""
+
+import math
+
+import torch
+import triton
+
+from .runs import best_run, count_runs, extent
+
+MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
+REGISTERS = 128  # which leave an SM 16 warps; of longer columns and other types ptxas spills a few
+BUDGET = 116  # of them, for sums, taps and inputs
+MOST_KEPT = 9  # taps of a filter that `depthwise_channels` keeps in registers
+
+
+def depthwise_configs(problem, target):
+    """A lane has four channels where they lie side by side, else one, of a run or two. Left to itself ptxas spills a few words
+    to fit more warps on an SM than bandwidth needs. The interpreter's cost is per operation: it gets large blocks."""
+    channels = triton.next_power_of_2(max(1, problem.k))
+    if not target.is_gpu:
+        block_k = min(64, channels)
+        runs = triton.next_power_of_2(max(1, count_runs(problem, 4)))
+        yield triton.Config({"BLOCK": min(2**14 // block_k, runs), "BLOCK_K": block_k})
+    if problem.channels_last and channels > 1:
+        block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
+        for warps in (4, 8):
+            block = target.warp_size * warps * a_lane // block_k
+            yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
+    for runs in (2, 1):
+        warps = 128 // target.warp_size
+        yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
+
+
+def channels_configs(problem, target):
+    """Four channels a lane. The interpreter's cost is per operation: it gets many runs at once."""
+    a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, triton.next_power_of_2(problem.k))
+    run = best_run(problem, 8 if target.is_gpu else 4)
+    if not target.is_gpu:
+        yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
+    # Strided inputs meet fewer taps: those in registers serve another block of runs, too
+    several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
+    for warps, turns in ((4, several), (2, several), (4, 3 - several)):
+        tile = {"RUN": run, "BLOCK": target.warp_size * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
+        yield triton.Config(tile, num_warps=warps, num_stages=1)
+
+
+def words_of(problem):
+    """Registers of a sum."""
+    return 2 if problem.dtype == torch.float64 else 1
+
+
+def at_once(problem, kt):
+    """How many channels of a group are loaded together: those whose taps can be held, up to 16 bytes of fp32."""
+    held = max(1, min(4 // words_of(problem), MOST_HELD // (problem.r * kt)))
+    return math.gcd(1 << held.bit_length() - 1, problem.c // problem.groups)
+
+
+def grouped_configs(problem, target):
+    """In channels_last a lane has four channels, whose taps are 16 bytes, and a program is one run of up to 128 lanes: what
+    depends on its pixels alone is uniform and takes no vector registers. Else eight channels, as a load brings one input."""
+    outputs, words = problem.k // problem.groups, words_of(problem)
+
+    def tile(kt, lanes, threads, most=8):
+        kt = min(kt // words, triton.next_power_of_2(max(1, outputs)))
+        lanes = min(lanes, triton.next_power_of_2(max(1, problem.groups * triton.cdiv(outputs, kt))))
+        channels = at_once(problem, kt) if problem.channels_last else 1
+
+        def fits(run):
+            return words * (run * kt + (problem.r * kt + extent(run, problem)) * channels) <= BUDGET
+
+        return {"RUN": best_run(problem, most, fits), "BLOCK": max(1, threads // lanes), "LANES": lanes, "KT": kt}
+
+    if not target.is_gpu:
+        own = tile(4, 16, 2**13, 4)
+        runs = triton.next_power_of_2(max(1, count_runs(problem, own["RUN"])))
+        yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
+    elif problem.channels_last:
+        found = [tile(4, lanes, target.warp_size) for lanes in (128, 64, 32)]
+        most = REGISTERS if problem.dtype == torch.float32 and problem.r <= 3 else None
+        for i, one in enumerate(found):
+            if one not in found[:i]:
+                yield triton.Config(one, num_warps=max(1, one["LANES"] // target.warp_size), num_stages=1, maxnreg=most)
+        yield triton.Config(found[-1] | {"BLOCK": 2 * found[-1]["BLOCK"]}, num_warps=2, num_stages=1)
+    else:
+        for kt, warps in ((8, 4), (8, 2)):
+            yield triton.Config(tile(kt, 1, target.warp_size * warps), num_warps=warps, num_stages=1)
