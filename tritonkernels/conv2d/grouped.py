@@ -29,7 +29,7 @@ from ..problem import needs_wide_offsets
 from .parts.operands import Geometry
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
-from .parts.sliding import column_tap_offsets, met, place_of_runs
+from .parts.sliding import column_of_taps, met, place_of_runs
 from .parts.tile import bias_or_zero
 
 
@@ -143,7 +143,7 @@ def _grouped_kernel(
             columns = ()
             for j in tl.static_range(VECTOR):
                 tap_ptrs = taps.ptr + (tap_offsets + ((c + j) * g.R * g.S + s) * row)
-                columns += (column_tap_offsets(tap_ptrs, g.S * row, None, g.R, SUMS),)
+                columns += (column_of_taps(tap_ptrs, g.S * row, None, g.R, SUMS),)
             offsets = channel_offsets + w * input.w
             for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)

@@ -78,6 +78,12 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/parts/runs.cuh",
+        "cuda_reference and conv2d and depthwise or test_depthwise_inputs_slide and float32",
+        ("outputs a row apart whatever their step", "column[first + j * (TAPS > 0 ? STEP : 1)]", "column[first + j]"),
+        ("dilation of the other axis", "next_tap = g.dilation_h *", "next_tap = g.dilation_w *"),
+    ),
+    *of(
+        "cuda_reference/conv2d/parts/runs.cuh",
         "test_groups and float32 and (resnext or dilated or long)",
         ("last rows of the last run written", "if (p + j < g.P) store_together", "store_together"),
         ("above and below the image is not zero", "if (inside >> i & 1) load_together", "if (inside) load_together"),
@@ -121,15 +127,15 @@ MUTANTS = [
         "cuda_reference/conv2d/grouped.py",
         "test_which_kernel or test_what_is_left_over and float32",
         ("columns apart are taken for neighbours", "lanes > 1 or input.stride(3) == 1", "True"),
-        (
-            "pixels that are not aligned are taken for such",
-            "data_ptr() % (unit * input.element_size()) == 0 and",
-            "data_ptr() and",
-        ),
     ),
     *of(
-        "cuda_reference/conv2d/parts/operands.py",
-        "test_which_kernel",
+        "cuda_reference/conv2d/parts/runs.py",
+        "test_which_kernel or test_what_is_left_over and float32",
+        (
+            "pixels that are not aligned are taken for such",
+            "t.data_ptr() % (piece * t.element_size()) == 0 and",
+            "t.data_ptr() and",
+        ),
         ("any rows are taken for short ones", "input.element_size() < 2**31", "input.element_size() < 2**63"),
     ),
     *of(
@@ -140,6 +146,5 @@ MUTANTS = [
             "unsigned(w) < unsigned(g.W), tap, stride.weight.r",
             "true, tap, stride.weight.r",
         ),
-        ("first column's taps for all", "tap += Layout::PITCH)", "tap += 0)"),
     ),
 ]

@@ -10,8 +10,7 @@ TWO_LAUNCHES = 2**20  # outputs
 
 
 def packing_pays(problem):
-    many = problem.k > 1 and problem.outputs >= TWO_LAUNCHES
-    return many and not problem.channels_last and one_filter_each(problem)
+    return problem.k > 1 and problem.outputs >= TWO_LAUNCHES and one_filter_each(problem)
 
 
 def prefer(problem, target):
