@@ -5,17 +5,17 @@ N = K columns. The left matrix holds each input R S times and is never written (
 fetched from where they lie when a slice of it is staged in shared memory, zeros where a tap falls on padding. The rows are
 one flat axis over images and pixels, so planes of 7 x 7 fill tiles as well as large ones.
 
-The loop has no division. A slice is BLOCK_K channels of one tap, (r, s, c), and the next one follows by additions and carries.
-Where a group has few channels, that would pad each tap to BLOCK_K: FLAT slices run over taps instead, every lane with an
-(r, s, c) of its own, advanced alike. So 7 x 7 taps of 3 channels are 3 slices of 64 products, not 49.
+The loop has no division. A slice is BLOCK_K channels of one tap, (r, s, c); additions with carries lead to the next slice.
+Where a group has few channels, that would pad each tap to BLOCK_K. FLAT slices run over taps instead: every lane has its own
+(r, s, c), advanced in the same way. So 7 x 7 taps of 3 channels are 3 slices of 64 products, not 49.
 
-Lanes go along channels where these lie side by side (channels_last), 16 bytes each, or along pixels (NCHW, PIXELS_INSIDE);
-then the tile is the transposed one, output channels times pixels. Weights whose channels are apart are copied once with
-channels side by side where many pixels read them. So are both operands of tf32 on Hopper, rounded on the way, where they are
-read often: WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
+Lanes go along channels where these are contiguous (channels_last), 16 bytes each, or along pixels (NCHW, PIXELS_INSIDE), where
+the tile is transposed: output channels times pixels. Filters whose channels are apart are copied once, with contiguous
+channels, where many pixels read them. So are both operands of tf32 on Hopper where they are read often, rounded on the way:
+WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
 
-Where there are few tiles, SPLIT_K programs share one, each with its range of slices; the last of them to arrive adds their
-sums up in order, so the bits are always the same.
+Where there are few tiles, SPLIT_K programs share one, each with its range of slices. The last of them to arrive adds their sums
+in order, so the bits are always the same.
 
 Mirrors cuda_reference/conv2d/implicit_gemm.cuh.
 """
@@ -52,9 +52,10 @@ def along(x, AXIS: tl.constexpr):
 
 @triton.jit
 def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left + right, of which the compiler is told what it cannot see: along that axis there are aligned runs of VECTOR.
+    """left + right. The compiler is told what it cannot see: along that axis there are aligned runs of VECTOR.
 
-    Without any, runs of 2 that begin anywhere: no vectors come of that, but lanes go that way (Triton 3.6 sent them the other).
+    With a VECTOR of 1, runs of 2 that begin anywhere: that makes no vectors, but lanes go along that axis (Triton 3.6 chose the
+    other).
     """
     RUN: tl.constexpr = max(2, VECTOR)
     if AXIS == 0:
@@ -65,13 +66,13 @@ def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
 
 @triton.jit
 def both_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left and right, masks: alike in such runs."""
+    """left & right, masks that are constant in such runs."""
     return tl.max_constancy(left & right, (VECTOR, 1)) if AXIS == 0 else tl.max_constancy(left & right, (1, VECTOR))
 
 
 @triton.jit
 def next_slice(r, s, c, step_r, step_s, step_c, S, CHANNELS):
-    """(r, s, c) a slice further: digits of a number, with carries."""
+    """(r, s, c) of the next slice: digits of a number, added with carries."""
     c += step_c
     carry = c >= CHANNELS
     c = tl.where(carry, c - CHANNELS, c)
@@ -204,7 +205,7 @@ def _implicit_gemm_kernel(
 
 @triton.jit
 def finish(acc, bias_ptrs, out_ptrs, of_image, of_filter):
-    """Add the bias, if there is one, and write what of a tile lies inside."""
+    """Add the bias, if there is one, and write the part of the tile that is inside the result."""
     if bias_ptrs is not None:
         acc += widened(tl.load(bias_ptrs, mask=of_filter, other=0), acc.dtype)
     tl.store(out_ptrs, rounded(acc, out_ptrs.dtype.element_ty), mask=of_image & of_filter)
@@ -241,19 +242,19 @@ def launches(problem, config, input, weight, bias, out):
 
 
 def _pays_to_copy(problem, tile, weight):
-    """Whether the channels of a filter lie apart, and ENOUGH tiles read them again and again."""
+    """Whether the channels of a filter are apart, and at least ENOUGH tiles of pixels read them."""
     apart = weight.stride(1) != 1 and weight.shape[1] > 1
     return apart and problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
 
 
 def _copied(t, to_tf32):
-    """(the launches that fill it, the copy): with channels side by side, and aligned for vectors."""
+    """(the launches that fill it, the copy), with contiguous channels, aligned for vectors."""
     launches, copy = packed(t.flatten(2), to_tf32)
     return launches, copy.unflatten(2, t.shape[2:])
 
 
 def _side_by_side(t, problem):
-    """How many channels of a group lie side by side and begin at a multiple of as many bytes, wherever they are: up to 16."""
+    """How many contiguous channels of a group one aligned load of up to 16 bytes takes, at every pixel."""
     apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
     if t.stride(1) != 1:
         return 1

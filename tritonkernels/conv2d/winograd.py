@@ -4,14 +4,14 @@ F(2 x 2, 3 x 3) takes 16 products where the direct sum takes 36, 2.25 times fewe
 (A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016). cook_toom.py has the matrices and what they
 cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 times as large.
 
-Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. What is left at each of the
-(M + 2)^2 points is a matrix product over the channels, U V, and all of them are one batch: matmul's tensor_core, with its
+Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. At each of the (M + 2)^2
+points a matrix product over the channels is left, U V, and all of them are one batch for matmul's tensor_core, with its
 configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
-as large as what they are of; where they would take more than a gigabyte, they are made for some of the images at a time. (Only
-for as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
+as large as inputs and outputs. Where they would take more than a gigabyte, they are made for some of the images at a time.
+(For only as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
 
-With channels_last, channels lie side by side in V, U and the products too: whatever lies side by side in memory is read and
-written by neighbouring lanes.
+With channels_last, channels are contiguous in V, U and the products too, so that neighbouring lanes read and write neighbouring
+elements.
 
 Mirrors cuda_reference/conv2d/winograd.cuh.
 """
@@ -196,7 +196,7 @@ def _outputs_kernel(
 
 
 def configs(problem, target):
-    """Both variants, each with the first of matmul's tiles for the product."""
+    """Both variants, each with the first three configs of matmul's design for the product."""
     for outputs in winograd_variants(problem, target):
         product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
