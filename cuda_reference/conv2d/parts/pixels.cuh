@@ -3,7 +3,7 @@
 //
 // A thread finds its pixels once, before the loop. The loop has no division: taps advance by increments, or come from a table.
 #pragma once
-#include "../matmul/parts/swizzled_tile.cuh"
+#include "../../matmul/parts/swizzled_tile.cuh"
 #include "taps.cuh"
 
 namespace conv2d {
