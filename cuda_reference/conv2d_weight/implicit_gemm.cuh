@@ -70,8 +70,8 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
         for (int e = threadIdx.x; e < BL * tile.count_n; e += THREADS) {
             const Element i(e, tile.count_n, inside);
             const Column column = columns.column[i.other];
-            const int h = at.h[i.position] + column.h, w = at.w[i.position] + column.w;
-            const bool is_there = at.of_grad[i.position] >= 0 && is_inside(h, w, g);
+            const bool is_there = at.of_grad[i.position] >= 0 &&
+                                  is_inside(at.h[i.position] + column.h, at.w[i.position] + column.w, g);
             inputs[i.position][i.other] = is_there ? Sum<T>(planes[at.of_input[i.position] + column.of_input]) : Sum<T>(0);
         }
         __syncthreads();  // the slice is complete
