@@ -2,13 +2,13 @@
 //
 // Over `direct`, which holds a few output channels of few pixels, a block owns BM output pixels and BN output channels of a group
 // and reduces over all channels and filter taps in slices of BK: an input fetched once serves BN multiply-adds, a weight BM.
-// im2col's copy, R * S times the input, is made in shared memory a slice at a time (parts/pixels.cuh); else this is matmul's mma_async,
-// with its slices under way in cp.async and its fragments. On Hopper the same slices, which lie as TMA would lay them, are
-// multiplied by wgmma, while the threads make the next. Where C is no multiple of a chunk (the 3 of an image) the reduction is
-// flattened over (c, r, s), so that nothing is padded per tap. FP32 to IEEE and FP64 run the same tiles on CUDA cores.
+// im2col's copy, R * S times the input, is made in shared memory, a slice at a time (parts/pixels.cuh). The rest is as in matmul:
+// slices fetched ahead by cp.async, fragments, mma.sync. On Hopper wgmma multiplies the same slices, which have the layout that TMA
+// would give them, while the threads fetch the next. Where C is no multiple of a chunk (the 3 channels of an image) the reduction
+// is flattened over (c, r, s), so no tap is padded. IEEE FP32 and FP64 run the same tiles on CUDA cores.
 //
-// Few tiles (batch 1) share the reduction among gridDim.y blocks each; the last to arrive adds their sums up in order, so the
-// bits do not depend on which it was. Mirrors tritonkernels/conv2d/implicit_gemm.py.
+// Where there are few tiles (batch 1), gridDim.y blocks share the reduction of each. The last to arrive adds their sums in order,
+// so the bits do not depend on which block that is. Mirrors tritonkernels/conv2d/implicit_gemm.py.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile.
 #pragma once
 #include "../common/last_to_arrive.cuh"
@@ -20,7 +20,7 @@
 
 namespace conv2d {
 
-// change(number) of all of a lane's sums, in a fixed order.
+// Calls change(number, index) for each of a lane's sums, in a fixed order.
 template <class Number, int MS, int NS, class Do>
 __device__ __forceinline__ void for_sums(matmul::LaneSums<Number> (&sum)[MS][NS], const Do& change) {
 #pragma unroll
@@ -57,12 +57,12 @@ template <class T> struct Results {
     int pixels, channels, P, Q;
 
     __device__ __forceinline__ Results(T* out, const T* bias, int group, const Geometry& g, const Strides& stride)
-        : out(out + group * (g.K / g.groups) * stride.out.c),
-          bias(bias == nullptr ? nullptr : bias + group * (g.K / g.groups) * stride.bias.step),
+        : out(out + group * g.k_per_group() * stride.out.c),
+          bias(bias == nullptr ? nullptr : bias + group * g.k_per_group() * stride.bias.step),
           stride(stride.out),
           bias_step(stride.bias.step),
           pixels(g.N * g.P * g.Q),
-          channels(g.K / g.groups),
+          channels(g.k_per_group()),
           P(g.P),
           Q(g.Q) {}
 
@@ -71,7 +71,7 @@ template <class T> struct Results {
     }
 };
 
-// Runs of channels at a time, as a matrix product's.
+// Writes runs of channels, as a matrix product does.
 template <class T, int MS, int NS>
 __device__ __forceinline__ void store(const matmul::LaneSums<float> (&sum)[MS][NS], const Results<T>& to, int pixel, int channel) {
     matmul::Strides strides{};
@@ -116,7 +116,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
     using BTile = matmul::SwizzledTile<T, false, BN, BK, true>;
     using Copies = std::conditional_t<CHUNKED, ChannelCopies<ATile, THREADS, STEPS - 1>, GatheredCopies<ATile, THREADS, STEPS - 1>>;
 
-    const int channels = g.C / g.groups, filters_of_group = g.K / g.groups;
+    const int channels = g.c_per_group(), filters_of_group = g.k_per_group();
     const int tiles_m = ceil_div(g.N * g.P * g.Q, BM), tiles_n = ceil_div(filters_of_group, BN);
     const int group = blockIdx.x / (tiles_m * tiles_n);
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, band);

@@ -24,33 +24,33 @@ SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
 def on_tensor_cores(problem):
-    """Whether its products are mma.sync's."""
+    """Whether tensor cores multiply: mma.sync or wgmma."""
     return problem.precision in ("fp16", "bf16", "tf32")
 
 
 def shared_bytes(config):
-    """Of a block: STAGES slices of both operands."""
+    """Of a block, for STAGES slices of both operands."""
     return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
 
 
 def tiles_of(problem, config):
-    """Blocks but for splits."""
+    """Tiles of the result: blocks of one split."""
     pixels = ceil_div(problem.n * problem.p * problem.q, config["BM"])
     return pixels * ceil_div(problem.k // problem.groups, config["BN"]) * problem.groups
 
 
 def slices_of(problem, config):
-    """How many make the reduction."""
+    """How many slices make the reduction."""
     return max(1, ceil_div(problem.terms * problem.dtype.itemsize, config["SLICE"]))
 
 
-# In multiply-adds that an SM of an H200 does meanwhile on its tensor cores, fitted to ResNet-50's layers at batch 1 and 32
-OPERAND_FMAS = 64  # an operand's way from L2
-SPLIT_FMAS = 450  # a partial sum's to memory and back
-ARRIVAL_FMAS = 3_000_000  # what begins when the last block has arrived
-FFMA_SLOWER = 8  # are multiply-adds on CUDA cores
+# Times, in multiply-adds of an H200 SM's tensor cores, fitted to ResNet-50's layers at batch 1 and 32
+OPERAND_FMAS = 64  # to fetch an operand from L2
+SPLIT_FMAS = 450  # to write a partial sum and read it back
+ARRIVAL_FMAS = 3_000_000  # from the last block's arrival to the end
+FFMA_SLOWER = 8  # multiply-adds on CUDA cores
 
-BEGIN_AND_END = 4  # slices' time that a tile takes besides, when no other block has the SM meanwhile
+BEGIN_AND_END = 4  # a tile's beginning and end, in slices' times, where no other block has the SM meanwhile
 
 
 def threads_of(config):
@@ -66,8 +66,8 @@ def _resident(config, target):
 
 
 def _rounds(tiles, resident, sms):
-    """How long an SM works, in times of a tile. One where two have room takes as long as both: it waits as long; of more, those
-    of the next wave make it up.
+    """How long an SM works, in times of a tile. Where two blocks fit, one alone takes as long as both, as it waits as long.
+    Where more fit, blocks of the next wave fill the gap.
     """
     if resident > 2 and tiles > sms * resident:
         return tiles / sms
@@ -84,7 +84,7 @@ def _space(problem, target):
 
 
 def configs(problem, target):
-    """First the tile and the splits that are done soonest; the smallest where it is emulated, so that few are built."""
+    """First the fastest tile and splits by prediction; in the emulation the smallest, so that few are built."""
     space = _space(problem, target)
     if not target.is_gpu:
         return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]

@@ -1,7 +1,7 @@
-"""pointwise: a 1 x 1 convolution is a matrix product, so its kernels are the matmul package's; none of its own.
+"""conv2d, pointwise: a 1 x 1 convolution is a matrix product, so matmul's kernels compute it; it has none of its own.
 
-With channels inside (NHWC) the result is (pixels, C) (C, K); else, image by image, (K, C) (C, pixels): rows of the result are
-contiguous either way, and operands are read where they lie. On Hopper that is wgmma fed by TMA, which no im2col of ours has.
+With channels inside (NHWC) the result is (pixels, C) (C, K); else, image by image, (K, C) (C, pixels). Rows of the result are
+contiguous either way, and operands are read where they are. On Hopper that is wgmma fed by TMA, which our im2col cannot use.
 IEEE fp32 and fp64 run implicit_gemm's tiles on CUDA cores: for one tap that is a matrix product.
 """
 
@@ -18,14 +18,14 @@ PRODUCTS = {design.name: design for design in (mma_async.DESIGN, wgmma_tma.DESIG
 
 
 def _product(problem):
-    """The matmul problem of the shape, as if all of it lay together."""
+    """The matmul problem of that shape, as if all pixels were contiguous."""
     g = problem
     a, b = (torch.empty(*shape, dtype=g.dtype, device="meta") for shape in ((g.n * g.p * g.q, g.c), (g.c, g.k)))
     return prepare(a, b, precision=g.precision).problem
 
 
 def configs(problem, target):
-    """Those of the product that is preferred for the shape, then the other's."""
+    """The configs of the matmul design preferred for the shape, then the other's."""
     if not implicit_gemm.on_tensor_cores(problem):
         return implicit_gemm.configs(problem, target)
     product = _product(problem)
@@ -46,12 +46,12 @@ def refuses(problem, target):
 
 
 def _follow(tensors, outer, inner):
-    """Whether in all of the tensors a dimension continues where the inner one ends."""
+    """Whether in all tensors a step of the outer dimension is as long as the whole inner one."""
     return all(t.shape[outer] == 1 or t.stride(outer) == t.shape[inner] * t.stride(inner) for t in tensors)
 
 
 def _matrices(*tensors):
-    """The tensors (N, C, H, W) as views (batch, C, pixels), as few as their strides allow."""
+    """The tensors (N, C, H, W) as views (batch, C, pixels), with as few views as their strides allow."""
     n, _, h, w = tensors[0].shape
     if not _follow(tensors, 2, 3):
         for image in range(n):

@@ -1,19 +1,19 @@
 // conv2d, winograd: tiles of M x M outputs of a 3 x 3 filter from (M + 2)^2 products a channel instead of 9 M^2: 2.25 times
 // fewer for M = 2, 4 times for M = 4.
 //
-// Here are the transforms, a thread for a filter, a tile of inputs or a tile of outputs of one channel, all of it in its
-// registers; the products between them, a matrix product at each of the (M + 2)^2 points, are in parts/winograd_product.cuh. There
-// rows of B and of the result have `pitch` elements, a multiple of 128 bits.
+// These are the transforms: a thread has a filter, a tile of inputs or a tile of outputs, of one channel, in its registers. Between
+// them is a matrix product at each of the (M + 2)^2 points (parts/winograd_product.cuh), where rows of B and of the result have
+// `pitch` elements, a multiple of 128 bits.
 //
-// In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K): what lies side by side in
-// memory is read and written by neighbouring lanes. Mirrors tritonkernels/conv2d/winograd.py.
+// In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K), so that neighbouring lanes
+// read and write neighbouring elements. Mirrors tritonkernels/conv2d/winograd.py.
 #pragma once
 #include "parts/common.cuh"
 #include "parts/transforms.cuh"
 
 namespace conv2d {
 
-// A thread's element, which stands at the same place of every point.
+// A thread's element: the same index at every point.
 template <int THREADS> __device__ __forceinline__ unsigned element_of_thread() {
     return blockIdx.x * unsigned(THREADS) + threadIdx.x;
 }
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(THREADS)
 winograd_filters(const T* __restrict__ weight, Sum<T>* __restrict__ u, Geometry g, Strides stride, int pitch,
                  bool channels_inside) {
     const unsigned at = element_of_thread<THREADS>();
-    const unsigned c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
+    const unsigned c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     const unsigned elements = channels_inside ? g.C * unsigned(pitch) : g.K * c_per_group;
     if (at >= elements) return;
     const unsigned k = channels_inside ? at / pitch / c_per_group * k_per_group + min(at % pitch, k_per_group - 1)
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(THREADS)
 winograd_inputs(const T* __restrict__ input, Sum<T>* __restrict__ v, Geometry g, Strides stride, int pitch, int tiles,
                 bool channels_inside) {
     const unsigned at = element_of_thread<THREADS>();
-    const unsigned c_per_group = g.C / g.groups, elements = g.C * unsigned(channels_inside ? tiles : pitch);
+    const unsigned c_per_group = g.c_per_group(), elements = g.C * unsigned(channels_inside ? tiles : pitch);
     if (at >= elements) return;
     const unsigned c = channels_inside ? at / c_per_group / tiles * c_per_group + at % c_per_group : at / pitch;
     const TileOf tile(channels_inside ? at / c_per_group % tiles : at % pitch, TilesOf(g, M), M);
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(THREADS)
 winograd_outputs(const Sum<T>* __restrict__ products, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
                  Strides stride, int pitch, int tiles, bool channels_inside) {
     const unsigned at = element_of_thread<THREADS>();
-    const unsigned k_per_group = g.K / g.groups, elements = unsigned(channels_inside ? g.groups * tiles : g.K) * pitch;
+    const unsigned k_per_group = g.k_per_group(), elements = unsigned(channels_inside ? g.groups * tiles : g.K) * pitch;
     if (at >= elements || (channels_inside && at % pitch >= k_per_group)) return;
     const unsigned k = channels_inside ? at / pitch / tiles * k_per_group + at % pitch : at / pitch;
     const TileOf tile(channels_inside ? at / pitch % tiles : at % pitch, TilesOf(g, M), M);

@@ -45,7 +45,7 @@ def product_and_pitch(problem, outputs, images):
 
 
 def refuses(problem, target):
-    """Beside what has no tiles: its kernels count the elements at a point in 32 bits."""
+    """What has no tiles, or too many elements at a point: its kernels count these in 32 bits."""
     product, pitch = product_and_pitch(problem, 2, 1)
     elements = problem.groups * max(product.m * pitch, product.k * product.m, product.k * pitch)
     if elements >= 2**32:
@@ -54,7 +54,7 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """Both variants, each with that tile of the product first which is done soonest."""
+    """Both variants, each with the fastest tile of the product first, by prediction."""
     for outputs in winograd_variants(problem, target):
         product, pitch = product_and_pitch(problem, outputs, images_at_once(problem, outputs))
 

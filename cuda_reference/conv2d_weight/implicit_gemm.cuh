@@ -1,12 +1,12 @@
 // conv2d_weight, implicit_gemm: a block owns BM x BN elements of a group's weight as a matrix and sums over its share of positions.
 //
-// The matrix has K / groups rows and C / groups * R * S columns (c, r, s): a product of grad_output and of the im2col matrix of
-// the input, which is never written; its elements are gathered where they are. Rows of the product are as long as there are
-// positions, N P Q, and its tiles few; so the positions are split over blocks (conv2d/parts/splits.cuh).
+// The matrix has K / groups rows and C / groups * R * S columns (c, r, s). It is the product of grad_output and the im2col matrix
+// of the input, which is never written: its elements are gathered from where they are. The reduction is long, N P Q positions,
+// and tiles are few, so the positions are split over blocks (conv2d/parts/splits.cuh).
 //
-// Slices of BL positions are staged. Where the positions lie is computed once for a slice, by a warp, while the others still
-// multiply the slice before; what a column is, once for all. A thread has TM x TN sums. Of few output channels such a tile would
-// be mostly padding: thin.cuh has theirs. Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
+// Slices of BL positions are staged. One warp computes where a slice's positions are while the others still multiply the slice
+// before; where columns read is computed once. A thread has TM x TN sums. With few output channels such a tile would be mostly
+// padding: parts/thin.cuh is for these. Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
 #pragma once
 #include "parts/thin.cuh"
 #include "parts/tile.cuh"
@@ -15,7 +15,7 @@ namespace conv2d_weight {
 
 constexpr int BL = 32;
 
-// Where the positions of a slice lie: offsets into grad_output (-1: past the end) and of tap (0, 0), whose row and column.
+// Where the positions of a slice are: offsets in grad_output (-1 past the end) and in the input at tap (0, 0), with row and column.
 struct Positions {
     int64_t of_grad[BL], of_input[BL];
     int h[BL], w[BL];
@@ -70,7 +70,8 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
         for (int e = threadIdx.x; e < BL * tile.count_n; e += THREADS) {
             const Element i(e, tile.count_n, inside);
             const Column column = columns.column[i.other];
-            const bool is_there = at.of_grad[i.position] >= 0 && is_inside(at.h[i.position] + column.h, at.w[i.position] + column.w, g);
+            const bool is_there = at.of_grad[i.position] >= 0 &&
+                                  is_inside(at.h[i.position] + column.h, at.w[i.position] + column.w, g);
             inputs[i.position][i.other] = is_there ? Sum<T>(planes[at.of_input[i.position] + column.of_input]) : Sum<T>(0);
         }
         __syncthreads();  // the slice is complete

@@ -11,7 +11,7 @@ namespace conv2d_weight {
 template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 naive(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Geometry g, Strides stride) {
-    const int c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
+    const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;  // of the weight, s fastest
     const int s = index % g.S;
     index /= g.S;

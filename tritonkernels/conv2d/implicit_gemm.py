@@ -5,24 +5,24 @@ N = K columns. The left matrix holds each input R S times and is never written (
 fetched from where they lie when a slice of it is staged in shared memory, zeros where a tap falls on padding. The rows are
 one flat axis over images and pixels, so planes of 7 x 7 fill tiles as well as large ones.
 
-The loop has no division. A slice is BLOCK_K channels of one tap, (r, s, c), and the next one follows by additions and carries.
-Where a group has few channels, that would pad each tap to BLOCK_K: FLAT slices run over taps instead, every lane with an
-(r, s, c) of its own, advanced alike. So 7 x 7 taps of 3 channels are 3 slices of 64 products, not 49.
+The loop has no division. A slice is BLOCK_K channels of one tap, (r, s, c); additions with carries lead to the next slice.
+Where a group has few channels, that would pad each tap to BLOCK_K. FLAT slices run over taps instead: every lane has its own
+(r, s, c), advanced in the same way. So 7 x 7 taps of 3 channels are 3 slices of 64 products, not 49.
 
-Lanes go along channels where these lie side by side (channels_last), 16 bytes each, or along pixels (NCHW, PIXELS_INSIDE);
-then the tile is the transposed one, output channels times pixels. Weights whose channels are apart are copied once with
-channels side by side where many pixels read them. So are both operands of tf32 on Hopper, rounded on the way, where they are
-read often: WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
+Lanes go along channels where these are contiguous (channels_last), 16 bytes each, or along pixels (NCHW, PIXELS_INSIDE), where
+the tile is transposed: output channels times pixels. Filters whose channels are apart are copied once, with contiguous
+channels, where many pixels read them. So are both operands of tf32 on Hopper where they are read often, rounded on the way:
+WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
 
-Where there are few tiles, SPLIT_K programs share one, each with its range of slices; the last of them to arrive adds their
-sums up in order, so the bits are always the same.
+Where there are few tiles, SPLIT_K programs share one, each with its range of slices. The last of them to arrive adds their sums
+in order, so the bits are always the same.
 
 Mirrors cuda_reference/conv2d/implicit_gemm.cuh.
 """
 
 import math
+from typing import Any, NamedTuple
 
-import torch
 import triton
 import triton.language as tl
 
@@ -32,12 +32,13 @@ from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.packed import packed
 from ..language.splits import last_to_arrive, sum_in_order
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
 from ..matmul.parts.operands import lacks_products
 from ..problem import needs_wide_offsets
-from ..workspace import counters
-from .parts.operands import arguments
+from ..workspace import counters, partial_sums
+from .parts.operands import Geometry, operands
 from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles
 
 ENOUGH = 32  # tiles of pixels
@@ -51,9 +52,10 @@ def along(x, AXIS: tl.constexpr):
 
 @triton.jit
 def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left + right, of which the compiler is told what it cannot see: along that axis there are aligned runs of VECTOR.
+    """left + right. The compiler is told what it cannot see: along that axis there are aligned runs of VECTOR.
 
-    Without any, runs of 2 that begin anywhere: no vectors come of that, but lanes go that way (Triton 3.6 sent them the other).
+    With a VECTOR of 1, runs of 2 that begin anywhere: that makes no vectors, but lanes go along that axis (Triton 3.6 chose the
+    other).
     """
     RUN: tl.constexpr = max(2, VECTOR)
     if AXIS == 0:
@@ -64,13 +66,13 @@ def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
 
 @triton.jit
 def both_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left and right, masks: alike in such runs."""
+    """left & right, masks that are constant in such runs."""
     return tl.max_constancy(left & right, (VECTOR, 1)) if AXIS == 0 else tl.max_constancy(left & right, (1, VECTOR))
 
 
 @triton.jit
 def next_slice(r, s, c, step_r, step_s, step_c, S, CHANNELS):
-    """(r, s, c) a slice further: digits of a number, with carries."""
+    """(r, s, c) of the next slice: digits of a number, added with carries."""
     c += step_c
     carry = c >= CHANNELS
     c = tl.where(carry, c - CHANNELS, c)
@@ -80,144 +82,131 @@ def next_slice(r, s, c, step_r, step_s, step_c, S, CHANNELS):
     return r + step_r + carry, s, c
 
 
+class Product(NamedTuple):
+    """The sizes of the matrix product."""
+
+    pixels: Any  # N P Q
+    channels: Any  # of a tap, in slices: c_per_group, or the next multiple of BLOCK_K
+    slices: Any
+    slices_per_split: Any
+
+
+class How(NamedTuple):
+    """What the kernel is compiled for beside its tile, constants all."""
+
+    GROUP_M: Any
+    SPLIT_K: Any
+    FLAT: Any  # slices run over taps
+    WHOLE: Any  # every slice is BLOCK_K channels, none left over
+    PIXELS_INSIDE: Any  # of the input, pixels are closer together than channels
+    OUT_PIXELS_INSIDE: Any
+    X_VECTOR: Any  # channels of the input that lie side by side and aligned
+    W_VECTOR: Any  # of a filter
+    PRECISION: Any
+    ARE_TF32: Any  # operands are rounded already
+
+
 @triton.jit
 def _implicit_gemm_kernel(
-    input_ptr,  # (N, C, H, W)
-    weight_ptr,  # (K, C / GROUPS, R, S)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (N, K, P, Q)
-    workspace_ptr,  # (TILES, SPLIT_K, BLOCK_M * BLOCK_N), None where SPLIT_K is 1
-    counters_ptr,  # (TILES,) zeros, None where SPLIT_K is 1
-    H,
-    W,
-    P,
-    Q,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S,
-    STEP_H,
-    STEP_W,
-    PADDING_H,
-    PADDING_W,
-    DILATION_H,
-    DILATION_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
-    pixels,  # N P Q
-    channels,  # of a tap, in slices: C_PER_GROUP, or the next multiple of BLOCK_K
-    slices,
-    slices_per_split,
+    g: Geometry,  # not the last: then ptxas takes up to 32 registers more
+    input: Images,
+    weight: Filters,
+    bias: Vector,
+    out: Images,
+    workspace,
+    counters,
+    product: Product,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr,
-    FLAT: tl.constexpr,  # slices run over taps
-    PIXELS_INSIDE: tl.constexpr,  # of the input, pixels are closer together than channels
-    OUT_PIXELS_INSIDE: tl.constexpr,
-    WHOLE: tl.constexpr,  # every slice is BLOCK_K channels, none left over
-    X_VECTOR: tl.constexpr,  # channels of the input that lie side by side and aligned
-    W_VECTOR: tl.constexpr,  # of a filter
-    HAS_BIAS: tl.constexpr,
-    PRECISION: tl.constexpr,
-    ARE_TF32: tl.constexpr,  # rounded before
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    how: How,
+    WIDE: tl.constexpr,
 ):
-    M_AXIS: tl.constexpr = 1 if PIXELS_INSIDE else 0  # of the result's tile; K is the other of an operand's
+    """bias may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are zeros, one a
+    tile. WIDE: offsets need 64 bits.
+    """
+    M_AXIS: tl.constexpr = 1 if how.PIXELS_INSIDE else 0  # of the result's tile; K is the other of an operand's
     N_AXIS: tl.constexpr = 1 - M_AXIS
-    tiles_m = tl.cdiv(pixels, BLOCK_M)
-    tiles_n = tl.cdiv(K_PER_GROUP, BLOCK_N)
+    tiles_m = tl.cdiv(product.pixels, BLOCK_M)
+    tiles_n = tl.cdiv(g.k_per_group, BLOCK_N)
     tiles = tiles_m * tiles_n
-    split = tl.program_id(0) // (GROUPS * tiles)
-    index = tl.program_id(0) % (GROUPS * tiles)
+    split = tl.program_id(0) // (g.groups * tiles)
+    index = tl.program_id(0) % (g.groups * tiles)
     group = index // tiles
-    tile_m, tile_n = grouped_tile(index % tiles, tiles_m, tiles_n, GROUP_M)
+    tile_m, tile_n = grouped_tile(index % tiles, tiles_m, tiles_n, how.GROUP_M)
     if WIDE:
         group = group.to(tl.int64)
         tile_m = tile_m.to(tl.int64)
     pixel = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
-    q = pixel % Q
-    p = pixel // Q % P
-    image = pixel // Q // P
+    q = pixel % g.Q
+    p = pixel // g.Q % g.P
+    image = pixel // g.Q // g.P
     k = span(tile_n * BLOCK_N, BLOCK_N, WIDE)
 
-    h0 = along(p * STEP_H - PADDING_H, M_AXIS)
-    w0 = along(q * STEP_W - PADDING_W, M_AXIS)
-    origin = along(image * stride_in + group * C_PER_GROUP * stride_ic, M_AXIS) + h0 * stride_ih + w0 * stride_iw
-    of_image = along(pixel < pixels, M_AXIS)
-    of_filter = along(k < K_PER_GROUP, N_AXIS)
-    filters = along((group * K_PER_GROUP + k) * stride_wk, N_AXIS)
+    h0 = along(p * g.step_h - g.padding_h, M_AXIS)
+    w0 = along(q * g.step_w - g.padding_w, M_AXIS)
+    origin = along(image * input.n + group * g.c_per_group * input.c, M_AXIS) + h0 * input.h + w0 * input.w
+    of_image = along(pixel < product.pixels, M_AXIS)
+    of_filter = along(k < g.k_per_group, N_AXIS)
+    filters = along((group * g.k_per_group + k) * weight.k, N_AXIS)
 
-    first = split * slices_per_split
+    first = split * product.slices_per_split
     at = first * BLOCK_K
-    if FLAT:
+    if how.FLAT:
         at = span(at, BLOCK_K, WIDE)
     elif WIDE:
         at = at.to(tl.int64)
-    c = at % channels
-    s = at // channels % S
-    r = at // channels // S
-    step_c = BLOCK_K % channels
-    step_s = BLOCK_K // channels % S
-    step_r = BLOCK_K // channels // S
+    c = at % product.channels
+    s = at // product.channels % g.S
+    r = at // product.channels // g.S
+    step_c = BLOCK_K % product.channels
+    step_s = BLOCK_K // product.channels % g.S
+    step_r = BLOCK_K // product.channels // g.S
 
-    SUMS: tl.constexpr = tl.float64 if out_ptr.dtype.element_ty == tl.float64 else tl.float32
-    acc = tl.zeros((BLOCK_N, BLOCK_M) if PIXELS_INSIDE else (BLOCK_M, BLOCK_N), SUMS)
-    for _ in range(first, min(first + slices_per_split, slices)):
-        channel = c if FLAT else c + tl.arange(0, BLOCK_K)
-        of_x = channel * stride_ic + (r * DILATION_H * stride_ih + s * DILATION_W * stride_iw)
-        of_w = channel * stride_wc + (r * stride_wr + s * stride_ws)
-        h = h0 + (along(r * DILATION_H, N_AXIS) if FLAT else r * DILATION_H)
-        w = w0 + (along(s * DILATION_W, N_AXIS) if FLAT else s * DILATION_W)
-        x_inside = of_image & (h >= 0) & (h < H) & (w >= 0) & (w < W)
+    SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
+    acc = tl.zeros((BLOCK_N, BLOCK_M) if how.PIXELS_INSIDE else (BLOCK_M, BLOCK_N), SUMS)
+    for _ in range(first, min(first + product.slices_per_split, product.slices)):
+        channel = c if how.FLAT else c + tl.arange(0, BLOCK_K)
+        of_x = channel * input.c + (r * g.dilation_h * input.h + s * g.dilation_w * input.w)
+        of_w = channel * weight.c + (r * weight.r + s * weight.s)
+        h = h0 + (along(r * g.dilation_h, N_AXIS) if how.FLAT else r * g.dilation_h)
+        w = w0 + (along(s * g.dilation_w, N_AXIS) if how.FLAT else s * g.dilation_w)
+        x_inside = of_image & (h >= 0) & (h < g.H) & (w >= 0) & (w < g.W)
         w_inside = of_filter
-        if not WHOLE:
-            inside = r < R if FLAT else channel < C_PER_GROUP
-            x_inside = both_in_vectors(x_inside, along(inside, N_AXIS), X_VECTOR, N_AXIS)
-            w_inside = both_in_vectors(w_inside, along(inside, M_AXIS), W_VECTOR, M_AXIS)
-        x_ptrs = input_ptr + sum_in_vectors(origin, along(of_x, N_AXIS), X_VECTOR, 1)
-        w_ptrs = weight_ptr + sum_in_vectors(filters, along(of_w, M_AXIS), W_VECTOR, M_AXIS)
-        x = tl.load(x_ptrs, mask=x_inside, other=0)
-        weight = tl.load(w_ptrs, mask=w_inside, other=0)
-        if PIXELS_INSIDE:
-            x, weight = weight, x
-        acc = faithful_dot(x, weight, acc, PRECISION, ARE_TF32)
-        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, S, channels)
+        if not how.WHOLE:
+            inside = r < g.R if how.FLAT else channel < g.c_per_group
+            x_inside = both_in_vectors(x_inside, along(inside, N_AXIS), how.X_VECTOR, N_AXIS)
+            w_inside = both_in_vectors(w_inside, along(inside, M_AXIS), how.W_VECTOR, M_AXIS)
+        x_ptrs = input.ptr + sum_in_vectors(origin, along(of_x, N_AXIS), how.X_VECTOR, 1)
+        w_ptrs = weight.ptr + sum_in_vectors(filters, along(of_w, M_AXIS), how.W_VECTOR, M_AXIS)
+        left = tl.load(x_ptrs, mask=x_inside, other=0)
+        right = tl.load(w_ptrs, mask=w_inside, other=0)
+        if how.PIXELS_INSIDE:
+            left, right = right, left
+        acc = faithful_dot(left, right, acc, how.PRECISION, how.ARE_TF32)
+        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, product.channels)
 
-    of_pixel = along(image * stride_on + p * stride_op + q * stride_oq, M_AXIS)
-    of_k = along((group * K_PER_GROUP + k) * stride_ok, N_AXIS)
-    out_ptrs = out_ptr + (sum_in_vectors(of_pixel, of_k, 1, M_AXIS) if OUT_PIXELS_INSIDE else of_pixel + of_k)
-    if HAS_BIAS:
-        bias_ptr += group * K_PER_GROUP * stride_bias
-    bias_ptrs = bias_ptr + along(k, N_AXIS) * stride_bias if HAS_BIAS else None
-    if SPLIT_K == 1:
-        finish(acc, bias_ptrs, out_ptrs, of_image, of_filter, HAS_BIAS)
+    of_pixel = along(image * out.n + p * out.h + q * out.w, M_AXIS)
+    of_k = along((group * g.k_per_group + k) * out.c, N_AXIS)
+    out_ptrs = out.ptr + (sum_in_vectors(of_pixel, of_k, 1, M_AXIS) if how.OUT_PIXELS_INSIDE else of_pixel + of_k)
+    bias_ptrs = None
+    if bias is not None:
+        bias_ptrs = bias.ptr + group * g.k_per_group * bias.step + along(k, N_AXIS) * bias.step
+    if how.SPLIT_K == 1:
+        finish(acc, bias_ptrs, out_ptrs, of_image, of_filter)
     else:
         SIZE: tl.constexpr = BLOCK_M * BLOCK_N
         within = tl.arange(0, acc.shape[0])[:, None] * acc.shape[1] + tl.arange(0, acc.shape[1])[None, :]
-        place = workspace_ptr + index.to(tl.int64) * (SPLIT_K * SIZE) + within
+        place = workspace + index.to(tl.int64) * (how.SPLIT_K * SIZE) + within
         tl.store(place + split * SIZE, acc)
-        if last_to_arrive(counters_ptr + index, SPLIT_K):
-            finish(sum_in_order(place, SIZE, SPLIT_K), bias_ptrs, out_ptrs, of_image, of_filter, HAS_BIAS)
+        if last_to_arrive(counters + index, how.SPLIT_K):
+            finish(sum_in_order(place, SIZE, how.SPLIT_K), bias_ptrs, out_ptrs, of_image, of_filter)
 
 
 @triton.jit
-def finish(acc, bias_ptrs, out_ptrs, of_image, of_filter, HAS_BIAS: tl.constexpr):
-    """Add the bias and write what of a tile lies inside."""
-    if HAS_BIAS:
+def finish(acc, bias_ptrs, out_ptrs, of_image, of_filter):
+    """Add the bias, if there is one, and write the part of the tile that is inside the result."""
+    if bias_ptrs is not None:
         acc += widened(tl.load(bias_ptrs, mask=of_filter, other=0), acc.dtype)
     tl.store(out_ptrs, rounded(acc, out_ptrs.dtype.element_ty), mask=of_image & of_filter)
 
@@ -237,44 +226,35 @@ def launches(problem, config, input, weight, bias, out):
         copies, weight = _copied(weight, to_tf32=are_tf32)
         yield from copies
     pixels_inside, out_pixels_inside = (t.stride(3) < t.stride(1) for t in (input, out))
-    given = arguments(problem, input, weight, bias, out) | {
-        "pixels": problem.n * problem.p * problem.q,
-        "channels": channels_of_a_tap(problem, tile),
-        "slices": slices,
-        "slices_per_split": triton.cdiv(slices, split_k),
-        "PIXELS_INSIDE": pixels_inside,
-        "OUT_PIXELS_INSIDE": out_pixels_inside,
-        "WHOLE": problem.c // problem.groups % tile["BLOCK_K"] == 0 and not tile["FLAT"],
-        "X_VECTOR": 1 if pixels_inside else _side_by_side(input, problem),
-        "W_VECTOR": _side_by_side(weight, problem),
-        "PRECISION": problem.precision,
-        "ARE_TF32": are_tf32,
-        "WIDE": needs_wide_offsets(input, weight, bias, out),
-        "workspace_ptr": None,
-        "counters_ptr": None,
-    }
+    whole = problem.c // problem.groups % tile["BLOCK_K"] == 0 and not tile["FLAT"]
+    vectors = 1 if pixels_inside else _side_by_side(input, problem), _side_by_side(weight, problem)
+    order = tile["GROUP_M"], split_k, tile["FLAT"], whole, pixels_inside, out_pixels_inside
+    how = How(*map(tl.constexpr, (*order, *vectors, problem.precision, are_tf32)))
+    pixels = problem.n * problem.p * problem.q
+    product = Product(pixels, channels_of_a_tap(problem, tile), slices, triton.cdiv(slices, split_k))
+    sums = arrivals = None
     if split_k > 1:
-        sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
-        shape = (tiles, split_k, tile["BLOCK_M"] * tile["BLOCK_N"])
-        given["workspace_ptr"] = torch.empty(shape, dtype=sums, device=out.device)
-        given["counters_ptr"] = counters(tiles, out)
-    yield TritonLaunch(_implicit_gemm_kernel, (tiles * split_k,), config, given)
+        sums = partial_sums(split_k, tiles * tile["BLOCK_M"] * tile["BLOCK_N"], out)
+        arrivals = counters(tiles, out)
+    structs = (Geometry.of(problem), *operands(input, weight, bias, out), sums, arrivals, product)
+    wide = needs_wide_offsets(input, weight, bias, out)
+    yield TritonLaunch(_implicit_gemm_kernel, (tiles * split_k,), config, *structs, how=how, WIDE=wide)
 
 
 def _pays_to_copy(problem, tile, weight):
-    """Whether the channels of a filter lie apart, and ENOUGH tiles read them again and again."""
+    """Whether the channels of a filter are apart, and at least ENOUGH tiles of pixels read them."""
     apart = weight.stride(1) != 1 and weight.shape[1] > 1
     return apart and problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
 
 
 def _copied(t, to_tf32):
-    """(the launches that fill it, the copy): with channels side by side, and aligned for vectors."""
+    """(the launches that fill it, the copy), with contiguous channels, aligned for vectors."""
     launches, copy = packed(t.flatten(2), to_tf32)
     return launches, copy.unflatten(2, t.shape[2:])
 
 
 def _side_by_side(t, problem):
-    """How many channels of a group lie side by side and begin at a multiple of as many bytes, wherever they are: up to 16."""
+    """How many contiguous channels of a group one aligned load of up to 16 bytes takes, at every pixel."""
     apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
     if t.stride(1) != 1:
         return 1

@@ -1,10 +1,10 @@
 """conv2d, pointwise: a filter of one tap is a matrix product, (pixels, C) times (C, K), and matmul's designs compute it.
 
-Nothing is moved: pixels are the rows of two matrices, whose columns are channels. In channels_last these lie side by side, in
-NCHW a plane apart, which is only another pair of strides; images, or even lines, that do not follow each other at one distance
-are a batch. Bias, precision and the choice among matmul's designs (TMA, split-K for few pixels) come with it.
+Nothing is moved: pixels are the rows of two matrices, whose columns are channels. These are contiguous in channels_last and a
+plane apart in NCHW, which is only another pair of strides. Images, or even lines, that are not evenly spaced are a batch. Bias,
+precision and the choice among matmul's designs (TMA, split-K for few pixels) come with it.
 
-Mirrors cuda_reference/matmul/wmma.cuh and its successors, as matmul does.
+Mirrors cuda_reference/conv2d/pointwise.py.
 """
 
 import copy
@@ -29,7 +29,7 @@ def refuses(problem, target):
 
 
 def _product(problem, batch, rows, **layouts):
-    """The MatmulProblem of `batch` matrices of so many pixels each."""
+    """The MatmulProblem of `batch` matrices of `rows` pixels each."""
     return MatmulProblem(
         dtype=problem.dtype,
         out_dtype=problem.out_dtype,
@@ -51,7 +51,7 @@ def _product(problem, batch, rows, **layouts):
 
 
 def configs(problem, target):
-    """What matmul's designs have first, beginning with the preferred one's; MATMUL says whose it is."""
+    """The first config of each of matmul's designs, the preferred design's first; MATMUL names the design."""
     images, pixels = (1, problem.n * problem.p * problem.q) if problem.channels_last else (problem.n, problem.p * problem.q)
     line = problem.c if problem.channels_last else pixels
     aligned = line * problem.dtype.itemsize % 16 == 0

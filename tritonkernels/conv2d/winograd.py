@@ -4,19 +4,20 @@ F(2 x 2, 3 x 3) takes 16 products where the direct sum takes 36, 2.25 times fewe
 (A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016). cook_toom.py has the matrices and what they
 cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 times as large.
 
-Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. What is left at each of the
-(M + 2)^2 points is a matrix product over the channels, U V, and all of them are one batch: matmul's tensor_core, with its
+Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. At each of the (M + 2)^2
+points a matrix product over the channels is left, U V, and all of them are one batch for matmul's tensor_core, with its
 configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
-as large as what they are of; where they would take more than a gigabyte, they are made for some of the images at a time. (Only
-for as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
+as large as inputs and outputs. Where they would take more than a gigabyte, they are made for some of the images at a time.
+(For only as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
 
-With channels_last, channels lie side by side in V, U and the products too: whatever lies side by side in memory is read and
-written by neighbouring lanes.
+With channels_last, channels are contiguous in V, U and the products too, so that neighbouring lanes read and write neighbouring
+elements.
 
 Mirrors cuda_reference/conv2d/winograd.cuh.
 """
 
 import itertools
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -26,13 +27,22 @@ from ..cook_toom import transform
 from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..matmul import tensor_core
 from ..problem import needs_wide_offsets
-from .parts.operands import arguments
+from .parts.operands import Geometry
 from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
 from .parts.transforms import across, of_inputs, of_taps, to_outputs
+
+
+class Tiles(NamedTuple):
+    """Of M x M outputs: how many there are, some of no image, and the rows and columns of an image's."""
+
+    count: Any
+    rows: Any
+    cols: Any
 
 
 @triton.jit
@@ -46,169 +56,147 @@ def place_of(index, CHANNELS, tiles, CHANNELS_INSIDE: tl.constexpr):
 
 @triton.jit
 def _filters_kernel(
-    weight_ptr,  # (K, C / GROUPS, 3, 3)
-    u_ptr,  # (POINTS, GROUPS, K / GROUPS, C / GROUPS); channels inside: (POINTS, GROUPS, C / GROUPS, K / GROUPS)
-    C_PER_GROUP,
-    K_PER_GROUP,
-    filters,  # at one point
-    stride_wk,
-    stride_wc,
-    stride_wr,
-    stride_ws,
+    weight: Filters,
+    u,
+    g: Geometry,
+    elements,
     OUTPUTS: tl.constexpr,
     BLOCK: tl.constexpr,
     CHANNELS_INSIDE: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
-    SUMS: tl.constexpr = u_ptr.dtype.element_ty
+    """u (points, groups, K / groups, C / groups), or with CHANNELS_INSIDE (points, groups, C / groups, K / groups): `elements`
+    at a point. WIDE, here and below: offsets need 64 bits.
+    """
+    SUMS: tl.constexpr = u.dtype.element_ty
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
     index = span(program * BLOCK, BLOCK, WIDE)
     if CHANNELS_INSIDE:
-        k = index // K_PER_GROUP // C_PER_GROUP * K_PER_GROUP + index % K_PER_GROUP
-        c = index // K_PER_GROUP % C_PER_GROUP
+        k = index // g.k_per_group // g.c_per_group * g.k_per_group + index % g.k_per_group
+        c = index // g.k_per_group % g.c_per_group
     else:
-        k = index // C_PER_GROUP
-        c = index % C_PER_GROUP
-    valid = index < filters
-    tap_ptrs = weight_ptr + k * stride_wk + c * stride_wc
+        k = index // g.c_per_group
+        c = index % g.c_per_group
+    valid = index < elements
+    tap_ptrs = weight.ptr + k * weight.k + c * weight.c
     columns = ()
     for _ in tl.static_range(3):
         row_ptrs = tap_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
         taps = ()
         for _ in tl.static_range(3):
             taps += (widened(tl.load(row_ptrs, mask=valid, other=0), SUMS),)
-            row_ptrs += stride_wr
+            row_ptrs += weight.r
         columns += (of_taps(taps, OUTPUTS),)
-        tap_ptrs += stride_ws
-    u_ptrs = u_ptr + index
+        tap_ptrs += weight.s
+    u_ptrs = u + index
     for i in tl.static_range(OUTPUTS + 2):
         points = of_taps(across(columns, i), OUTPUTS)
         for j in tl.static_range(OUTPUTS + 2):
             tl.store(u_ptrs, points[j], mask=valid)
-            u_ptrs += filters
+            u_ptrs += elements
 
 
 @triton.jit
 def _inputs_kernel(
-    input_ptr,  # (IMAGES, C, H, W)
-    v_ptr,  # (POINTS, C, tiles); channels inside: (POINTS, GROUPS, tiles, C / GROUPS)
-    H,
-    W,
-    C_PER_GROUP,
-    images,
-    tiles,  # of all images, and such as are of none
-    tiles_p,
-    tiles_q,
-    v_elements,  # at one point
-    PADDING_H,
-    PADDING_W,
-    stride_in,
-    stride_ic,
-    stride_ih,
-    stride_iw,
+    input: Images,
+    v,
+    g: Geometry,
+    tiles: Tiles,
+    elements,
     OUTPUTS: tl.constexpr,
     BLOCK: tl.constexpr,
     CHANNELS_INSIDE: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
-    SUMS: tl.constexpr = v_ptr.dtype.element_ty
+    """v (points, C, tiles), or with CHANNELS_INSIDE (points, groups, tiles, C / groups): `elements` at a point."""
+    SUMS: tl.constexpr = v.dtype.element_ty
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
     index = span(program * BLOCK, BLOCK, WIDE)
-    c, tile = place_of(index, C_PER_GROUP, tiles, CHANNELS_INSIDE)
-    image = tile // tiles_q // tiles_p
-    h = tile // tiles_q % tiles_p * OUTPUTS - PADDING_H
-    w = tile % tiles_q * OUTPUTS - PADDING_W
-    inside = index < v_elements
-    plane_ptrs = input_ptr + image * stride_in + c * stride_ic
+    c, tile = place_of(index, g.c_per_group, tiles.count, CHANNELS_INSIDE)
+    image = tile // tiles.cols // tiles.rows
+    h = tile // tiles.cols % tiles.rows * OUTPUTS - g.padding_h
+    w = tile % tiles.cols * OUTPUTS - g.padding_w
+    inside = index < elements
+    plane_ptrs = input.ptr + image * input.n + c * input.c
     columns = ()
     for s in tl.static_range(OUTPUTS + 2):
-        column_ptrs = plane_ptrs + (w + s) * stride_iw
-        in_column = inside & (image < images) & (w + s >= 0) & (w + s < W)
+        column_ptrs = plane_ptrs + (w + s) * input.w
+        in_column = inside & (image < g.N) & (w + s >= 0) & (w + s < g.W)
         pixels = ()
         for r in tl.static_range(OUTPUTS + 2):
-            there = in_column & (h + r >= 0) & (h + r < H)
-            pixels += (widened(tl.load(column_ptrs + (h + r) * stride_ih, mask=there, other=0), SUMS),)
+            there = in_column & (h + r >= 0) & (h + r < g.H)
+            pixels += (widened(tl.load(column_ptrs + (h + r) * input.h, mask=there, other=0), SUMS),)
         columns += (of_inputs(pixels, OUTPUTS),)
-    v_ptrs = v_ptr + index
+    v_ptrs = v + index
     for i in tl.static_range(OUTPUTS + 2):
         points = of_inputs(across(columns, i), OUTPUTS)
         for j in tl.static_range(OUTPUTS + 2):
             tl.store(v_ptrs, points[j], mask=inside)
-            v_ptrs += v_elements
+            v_ptrs += elements
 
 
 @triton.jit
 def _outputs_kernel(
-    products_ptr,  # (POINTS, K, tiles); channels inside: (POINTS, GROUPS, tiles, K / GROUPS)
-    bias_ptr,  # (K,), None without HAS_BIAS
-    out_ptr,  # (IMAGES, K, P, Q)
-    P,
-    Q,
-    K_PER_GROUP,
-    images,
-    tiles,
-    tiles_p,
-    tiles_q,
-    products,  # at one point
-    stride_bias,
-    stride_on,
-    stride_ok,
-    stride_op,
-    stride_oq,
+    products,
+    bias: Vector,
+    out: Images,
+    g: Geometry,
+    tiles: Tiles,
+    elements,
     OUTPUTS: tl.constexpr,
     BLOCK: tl.constexpr,
     CHANNELS_INSIDE: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    WIDE: tl.constexpr,  # offsets need 64 bits
+    WIDE: tl.constexpr,
 ):
-    SUMS: tl.constexpr = products_ptr.dtype.element_ty
+    """products (points, K, tiles), or with CHANNELS_INSIDE (points, groups, tiles, K / groups): `elements` at a point."""
+    SUMS: tl.constexpr = products.dtype.element_ty
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
     index = span(program * BLOCK, BLOCK, WIDE)
-    k, tile = place_of(index, K_PER_GROUP, tiles, CHANNELS_INSIDE)
-    image = tile // tiles_q // tiles_p
-    p = tile // tiles_q % tiles_p * OUTPUTS
-    q = tile % tiles_q * OUTPUTS
-    inside = (index < products) & (image < images)
-    column_ptrs = products_ptr + index
+    k, tile = place_of(index, g.k_per_group, tiles.count, CHANNELS_INSIDE)
+    image = tile // tiles.cols // tiles.rows
+    p = tile // tiles.cols % tiles.rows * OUTPUTS
+    q = tile % tiles.cols * OUTPUTS
+    inside = (index < elements) & (image < g.N)
+    column_ptrs = products + index
     columns = ()
     for _ in tl.static_range(OUTPUTS + 2):
         point_ptrs = column_ptrs
         points = ()
         for _ in tl.static_range(OUTPUTS + 2):
             points += (tl.load(point_ptrs, mask=inside, other=0),)
-            point_ptrs += (OUTPUTS + 2) * products
+            point_ptrs += (OUTPUTS + 2) * elements
         columns += (to_outputs(points, OUTPUTS),)
-        column_ptrs += products
-    bias = tl.zeros((BLOCK,), SUMS)
-    if HAS_BIAS:
-        bias += widened(tl.load(bias_ptr + k * stride_bias, mask=inside, other=0), SUMS)
-    tile_ptrs = out_ptr + image * stride_on + k * stride_ok + q * stride_oq
+        column_ptrs += elements
+    first = tl.zeros((BLOCK,), SUMS)
+    if bias is not None:
+        first += widened(tl.load(bias.ptr + k * bias.step, mask=inside, other=0), SUMS)
+    tile_ptrs = out.ptr + image * out.n + k * out.c + q * out.w
     for i in tl.static_range(OUTPUTS):
-        row_ptrs = tile_ptrs + (p + i) * stride_op
-        in_row = inside & (p + i < P)
+        row_ptrs = tile_ptrs + (p + i) * out.h
+        in_row = inside & (p + i < g.P)
         y = to_outputs(across(columns, i), OUTPUTS)
         if CHANNELS_INSIDE:
             for j in tl.static_range(OUTPUTS):
-                tl.store(row_ptrs + j * stride_oq, rounded(y[j] + bias, out_ptr.dtype.element_ty), mask=in_row & (q + j < Q))
+                tl.store(row_ptrs + j * out.w, rounded(y[j] + first, out.ptr.dtype.element_ty), mask=in_row & (q + j < g.Q))
         else:  # a row of a tile side by side, so that neighbouring lanes write neighbours
             if OUTPUTS == 2:
                 row = tl.join(y[0], y[1])
             else:
                 row = tl.reshape(tl.join(tl.join(y[0], y[2]), tl.join(y[1], y[3])), (BLOCK, OUTPUTS))
             j = span(0, OUTPUTS, WIDE)
-            row_inside = in_row[:, None] & (q[:, None] + j[None, :] < Q)
-            row = rounded(row + bias[:, None], out_ptr.dtype.element_ty)
-            tl.store(row_ptrs[:, None] + j[None, :] * stride_oq, row, mask=row_inside)
+            row_inside = in_row[:, None] & (q[:, None] + j[None, :] < g.Q)
+            row = rounded(row + first[:, None], out.ptr.dtype.element_ty)
+            tl.store(row_ptrs[:, None] + j[None, :] * out.w, row, mask=row_inside)
 
 
 def configs(problem, target):
-    """Both variants, each with the first of matmul's tiles for the product."""
+    """Both variants, each with the first three configs of matmul's design for the product."""
     for outputs in winograd_variants(problem, target):
         product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
@@ -224,30 +212,23 @@ def launches(problem, config, input, weight, bias, out):
     batch, rows, cols, depth = product.batch, product.m, product.n, product.k
     a, b, products = (torch.empty(batch, *shape, **like) for shape in ((rows, depth), (depth, cols), (rows, cols)))
     u, v = (b, a) if inside else (a, b)
+    tiles = Tiles(rows if inside else cols, triton.cdiv(problem.p, outputs), triton.cdiv(problem.q, outputs))
     lanes = triton.Config({"OUTPUTS": outputs, "BLOCK": block, "CHANNELS_INSIDE": inside}, num_warps=4, num_stages=1)
-    points = (outputs + 2) ** 2
-    common = {
-        "u_ptr": u,
-        "v_ptr": v,
-        "products_ptr": products,
-        "filters": u.numel() // points,
-        "v_elements": v.numel() // points,
-        "products": products.numel() // points,
-        "tiles": rows if inside else cols,
-        "tiles_p": triton.cdiv(problem.p, outputs),
-        "tiles_q": triton.cdiv(problem.q, outputs),
-    }
-    wide = {"WIDE": problem.wide or needs_wide_offsets(u, v, products)}
+    wide = problem.wide or needs_wide_offsets(u, v, products)
+
+    def over(kernel, points, *given):
+        elements = points.numel() // (outputs + 2) ** 2
+        return TritonLaunch(kernel, (triton.cdiv(elements, block),), lanes, *given, elements, WIDE=wide)
+
     for first in range(0, problem.n, images):
         part = slice(first, first + images)
-        given = arguments(problem, input[part], weight, bias, out[part]) | common | wide
-        given["images"] = min(images, problem.n - first)
+        g = Geometry.of(problem)._replace(N=min(images, problem.n - first))
         if first == 0 and u.numel():
-            yield TritonLaunch(_filters_kernel, (triton.cdiv(common["filters"], block),), lanes, given)
+            yield over(_filters_kernel, u, Filters.of(weight), u, g)
         if v.numel():
-            yield TritonLaunch(_inputs_kernel, (triton.cdiv(common["v_elements"], block),), lanes, given)
+            yield over(_inputs_kernel, v, Images.of(input[part]), v, g, tiles)
         yield from tensor_core.DESIGN.launches(product, config, a, b, None, None, products)
-        yield TritonLaunch(_outputs_kernel, (triton.cdiv(common["products"], block),), lanes, given)
+        yield over(_outputs_kernel, products, products, Vector.of(bias), Images.of(out[part]), g, tiles)
 
 
 DESIGN = Design(

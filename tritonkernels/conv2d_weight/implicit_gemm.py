@@ -1,13 +1,13 @@
 """conv2d_weight, implicit_gemm: a program owns a tile of the weight as a matrix and sums over its share of all positions.
 
-The weight of a group is a matrix of K / groups rows and C / groups * R * S columns (c, r, s), a product of grad_output and of
-the im2col matrix of the input, which is never written: its elements are gathered where they are. Rows of the product are as
-long as there are positions, N P Q, and its tiles few; so the positions are split over programs (conv2d/parts/splits.py).
+The weight of a group is a matrix of K / groups rows and C / groups * R * S columns (c, r, s): the product of grad_output and
+the im2col matrix of the input, which is never written: its elements are gathered from where they are. The reduction is long,
+N P Q positions, and tiles are few, so the positions are split over programs (conv2d/parts/splits.py).
 
-Two ways to sum a tile. Of large ones tl.dot multiplies slices of BLOCK_L positions: each element loaded serves a whole row or
-column, on tensor cores for 16-bit types. THIN tiles, of few channels, would be mostly padding there: a lane has its own
-positions instead, and for them all sums of the tile in registers, M N multiply-adds for M + N loads; lanes are added up at the
-end, once.
+There are two ways to sum a tile. tl.dot multiplies slices of BLOCK_L positions, where each element loaded serves a whole row or
+column, on tensor cores for 16-bit types. With few channels that would be mostly padding. In a THIN tile a lane has its own
+positions instead, and for them all sums of the tile in registers, M N multiply-adds for M + N loads; the lanes' sums are added
+once, at the end.
 
 Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 """
@@ -103,7 +103,7 @@ def thin_tile(problem):
 
 
 def tiles_of_dot(problem):
-    """The same of tl.dot: first what covers the weight with least padding."""
+    """The same for tl.dot: first the tile that covers the weight with least padding."""
     block_m, block_n = power_of_2(problem.rows, 16, 64), power_of_2(problem.columns, 16, 64)
     block_l = 16 if problem.wide or block_m * block_n <= 512 else 32  # of small tiles ptxas spills a few words otherwise
     if problem.precision == "fp64":
@@ -112,8 +112,8 @@ def tiles_of_dot(problem):
 
 
 def configs(problem, target):
-    """The tile that suits the weight, with as many splits as fill the GPU; then others. The interpreter pays by the operation,
-    so there slices are long."""
+    """First the tile that suits the weight; of each, as many splits as fill the GPU. The interpreter pays by the operation, so
+    there slices are long."""
     if not target.is_gpu:
         length = power_of_2(problem.terms // 2, 16, 1024)
         yield _config((64, 64, length, 4), thin=False, splits=2)

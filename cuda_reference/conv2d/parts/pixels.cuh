@@ -1,9 +1,9 @@
-// The inputs that output pixels are sums of, as slices of the matrix (pixels, taps) that im2col would write: it exists in shared
-// memory only, in the tile's own layout (matmul/parts/swizzled_tile.cuh), and the padding around the image is zeros.
+// Slices of the matrix (pixels, taps) that im2col would write. It exists in shared memory only, in the tile's own layout
+// (matmul/parts/swizzled_tile.cuh); the padding around the image is zeros.
 //
-// A thread knows its pixels from the beginning. In the loop there is no division: taps step by increments, or from a table.
+// A thread finds its pixels once, before the loop. The loop has no division: taps advance by increments, or come from a table.
 #pragma once
-#include "../matmul/parts/swizzled_tile.cuh"
+#include "../../matmul/parts/swizzled_tile.cuh"
 #include "taps.cuh"
 
 namespace conv2d {
@@ -16,7 +16,7 @@ template <class T> struct Pixel {
     const T* from;
     int h, w;
 
-    // `index` of N * P * Q, q fastest; from its end on, pixels have no input.
+    // `index` counts to N * P * Q, q fastest; pixels from there on have no input.
     __device__ __forceinline__ void find(const T* input, int64_t index, const Geometry& g, const ImagesStrides& stride) {
         const bool exists = index < int64_t(g.N) * g.P * g.Q;
         const int pixel = exists ? int(index) : 0, q = pixel % g.Q, p = pixel / g.Q % g.P, image = pixel / g.Q / g.P;
@@ -55,7 +55,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
 
     __device__ __forceinline__ ChannelCopies(const T* input, const Tap*, int64_t first_pixel, int first_k, const Geometry& g,
                                              const ImagesStrides& stride)
-        : channels(g.C / g.groups),
+        : channels(g.c_per_group()),
           first_k(first_k),
           H(g.H),
           W(g.W),

@@ -24,7 +24,7 @@ struct Position {
     }
 };
 
-// The sums of `value` over the ROWS rows of a block of LANES x ROWS threads, x fastest: in order, in the first row. Every
+// Adds `value` over the ROWS rows of a block of LANES x ROWS threads, lanes fastest, in order; the first row gets the sums. Every
 // thread must call it.
 template <int LANES, int ROWS, class S> __device__ __forceinline__ S sum_of_rows(S value) {
     __shared__ S of_thread[ROWS * LANES];

@@ -6,7 +6,7 @@
 
 namespace conv2d {
 
-// How far a tap's input is from that of the first tap (c = r = s = 0), in elements, rows and columns.
+// Distance of a tap's input from the first tap's (c = r = s = 0), in elements, rows and columns.
 struct alignas(16) Tap {
     int64_t offset;
     int h, w;
@@ -14,14 +14,14 @@ struct alignas(16) Tap {
 
 constexpr int FAR = -(1 << 30);  // a row outside of every image, and so is any tap's from there
 
-// taps[i], i = (c * R + r) * S + s; those from the last one to `padded` are outside of every image.
+// taps[i], i = (c * R + r) * S + s; those after the last one, up to `padded`, are outside of every image.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps, int padded, Geometry g, ImagesStrides input) {
     const int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= padded) return;
     const int s = i % g.S, r = i / g.S % g.R, c = i / g.S / g.R;
     const int h = r * g.dilation_h, w = s * g.dilation_w;
-    const bool exists = c < g.C / g.groups;
+    const bool exists = c < g.c_per_group();
     taps[i] = {exists ? c * input.c + h * input.h + w * input.w : 0, exists ? h : FAR, w};
 }
 
@@ -30,7 +30,7 @@ template <class T, bool C_INSIDE, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 pack_filters(const T* __restrict__ weight, T* __restrict__ packed, int pitch, Geometry g, FiltersStrides stride) {
     const int k = blockIdx.x / ceil_div(pitch, THREADS), i = blockIdx.x % ceil_div(pitch, THREADS) * THREADS + threadIdx.x;
-    const int channels = g.C / g.groups, taps = g.R * g.S;
+    const int channels = g.c_per_group(), taps = g.R * g.S;
     if (i >= channels * taps) return;  // what pads a row is never read
     const int c = C_INSIDE ? i % channels : i / taps, tap = C_INSIDE ? i / channels : i % taps;
     packed[int64_t(k) * pitch + i] = weight[k * stride.k + c * stride.c + tap / g.S * stride.r + tap % g.S * stride.s];

@@ -9,8 +9,10 @@ THREADS = 128
 
 
 def in_chunks(problem, input):
-    """Whether the channels of every pixel and group are contiguous and whole chunks of 16 bytes, each of them aligned; and so
-    are those of the pixels beside the image, which are not read, but a copy of nothing must be from an aligned address too."""
+    """Whether the channels of every pixel and group are contiguous, in whole and aligned chunks of 16 bytes.
+
+    That includes the pixels beside the image: they are not read, but a copy of no bytes needs an aligned address too.
+    """
     chunk = 16 // input.element_size()
     channels = problem.c // problem.groups
     apart = (input.stride(dim) for dim in (0, 2, 3) if dim or input.shape[0] > 1)
@@ -19,7 +21,7 @@ def in_chunks(problem, input):
 
 
 def rows_of_filters(problem, weight, chunked):
-    """(the filters as rows along the reduction, its order that of `chunked`, elements from row to row, the launches for it)."""
+    """(the filters as rows along the reduction, in the order of `chunked`, elements from row to row, the launches for it)."""
     chunk, order = 16 // weight.element_size(), (2, 3, 1) if chunked else (1, 2, 3)
     pitch = weight.stride(0) if weight.shape[0] > 1 else 0
     row = max(1, ceil_div(problem.terms, chunk)) * chunk
@@ -39,7 +41,7 @@ def rows_of_filters(problem, weight, chunked):
 
 
 def _dense(tensor, dims):
-    """Whether the dimensions, the first outermost, lie one in the other without gaps."""
+    """Whether the dimensions, outermost first, are contiguous in that order."""
     expected = 1
     for dim in reversed(dims):
         if tensor.shape[dim] > 1 and tensor.stride(dim) != expected:

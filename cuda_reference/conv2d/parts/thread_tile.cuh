@@ -1,21 +1,21 @@
 // A warp's tile on CUDA cores: its lanes own every 8th row and every 4th column of it, and read both operands from swizzled tiles.
 //
 // A step is a chunk of 16 bytes along the reduction: a lane reads WM / 8 chunks of A, each for all of its columns, and one of B
-// at a time. Eight lanes side by side read eight rows in a row: all banks.
+// at a time. Eight neighbouring lanes read eight consecutive rows: all banks.
 #pragma once
-#include "../matmul/parts/swizzled_tile.cuh"
+#include "../../matmul/parts/swizzled_tile.cuh"
 
 namespace conv2d {
 
 constexpr int ROWS_OF_LANES = 8, COLS_OF_LANES = 4;
 
-// In Z order, bits 1, 3 and 4 of the lane and bits 0 and 2: in a phase of a 128-bit load lanes side by side then share a row of A, and
-// every other one a column of B, which are read once for all.
+// In Z order: the row is bits 1, 3 and 4 of the lane, the column bits 0 and 2. In a phase of a 128-bit load neighbouring lanes
+// then share a row of A, and every other lane a column of B: each is read once for all of them.
 __device__ __forceinline__ int lane_row() { return threadIdx.x >> 1 & 1 | threadIdx.x >> 2 & 6; }
 __device__ __forceinline__ int lane_col() { return threadIdx.x & 1 | threadIdx.x >> 1 & 2; }
 
-// Where a lane's first row of A and its first columns of B, an even one and an odd one, begin in their tiles. Chunks further on XOR
-// adds, 8 rows further on are a constant apart.
+// Where a lane's first row of A and its first two columns of B begin in their tiles. XOR leads to other chunks; 8 rows are a
+// constant distance.
 template <class ATile, class BTile> struct LanePlaces {
     int a, b[2];
 

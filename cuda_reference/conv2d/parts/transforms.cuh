@@ -1,7 +1,7 @@
 // Winograd's transforms along one axis: a line of values at the pixels or taps to one at the points, and back.
 //
-// B^T, G and A^T of tritonkernels/cook_toom.py, for M outputs of 3 taps, by their symmetry in +-p: what is even and what is odd
-// in a point is summed once for both. Mirrors tritonkernels/conv2d/parts/transforms.py.
+// B^T, G and A^T of tritonkernels/cook_toom.py, for M outputs of 3 taps, by their symmetry in +-p: even and odd terms of a
+// point are summed once for both signs. Mirrors tritonkernels/conv2d/parts/transforms.py.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,9 +1,9 @@
 // The products of `winograd`: out (batch, M, N) = A (batch, M, K) B (batch, K, N), a matrix product per point and group.
 //
-// All three are the design's own workspace, so it is a short kernel: rows are contiguous, N is a multiple of 128 bits, what
-// pads it may be anything. Slices of A and B are copied by cp.async, STAGES of them in shared memory, A's transposed on the way
-// in words of 4 bytes; gemm/async_copy.cuh has the reasons. M and K need not be multiples of anything: what lies outside is
-// zero, and not stored.
+// All three are the design's own workspace, which keeps the kernel short: rows are contiguous, N is padded to a multiple of 128
+// bits with anything. Slices of A and B are copied by cp.async, STAGES of them in shared memory; A is transposed on the way in
+// words of 4 bytes (gemm/async_copy.cuh has the reasons). M and K may be any size: what lies outside reads as zero, and is not
+// stored.
 #pragma once
 #include <cstring>
 
@@ -15,7 +15,7 @@ namespace conv2d {
 
 template <class S, int BM, int BN, int BK, int TM, int TN> struct ProductSlice {
     static constexpr int PIECE = 16 / sizeof(S);  // elements of 128 bits
-    static constexpr int PITCH = BM + PIECE;      // of A's rows along M: copies of 8 k of 4 rows meet 32 banks
+    static constexpr int PITCH = BM + PIECE;      // of A's rows along M: copies of 8 k of 4 rows go to 32 banks
     static constexpr int THREADS = (BM / TM) * (BN / TN);
 
     alignas(16) S a[BK * PITCH];

@@ -9,7 +9,7 @@ namespace conv2d_input {
 template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 flipped(const T* __restrict__ weight, T* __restrict__ filters, conv2d::Geometry g, FiltersStrides from, FiltersStrides to) {
-    const int c_per_group = g.C / g.groups, k_per_group = g.K / g.groups;
+    const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     const int s = index % g.S;
     index /= g.S;

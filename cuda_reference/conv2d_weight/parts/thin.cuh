@@ -1,6 +1,6 @@
-// The tiles of implicit_gemm for few output channels per group: every thread has its own positions, and for them all sums of the
-// tile in registers. BM BN multiply-adds for BM + BN loads, straight from L1, where neighbouring taps meet the same inputs;
-// nothing is staged, no barrier in the loop. Threads are added up at the end, once: by shuffles, then over the warps in order.
+// implicit_gemm for few output channels per group: a thread has its own positions, and for them all sums of the tile in registers.
+// That is BM BN multiply-adds for BM + BN loads, straight from L1, where neighbouring taps read the same inputs. Nothing is
+// staged, and the loop has no barrier. The threads' sums are added at the end, once: by shuffles, then over the warps in order.
 #pragma once
 #include "../../common/reduce.cuh"  // warp_sum
 #include "tile.cuh"

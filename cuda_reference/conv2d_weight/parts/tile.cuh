@@ -15,20 +15,23 @@ struct Tile {
     int64_t first, end;                             // positions
 
     __device__ __forceinline__ Tile(const Geometry& g, int BM, int BN, int64_t positions_per_split) {
-        const int rows = g.K / g.groups, width = g.C / g.groups * g.R * g.S;
+        const int rows = g.k_per_group(), width = g.c_per_group() * g.R * g.S;
         const int tiles_n = ceil_div(width, BN), tiles_m = ceil_div(rows, BM);
-        first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM, group = blockIdx.x / tiles_n / tiles_m;
+        first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM;
+        group = blockIdx.x / tiles_n / tiles_m;
         count_m = min(BM, rows - first_m), count_n = min(BN, width - first_n);
         first = blockIdx.y * positions_per_split;
         end = min(first + positions_per_split, int64_t(g.N) * g.P * g.Q);
     }
 
     // grad_output of the first row, at position 0; the input of the group's first channel.
-    template <class T> __device__ __forceinline__ const T* rows(const T* grad_output, const Geometry& g, const Strides& stride) const {
-        return grad_output + int64_t(group * (g.K / g.groups) + first_m) * stride.grad.c;
+    template <class T>
+    __device__ __forceinline__ const T* rows(const T* grad_output, const Geometry& g, const Strides& stride) const {
+        return grad_output + int64_t(group * g.k_per_group() + first_m) * stride.grad.c;
     }
-    template <class T> __device__ __forceinline__ const T* planes(const T* input, const Geometry& g, const Strides& stride) const {
-        return input + int64_t(group) * (g.C / g.groups) * stride.input.c;
+    template <class T>
+    __device__ __forceinline__ const T* planes(const T* input, const Geometry& g, const Strides& stride) const {
+        return input + int64_t(group) * g.c_per_group() * stride.input.c;
     }
 };
 
@@ -44,7 +47,7 @@ template <int BN> struct Columns {
 
     // Where channels lie side by side in memory (`inside`), columns are (r, s, c).
     __device__ __forceinline__ void locate(const Tile& tile, bool inside, bool partial, const Geometry& g, const Strides& stride) {
-        const int c_per_group = g.C / g.groups, taps = g.R * g.S;
+        const int c_per_group = g.c_per_group(), taps = g.R * g.S;
         for (int i = threadIdx.x; i < BN; i += THREADS) {
             column[i] = {0, INT32_MIN / 2, INT32_MIN / 2};  // outside of any image
             if (i >= tile.count_n) continue;
@@ -61,11 +64,11 @@ template <int BN> struct Columns {
     __device__ __forceinline__ void store(Sum<T> sum, int m, int n, T* weight, Sum<T>* sums, const Tile& tile, const Geometry& g,
                                           const Strides& stride) const {
         if (m >= tile.count_m || n >= tile.count_n) return;
-        const int64_t k = tile.group * (g.K / g.groups) + tile.first_m + m;
+        const int64_t k = tile.group * g.k_per_group() + tile.first_m + m;
         if (sums == nullptr)
             weight[k * stride.weight.k + place[n]] = T(sum);
         else
-            sums[(int64_t(blockIdx.y) * g.K + k) * (g.C / g.groups * g.R * g.S) + place[n]] = sum;
+            sums[(int64_t(blockIdx.y) * g.K + k) * (g.c_per_group() * g.R * g.S) + place[n]] = sum;
     }
 };
 

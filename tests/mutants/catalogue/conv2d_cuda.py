@@ -27,7 +27,7 @@ MUTANTS = [
         ("splits overlap", "first_k = blockIdx.y * split_size", "first_k = blockIdx.y * (split_size - 4)"),
         ("sums of the last to arrive counted twice", "{ number = 0; });", "{});"),
         ("group of the first channels", "input + group * channels * stride.input.c", "input + 0 * channels * stride.input.c"),
-        ("bias of the first group", "bias + group * (g.K / g.groups)", "bias + 0 * (g.K / g.groups)"),
+        ("bias of the first group", "bias + group * g.k_per_group()", "bias + 0 * g.k_per_group()"),
         ("results past the last channel", "if (col < to.channels) at[", "at["),
     ),
     *of(

@@ -123,7 +123,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_weight/parts/tile.cuh",
         "cuda_reference and conv2d_weight and implicit_gemm",
-        ("group forgotten", "return input + int64_t(group) * (g.C / g.groups) * stride.input.c;", "return input;"),
+        ("group forgotten", "return input + int64_t(group) * g.c_per_group() * stride.input.c;", "return input;"),
         ("partial sums in the order of columns", "place[i] = partial ? int64_t(c) * taps + tap :", "place[i] = partial ? n :"),
         ("results past the group", "if (m >= tile.count_m || n >= tile.count_n) return;", "if (n >= tile.count_n) return;"),
     ),

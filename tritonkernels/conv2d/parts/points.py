@@ -1,4 +1,4 @@
-"""What `winograd` does at its points, in both packages: the product there, images at once, the variant that is done sooner."""
+"""winograd's product at its points, how many images it takes at a time, and its faster variant; for both packages."""
 
 import torch
 
@@ -8,7 +8,7 @@ WORKSPACE = 2**30  # bytes of inputs and products at their points, where one ima
 
 
 def product_at_points(problem, outputs, images):
-    """What `winograd` does at its points, in each group: (K, C) (C, tiles); with channels_last (tiles, C) (C, K).
+    """The MatmulProblem at winograd's points, in each group: (K, C) (C, tiles); with channels_last (tiles, C) (C, K).
 
     The tiles are those of `images` images, rounded up to 16, so that every row of them can be read in vectors.
     """
@@ -39,7 +39,7 @@ def product_at_points(problem, outputs, images):
 
 
 def refuses_winograd(problem, target):
-    """What has no tiles to transform, or too large ones."""
+    """Why the problem has no tiles that these transforms are for, or None."""
     if (problem.r, problem.s) != (3, 3):
         return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
     if problem.stride != (1, 1) or problem.dilation != (1, 1):
@@ -57,10 +57,10 @@ def images_at_once(problem, outputs):
 
 
 def winograd_variants(problem, target):
-    """4 and 2, outputs of a tile, that which is done sooner first.
+    """4 and 2, outputs of a tile, the faster one first.
 
-    Either makes filters, inputs and products at its points, writes them and reads them. Larger tiles take fewer products and
-    less of the latter two, but 36 points for 9 taps where the smaller ones take 16: few outputs of many channels are theirs.
+    Both write filters, inputs and products at their points and read them again. Larger tiles have fewer products and smaller
+    inputs and products, but 36 points for 9 taps where smaller ones have 16: these win with few outputs of many channels.
     """
 
     def seconds(outputs):

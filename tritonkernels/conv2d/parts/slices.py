@@ -19,24 +19,24 @@ TILES = (
     (64, 32, 128, 4, 4),
     (32, 64, 64, 4, 3),
 )
-BY_ELEMENT = ((128, 64, 32, 4, 3), (128, 64, 64, 8, 3), (64, 64, 64, 4, 4))  # addresses of longer slices take registers
-ALONE = ((128, 128, 128, 8, 4), (64, 128, 256, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 5))  # of one program per SM: deeper
+BY_ELEMENT = ((128, 64, 32, 4, 3), (128, 64, 64, 8, 3), (64, 64, 64, 4, 4))  # longer slices' addresses take registers
+ALONE = ((128, 128, 128, 8, 4), (64, 128, 256, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 5))  # one program per SM: deeper
 ON_CUDA_CORES = ((64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 SPECIAL = {"ieee": ON_CUDA_CORES, "fp64": OF_DOUBLES}
 
-# What an SM of an H200 does in a clock, as it was timed on the layers of a ResNet-50
+# Per clock of an H200's SM, measured on the layers of a ResNet-50
 FMAS = {"ieee": 128, "fp64": 128, "tf32": 1024, "fp16": 2048, "bf16": 2048}
-L2_BYTES, L2_BYTES_ALONE = 24, 40  # that it fetches, all SMs at once and one for itself
+L2_BYTES, L2_BYTES_ALONE = 24, 40  # fetched while all SMs fetch, and by one SM alone
 SPLIT_BYTES = 16  # of partial sums, written, read and added
-ELEMENTS = 13  # that are fetched one by one
-# and clocks:
+ELEMENTS = 13  # fetched one by one
+# In clocks
 BEGINNING = 1500  # from a program's start to its first product, and from its last to its end
 SLICE = 400  # at least, of one slice
-MEETING = 1000  # until the last of several splits knows that it is
+ARRIVAL = 1000  # until the last split of a tile has arrived
 
 FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one more block on an SM
 MOST_WIDE = 32 * 32  # sums of a tile whose offsets, of 64 bits, are those of each element
-MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # of larger tiles the last program adds up for longer than splits save
+MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # adding the sums of larger tiles takes longer than splits save
 MOST_SUMS = 2**16  # of all the splits of a tile
 
 
@@ -68,16 +68,16 @@ def is_flat(problem, block_k):
 
 
 def rows_by_element(problem, tile):
-    """Rows of a slice that are fetched element by element: of pixels whose channels lie apart or are no whole vectors, and of
-    filters beside them in flat slices."""
+    """Rows of a slice that are fetched element by element: of pixels whose channels are apart or no whole vectors, and in flat
+    slices of filters too."""
     if problem.channels_last and sizes(problem)[2] * problem.dtype.itemsize % 16 == 0:
         return 0
     return tile["BLOCK_M"] + (tile["BLOCK_N"] if tile["FLAT"] else 0)
 
 
 def fits(tile, how, problem, target):
-    """Whether slices fit in shared memory, and in registers the sums (more of them where wgmma and tcgen05 read operands from
-    shared memory) and the addresses of what is fetched element by element.
+    """Whether slices fit in shared memory; and whether the sums (more of them where wgmma and tcgen05 read operands from shared
+    memory) and the addresses of what is fetched element by element fit in registers.
     """
     block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], target.warp_size * how["num_warps"]
     roomy = target.arch in (90, 100) and problem.precision not in SPECIAL
@@ -88,7 +88,8 @@ def fits(tile, how, problem, target):
 
 
 def clocks(tile, problem, target, split_k):
-    """Predicted: the products of an SM, or what it fetches, or the latency of slices, whichever is most; and what is around."""
+    """Predicted: the longest of an SM's products, its fetches and the latency of its slices; and each program's beginning and
+    end."""
     block_m, block_n, block_k = (tile[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     share = count_tiles(problem, tile) * split_k / max(1, target.sms)  # SMs hold several programs at a time
     busiest, slices = max(1, share), triton.cdiv(count_slices(problem, tile), split_k)
@@ -97,12 +98,12 @@ def clocks(tile, problem, target, split_k):
     multiply = slower * block_m * block_n / FMAS[problem.precision] + rows_by_element(problem, tile) / ELEMENTS
     fetch = (block_m + block_n) * problem.dtype.itemsize * max(share / L2_BYTES, busiest / L2_BYTES_ALONE)
     walk = max(slices * block_k * max(busiest * multiply, fetch), slices * SLICE)
-    added = MEETING + split_k * block_m * block_n * 4 / SPLIT_BYTES if split_k > 1 else 0
+    added = ARRIVAL + split_k * block_m * block_n * 4 / SPLIT_BYTES if split_k > 1 else 0
     return walk + busiest * (BEGINNING + added)
 
 
 def splits(tile, problem, target):
-    """The number of splits, a power of two, that is done soonest."""
+    """The fastest number of splits, a power of two, by prediction."""
     block = tile["BLOCK_M"] * tile["BLOCK_N"]
     most = min(MOST_SPLITS, count_slices(problem, tile), MOST_SUMS // block) if block <= SPLIT_TILE else 1
     powers = [1 << i for i in range(max(1, most).bit_length())]
@@ -134,9 +135,9 @@ def candidates(problem, target):
 
 
 def configs(problem, target):
-    """First what is predicted to be done soonest; small tiles in 4 splits, too.
+    """First the config that is predicted to be fastest; if its tile is small, then the same in 4 splits.
 
-    The interpreter pays by the operation: there comes first what covers most.
+    The interpreter pays by the operation, so there the largest tile is first.
     """
     constants = {"GROUP_M": 8, "PACK": packs(problem, target)}
     if not target.is_gpu:

@@ -1,6 +1,6 @@
 """Winograd's transforms along one axis: a line of values at the pixels or taps to one at the points, and back.
 
-B^T, G and A^T of cook_toom.py, by their symmetry in +-p: what is even and what is odd in a point is summed once for both.
+B^T, G and A^T of cook_toom.py, by their symmetry in +-p: even and odd terms of a point are summed once for both signs.
 """
 
 import triton

@@ -1,9 +1,9 @@
 """The gradient with respect to the input as convolutions: of grad_output, with the flipped filter, one per phase.
 
-Input h reaches output p by tap r where p * stride = h + padding - r * dilation. So the inputs of one phase, h = first + a *
-stride, are reached by every (stride / gcd(stride, dilation))-th tap, and from tap to tap of these p goes back by dilation /
-gcd. Read from the last tap to the first, p goes forward: phase after phase, a convolution of stride 1 whose results are every
-stride-th row. A stride of 1 is a single phase. Phases that no tap reaches are zeros.
+Input h contributes to output p through tap r where p * stride = h + padding - r * dilation. The inputs of one phase are
+h = first + a * stride. Only every (stride / gcd(stride, dilation))-th tap reaches them, and from one of these taps to the next
+p goes back by dilation / gcd. From the last tap to the first, p goes forward: so each phase is a convolution of stride 1 whose
+results are every stride-th row. A stride of 1 is a single phase. Phases that no tap reaches are zeros.
 """
 
 import dataclasses
@@ -98,5 +98,5 @@ def _convolution(problem, **changes):
 
 
 def largest(problem):
-    """The phase that most of the work is."""
+    """The phase with most of the work."""
     return max(phases(problem), key=lambda phase: phase.problem.flops)

@@ -10,7 +10,7 @@ def ceil_div(a, b):
 
 
 def power_of_2(size, least, most):
-    """The power of two from `size` on, within limits that are such."""
+    """The next power of two from `size` on, within limits that are powers of two."""
     return min(most, max(least, 1 << max(0, size - 1).bit_length()))
 
 
