@@ -48,8 +48,8 @@ REQUIRED = {  # (header, kernel) -> what its mangled name has, what its code mus
             ("WGMMA, 64, 64, 64, 16, 64, 4, false", "MathE2.*Lb0", [SLICES, ARRIVAL]),
         )
     },
-    ("matmul/wgmma_tma.cuh", "matmul::wgmma_tma<__half, __half, float, 64, 64, 1, 4, true, true, true>"): (
-        "wgmma_tma",
+    ("matmul/persistent.cuh", "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, true>"): (
+        "persistent",
         [BARRIERS, BOXES],
     ),
 }

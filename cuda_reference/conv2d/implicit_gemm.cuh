@@ -2,7 +2,7 @@
 //
 // Over `direct`, which holds a few output channels of few pixels, a block owns BM output pixels and BN output channels of a group
 // and reduces over all channels and filter taps in slices of BK: an input fetched once serves BN multiply-adds, a weight BM.
-// im2col's copy, R * S times the input, is made in shared memory a slice at a time (parts/pixels.cuh); else this is matmul's mma_async,
+// im2col's copy, R * S times the input, is made in shared memory a slice at a time (parts/pixels.cuh); else this is matmul's pipelined,
 // with its slices under way in cp.async and its fragments. On Hopper the same slices, which lie as TMA would lay them, are
 // multiplied by wgmma, while the threads make the next. Where C is no multiple of a chunk (the 3 of an image) the reduction is
 // flattened over (c, r, s), so that nothing is padded per tap. FP32 to IEEE and FP64 run the same tiles on CUDA cores.

@@ -5,7 +5,7 @@ F(2 x 2, 3 x 3) takes 16 products where the direct sum takes 36, 2.25 times fewe
 cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 times as large.
 
 Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. What is left at each of the
-(M + 2)^2 points is a matrix product over the channels, U V, and all of them are one batch: matmul's tensor_core, with its
+(M + 2)^2 points is a matrix product over the channels, U V, and all of them are one batch: matmul's `pipelined`, with its
 configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
 as large as what they are of; where they would take more than a gigabyte, they are made for some of the images at a time. (Only
 for as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
@@ -28,7 +28,7 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from ..matmul import tensor_core
+from ..matmul import pipelined
 from ..problem import needs_wide_offsets
 from .parts.operands import arguments
 from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
@@ -212,7 +212,7 @@ def configs(problem, target):
     for outputs in winograd_variants(problem, target):
         product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
-        for config in itertools.islice(tensor_core.configs(product, target), 3):
+        for config in itertools.islice(pipelined.configs(product, target), 3):
             yield triton.Config({**config.kwargs, **own}, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
@@ -246,7 +246,7 @@ def launches(problem, config, input, weight, bias, out):
             yield TritonLaunch(_filters_kernel, (triton.cdiv(common["filters"], block),), lanes, given)
         if v.numel():
             yield TritonLaunch(_inputs_kernel, (triton.cdiv(common["v_elements"], block),), lanes, given)
-        yield from tensor_core.DESIGN.launches(product, config, a, b, None, None, products)
+        yield from pipelined.DESIGN.launches(product, config, a, b, None, None, products)
         yield TritonLaunch(_outputs_kernel, (triton.cdiv(common["products"], block),), lanes, given)
 
 
