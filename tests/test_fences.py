@@ -132,7 +132,7 @@ for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight"):
             if design.refuses(call.problem, target) is None
             for config in itertools.islice(design.configs(call.problem, target), 8)
             for launch in design.launches(call.problem, config, *call.parts[0])
-            if launch.values.get("counters_ptr") is not None
+            if any(name.startswith("counters") and value is not None for name, value in launch.values.items())
         )
         for launch in itertools.islice(launches, 1):
             compiled = compile_launch(launch, target).asm
