@@ -163,7 +163,7 @@ def changes():
     for design in ("naive", "double_buffered", "split_k", "stream_k"):
         yield design, "gemm", (tensor(96, 128), tensor(128, 160)), {"design": design}
     yield "c", "gemm", (tensor(96, 64), tensor(64, 32), tensor(32)), {"beta": 0.5}
-    for design in ("tensor_core", "persistent", "split_k", "stream_k"):
+    for design in ("pipelined", "persistent", "split_k", "stream_k"):
         yield design, "matmul", (tensor(96, 128, dtype=half), tensor(128, 160, dtype=half)), {"design": design}
     yield "packed", "matmul", (tensor(96, 128, dtype=half, shift=1), tensor(128, 160, dtype=half)), {"design": "persistent"}
     for precision in ("highest", "high"):

@@ -51,7 +51,7 @@ def test_every_triton_config_compiles_within_limits(library, op, design, archite
 def test_the_compiler_is_told_what_the_kernel_needs():
     """The survey must see 64-bit offsets, every precision and ragged sizes, or it proves less than it says."""
     problems = [call.problem for calls in (representative_calls, unusual_calls) for call in calls("matmul")]
-    design = {d.name: d for d in TRITON_DESIGNS[0].values[0].designs("matmul")}["tensor_core"]
+    design = {d.name: d for d in TRITON_DESIGNS[0].values[0].designs("matmul")}["pipelined"]
     rows = [p.describe() for p in problems if design.refuses(p, Target.named("sm_90")) is None]
     held = {"fp16", "bf16", "ieee", "tf32", "int8", "fp64", "fp8", "uint8", "int4", "b1_xor"}
     assert {row["precision"] for row in rows} == held

@@ -30,6 +30,13 @@ BAD_CALLS = {
     "gemm: alpha": ("gemm", (A, B), {"alpha": "1"}, errors.DtypeError, ["alpha:", "str"]),
     "gemm: complex alpha": ("gemm", (A, B), {"alpha": 1j}, errors.DtypeError, ["alpha:", "complex"]),
     "gemm: sparse": ("gemm", (A.to_sparse(), B), {}, errors.DtypeError, ["a:", "sparse"]),
+    "matmul: design renamed": (
+        "matmul",
+        (A, B),
+        {"design": "mma_async"},
+        errors.UnknownDesignError,
+        ["design:", "allowed: ", "mma_async is called pipelined now."],
+    ),
     "gemm: design": ("gemm", (A, B), {"design": "quick"}, errors.UnknownDesignError, ["design:", "quick", "naive", "tiled"]),
     "gemm: config": ("gemm", (A, B), {"config": {"BLOCK_M": 77, "BM": 77}}, errors.ConfigError, ["config:", "77", "128"]),
     "gemm: config type": ("gemm", (A, B), {"config": 128}, errors.ConfigError, ["config:", "int"]),
@@ -205,7 +212,7 @@ def test_errors_are_also_what_torch_users_catch():
 
 
 def test_a_refusal_gives_each_design_s_reason():
-    with pytest.raises(errors.UnsupportedError, match=r"wmma: it has no fp8; wmma_tiled: "):
+    with pytest.raises(errors.UnsupportedError, match=r"naive: it has no fp8; tiled: "):
         cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2))
 
 

@@ -48,8 +48,8 @@ REQUIRED = {  # (header, kernel) -> what its mangled name has, what its code mus
             ("WGMMA, 64, 64, 64, 16, 64, 4, false", "MathE2.*Lb0", [SLICES, ARRIVAL]),
         )
     },
-    ("matmul/wgmma_tma.cuh", "matmul::wgmma_tma<__half, __half, float, 64, 64, 1, 4, true, true, true>"): (
-        "wgmma_tma",
+    ("matmul/persistent.cuh", "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, true>"): (
+        "persistent",
         [BARRIERS, BOXES],
     ),
 }
@@ -132,7 +132,7 @@ for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight"):
             if design.refuses(call.problem, target) is None
             for config in itertools.islice(design.configs(call.problem, target), 8)
             for launch in design.launches(call.problem, config, *call.parts[0])
-            if launch.values.get("counters_ptr") is not None
+            if any(name.startswith("counters") and value is not None for name, value in launch.values.items())
         )
         for launch in itertools.islice(launches, 1):
             compiled = compile_launch(launch, target).asm

@@ -28,22 +28,22 @@ def square(size, dtype=torch.float16, **options):
     [
         (square(8192), "h200", "persistent"),
         (square(8192), "b200", "persistent"),
-        (square(8192), "a100", "tensor_core"),
+        (square(8192), "a100", "pipelined"),
         (square(4095), "h200", "persistent"),  # packed, and re-used enough for that
         (product(4096, 333, 4096), "h200", "persistent"),
-        (product(192, 8192, 4095), "h200", "tensor_core"),
+        (product(192, 8192, 4095), "h200", "pipelined"),
         (product(256, 256, 65536), "h200", "split_k"),
         (product(16, 4096, 4096), "h200", "split_k"),
         (product(4096, 1, 1024), "h200", "split_k"),
-        (product(16, 14336, 4096), "h200", "tensor_core"),
+        (product(16, 14336, 4096), "h200", "pipelined"),
         (product(256, 4096, 4096), "h200", "persistent"),
         (product(1536, 1536, 4096), "h200", "persistent"),
         (product(333, 4096, 333), "h200", "persistent"),
-        (square(512), "h200", "tensor_core"),
+        (square(512), "h200", "pipelined"),
         (square(1024), "h200", "persistent"),
-        (square(8192, torch.float64), "h200", "tensor_core"),
+        (square(8192, torch.float64), "h200", "pipelined"),
         (square(8192, torch.float32, precision="tf32"), "h200", "persistent"),
-        (square(8192), "interpreter", "tensor_core"),
+        (square(8192), "interpreter", "pipelined"),
     ],
 )
 def test_the_preferred_design(problem, target, wanted):
@@ -83,15 +83,15 @@ def test_explain_shows_what_is_packed_first():
     unaligned = tritonkernels.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
     assert unaligned["kernels"] == ["pack", "persistent"], "A is unaligned, B is not"
     on_cuda = cuda_reference.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
-    assert on_cuda["kernels"] == ["align", "wgmma_tma"]
+    assert on_cuda["kernels"] == ["align", "persistent"]
     tf32 = empty(4096, 4096, dtype=torch.float32)
     assert len(grids(tf32, tf32, precision="tf32")) == 3
-    assert len(grids(int8[:64], int8, design="tensor_core")) == 1, "64 rows do not pay for packing B"
+    assert len(grids(int8[:64], int8, design="pipelined")) == 1, "64 rows do not pay for packing B"
     few, many = grids(empty(16, 4096), empty(4096, 64)), grids(empty(64, 65536), empty(65536, 64))
     assert (len(few), len(many)) == (1, 2), "of many splits a second kernel adds the sums"
 
 
-@pytest.mark.parametrize("design", ["tensor_core", "persistent", "split_k", "stream_k"])
+@pytest.mark.parametrize("design", ["pipelined", "persistent", "split_k", "stream_k"])
 def test_an_fp8_slice_is_no_longer_than_the_bound_says(design):
     from tritonkernels.launch import LIBRARY
     from tritonkernels.numerics import FP8_SLICE

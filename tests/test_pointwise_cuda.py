@@ -31,7 +31,7 @@ def test_no_channels_leave_the_bias(layout):
 @pytest.mark.parametrize("kind", ("fp16", "tf32"))
 def test_by_wgmma(kind):
     (input, weight), precision = of_kind(kind, (2, 32, 4, 16), (64, 32, 1, 1))
-    run_checked(LIBRARY, "conv2d", "pointwise", input, weight, config={"PRODUCT": "wgmma_tma"}, **precision)
+    run_checked(LIBRARY, "conv2d", "pointwise", input, weight, config={"PRODUCT": "persistent"}, **precision)
 
 
 def kernels(*operands, target=SIMT):
@@ -43,12 +43,12 @@ def kernels(*operands, target=SIMT):
 def test_operands_are_read_where_they_lie():
     """One product of all pixels with channels inside, one batch of images else; only what is not aligned is copied."""
     image, filters = random(2, 64, 8, 16, dtype=torch.float16), random(64, 64, 1, 1, dtype=torch.float16)
-    assert kernels(channels_last(image), filters) == [("mma_async", (4,))]
-    assert kernels(image, filters) == [("mma_async", (4,))]
-    assert kernels(image[..., ::2], filters) == [("align", (2,)), ("mma_async", (2,))]
-    assert kernels(channels_last(image)[..., 1:], filters) == [("mma_async", (8,))] * 2
+    assert kernels(channels_last(image), filters) == [("pipelined", (4,))]
+    assert kernels(image, filters) == [("pipelined", (4,))]
+    assert kernels(image[..., ::2], filters) == [("align", (2,)), ("pipelined", (2,))]
+    assert kernels(channels_last(image)[..., 1:], filters) == [("pipelined", (8,))] * 2
     assert (
-        kernels(image, filters, target=H200)[0][0] == "wgmma_tma" or kernels(image, filters, target=H200)[0][0] == "mma_async"
+        kernels(image, filters, target=H200)[0][0] == "persistent" or kernels(image, filters, target=H200)[0][0] == "pipelined"
     )
 
 
@@ -71,4 +71,4 @@ def test_hopper_gets_wgmma_where_tiles_fill_it():
         operands = (torch.empty(*shape, dtype=torch.half, device="meta") for shape in ((n, 256, 56, 56), (64, 256, 1, 1)))
         return next(iter(DESIGN.configs(prepare("conv2d", *operands).problem, Target.named(arch))))["PRODUCT"]
 
-    assert (first(32, "h200"), first(1, "h200"), first(32, "a100")) == ("wgmma_tma", "mma_async", "mma_async")
+    assert (first(32, "h200"), first(1, "h200"), first(32, "a100")) == ("persistent", "pipelined", "pipelined")

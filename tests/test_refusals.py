@@ -20,15 +20,16 @@ PLANES, BITS = {"fp16x3", "tf32x3", "bf16x6", "bf16x9"}, {"int4", "uint4", "b1_x
 ALL = {"fp16", "bf16", "ieee", "tf32", "int8", "fp64", "fp8", "uint8"} | PLANES | BITS
 PRECISIONS = {  # that designs of matmul do not have
     "cuda_reference": {
-        "wmma": {"ieee", "fp8"} | PLANES,
-        "wmma_tiled": {"ieee", "fp8"} | PLANES | BITS,
-        "mma_async": {"ieee", "fp8", "fp64"} | PLANES | BITS,
-        "wgmma_tma": {"ieee", "fp8", "fp64"} | PLANES | BITS,
+        "naive": {"ieee", "fp8"} | PLANES,
+        "tiled": {"ieee", "fp8"} | PLANES | BITS,
+        "pipelined": {"ieee", "fp8", "fp64"} | PLANES | BITS,
+        "persistent": {"ieee", "fp8", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "cuda_cores": ALL - {"ieee"},
     },
     "tritonkernels": {
-        "tensor_core": PLANES,
+        "tiled": PLANES,
+        "pipelined": PLANES,
         "persistent": {"ieee", "fp64", "uint8"} | PLANES | BITS,
         "split_k": PLANES,
         "stream_k": PLANES,

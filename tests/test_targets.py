@@ -172,7 +172,7 @@ def test_a_design_without_a_config_that_fits_refuses():
     small = dataclasses.replace(H200, name="small", shared_per_block=1024)
     with pytest.raises(UnsupportedError, match="planes: none of planes's configs fits small"):
         tritonkernels.explain("matmul", a, a, precision="fp16x3", design="planes", target=small)
-    with pytest.raises(UnsupportedError, match=r"tensor_core: none of .*; persistent: "):
+    with pytest.raises(UnsupportedError, match=r"pipelined: none of .*; persistent: "):
         tritonkernels.explain("matmul", a.half(), a.half(), target=small)
 
 

@@ -83,14 +83,14 @@ def machine_code(program, *arguments):
 @short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", INSTRUCTIONS)
 def test_each_type_has_its_instruction(architecture):
-    found = machine_code(COMPILE, architecture, "first", "tensor_core")
+    found = machine_code(COMPILE, architecture, "first", "pipelined")
     assert {row[1] for row in found} == set(INSTRUCTIONS[architecture])
     for _, precision, layout, opcodes, _ in found:
         assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
 
 
 @short(lambda which: which == "first")
-@pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["tensor_core", "split_k", "stream_k"])])
+@pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["pipelined", "split_k", "stream_k"])])
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
     found = [row for row in machine_code(COMPILE, "sm_90", which, *designs) if row[1] != "fp64"]
@@ -103,7 +103,7 @@ def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
 @thorough
 def test_the_portable_designs_are_matrix_instructions_on_amd_too():
     every = " ".join(["fp8", *PRODUCTS_OF_AMD])
-    found = machine_code(COMPILE_FOR_AMD, f"tensor_core {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
+    found = machine_code(COMPILE_FOR_AMD, f"pipelined {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
     assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "fp8 of gfx942 is of another kind: refused"
     multiplied = [(design, precision) for design, precision, products, _, _ in found if products]
     assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "each call has one kernel that multiplies"

@@ -13,9 +13,9 @@ from tritonkernels.target import Target
 
 from .harness import DEVICES, available_on, prepare, random, sentinel
 
-DESIGNS = {
-    "persistent": (tritonkernels.launch.LIBRARY, {"MATMUL": "persistent"}),
-    "wgmma_tma": (cuda_reference.launch.LIBRARY, {"PRODUCT": "wgmma_tma"}),
+PACKAGES = {  # with the config by which a 1 x 1 convolution is a product of the design "persistent"
+    "tritonkernels": (tritonkernels.launch.LIBRARY, {"MATMUL": "persistent"}),
+    "cuda_reference": (cuda_reference.launch.LIBRARY, {"PRODUCT": "persistent"}),
 }
 COLUMNS = {torch.float16: (1, 57, 60, 64), torch.float32: (1, 58, 60)}  # only the last of each are whole chunks
 MARGIN = 16  # elements before the rows, and at least as many after them
@@ -49,21 +49,21 @@ def check(library, op, design, config, out, others, *args, **kwargs):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", [(20,), (1,), (2, 5)], ids=["rows", "one row", "batch"])
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
-@pytest.mark.parametrize("design", DESIGNS)
-def test_products_into_a_part_of_a_buffer(design, dtype, columns, rows, device):
-    library, _ = DESIGNS[design]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_products_into_a_part_of_a_buffer(package, dtype, columns, rows, device):
+    library, _ = PACKAGES[package]
     available_on(library, device)
     a, b = (random(*shape, dtype=torch.float16, device=device) for shape in ((*rows, 32), (*rows[:-1], 32, columns)))
     _, out, others = in_a_buffer((*rows, columns), dtype, device)
-    check(library, "matmul", design, None, out, others, a, b, out_dtype=dtype)
+    check(library, "matmul", "persistent", None, out, others, a, b, out_dtype=dtype)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("inside", [True, False], ids=["channels last", "channels first"])
 @pytest.mark.parametrize("columns", [57, 64])
-@pytest.mark.parametrize("design", DESIGNS)
-def test_convolutions_into_a_part_of_a_buffer(design, columns, inside, device):
-    library, config = DESIGNS[design]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_convolutions_into_a_part_of_a_buffer(package, columns, inside, device):
+    library, config = PACKAGES[package]
     available_on(library, device)
     image = random(2, 32, 1, columns, dtype=torch.float16, device=device)
     weight = random(columns, 32, 1, 1, dtype=torch.float16, device=device)
@@ -74,11 +74,11 @@ def test_convolutions_into_a_part_of_a_buffer(design, columns, inside, device):
 
 
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
-@pytest.mark.parametrize("design", DESIGNS)
-def test_where_tma_writes(design, dtype, columns):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_where_tma_writes(package, dtype, columns):
     """Else the above would pass where it never does."""
-    library, _ = DESIGNS[design]
-    (chosen,) = (d for d in library.designs("matmul") if d.name == design)
+    library, _ = PACKAGES[package]
+    (chosen,) = (d for d in library.designs("matmul") if d.name == "persistent")
     a, b = (random(*shape, dtype=torch.float16) for shape in ((20, 32), (32, columns)))
     _, out, _ = in_a_buffer((20, columns), dtype, "cpu")
     call = prepare("matmul", a, b, out=out, out_dtype=dtype)

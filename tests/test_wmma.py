@@ -26,7 +26,7 @@ DTYPES = {
     **dict.fromkeys(("uint8", *PACKED), torch.uint8),
 }
 CASES = [(precision, sums) for precision, operand in OPERANDS.items() for sums in operand.sums]
-DESIGNS = ("wmma", "wmma_tiled")
+DESIGNS = ("naive", "tiled")
 CPU = Target.named("simt")
 
 
@@ -56,7 +56,7 @@ def test_there_are_twenty_combinations():
 @pytest.mark.parametrize("precision, sums", CASES)
 def test_every_combination_in_every_layout(name, precision, sums):
     if not takes(name, precision):
-        pytest.skip("wmma_tiled leaves packed operands to wmma")
+        pytest.skip("tiled leaves packed operands to naive")
     for layouts in itertools.product(("row", "col"), repeat=2):
         args, kwargs = call(precision, sums, layouts=layouts)
         problem = prepare("matmul", *args, **kwargs).problem
@@ -82,9 +82,9 @@ def test_vectors_only_where_strides_allow(precision):
         ((a[:, :-1], b[:-1]), False),
         ((wide, b[:1]), False),
     ):
-        kernel = launch_of("wmma_tiled", operands, kwargs).expression
+        kernel = launch_of("tiled", operands, kwargs).expression
         assert kernel.endswith(f"{str(vector).lower()}>"), kernel
-        run_checked(LIBRARY, "matmul", "wmma_tiled", *operands, **kwargs)
+        run_checked(LIBRARY, "matmul", "tiled", *operands, **kwargs)
 
 
 def test_what_needs_which_architecture():
@@ -94,13 +94,13 @@ def test_what_needs_which_architecture():
         assert design(name).refuses(problem, Target.named("rtx_2080")) == "bf16 needs sm_80, rtx_2080 is sm_75"
         assert design(name).refuses(problem, Target.named("a100")) is None
     with pytest.raises(UnsupportedError, match="it has no ieee"):
-        LIBRARY.run(prepare("matmul", torch.zeros(2, 2), torch.zeros(2, 2)), "wmma")
+        LIBRARY.run(prepare("matmul", torch.zeros(2, 2), torch.zeros(2, 2)), "naive")
 
 
 @pytest.mark.parametrize("sms, expected", [(16, 128), (17, 64), (64, 64), (65, 64)])
 def test_the_largest_tile_that_gives_every_sm_a_block(sms, expected):
     problem = prepare("matmul", *(torch.empty(512, 512, dtype=torch.float16),) * 2).problem
-    first, second = design("wmma_tiled").configs(problem, Target("some", arch=90, sms=sms))
+    first, second = design("tiled").configs(problem, Target("some", arch=90, sms=sms))
     assert (first["BM"], second["BM"]) == (expected, 192 - expected)
 
 

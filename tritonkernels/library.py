@@ -76,7 +76,9 @@ class Library:
         if design is not None:
             named = [d for d in known if d.name == design]
             if not named:
-                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in known))
+                ladder = self.operation(problem.op).ladder
+                remedy = "".join(f"{design} is called {rung.name} now." for rung in ladder if design in rung.formerly)
+                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in known), remedy)
             known = named
         if unserved := self.misses(target):
             raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")

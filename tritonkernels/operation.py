@@ -31,6 +31,7 @@ class Rung:
     summary   one line of prose
     mirrors   the rung of the published design, or what it goes beyond
     only      the one package that has it, and `why` in one sentence; both have it by default
+    formerly  names that it had before, for the error that says its new one
     """
 
     name: str
@@ -38,6 +39,7 @@ class Rung:
     mirrors: str
     only: str | None = None
     why: str | None = None
+    formerly: tuple[str, ...] = ()
 
     def is_in(self, package):
         return self.only in (None, package)

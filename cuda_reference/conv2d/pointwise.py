@@ -10,11 +10,11 @@ import torch
 from tritonkernels.design import Design
 from tritonkernels.matmul import prepare
 
-from ..matmul import mma_async, wgmma_tma
+from ..matmul import persistent, pipelined
 from ..matmul import prefer as prefer_product
 from . import implicit_gemm
 
-PRODUCTS = {design.name: design for design in (mma_async.DESIGN, wgmma_tma.DESIGN)}
+PRODUCTS = {design.name: design for design in (pipelined.DESIGN, persistent.DESIGN)}
 
 
 def _product(problem):

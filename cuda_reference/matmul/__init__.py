@@ -43,16 +43,16 @@ def matmul(
 
 
 def prefer(problem, target):
-    """planes for what it alone takes; on Hopper wgmma_tma where tiles of 128 x 64 keep half of the SMs busy, else mma_async.
+    """planes for what it alone takes; on Hopper persistent where tiles of 128 x 64 keep half of the SMs busy, else pipelined.
 
-    After records of an H200 (square.json): wgmma_tma takes 1.05 of mma_async's time at 512^3, 0.62 at 4096^3.
+    After records of an H200 (square.json): persistent takes 1.05 of pipelined's time at 512^3, 0.62 at 4096^3.
     """
     if problem.precision in SCHEMES:
         return "planes"
     tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 64)
     fills = min(problem.m, problem.n) >= 64 and 2 * tiles >= target.sms
     on_hopper = problem.precision in ELEMENTS and target.arch == 90
-    return "wgmma_tma" if on_hopper and fills else "mma_async"
+    return "persistent" if on_hopper and fills else "pipelined"
 
 
 LIBRARY.serve(MATMUL, prefer=prefer)

@@ -3,7 +3,7 @@
 // Tensor cores have no fp32 products, so these are FFMA: gemm/double_buffered.cuh has the loop over K and its reasons. What is
 // new is B, which in a linear layer is a transposed weight: its slices are read along K as A's are there, A's across K as B's,
 // and either in vectors of 16 bytes.
-// Mirrors tritonkernels/matmul/tensor_core.py, which does the same for "ieee".
+// Mirrors tritonkernels/matmul/pipelined.py, which does the same for "ieee".
 #pragma once
 #include "../common/raster.cuh"
 #include "../gemm/double_buffered.cuh"

@@ -48,7 +48,7 @@ def _launches(problem, config, a, b, c, bias, out):
 DESIGN = Design(
     name="cuda_cores",
     summary="fp32 in IEEE arithmetic: gemm's double-buffered tiles on CUDA cores, operands along K or across it",
-    mirrors="tensor_core",
+    mirrors="pipelined",
     refuses=_refuses,
     configs=_configs,
     launches=_launches,

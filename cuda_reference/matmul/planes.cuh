@@ -1,6 +1,7 @@
-// FP32 matrix product on tensor cores, planes: operands split once (split.cuh), all products of planes from the same slices.
+// FP32 matrix product on tensor cores, planes (mma.sync): operands split once (parts/split.cuh), all products from the same
+// slices.
 //
-// Over `mma_async` a step loads fragments of every plane and multiplies those of planes i of A and j of B with i + j <= DEPTH:
+// Over `pipelined` a step loads fragments of every plane and multiplies those of planes i of A and j of B with i + j <= DEPTH:
 // 1 for the 3 products of tf32x3 and fp16x3, 2 for the 6 of bf16x6, 4 for the 9 of bf16x9. A 32 x 32 warp tile then reads
 // 1/12, 1/16 or 1/24 byte of shared memory a multiply-add, where one product alone takes 1/8, and peak is that of mma.sync
 // divided by 3, 6 or 9.

@@ -52,7 +52,7 @@ SUITE = (
     "tests/test_plans.py",
     "tests/test_overlap.py",
     "tests/perf/measure/test_comparison.py",
-    "tests/test_wgmma_tma.py",
+    "tests/test_persistent_cuda.py",
     "tests/test_cuda_cores.py",
     "tests/test_tma_stores.py",
     "tests/test_nothing_to_add.py",

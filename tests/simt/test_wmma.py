@@ -116,9 +116,9 @@ def test_saturation(kernels):
 def test_saturated_half_sums(saturate):
     """mma_sync does not saturate them, so the design's kernel does: Inf -> the largest half, NaN -> 0, after every step."""
     expression = (
-        f"matmul::wmma<matmul::Half, half, 16, 16, matmul::row_major, matmul::row_major, half, {str(saturate).lower()}>"
+        f"matmul::naive<matmul::Half, half, 16, 16, matmul::row_major, matmul::row_major, half, {str(saturate).lower()}>"
     )
-    kernel = load("matmul/wmma.cuh", [expression], "simt")[expression]
+    kernel = load("matmul/naive.cuh", [expression], "simt")[expression]
     a, b = torch.zeros(16, 32).half(), torch.ones(32, 16).half()
     a[0, 0], a[1, 0], a[2, 0], a[3, :16], a[3, 16:] = torch.inf, -torch.inf, torch.nan, 5000, -1000
     out = torch.empty(16, 16).half()

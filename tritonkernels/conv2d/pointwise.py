@@ -58,7 +58,7 @@ def configs(problem, target):
     layouts = {"a_layout": "row" if problem.channels_last else "col", "b_layout": "col", "aligned": aligned}
     product = _product(problem, images, pixels, **layouts)
     preferred, _ = LIBRARY.choose(product, target)
-    designs = [d for d in LIBRARY.designs("matmul") if d.name in ("tensor_core", "persistent", "split_k")]
+    designs = [d for d in LIBRARY.designs("matmul") if d.name in ("pipelined", "persistent", "split_k")]
     for design in sorted(designs, key=lambda d: d is not preferred):
         if design.refuses(product, target) is None:
             config = copy.copy(next(iter(design.configs(product, target))))
@@ -80,7 +80,7 @@ def launches(problem, config, input, weight, bias, out):
 DESIGN = Design(
     name="pointwise",
     summary="a filter of one tap as a product of matrices, by matmul's designs",
-    mirrors="matmul: mma_async",
+    mirrors="matmul: pipelined",
     refuses=refuses,
     configs=configs,
     launches=launches,

@@ -5,7 +5,7 @@ F(2 x 2, 3 x 3) takes 16 products where the direct sum takes 36, 2.25 times fewe
 cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 times as large.
 
 Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. At each of the (M + 2)^2
-points a matrix product over the channels is left, U V, and all of them are one batch for matmul's tensor_core, with its
+points a matrix product over the channels is left, U V, and all of them are one batch for matmul's pipelined, with its
 configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
 as large as inputs and outputs. Where they would take more than a gigabyte, they are made for some of the images at a time.
 (For only as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
@@ -30,7 +30,7 @@ from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
-from ..matmul import tensor_core
+from ..matmul import pipelined
 from ..problem import needs_wide_offsets
 from .parts.operands import Geometry
 from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
@@ -200,7 +200,7 @@ def configs(problem, target):
     for outputs in winograd_variants(problem, target):
         product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
-        for config in itertools.islice(tensor_core.configs(product, target), 3):
+        for config in itertools.islice(pipelined.configs(product, target), 3):
             yield triton.Config({**config.kwargs, **own}, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
@@ -227,7 +227,7 @@ def launches(problem, config, input, weight, bias, out):
             yield over(_filters_kernel, u, Filters.of(weight), u, g)
         if v.numel():
             yield over(_inputs_kernel, v, Images.of(input[part]), v, g, tiles)
-        yield from tensor_core.DESIGN.launches(product, config, a, b, None, None, products)
+        yield from pipelined.DESIGN.launches(product, config, a, b, None, None, products)
         yield over(_outputs_kernel, products, products, Vector.of(bias), Images.of(out[part]), g, tiles)
 
 

@@ -14,6 +14,7 @@ import triton.language as tl
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .dot import round_to_tf32
+from .structs import Matrices
 from .tiles import span
 
 CONFIG = triton.Config({"BLOCK_M": 64, "BLOCK_N": 64}, num_warps=8, num_stages=1)
@@ -22,14 +23,11 @@ MULTIPLE = 16  # of elements: what Triton can prove of a size or stride is wheth
 
 @triton.jit
 def _pack_kernel(
-    in_ptr,  # (BATCH, M, N)
-    out_ptr,  # (BATCH, N, padded_m), contiguous
+    matrices: Matrices,  # (BATCH, M, N)
+    out,  # (BATCH, N, padded_m), contiguous
     M,
     N,
     padded_m,
-    stride_ib,
-    stride_im,
-    stride_in,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     TO_TF32: tl.constexpr,
@@ -44,12 +42,12 @@ def _pack_kernel(
     rows = span(tile // tiles_n * BLOCK_M, BLOCK_M, WIDE)
     cols = span(tile % tiles_n * BLOCK_N, BLOCK_N, WIDE)
     inside = (rows < M)[:, None] & (cols < N)[None, :]
-    offsets = rows[:, None] * stride_im + cols[None, :] * stride_in
-    values = tl.load(in_ptr + batch * stride_ib + offsets, mask=inside, other=0.0)
+    offsets = rows[:, None] * matrices.row + cols[None, :] * matrices.col
+    values = tl.load(matrices.ptr + batch * matrices.batch + offsets, mask=inside, other=0.0)
     if TO_TF32:
         values = round_to_tf32(values)
     inside = (cols < N)[:, None] & (rows < padded_m)[None, :]
-    tl.store(out_ptr + (batch * N + cols[:, None]) * padded_m + rows[None, :], values.T, mask=inside)
+    tl.store(out + (batch * N + cols[:, None]) * padded_m + rows[None, :], values.T, mask=inside)
 
 
 def packed(matrix, to_tf32=False):
@@ -61,9 +59,8 @@ def packed(matrix, to_tf32=False):
     batch, m, n = matrices.shape
     padded_m = triton.cdiv(m, MULTIPLE) * MULTIPLE
     out = torch.empty((batch, n, padded_m), dtype=matrix.dtype, device=matrix.device)
-    arguments = {"in_ptr": matrix, "out_ptr": out, "M": m, "N": n, "padded_m": padded_m, "TO_TF32": to_tf32}
-    arguments |= dict(zip(("stride_ib", "stride_im", "stride_in"), matrices.stride()))
-    arguments |= {"WIDE": needs_wide_offsets(matrices, out)}
-    tiles = triton.cdiv(padded_m, CONFIG.kwargs["BLOCK_M"]) * triton.cdiv(n, CONFIG.kwargs["BLOCK_N"])
-    launches = [TritonLaunch(_pack_kernel, (batch * tiles,), CONFIG, arguments)] if out.numel() else []
+    blocks = batch * triton.cdiv(padded_m, CONFIG.kwargs["BLOCK_M"]) * triton.cdiv(n, CONFIG.kwargs["BLOCK_N"])
+    constants = {"TO_TF32": to_tf32, "WIDE": needs_wide_offsets(matrices, out)}
+    arguments = Matrices.of(matrices), out, m, n, padded_m
+    launches = [TritonLaunch(_pack_kernel, (blocks,), CONFIG, *arguments, **constants)] if out.numel() else []
     return launches, (out.mT if matrix.ndim == 3 else out[0].t())

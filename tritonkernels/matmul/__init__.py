@@ -21,46 +21,30 @@ LADDER = (
         why="Triton's tl.dot computes fp32 in IEEE arithmetic itself, in every design.",
     ),
     Rung(
-        "wmma",
-        "a warp per WMMA tile, in all 20 combinations of types and shapes that nvcuda::wmma has",
+        "naive",
+        "a warp per tile of one WMMA fragment, in all 20 combinations of types and shapes that nvcuda::wmma has",
         "tensor-core seed: WMMA",
         only="cuda_reference",
         why="WMMA fragments have no counterpart in Triton.",
+        formerly=("wmma",),
     ),
     Rung(
-        "wmma_tiled",
-        "warps share slices in skewed shared memory, several fragments each, the next slice under way",
+        "tiled",
+        "a block per tile, a slice of K at a time through shared memory, several fragments a warp",
         "tensor-core seed: WMMA",
-        only="cuda_reference",
-        why="WMMA fragments have no counterpart in Triton.",
+        formerly=("wmma_tiled",),
     ),
     Rung(
-        "tensor_core",
-        "tl.dot on tiles in grouped order, any strides; every precision, ieee on CUDA cores",
-        "tensor-core seed: WMMA",
-        only="tritonkernels",
-        why="The CUDA twin is mma_async.",
-    ),
-    Rung(
-        "mma_async",
-        "mma.sync from swizzled shared memory by ldmatrix, slices copied by cp.async in 3 or 4 stages",
+        "pipelined",
+        "tiled, with the next slices of K in flight: cp.async in 2 to 4 stages",
         "beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
-        only="cuda_reference",
-        why="The Triton twin is tensor_core.",
+        formerly=("tensor_core", "mma_async"),
     ),
     Rung(
         "persistent",
-        "a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result leaves in halves",
+        "a block per SM walks the tiles, TMA copies the operands, warpgroups multiply them by wgmma",
         "beyond the tensor-core seed: TMA, wgmma",
-        only="tritonkernels",
-        why="The CUDA twin is wgmma_tma.",
-    ),
-    Rung(
-        "wgmma_tma",
-        "Hopper: a block per SM walks the tiles, TMA fills swizzled slices, two warpgroups multiply them by wgmma",
-        "beyond the tensor-core seed: TMA, wgmma",
-        only="cuda_reference",
-        why="The Triton twin is persistent.",
+        formerly=("wgmma_tma",),
     ),
     Rung(
         "split_k",
@@ -265,10 +249,10 @@ def prepare(
 def prefer(problem, target):
     """The design for a problem, by records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have
     much K; from sm_90 on `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all
-    else a program per tile. In the interpreter the cost is per operation, and `tensor_core` has the fewest.
+    else a program per tile. In the interpreter the cost is per operation, and `pipelined` has the fewest.
     """
     if not target.is_gpu:
-        return "tensor_core"
+        return "pipelined"
     tiles = problem.batch * -(-problem.m // 64) * -(-problem.n // 64)
     shortest = min(problem.m, problem.n)
     if problem.k >= 1024 and tiles * (1 if shortest <= 64 else 2) <= target.sms:
@@ -279,7 +263,7 @@ def prefer(problem, target):
         as_it_lies = problem.aligned and problem.precision != "tf32" and (along_k or problem.precision not in ALONG_K)
         if as_it_lies or shortest >= ENOUGH_REUSE:
             return "persistent"
-    return "tensor_core"
+    return "pipelined"
 
 
 def _scalar(argument, value, out_dtype):

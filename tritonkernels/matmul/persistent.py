@@ -1,6 +1,6 @@
 """Matrix product, persistent (tl.dot as wgmma, TMA descriptors): one program per SM walks the tiles and writes each in halves.
 
-Over `tensor_core` three things change. A program per SM walks tile after tile in one flattened loop, so the loads of the next
+Over `pipelined` three things change. A program per SM walks tile after tile in one flattened loop, so the loads of the next
 tile are under way while the last slices of this one multiply and while its result is written: no prologue per tile. One thread
 asks TMA for a slice of 16 to 32 KB where 256 threads computed an address per 16 bytes: that frees registers and issue slots,
 and no dimension needs a mask, as TMA fills what lies outside with zeros. And the result goes through shared memory in two
@@ -12,7 +12,7 @@ like 4096. tf32 operands are always packed, and rounded on the way: WGMMA does n
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
-Mirrors cuda_reference/matmul/wgmma_tma.cuh, which writes its result in boxes of 64 rows of 128 bytes.
+Mirrors cuda_reference/matmul/persistent.cuh, which writes its result in boxes of 64 rows of 128 bytes.
 """
 
 from typing import Any, NamedTuple
@@ -192,8 +192,8 @@ def launches(problem, config, a, b, c, bias, out):
 
 DESIGN = Design(
     name="persistent",
-    summary="a program per SM walks the tiles, TMA copies the operands (packed where it cannot), the result goes out in halves",
-    mirrors="wgmma_tma",
+    summary="a block per SM walks the tiles, TMA copies the operands, warpgroups multiply them by wgmma",
+    mirrors="beyond the tensor-core seed: TMA, wgmma",
     refuses=refuses,
     configs=configs,
     launches=launches,

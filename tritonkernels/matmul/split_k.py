@@ -50,7 +50,7 @@ def _split_kernel(
     epilogue: Epilogue,
     how: Arithmetic,
     splits: Splits,
-    arrived,  # (TILES,) zeros that count the finished splits; None: a second kernel adds them up
+    counters,  # (TILES,) zeros that count the finished splits; None: a second kernel adds them up
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -67,7 +67,7 @@ def _split_kernel(
     acc = tile_product(a, b, batch, rows, cols, first_k, end_k, sizes, how, BLOCK_K)
     place = _place(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
     tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-    adds = last_to_arrive(arrived + tile, splits.SPLIT_K) if arrived is not None else False
+    adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
     if adds:
         total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
         store_tile(total, c, bias, out, batch, rows, cols, sizes, epilogue)
@@ -154,8 +154,8 @@ def launches(problem, config, a, b, c, bias, out):
     splits = Splits(workspace, triton.cdiv(slices, split_k) * tile["BLOCK_K"], tl.constexpr(split_k))
     last_adds = workspace[:1].nbytes <= ALONE
     arguments = matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)
-    arrived = counters(tiles, out) if last_adds else None
-    yield TritonLaunch(_split_kernel, (split_k * tiles,), config, *arguments, splits, arrived)
+    zeros = counters(tiles, out) if last_adds else None
+    yield TritonLaunch(_split_kernel, (split_k * tiles,), config, *arguments, splits, zeros)
     if not last_adds:
         add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
         grid = (tiles * (tile["BLOCK_M"] // ADD_ROWS),)

@@ -79,14 +79,14 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/matmul/persistent.py",
-        "persistent and matmul",
+        "tritonkernels and persistent and matmul",
         ("one half twice", "store_tile(halves[half]", "store_tile(halves[0]"),
         ("last slice dropped", "for k in range(0, sizes.K, BLOCK_K):", "for k in range(0, sizes.K - BLOCK_K, BLOCK_K):"),
         ("the index of the end stands still", "written += tl.num_programs(0)", "written += 0"),
     ),
     *of(
         "tritonkernels/matmul/persistent.py",
-        "persistent and batches_that_are_not",
+        "tritonkernels and persistent and batches_that_are_not",
         ("any distance of batches", " or batch % 16)", ")"),
     ),
     *of(
@@ -102,7 +102,7 @@ MUTANTS = [
         ("last part forgotten", "for _ in range(first, last):", "for _ in range(first, last - 1):"),
     ),
     *of(
-        "cuda_reference/matmul/wmma.cuh",
+        "cuda_reference/matmul/naive.cuh",
         "cuda_reference and matmul",
         ("tail test removed", "row < rows && col < cols ?", "row < rows ?"),
         ("last product dropped", "for (int k = 0; k < K; k += WK)", "for (int k = 0; k < K - 1; k += WK)"),
@@ -110,8 +110,8 @@ MUTANTS = [
         ("output partly unwritten", "if (row < M && col < N) epilogue", "if (row < M && col < N - 1) epilogue"),
     ),
     *of(
-        "cuda_reference/matmul/wmma_tiled.cuh",
-        "cuda_reference and matmul and wmma_tiled",
+        "cuda_reference/matmul/tiled.cuh",
+        "cuda_reference and matmul and tiled",
         ("tail test of elements removed", "row < rows && col < cols ?", "row < rows ?"),
         ("tail test of vectors removed", "(BY_ROWS ? rows : cols) &&", "(BY_ROWS ? rows + 1 : cols + 1) &&"),
         (
@@ -163,8 +163,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "cuda_reference/matmul/wgmma_tma.cuh",
-        "wgmma_tma and (as_they_lie or any_order or every_config)",
+        "cuda_reference/matmul/persistent.cuh",
+        "cuda and persistent and (as_they_lie or any_order or every_config)",
         ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);", ""),
         ("nobody waits until a stage is full", "mbarrier_wait(full + ring.stage, ring.parity);", ""),
         (
@@ -188,13 +188,13 @@ MUTANTS = [
         ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
     ),
     *of(
-        "cuda_reference/matmul/wgmma_tma.py",
-        "wgmma_tma and which_operands",
+        "cuda_reference/matmul/persistent.py",
+        "cuda and persistent and which_operands",
         ("rows that are not apart", "strides[row] >= sizes[column]", "True"),
     ),
     *of(
         "cuda_reference/matmul/parts/align.py",
-        "(wgmma_tma or mma_async) and batches_that_are_not",
+        "cuda_reference and (persistent or pipelined) and batches_that_are_not",
         ("any distance of batches", " or matrix.stride(0) % chunk", ""),
     ),
     *of(
@@ -262,7 +262,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/slices.cuh",
-        "cuda_reference and matmul and (mma_async or planes)",
+        "cuda_reference and matmul and (pipelined or planes)",
         (
             "the plane of A for that of B",
             "b_copies.copy(b_tile(stage, plane), part, plane * b_plane)",

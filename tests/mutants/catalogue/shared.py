@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/problem.py",
-        "part_of_a_buffer and persistent",
+        "part_of_a_buffer",
         ("TMA writes rows that end within a chunk", "return t.shape[-1] * t.element_size() % 16 == 0", "return True"),
     ),
     *of(

@@ -137,6 +137,16 @@ def tile_configs(problem, target, tiles, **constants):
         yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=num_stages)
 
 
+def tiled_configs(problem, target, tiles, num_stages=None):
+    """Of a program per tile: the fastest tile first, with its own number of stages if none is given."""
+    pack = packing(problem, target)
+    b_along_k = problem.b_layout == "col" or pack["PACK_B"]
+    if b_along_k and two_warpgroups_wait(problem, target):
+        tiles = [tile for tile in tiles if tile[3] == 4]
+    tiles = [(*tile, num_stages or stages) for *tile, stages in fastest(tiles, problem, target)]
+    return tile_configs(problem, target, tiles, GROUP_M=8, **pack)
+
+
 def block_tile(config):
     """The block tile of a config in the analysis' terms."""
     tile = {name: config.kwargs[f"BLOCK_{name[1]}"] for name in ("BM", "BN", "BK")}

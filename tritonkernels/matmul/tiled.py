@@ -1,4 +1,4 @@
-"""Matrix product on tensor cores: a program owns a tile of C and walks K; tl.dot becomes mma or wgmma instructions.
+"""Matrix product on tensor cores, tiled (tl.dot): a program owns a tile of C and walks K, one slice of A and of B at a time.
 
 Operands may have any strides (a transposed one is only another pair of strides), batches any single stride, 0 included: an
 operand shared by the batch is never copied. Tiles are walked in groups of GROUP_M tile rows, so that a wave of programs re-uses
@@ -8,7 +8,8 @@ The precision is the caller's: language/dot.py says how each is kept. ieee runs 
 int8 in registers. On Hopper, where WGMMA reads tf32, fp8 and int8 along K only, an operand that lies otherwise is packed once
 (language/packed.py), if the product re-uses it enough.
 
-Mirrors cuda_reference/matmul/wmma.cuh, the seed's tensor-core chapter, which computes a 16 x 16 x 16 tile per warp instruction.
+Mirrors cuda_reference/matmul/tiled.cuh. CUDA's `naive`, one warp with one WMMA fragment, has no twin here: a Triton program has
+no fragments.
 """
 
 import triton
@@ -21,12 +22,12 @@ from ..launch import TritonLaunch
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
-from .parts.space import block_tile, count_tiles, fastest, good_tiles, packing, tile_configs, two_warpgroups_wait
+from .parts.space import block_tile, count_tiles, good_tiles, tiled_configs, tiles_with_room
 from .parts.tile import tile_corner, tile_product
 
 
 @triton.jit
-def _tensor_core_kernel(
+def _tiled_kernel(
     a: Matrices,
     b: Matrices,
     c: Matrices,  # or None
@@ -48,25 +49,22 @@ def _tensor_core_kernel(
 
 
 def configs(problem, target):
-    pack = packing(problem, target)
-    b_along_k = problem.b_layout == "col" or pack["PACK_B"]
-    tiles = good_tiles(problem, target)
-    if b_along_k and two_warpgroups_wait(problem, target):
-        tiles = [tile for tile in tiles if tile[3] == 4]
-    return tile_configs(problem, target, fastest(tiles, problem, target), GROUP_M=8, **pack)
+    """One stage: a slice is loaded, then multiplied, then the next is loaded. In registers, which 64-bit addresses need too."""
+    tiles = tiles_with_room(problem, target) if problem.wide else good_tiles(problem, target)
+    return tiled_configs(problem, target, tiles, num_stages=1)
 
 
 def launches(problem, config, a, b, c, bias, out):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
     arguments = matmul_arguments(problem, a, b, c, bias, out, are_tf32=are_tf32)
-    yield TritonLaunch(_tensor_core_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, *arguments)
+    yield TritonLaunch(_tiled_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, *arguments)
 
 
 DESIGN = Design(
-    name="tensor_core",
-    summary="tl.dot on tiles in grouped order, any strides; every precision, ieee on CUDA cores",
-    mirrors="wmma",
+    name="tiled",
+    summary="a block per tile, a slice of K at a time through shared memory, several fragments a warp",
+    mirrors="tensor-core seed: WMMA",
     refuses=refuses_operands,
     configs=configs,
     launches=launches,

@@ -1,12 +1,14 @@
-// Matrix product on tensor cores, wmma_tiled: a block's warps share BM x BN x BK slices, each multiplies FM x FN fragments.
+// Matrix product on tensor cores, tiled (nvcuda::wmma): a block's warps share BM x BN x BK slices, each multiplies FM x FN
+// fragments.
 //
-// In `wmma` a 16 x 16 warp tile reads 32 elements per k from global memory for 256 multiply-adds, and waits for each. A 128 x
+// In `naive` a 16 x 16 warp tile reads 32 elements per k from global memory for 256 multiply-adds, and waits for each. A 128 x
 // 128 block tile reads 256 for 16384, an eighth, in 16-byte vectors where strides allow, and while one slice is multiplied the
 // next is under way into registers. From shared memory a 32 x 64 warp tile reads 96 per k for 2048, three eighths.
 //
 // Lines of the shared slices are skewed: at a pitch of 128 bytes all lines of a fragment would begin in one bank.
 //
 // 8-bit fragments want k inside (A by rows, B by columns): no ldmatrix transposes bytes, so others are read byte by byte.
+// Mirrors tritonkernels/matmul/tiled.py.
 #pragma once
 #include "../common/vector.cuh"
 #include "parts/epilogue.cuh"
@@ -72,9 +74,9 @@ template <class Element, int ROWS, int COLS, class Layout, bool K_INSIDE, int TH
 template <class Operand, class Sum, int BM, int BN, int BK, int WARPS_M, int WARPS_N, class LayoutA, class LayoutB, class Out,
           bool VECTOR>
 __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N, VECTOR ? 16 / (WARPS_M * WARPS_N) : 1)  // 128 registers a thread
-wmma_tiled(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
-           const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K,
-           Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride) {
+tiled(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
+      const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
+      Scalar<Sum> beta, int activation, Strides stride) {
     using Element = typename Operand::Element;
     constexpr int THREADS = 32 * WARPS_M * WARPS_N;
     constexpr int F = Operand::K == 4 ? 8 : 16;  // fragments are F x F: 8 x 8 x 4 of double, else 16 x 16 x 16 or 8

@@ -1,13 +1,15 @@
-// Matrix product on tensor cores, mma_async: mma.sync on fragments from swizzled shared memory, STAGES slices deep in cp.async.
+// Matrix product on tensor cores, pipelined (cp.async, ldmatrix, mma.sync): STAGES slices in swizzled shared memory at a time.
 //
-// Over `wmma`, which reloads operands for every 16 x 16 tile, a warp owns WM x WN of C in registers and a block BM x BN. Per 16
-// of k a 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte a multiply-add; in a 128 x 256
-// block copies write 3/128 more. At 128 bytes a clock that allows 1490 multiply-adds a clock and SM, and mma.sync is reported
-// to give 62 % of wgmma on Hopper, some 1280 of 2048, and 1024 on an A100: tiles must be this large, and banks must not
-// conflict (swizzled_tile.cuh).
+// In `tiled` one slice is under way, through registers, and two barriers a slice separate copies and products. Here cp.async
+// brings STAGES - 1 slices past the registers, with one barrier each; the registers hold WM x WN of C a warp. Per 16 of k a
+// 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte a multiply-add; in a 128 x 256 block
+// copies write 3/128 more. At 128 bytes a clock that allows 1490 multiply-adds a clock and SM, and mma.sync is reported to give
+// 62 % of wgmma on Hopper, some 1280 of 2048, and 1024 on an A100: tiles must be this large, and banks must not conflict
+// (swizzled_tile.cuh).
 //
 // slices.cuh has the loop over K, warp_tile.cuh what a warp does with a slice and its sums.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
+// Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
@@ -19,7 +21,7 @@ namespace matmul {
 template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
           bool B_K_MAJOR>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
-mma_async(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
+pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int group) {
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");

@@ -1,11 +1,10 @@
-// Matrix product on tensor cores through nvcuda::wmma: a warp owns one WM x WN tile of C and walks K, one product a step.
+// Matrix product on tensor cores, naive (nvcuda::wmma): a warp owns one fragment of C, WM x WN, and walks K, a product a step.
 //
 // All 20 combinations of types and shapes that WMMA has; operands.cuh names the types. Operands of any size and strides pass
 // through shared memory, padded with zeros, because load_matrix_sync wants whole tiles, 32-byte aligned pointers and a leading
 // dimension that is a multiple of 16 bytes. A tile lies there as its matrix does in memory, by rows or by columns, so that
 // neighbouring lanes read neighbours. The map from a fragment's elements to lanes is unspecified, so the result leaves through
 // shared memory as well.
-// Mirrors tritonkernels/matmul/tensor_core.py.
 #pragma once
 #include "parts/epilogue.cuh"
 #include "parts/operands.cuh"
@@ -34,9 +33,9 @@ template <class Element, int ROWS, int COLS, class Layout> struct WarpTile {
 
 template <class Operand, class Sum, int WM, int WN, class LayoutA, class LayoutB, class Out, bool SATURATE = false>
 __global__ void __launch_bounds__(32)
-wmma(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
-     const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
-     Scalar<Sum> beta, int activation, Strides stride) {
+naive(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
+      const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
+      Scalar<Sum> beta, int activation, Strides stride) {
     using Element = typename Operand::Element;
     constexpr int WK = Operand::K / Operand::PACKED;  // in Elements, as is
     K /= Operand::PACKED;

@@ -1,6 +1,6 @@
-// Matrix product on Hopper, wgmma_tma: one thread has the copy engine fill slices, warpgroups multiply them asynchronously.
+// Matrix product on Hopper, persistent (TMA, wgmma): one thread has the copy engine fill slices, warpgroups multiply them.
 //
-// Over `mma_async`, whose warps copy, load fragments and multiply in turns and so reach some 60 % of the tensor cores, three
+// Over `pipelined`, whose warps copy, load fragments and multiply in turns and so reach some 60 % of the tensor cores, three
 // things change. wgmma reads both operands from shared memory itself: no fragments in registers, no ldmatrix. TMA computes the
 // addresses, swizzles, and fills what lies outside of the operands with zeros: one thread of a producer warpgroup asks for a
 // slice, and the others' registers go to the consumers (setmaxnreg). And nobody meets at a barrier of the block: per stage one
@@ -13,6 +13,7 @@
 // registers, 16 bytes a lane, where it cannot write the result. Glossary:
 // BM x BN is the block's tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k, of
 // which a step takes 32.
+// Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
@@ -91,7 +92,7 @@ template <class Out> struct OutBoxes {
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
           bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
-wgmma_tma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
+persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
           const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int batches, int group) {

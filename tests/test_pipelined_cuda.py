@@ -1,4 +1,4 @@
-"""The CUDA design mma_async: its accesses in the emulation's trace, its machine code for GPUs that need not be there."""
+"""The CUDA design pipelined: its accesses in the emulation's trace, its machine code for GPUs that need not be there."""
 
 import shutil
 import subprocess
@@ -9,8 +9,8 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.mma_async import DESIGN
 from cuda_reference.matmul.parts.align import k_major
+from cuda_reference.matmul.pipelined import DESIGN
 from perf.offline import sass
 from tritonkernels.target import Target
 
@@ -67,7 +67,7 @@ def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
     """Edges of M, N and K that are multiples of 8 and not of a tile, where memory beyond the operands must not be touched."""
     m, n, k = sizes
     a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
-    run_checked(LIBRARY, "matmul", "mma_async", a, b)
+    run_checked(LIBRARY, "matmul", "pipelined", a, b)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_which_operands_are_copied_as_they_are(matrix, expected):
 def test_other_operands_are_aligned_first():
     a, b = random(70, 37, dtype=torch.float16), random(37, 64, dtype=torch.float16)
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
-    assert names == ["matmul::align", "matmul::mma_async"]
+    assert names == ["matmul::align", "matmul::pipelined"]
     names = [launch.expression.partition("<")[0] for launch in launches(a.float(), b.float(), SMALL, precision="tf32")]
-    assert names == ["matmul::align", "matmul::align", "matmul::mma_async"]
+    assert names == ["matmul::align", "matmul::align", "matmul::pipelined"]
 
 
 def test_configs_fit_the_target():
@@ -157,6 +157,6 @@ def test_machine_code(kind, architecture, tmp_path):
 def test_half_sums_are_less_exact():
     """Else a kernel that ignored accumulate would pass."""
     a, b = random(64, 512, dtype=torch.float16), random(512, 64, dtype=torch.float16)
-    _, in_half = run_checked(LIBRARY, "matmul", "mma_async", a, b, accumulate="fp16", out_dtype=torch.float32)
-    _, in_float = run_checked(LIBRARY, "matmul", "mma_async", a, b, out_dtype=torch.float32)
+    _, in_half = run_checked(LIBRARY, "matmul", "pipelined", a, b, accumulate="fp16", out_dtype=torch.float32)
+    _, in_float = run_checked(LIBRARY, "matmul", "pipelined", a, b, out_dtype=torch.float32)
     assert in_float.error < in_half.error / 16

@@ -1,4 +1,4 @@
-"""mma_async: its config space and its launches."""
+"""pipelined: its config space and its launches."""
 
 import itertools
 
@@ -54,9 +54,9 @@ def _launches(problem, config, a, b, c, bias, out):
     numbers = (config["BM"], config["BN"], depth, *(config[name] for name in ("WM", "WN", "STAGES")))
     present = k_major(a, 1), k_major(b, 2)
     layouts = list(itertools.product((True, False), repeat=2)) if a.element_size() == 2 else [present]
-    kernels = {along: f"matmul::mma_async<{', '.join(map(str, (*types, *numbers, *booleans(*along))))}>" for along in layouts}
+    kernels = {along: f"matmul::pipelined<{', '.join(map(str, (*types, *numbers, *booleans(*along))))}>" for along in layouts}
     yield CudaLaunch(
-        Source("matmul/mma_async.cuh", tuple(kernels.values())),  # built together: that takes little longer than one
+        Source("matmul/pipelined.cuh", tuple(kernels.values())),  # built together: that takes little longer than one
         kernels[present],
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
         (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
@@ -66,9 +66,9 @@ def _launches(problem, config, a, b, c, bias, out):
 
 
 DESIGN = Design(
-    name="mma_async",
-    summary="mma.sync from swizzled shared memory by ldmatrix, slices copied by cp.async in 3 or 4 stages",
-    mirrors="tensor_core",
+    name="pipelined",
+    summary="tiled, with the next slices of K in flight: cp.async in 2 to 4 stages",
+    mirrors="beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
     refuses=_refuses,
     configs=configs,
     launches=_launches,

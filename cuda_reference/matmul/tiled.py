@@ -1,4 +1,4 @@
-"""wmma_tiled: its config space and its launches."""
+"""tiled: its config space and its launches."""
 
 import itertools
 
@@ -32,13 +32,13 @@ def _kernel(precision, config, instance, vector):
         layouts = ["matmul::row_major"] * 2
     tile = (config[name] for name in _NAMES)
     parameters = (f"matmul::{OPERANDS[precision].name}", sums, *tile, *layouts, result, *booleans(vector))
-    return f"matmul::wmma_tiled<{', '.join(map(str, parameters))}>"
+    return f"matmul::tiled<{', '.join(map(str, parameters))}>"
 
 
 def _source(precision):
     every = itertools.product((True, False), _SPACE[precision], OPERANDS[precision].instances)
     kernels = (_kernel(precision, config, instance, vector) for vector, config, instance in every)
-    return Source("matmul/wmma_tiled.cuh", tuple(dict.fromkeys(kernels)))
+    return Source("matmul/tiled.cuh", tuple(dict.fromkeys(kernels)))
 
 
 _SOURCES = {precision: _source(precision) for precision in _SPACE}
@@ -73,8 +73,8 @@ def _launches(problem, config, a, b, c, bias, out):
 
 
 DESIGN = Design(
-    name="wmma_tiled",
-    summary="warps share slices in skewed shared memory, several fragments each, the next slice under way",
+    name="tiled",
+    summary="a block per tile, a slice of K at a time through shared memory, several fragments a warp",
     mirrors="tensor-core seed: WMMA",
     refuses=_refuses,
     configs=_configs,

@@ -1,4 +1,4 @@
-"""The CUDA design wgmma_tma: tile edges and a ring that goes round in the emulation, its machine code for a Hopper GPU."""
+"""The CUDA design persistent: tile edges and a ring that goes round in the emulation, its machine code for a Hopper GPU."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
-from cuda_reference.matmul.wgmma_tma import DESIGN, as_tma_reads
+from cuda_reference.matmul.persistent import DESIGN, as_tma_reads
 from perf.offline import sass
 from tritonkernels.target import Target
 
@@ -33,8 +33,8 @@ def test_operands_that_tma_reads_as_they_lie(sizes, layout_a, layout_b):
     m, n, k = sizes
     a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL, "simt")]
-    assert names == ["matmul::wgmma_tma"]
-    run_checked(LIBRARY, "matmul", "wgmma_tma", a, b)
+    assert names == ["matmul::persistent"]
+    run_checked(LIBRARY, "matmul", "persistent", a, b)
 
 
 @pytest.mark.parametrize("order", ["1", "2", "3"])
@@ -42,8 +42,8 @@ def test_batches_in_any_order(monkeypatch, order):
     """About half of the copies land at once here: a slice that is still read is overwritten."""
     monkeypatch.setenv("SIMT_ORDER", order)
     a, b = random(2, 72, 328, dtype=torch.float16), transposed(random(2, 328, 72, dtype=torch.float16))
-    run_checked(LIBRARY, "matmul", "wgmma_tma", a, b)
-    run_checked(LIBRARY, "matmul", "wgmma_tma", a, b[:1].expand(2, 328, 72))
+    run_checked(LIBRARY, "matmul", "persistent", a, b)
+    run_checked(LIBRARY, "matmul", "persistent", a, b[:1].expand(2, 328, 72))
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_it_is_chosen_where_its_tiles_fill_a_hopper_gpu():
         a, b = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((m, 512), (512, n)))
         return cuda_reference.explain("matmul", a, b, target=target)["design"]
 
-    assert chosen(4096, 4096, "h200") == chosen(1024, 1024, "h200") == "wgmma_tma"
-    assert chosen(512, 512, "h200") == chosen(16, 65536, "h200") == chosen(4096, 4096, "a100") == "mma_async"
+    assert chosen(4096, 4096, "h200") == chosen(1024, 1024, "h200") == "persistent"
+    assert chosen(512, 512, "h200") == chosen(16, 65536, "h200") == chosen(4096, 4096, "a100") == "pipelined"
 
 
 def test_configs_fit_the_target():
@@ -104,8 +104,8 @@ def test_configs_fit_the_target():
 def test_half_sums_are_less_exact():
     """Else a kernel that ignored accumulate would pass."""
     a, b = random(64, 512, dtype=torch.float16), random(512, 64, dtype=torch.float16)
-    _, in_half = run_checked(LIBRARY, "matmul", "wgmma_tma", a, b, accumulate="fp16")
-    _, in_float = run_checked(LIBRARY, "matmul", "wgmma_tma", a, b)
+    _, in_half = run_checked(LIBRARY, "matmul", "persistent", a, b, accumulate="fp16")
+    _, in_float = run_checked(LIBRARY, "matmul", "persistent", a, b)
     assert in_float.error < in_half.error / 2
 
 

@@ -1,4 +1,4 @@
-"""wmma: its config space and its launches."""
+"""naive: its config space and its launches."""
 
 import itertools
 
@@ -18,12 +18,12 @@ def _space(precision):
 
 def _kernel(precision, config, instance):
     sums, result, a, b = instance
-    return f"matmul::wmma<matmul::{OPERANDS[precision].name}, {sums}, {config['WM']}, {config['WN']}, {a}, {b}, {result}>"
+    return f"matmul::naive<matmul::{OPERANDS[precision].name}, {sums}, {config['WM']}, {config['WN']}, {a}, {b}, {result}>"
 
 
 _SOURCES = {
     precision: Source(
-        "matmul/wmma.cuh",
+        "matmul/naive.cuh",
         tuple(_kernel(precision, *one) for one in itertools.product(_space(precision), operand.instances)),
     )
     for precision, operand in OPERANDS.items()
@@ -49,8 +49,8 @@ def _launches(problem, config, a, b, c, bias, out):
 
 
 DESIGN = Design(
-    name="wmma",
-    summary="a warp per WMMA tile, in all 20 combinations of types and shapes that nvcuda::wmma has",
+    name="naive",
+    summary="a warp per tile of one WMMA fragment, in all 20 combinations of types and shapes that nvcuda::wmma has",
     mirrors="tensor-core seed: WMMA",
     refuses=_refuses,
     configs=_configs,

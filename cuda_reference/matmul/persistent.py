@@ -1,4 +1,4 @@
-"""wgmma_tma: its config space, its operands as tensor maps, and its launches."""
+"""persistent: its config space, its operands as tensor maps, and its launches."""
 
 import itertools
 
@@ -74,7 +74,7 @@ def _kernels(problem, config, in_boxes):
     numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     of = ", ".join(map(str, (*types, *numbers)))
     layouts = itertools.product((True, False) if problem.dtype.itemsize == 2 else (True,), repeat=2)
-    return {(a, b): f"matmul::wgmma_tma<{of}, {a:d}, {b:d}, {in_boxes:d}>" for a, b in layouts}
+    return {(a, b): f"matmul::persistent<{of}, {a:d}, {b:d}, {in_boxes:d}>" for a, b in layouts}
 
 
 def _launches(problem, config, a, b, c, bias, out):
@@ -86,7 +86,7 @@ def _launches(problem, config, a, b, c, bias, out):
     kernels = _kernels(problem, config, in_boxes)
     _, _, *others = arguments(problem, a, b, c, bias, out)
     yield CudaLaunch(
-        Source("matmul/wgmma_tma.cuh", tuple(kernels.values())),
+        Source("matmul/persistent.cuh", tuple(kernels.values())),
         kernels[a_by_k, b_by_k],
         (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
         ((config["CONSUMERS"] + 1) * 128, 1, 1),
@@ -96,9 +96,9 @@ def _launches(problem, config, a, b, c, bias, out):
 
 
 DESIGN = Design(
-    name="wgmma_tma",
-    summary="Hopper: a block per SM walks the tiles, TMA fills swizzled slices, two warpgroups multiply them by wgmma",
-    mirrors="persistent",
+    name="persistent",
+    summary="a block per SM walks the tiles, TMA copies the operands, warpgroups multiply them by wgmma",
+    mirrors="beyond the tensor-core seed: TMA, wgmma",
     refuses=_refuses,
     configs=configs,
     launches=_launches,

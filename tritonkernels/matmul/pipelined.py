@@ -1,0 +1,29 @@
+"""Matrix product on tensor cores, pipelined (tl.dot, cp.async): while one slice of K is multiplied, the next ones are copied.
+
+The kernel is `tiled`'s; what changes is num_stages. With one stage every slice waits for global memory, some 600 ns, in which
+the tensor cores of an H200's SM could do 2.4 million multiply-adds, more than two slices of 128 x 128 x 64. With s stages
+Triton keeps s - 1 slices in flight by cp.async, at s times the shared memory, and one barrier a slice is enough.
+
+Mirrors cuda_reference/matmul/pipelined.cuh, which spells out the stages, ldmatrix and mma.sync; on Hopper tl.dot is wgmma.
+"""
+
+from ..design import Design
+from .parts.operands import refuses_operands
+from .parts.space import block_tile, good_tiles, tiled_configs
+from .tiled import launches
+
+
+def configs(problem, target):
+    """2 to 4 stages, as many as fit each tile."""
+    return tiled_configs(problem, target, good_tiles(problem, target))
+
+
+DESIGN = Design(
+    name="pipelined",
+    summary="tiled, with the next slices of K in flight: cp.async in 2 to 4 stages",
+    mirrors="beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
+    refuses=refuses_operands,
+    configs=configs,
+    launches=launches,
+    tile=block_tile,
+)
