@@ -16,7 +16,7 @@ from tritonkernels.target import KNOWN, Target
 from . import cases
 from .harness import DEVICES, offset_by_one, padded, prepare, random, run_checked, thorough, transposed
 
-NAME, ROOT = DESIGN.name, Path(cuda_reference.__file__).parent
+NAME, ROOT = "cuda_cores", Path(cuda_reference.__file__).parent
 CONFIGS = list(DESIGN.configs(None, Target.named("simt")))
 
 

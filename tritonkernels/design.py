@@ -20,30 +20,29 @@ class Launch(Protocol):
     def run(self) -> Launched | None: ...
 
 
-@dataclass(frozen=True)
-class Design:
-    """One way to compute an operation.
-
-    name      the same in tritonkernels and cuda_reference where the idea is the same
-    summary   one line of prose
-    mirrors   the seed's rung, or the twin design where the names differ
-    refuses   (problem, target) -> None, or the sentence that says why not
-    configs   (problem, target) -> the legal configs; the first is what an untuned call gets
-    launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
-    tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, from which the analysis predicts; else None
-    transform numbers of a config -> the cook_toom.Transform that it multiplies through, whose bound is another, or None
-    """
-
-    name: str
-    summary: str
-    mirrors: str
-    refuses: Callable[[Any, Any], str | None]
-    configs: Callable[[Any, Any], Iterable[Any]]
-    launches: Callable[..., Iterable[Launch]]
-    tile: Callable[[Any], dict[str, int]] | None = None
-    transform: Callable[[dict[str, Any]], Transform | None] = lambda numbers: None
-
-
 def takes_everything(problem, target):
     """`refuses` of a design without limits of its own."""
     return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """One way to compute an operation.
+
+    configs   (problem, target) -> the legal configs; the first is what an untuned call gets
+    launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
+    refuses   (problem, target) -> None, or the sentence that says why not
+    tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, from which the analysis predicts; else None
+    transform numbers of a config -> the cook_toom.Transform that it multiplies through, whose bound is another, or None
+
+    name, summary, mirrors    from its Rung in the operation's ladder (operation.py), which the library fills in
+    """
+
+    configs: Callable[[Any, Any], Iterable[Any]]
+    launches: Callable[..., Iterable[Launch]]
+    refuses: Callable[[Any, Any], str | None] = takes_everything
+    tile: Callable[[Any], dict[str, int]] | None = None
+    transform: Callable[[dict[str, Any]], Transform | None] = lambda numbers: None
+    name: str = ""
+    summary: str = ""
+    mirrors: str = ""

@@ -1,6 +1,6 @@
 """conv2d's depthwise in CUDA C++: its instantiations, and which of them a call gets."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, ceil_div
 from .parts.operands import TYPES, arguments, sources
@@ -27,11 +27,4 @@ def launches(problem, config, input, weight, bias, out):
     )
 
 
-DESIGN = Design(
-    name="depthwise",
-    summary="a run of outputs of a column a thread, lanes along W, for one channel per group",
-    mirrors="conv2d: naive, for one channel per group",
-    refuses=takes_everything,
-    configs=lambda problem, target: [{"THREADS": THREADS}],
-    launches=launches,
-)
+DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

@@ -46,11 +46,4 @@ def launches(problem, config, input, weight, bias, out):
     )
 
 
-DESIGN = Design(
-    name="depthwise_channels",
-    summary="runs of outputs of several channels a thread, lanes along channels, for one filter a channel",
-    mirrors="conv2d: depthwise, for channels_last",
-    refuses=refuses,
-    configs=lambda problem, target: [{"THREADS": THREADS}],
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

@@ -1,7 +1,7 @@
 """conv2d's direct in CUDA C++: its config space and its launch."""
 
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES, TILE
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.halo import SPACE, THREADS, tile_bytes
@@ -27,11 +27,4 @@ def launches(problem, config, *tensors):
     )
 
 
-DESIGN = Design(
-    name="direct",
-    summary="8 x 4 positions per block, halo in shared memory shared out evenly, channels in registers",
-    mirrors="conv2d seed: direct",
-    refuses=takes_everything,
-    configs=lambda problem, target: covering(problem, SPACE),
-    launches=launches,
-)
+DESIGN = Design(configs=lambda problem, target: covering(problem, SPACE), launches=launches)

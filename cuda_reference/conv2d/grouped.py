@@ -69,11 +69,4 @@ def _launches(problem, config, input, weight, bias, out):
     )
 
 
-DESIGN = Design(
-    name="grouped",
-    summary="runs of 7 outputs of a column times 4 or 8 output channels of a group a thread, inputs slide past broadcast taps",
-    mirrors="conv2d: depthwise, for some channels per group",
-    refuses=_refuses,
-    configs=configs,
-    launches=_launches,
-)
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)

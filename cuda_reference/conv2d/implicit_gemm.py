@@ -141,11 +141,4 @@ def launches(problem, config, input, weight, bias, out):
     )
 
 
-DESIGN = Design(
-    name="implicit_gemm",
-    summary="a matrix product of pixels and filters whose im2col exists in shared memory only, by tensor cores or FFMA",
-    mirrors="conv2d: im2col, named as future work",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """conv2d's naive in CUDA C++: its launch."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, ceil_div
 from .parts.operands import arguments, sources
@@ -16,11 +16,4 @@ def launches(problem, config, *tensors):
     yield CudaLaunch(source, kernel, grid, (THREADS, 1, 1), arguments(problem, *tensors))
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a thread per output, operands straight from the caches",
-    mirrors="conv2d: what the others are measured by",
-    refuses=takes_everything,
-    configs=lambda problem, target: [{"THREADS": THREADS}],
-    launches=launches,
-)
+DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

@@ -78,11 +78,4 @@ def launches(problem, config, input, weight, bias, out):
             yield from PRODUCTS[config["PRODUCT"]].launches(call.problem, numbers, *part)
 
 
-DESIGN = Design(
-    name="pointwise",
-    summary="a 1 x 1 convolution as the matrix product that it is, by matmul's kernels",
-    mirrors="conv2d: a 1 x 1 that is a matmul",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

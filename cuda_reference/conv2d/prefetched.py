@@ -43,11 +43,4 @@ def launches(problem, config, *tensors):
     )
 
 
-DESIGN = Design(
-    name="prefetched",
-    summary="direct with the next channel's inputs and filters under way, by cp.async or in registers",
-    mirrors="conv2d seed: the next channel's inputs and the next filter are prefetched",
-    refuses=refuses,
-    configs=lambda problem, target: covering(problem, fitting(problem)),
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=lambda problem, target: covering(problem, fitting(problem)), launches=launches)

@@ -41,11 +41,4 @@ def launches(problem, config, *tensors):
     )
 
 
-DESIGN = Design(
-    name="register_blocked",
-    summary="2 x 4 outputs of up to 16 channels a thread, inputs slide through registers, filters are broadcast",
-    mirrors="conv2d: direct, for few channels",
-    refuses=refuses,
-    configs=lambda problem, target: covering(problem, SPACE),
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=lambda problem, target: covering(problem, SPACE), launches=launches)

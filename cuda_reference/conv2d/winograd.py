@@ -102,12 +102,4 @@ def launches(problem, config, input, weight, bias, out):
         yield over(products, "outputs", products, bias, out[part], sizes, strides, pitch, tiles, inside)
 
 
-DESIGN = Design(
-    name="winograd",
-    summary="tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or a half of the products, as a batch of matmuls",
-    mirrors="conv2d: what cuDNN calls WINOGRAD_NONFUSED",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-    transform=lambda numbers: transform(numbers["OUTPUTS"]),
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, transform=lambda numbers: transform(numbers["OUTPUTS"]))

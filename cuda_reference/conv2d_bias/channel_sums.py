@@ -1,7 +1,7 @@
 """conv2d_bias, channel_sums: its kernels, its config space and its launches."""
 
 from tritonkernels.conv2d_weight.parts.space import splits_for
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES, sources
 from ..conv2d.parts.splits import ADD, launches_of_splits
@@ -33,11 +33,4 @@ def launches(problem, config, grad_output, out):
     )
 
 
-DESIGN = Design(
-    name="channel_sums",
-    summary="channels and positions over blocks, partial sums in registers, added up in a fixed order",
-    mirrors="conv2d_bias: a sum per channel",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

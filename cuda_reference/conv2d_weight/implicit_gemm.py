@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.conv2d_weight.parts.space import count_tiles, splits_for
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES
 from ..conv2d.parts.splits import ADD, launches_of_splits
@@ -53,11 +53,4 @@ def launches(problem, config, *operands):
     )
 
 
-DESIGN = Design(
-    name="implicit_gemm",
-    summary="a tile of the weight per block, positions split over blocks; thin tiles in registers, nothing staged",
-    mirrors="conv2d_weight: a reduction over N, P and Q",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """conv2d_weight, naive: its kernel for each type, and its launch."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import sources
 from ..launch import CudaLaunch, ceil_div
@@ -20,11 +20,4 @@ def launches(problem, config, *operands):
     yield CudaLaunch(source, source.expressions[0], grid, (THREADS, 1, 1), (*tensors, *structs))
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a thread per element of the weight, operands straight from the caches",
-    mirrors="conv2d_weight: what the others are measured by",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

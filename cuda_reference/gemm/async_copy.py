@@ -26,11 +26,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, (*arguments(problem, a, b, c, out), group(problem, config)), shared_bytes)
 
 
-DESIGN = Design(
-    name="async_copy",
-    summary="rasterized, slices copied past the registers by cp.async, in 3 or 4 stages",
-    mirrors="gemm seed: double buffer, by cp.async",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

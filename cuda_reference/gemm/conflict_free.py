@@ -1,6 +1,6 @@
 """FP32 GEMM, conflict_free: the configs and launches of conflict_free.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import SEED, SMALL, count_tiles, each, fewest_rounds, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="conflict_free",
-    summary="vectorized without bank conflicts: A's tile padded or remapped, lanes 4 x 2 a phase",
-    mirrors="gemm seed: conflict-free store, conflict-free load",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

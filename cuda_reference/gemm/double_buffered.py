@@ -1,6 +1,6 @@
 """FP32 GEMM, double_buffered: the configs and launches of double_buffered.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import LONG, SEED, SMALL, WIDE, count_tiles, fewest_rounds, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="double_buffered",
-    summary="z_order, slices and fragments fetched a step ahead, one barrier a slice",
-    mirrors="gemm seed: double buffer",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """FP32 GEMM, naive: the configs and launches of naive.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import count_tiles
@@ -20,11 +20,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, KERNEL.format(**config), grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="naive",
-    summary="one thread per element of C, operands straight from the caches",
-    mirrors="gemm seed: naive",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

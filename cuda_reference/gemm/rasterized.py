@@ -1,6 +1,6 @@
 """FP32 GEMM, rasterized: the configs and launches of rasterized.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import LONG, SEED, SMALL, WIDE, count_tiles, each, squarest_wave, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, (*arguments(problem, a, b, c, out), group(problem, config)))
 
 
-DESIGN = Design(
-    name="rasterized",
-    summary="double_buffered, tiles taken along N, along M or in bands of GROUP rows",
-    mirrors="gemm seed: block rasterisation",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

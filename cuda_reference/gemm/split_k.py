@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch, ceil_div
 from .parts.configs import SEED, SMALL, count_tiles, each, enough_splits, tiles
@@ -34,11 +34,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, ADD, grid, block, arguments)
 
 
-DESIGN = Design(
-    name="split_k",
-    summary="rasterized, K in parts for more blocks, their sums added in the order of K",
-    mirrors="gemm seed: split-K, named as future work",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import SEED, SMALL, WIDE, a_block_per_slot, count_tiles, tiles
@@ -31,11 +31,4 @@ def launches(problem, config, a, b, c, out):
         yield CudaLaunch(SOURCE, ADD.format(**config), (left, config["TM"]), block, (workspace, c, out, *rest, blocks))
 
 
-DESIGN = Design(
-    name="stream_k",
-    summary="rasterized, the GPU's blocks share the last waves evenly, to the slice",
-    mirrors="gemm seed: tail effect, named as future work",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

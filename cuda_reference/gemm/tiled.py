@@ -1,6 +1,6 @@
 """FP32 GEMM, tiled: the configs and launches of tiled.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import SEED, count_tiles, fewest_rounds, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="tiled",
-    summary="block tile in shared memory, outer products in registers",
-    mirrors="gemm seed: shared memory + outer product",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

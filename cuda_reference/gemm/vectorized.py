@@ -1,6 +1,6 @@
 """FP32 GEMM, vectorized: the configs and launches of vectorized.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import SEED, SMALL, count_tiles, fewest_rounds, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="vectorized",
-    summary="warp_tiled with 128-bit accesses of global and shared memory",
-    mirrors="gemm seed: vectorised access",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

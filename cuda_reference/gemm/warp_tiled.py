@@ -1,6 +1,6 @@
 """FP32 GEMM, warp_tiled: the configs and launches of warp_tiled.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import SEED, count_tiles, fewest_rounds, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="warp_tiled",
-    summary="tiled, a warp's lanes in a grid of 4 x 8 thread tiles",
-    mirrors="gemm seed: warp tile",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """FP32 GEMM, z_order: the configs and launches of z_order.cuh."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import CudaLaunch
 from .parts.configs import LONG, SEED, SMALL, count_tiles, fewest_rounds, tiles
@@ -21,11 +21,4 @@ def launches(problem, config, a, b, c, out):
     yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
 
 
-DESIGN = Design(
-    name="z_order",
-    summary="conflict_free, the thread tile in quadrants and lanes in Z order",
-    mirrors="gemm seed: z-order thread map",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """How block_per_row.cuh is launched: a block of WARPS warps takes a row."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, threads_of_row
 
 from .parts.kernel import Kernel, row_arguments, rows_of, streaming
@@ -20,11 +20,4 @@ def launches(problem, config, a, *others):
     yield KERNEL.launch(problem, config, (rows_of(a),), threads, *row_arguments(problem, a, *others), config["STREAMS"])
 
 
-DESIGN = Design(
-    name="block_per_row",
-    summary="a block walks a row together, for long rows",
-    mirrors="gemv seed: N >= 128, for fewer rows than warps",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """How naive.cuh is launched: a block takes THREADS rows."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import ceil_div
 from .parts.kernel import Kernel, row_arguments, rows_of
@@ -18,11 +18,4 @@ def launches(problem, config, a, *others):
     yield KERNEL.launch(problem, config, (blocks,), config["THREADS"], *row_arguments(problem, a, *others))
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a thread per row",
-    mirrors="gemv seed: the starting point",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """How rows_per_warp.cuh is launched: a block takes THREADS / LANES rows."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, sub_warp
 
 from ..launch import ceil_div
@@ -21,11 +21,4 @@ def launches(problem, config, a, *others):
     yield KERNEL.launch(problem, config, (blocks,), threads, *row_arguments(problem, a, *others), config["STREAMS"])
 
 
-DESIGN = Design(
-    name="rows_per_warp",
-    summary="2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp",
-    mirrors="gemv seed: N <= 16",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """How split_n.cuh is launched: SPLITS blocks of WARPS warps share a row. SPLITS is no template argument: any number will do."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
 from tritonkernels.gemv.parts.vectors import full_vector
 from tritonkernels.workspace import counters, partial_sums
@@ -27,11 +27,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNEL.launch(problem, config, (rows, splits), 32 * config["WARPS"], *arguments)
 
 
-DESIGN = Design(
-    name="split_n",
-    summary="block_per_row with several blocks a row, partial sums added in order by the last",
-    mirrors="gemv seed: N >= 128, for fewer rows than SMs",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

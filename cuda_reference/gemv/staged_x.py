@@ -1,6 +1,6 @@
 """How staged_x.cuh is launched: a block takes ROWS rows of one matrix, a warp each, and STAGE elements of x at a time."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import ceil_div
 from .parts.kernel import Kernel, strides
@@ -20,11 +20,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNEL.launch(problem, config, (blocks,), 32 * config["ROWS"], *arguments)
 
 
-DESIGN = Design(
-    name="staged_x",
-    summary="warp_per_row with x through shared memory, to show that it gains nothing",
-    mirrors="gemv seed: x through shared memory",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

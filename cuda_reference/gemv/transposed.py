@@ -1,6 +1,6 @@
 """How transposed.cuh is launched: SPLITS blocks share a tile of LANES vectors of rows; SPLITS is no template argument."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, tile_of_columns
 from tritonkernels.gemv.parts.vectors import cut, full_vector
 from tritonkernels.workspace import counters, partial_sums
@@ -44,11 +44,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNELS[a.dtype].launch(problem, instance, (tiles, splits), 32 * instance["WARPS"], *arguments)
 
 
-DESIGN = Design(
-    name="transposed",
-    summary="lanes side by side over rows for contiguous columns, N over warps and blocks",
-    mirrors="gemv seed: none; x^T A",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """How vectorized.cuh is launched: a block takes ROWS rows, a warp each; a lane has UNROLL loads of A in flight."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import ceil_div
 from .parts.kernel import Kernel, row_arguments, rows_of, streaming
@@ -18,11 +18,4 @@ def launches(problem, config, a, *others):
     yield KERNEL.launch(problem, config, (blocks,), threads, *row_arguments(problem, a, *others), config["STREAMS"])
 
 
-DESIGN = Design(
-    name="vectorized",
-    summary="warp_per_row with 128-bit loads",
-    mirrors="gemv seed: N >= 128",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -1,6 +1,6 @@
 """How warp_per_row.cuh is launched: a block takes ROWS rows, a warp each; the seed's blocks are (32, 4)."""
 
-from tritonkernels.design import Design, takes_everything
+from tritonkernels.design import Design
 
 from ..launch import ceil_div
 from .parts.kernel import Kernel, row_arguments, rows_of
@@ -18,11 +18,4 @@ def launches(problem, config, a, *others):
     yield KERNEL.launch(problem, config, (blocks,), 32 * config["ROWS"], *row_arguments(problem, a, *others))
 
 
-DESIGN = Design(
-    name="warp_per_row",
-    summary="the lanes of a warp walk a row together, reduced by shuffles",
-    mirrors="gemv seed: N = 32",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

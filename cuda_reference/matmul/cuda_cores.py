@@ -45,11 +45,4 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(
-    name="cuda_cores",
-    summary="fp32 in IEEE arithmetic: gemm's double-buffered tiles on CUDA cores, operands along K or across it",
-    mirrors="pipelined",
-    refuses=_refuses,
-    configs=_configs,
-    launches=_launches,
-)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)

@@ -48,11 +48,4 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a warp per tile of one WMMA fragment, in all 20 combinations of types and shapes that nvcuda::wmma has",
-    mirrors="tensor-core seed: WMMA",
-    refuses=_refuses,
-    configs=_configs,
-    launches=_launches,
-)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)

@@ -95,11 +95,4 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(
-    name="persistent",
-    summary="a block per SM walks the tiles, TMA copies the operands, warpgroups multiply them by wgmma",
-    mirrors="beyond the tensor-core seed: TMA, wgmma",
-    refuses=_refuses,
-    configs=configs,
-    launches=_launches,
-)
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)

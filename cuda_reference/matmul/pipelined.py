@@ -65,11 +65,4 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(
-    name="pipelined",
-    summary="tiled, with the next slices of K in flight: cp.async in 2 to 4 stages",
-    mirrors="beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
-    refuses=_refuses,
-    configs=configs,
-    launches=_launches,
-)
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)

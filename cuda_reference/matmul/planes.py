@@ -75,11 +75,4 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(
-    name="planes",
-    summary="FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
-    mirrors="planes",
-    refuses=_refuses,
-    configs=_configs,
-    launches=_launches,
-)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)

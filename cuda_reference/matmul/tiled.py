@@ -73,9 +73,6 @@ def _launches(problem, config, a, b, c, bias, out):
 
 
 DESIGN = Design(
-    name="tiled",
-    summary="a block per tile, a slice of K at a time through shared memory, several fragments a warp",
-    mirrors="tensor-core seed: WMMA",
     refuses=_refuses,
     configs=_configs,
     launches=_launches,

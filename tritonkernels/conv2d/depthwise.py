@@ -16,7 +16,7 @@ Mirrors cuda_reference/conv2d/depthwise.cuh.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
@@ -109,11 +109,4 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_depthwise_kernel, grid, config, *operands(*tensors), Geometry.of(problem), **switches)
 
 
-DESIGN = Design(
-    name="depthwise",
-    summary="a run of outputs of a column a thread, lanes along W, for one channel per group",
-    mirrors="conv2d: naive, for one channel per group",
-    refuses=takes_everything,
-    configs=depthwise_configs,
-    launches=launches,
-)
+DESIGN = Design(configs=depthwise_configs, launches=launches)

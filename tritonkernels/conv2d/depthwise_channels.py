@@ -101,11 +101,4 @@ def launches(problem, config, input, weight, bias, out):
     yield TritonLaunch(_depthwise_channels_kernel, grid, config, *operands(input, weight, bias, out), sizes, **switches)
 
 
-DESIGN = Design(
-    name="depthwise_channels",
-    summary="unrolled runs of outputs of several channels a thread, lanes along channels, for one filter a channel",
-    mirrors="conv2d: depthwise, for channels_last",
-    refuses=refuses,
-    configs=channels_configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=channels_configs, launches=launches)

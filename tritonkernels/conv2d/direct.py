@@ -10,7 +10,7 @@ Mirrors cuda_reference/conv2d/direct.cuh, the seed's direct convolution.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import widened
 from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
@@ -56,11 +56,4 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_direct_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="direct",
-    summary="a tile of positions times a block of output channels, walking channels and taps",
-    mirrors="conv2d seed: direct",
-    refuses=takes_everything,
-    configs=covering_configs,
-    launches=launches,
-)
+DESIGN = Design(configs=covering_configs, launches=launches)

@@ -196,11 +196,4 @@ def launches(problem, config, input, weight, bias, out):
     yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
 
 
-DESIGN = Design(
-    name="grouped",
-    summary="runs of outputs of a column a thread, several channels of a group, for groups of few channels",
-    mirrors="conv2d: register_blocked, for groups",
-    refuses=refuses,
-    configs=grouped_configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=grouped_configs, launches=launches)

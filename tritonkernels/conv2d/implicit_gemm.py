@@ -262,11 +262,4 @@ def _side_by_side(t, problem):
     return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
 
 
-DESIGN = Design(
-    name="implicit_gemm",
-    summary="a matrix product over taps and channels on tensor cores, inputs fetched from where they lie",
-    mirrors="implicit_gemm",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

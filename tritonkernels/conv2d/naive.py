@@ -9,7 +9,7 @@ Mirrors cuda_reference/conv2d/naive.cuh.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
@@ -72,11 +72,4 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_naive_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a thread per output, operands straight from the caches",
-    mirrors="conv2d: what the others are measured by",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -77,11 +77,4 @@ def launches(problem, config, input, weight, bias, out):
         yield from design.launches(_product(problem, z.shape[0], z.shape[1], **layouts), config, x, y, None, bias, z)
 
 
-DESIGN = Design(
-    name="pointwise",
-    summary="a filter of one tap as a product of matrices, by matmul's designs",
-    mirrors="matmul: pipelined",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

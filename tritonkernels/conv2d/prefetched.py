@@ -11,7 +11,7 @@ Mirrors cuda_reference/conv2d/prefetched.cuh.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import widened
 from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
@@ -73,11 +73,4 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_prefetched_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="prefetched",
-    summary="direct with the next tap's inputs and weights loaded before this one's are multiplied",
-    mirrors="conv2d seed: prefetched",
-    refuses=takes_everything,
-    configs=covering_configs,
-    launches=launches,
-)
+DESIGN = Design(configs=covering_configs, launches=launches)

@@ -110,11 +110,4 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_register_blocked_kernel, grid, config, *operands(*tensors), sizes, SLIDES=slides, WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="register_blocked",
-    summary="direct with four outputs a lane, whose inputs slide through registers",
-    mirrors="conv2d: direct, for few channels",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

@@ -232,9 +232,6 @@ def launches(problem, config, input, weight, bias, out):
 
 
 DESIGN = Design(
-    name="winograd",
-    summary="tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or a half of the products, as a batch of matmuls",
-    mirrors="conv2d: what cuDNN calls WINOGRAD_NONFUSED",
     refuses=refuses_winograd,
     configs=configs,
     launches=launches,

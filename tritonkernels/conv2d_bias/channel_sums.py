@@ -11,7 +11,7 @@ import triton.language as tl
 
 from ..conv2d.parts.splits import Sums, count_positions, launches_of_splits, position
 from ..conv2d_weight.parts.space import splits_for
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
@@ -74,11 +74,4 @@ def launches(problem, config, grad_output, out):
     yield from launches_of_splits(_channel_sums_kernel, grid, config, before, after, out[:, None, None, None], problem.wide)
 
 
-DESIGN = Design(
-    name="channel_sums",
-    summary="channels and positions over programs, partial sums in registers, added up in a fixed order",
-    mirrors="conv2d_bias: a sum per channel",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -17,7 +17,7 @@ import triton.language as tl
 
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import Sums, count_positions, launches_of_splits
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
@@ -142,11 +142,4 @@ def launches(problem, config, input, grad_output, out):
     yield from launches_of_splits(_implicit_gemm_kernel, grid, config, before, after, out, problem.wide, **constants)
 
 
-DESIGN = Design(
-    name="implicit_gemm",
-    summary="a tile of the weight per program, positions split over programs; tl.dot, or thin tiles in registers",
-    mirrors="conv2d_weight: a reduction over N, P and Q",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import count_positions, element
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images
@@ -63,11 +63,4 @@ def launches(problem, config, input, grad_output, out):
     yield TritonLaunch(_naive_kernel, grid, config, *operands, Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a thread per element of the weight, operands straight from the caches",
-    mirrors="conv2d_weight: what the others are measured by",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

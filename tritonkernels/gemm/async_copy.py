@@ -55,12 +55,4 @@ def launches(problem, config, a, b, c, out):
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 
-DESIGN = Design(
-    name="async_copy",
-    summary="Gluon: z_order with slices copied by cp.async, fragments read ahead and 8 x 16 accumulators a thread",
-    mirrors="async_copy",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, tile=block_tile)

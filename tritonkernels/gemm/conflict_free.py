@@ -49,12 +49,4 @@ def launches(problem, config, a, b, c, out):
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 
-DESIGN = Design(
-    name="conflict_free",
-    summary="Gluon: vectorized with swizzled slices and lanes counted down first, no bank conflicts",
-    mirrors="gemm seed: conflict-free store and load",
-    refuses=needs_a_gpu,
-    configs=gluon_configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)

@@ -8,7 +8,7 @@ Mirrors cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one, w
 hand.
 """
 
-from ..design import Design, takes_everything
+from ..design import Design
 from .parts.space import block_tile, blocked_configs
 from .tiled import launches
 
@@ -18,12 +18,4 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2, 4))
 
 
-DESIGN = Design(
-    name="double_buffered",
-    summary="tiled, with the next slices of K in flight (num_stages)",
-    mirrors="gemm seed: double buffer",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(configs=configs, launches=launches, tile=block_tile)

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from .parts.space import count_tiles
@@ -59,11 +59,4 @@ def launches(problem, config, a, b, c, out):
     yield TritonLaunch(_naive_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="naive",
-    summary="one multiply-add per element and k, operands straight from the caches",
-    mirrors="gemm seed: naive",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

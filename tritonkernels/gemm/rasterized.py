@@ -12,7 +12,7 @@ Mirrors cuda_reference/gemm/rasterized.cuh.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from ..launch import TritonLaunch
@@ -56,12 +56,4 @@ def launches(problem, config, a, b, c, out):
     yield TritonLaunch(_rasterized_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="rasterized",
-    summary="tiles in grouped order, so that a wave is square and L2 serves it",
-    mirrors="gemm seed: block rasterisation",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(configs=configs, launches=launches, tile=block_tile)

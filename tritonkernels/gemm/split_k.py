@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
@@ -93,11 +93,4 @@ def launches(problem, config, a, b, c, out):
 
 REDUCE = triton.Config({"BLOCK_M": 16, "BLOCK_N": 64}, num_warps=4, num_stages=1)
 
-DESIGN = Design(
-    name="split_k",
-    summary="several programs per tile, each with its range of K; partial sums added in a fixed order",
-    mirrors="gemm seed: future work, split-K",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

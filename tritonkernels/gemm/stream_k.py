@@ -18,7 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from .parts.space import blocked_configs, count_tiles
@@ -117,11 +117,4 @@ def launches(problem, config, a, b, c, out):
     yield TritonLaunch(_add_parts_kernel, (tiles,), config, *operands, WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="stream_k",
-    summary="a fixed number of programs, each with the same number of slices; cut tiles are added up in a fixed order",
-    mirrors="gemm seed: future work, tail effect",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -11,7 +11,7 @@ Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from .parts.space import block_tile, blocked_configs, count_tiles
@@ -50,12 +50,4 @@ def launches(problem, config, a, b, c, out):
     yield TritonLaunch(tiled_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="tiled",
-    summary="block tile in shared memory, outer products in registers",
-    mirrors="gemm seed: shared memory + outer product",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(configs=configs, launches=launches, tile=block_tile)

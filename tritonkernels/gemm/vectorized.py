@@ -30,12 +30,4 @@ def launches(problem, config, a, b, c, out):
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 
-DESIGN = Design(
-    name="vectorized",
-    summary="Gluon: warp_tiled with 128-bit accesses of global memory, where alignment allows",
-    mirrors="gemm seed: vectorised access",
-    refuses=needs_a_gpu,
-    configs=gluon_configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)

@@ -31,12 +31,4 @@ def launches(problem, config, a, b, c, out):
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 
-DESIGN = Design(
-    name="warp_tiled",
-    summary="Gluon: a warp's lanes own a 4 x 8 grid of thread tiles, stated as a layout",
-    mirrors="gemm seed: warp tile",
-    refuses=needs_a_gpu,
-    configs=gluon_configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)

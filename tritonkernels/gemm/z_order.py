@@ -26,12 +26,4 @@ def launches(problem, config, a, b, c, out):
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 
-DESIGN = Design(
-    name="z_order",
-    summary="Gluon: conflict_free with thread tiles split in quadrants, so that neighbouring lanes own neighbouring quads",
-    mirrors="gemm seed: z-order thread map",
-    refuses=needs_a_gpu,
-    configs=gluon_configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)

@@ -7,7 +7,7 @@ through W words of shared memory and a barrier, once a row.
 Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
-from ..design import Design, takes_everything
+from ..design import Design
 from .parts.regime import BLOCK, UNROLL, threads_of_row
 from .parts.row_tile import interpreted, launches, tile
 
@@ -22,11 +22,4 @@ def configs(problem, target):
             yield tile(problem, target, 1, threads, unroll, threads // target.warp_size)
 
 
-DESIGN = Design(
-    name="block_per_row",
-    summary="a block walks a row together, for long rows",
-    mirrors="gemv seed: N >= 128, for fewer rows than warps",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -9,7 +9,7 @@ Mirrors cuda_reference/gemv/naive.cuh.
 
 import functools
 
-from ..design import Design, takes_everything
+from ..design import Design
 from .parts.row_tile import interpreted, launches, tile
 
 
@@ -20,11 +20,4 @@ def configs(problem, target):
         yield tile(problem, target, threads, 1, num_warps=threads // target.warp_size)
 
 
-DESIGN = Design(
-    name="naive",
-    summary="a thread per row",
-    mirrors="gemv seed: the starting point",
-    refuses=takes_everything,
-    configs=configs,
-    launches=functools.partial(launches, vector=False),
-)
+DESIGN = Design(configs=configs, launches=functools.partial(launches, vector=False))

@@ -7,7 +7,7 @@ memory, each whole sectors where rows are.
 Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 """
 
-from ..design import Design, takes_everything
+from ..design import Design
 from .parts.regime import sub_warp
 from .parts.row_tile import interpreted, launches, tile
 from .parts.vectors import full_vector
@@ -24,11 +24,4 @@ def configs(problem, target):
         yield tile(problem, target, 2 * 4 * target.warp_size // lanes, lanes, 1 if lanes >= vectors else 2)
 
 
-DESIGN = Design(
-    name="rows_per_warp",
-    summary="2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp",
-    mirrors="gemv seed: N <= 16",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/split_n.cuh.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..launch import TritonLaunch
@@ -55,11 +55,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield TritonLaunch(_split_n_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="split_n",
-    summary="block_per_row with several blocks a row, partial sums added in order by the last",
-    mirrors="gemv seed: N >= 128, for fewer rows than SMs",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/staged_x.cuh.
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..launch import TritonLaunch
@@ -52,11 +52,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield TritonLaunch(_staged_x_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="staged_x",
-    summary="warp_per_row with x through shared memory, to show that it gains nothing",
-    mirrors="gemv seed: x through shared memory",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

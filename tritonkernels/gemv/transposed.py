@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from ..design import Design, takes_everything
+from ..design import Design
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
@@ -110,11 +110,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield TritonLaunch(_transposed_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 
-DESIGN = Design(
-    name="transposed",
-    summary="lanes side by side over rows for contiguous columns, N over warps and blocks",
-    mirrors="gemv seed: none; x^T A",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

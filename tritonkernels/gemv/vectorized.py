@@ -7,7 +7,7 @@ it, this is `warp_per_row`; what lies before the first 16-byte boundary and afte
 Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
 """
 
-from ..design import Design, takes_everything
+from ..design import Design
 from .parts.row_tile import interpreted, launches, tile
 from .parts.vectors import full_vector
 
@@ -24,11 +24,4 @@ def configs(problem, target):
         yield tile(problem, target, 4 * rows, target.warp_size, unroll)
 
 
-DESIGN = Design(
-    name="vectorized",
-    summary="warp_per_row with 128-bit loads",
-    mirrors="gemv seed: N >= 128",
-    refuses=takes_everything,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(configs=configs, launches=launches)

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
 
 import functools
 
-from ..design import Design, takes_everything
+from ..design import Design
 from .parts.row_tile import interpreted, launches, tile
 
 
@@ -23,11 +23,4 @@ def configs(problem, target):
             yield tile(problem, target, warps, target.warp_size, unroll, warps)
 
 
-DESIGN = Design(
-    name="warp_per_row",
-    summary="the lanes of a warp walk a row together, one reduction at the end",
-    mirrors="gemv seed: N = 32",
-    refuses=takes_everything,
-    configs=configs,
-    launches=functools.partial(launches, vector=False),
-)
+DESIGN = Design(configs=configs, launches=functools.partial(launches, vector=False))

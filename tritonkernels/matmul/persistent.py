@@ -190,12 +190,4 @@ def launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(
-    name="persistent",
-    summary="a block per SM walks the tiles, TMA copies the operands, warpgroups multiply them by wgmma",
-    mirrors="beyond the tensor-core seed: TMA, wgmma",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, tile=block_tile)

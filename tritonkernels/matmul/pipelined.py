@@ -18,12 +18,4 @@ def configs(problem, target):
     return tiled_configs(problem, target, good_tiles(problem, target))
 
 
-DESIGN = Design(
-    name="pipelined",
-    summary="tiled, with the next slices of K in flight: cp.async in 2 to 4 stages",
-    mirrors="beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
-    refuses=refuses_operands,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches, tile=block_tile)

@@ -186,12 +186,4 @@ def refuses(problem, target):
     return target.lacks("fp16, bf16 and tf32 into fp32 by one instruction", 80)
 
 
-DESIGN = Design(
-    name="planes",
-    summary="FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
-    mirrors="planes",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, tile=block_tile)

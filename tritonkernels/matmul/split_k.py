@@ -163,11 +163,4 @@ def launches(problem, config, a, b, c, bias, out):
         yield TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
-DESIGN = Design(
-    name="split_k",
-    summary="several programs per tile, each with its range of K; partial sums added in a fixed order",
-    mirrors="gemm: split_k",
-    refuses=refuses_operands,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches)

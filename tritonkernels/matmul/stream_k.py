@@ -135,11 +135,4 @@ def launches(problem, config, a, b, c, bias, out):
         yield TritonLaunch(_add_parts_kernel, grid, add, *result, pieces, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
-DESIGN = Design(
-    name="stream_k",
-    summary="a fixed number of programs, each with the same number of slices; cut tiles are added up in a fixed order",
-    mirrors="gemm: stream_k",
-    refuses=refuses,
-    configs=configs,
-    launches=launches,
-)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches)

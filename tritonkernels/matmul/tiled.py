@@ -61,12 +61,4 @@ def launches(problem, config, a, b, c, bias, out):
     yield TritonLaunch(_tiled_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, *arguments)
 
 
-DESIGN = Design(
-    name="tiled",
-    summary="a block per tile, a slice of K at a time through shared memory, several fragments a warp",
-    mirrors="tensor-core seed: WMMA",
-    refuses=refuses_operands,
-    configs=configs,
-    launches=launches,
-    tile=block_tile,
-)
+DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches, tile=block_tile)
