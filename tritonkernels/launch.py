@@ -23,8 +23,6 @@ class TritonLaunch:
     """
 
     def __init__(self, kernel, grid, config, *arguments, **constants):
-        if len(arguments) == 1 and isinstance(arguments[0], dict):  # by name, until every kernel takes structs
-            arguments, constants = (), {name: arguments[0][name] for name in kernel.arg_names if name in arguments[0]}
         self.kernel, self.grid, self.config = kernel, grid, config
         given = dict(zip(kernel.arg_names, arguments)) | constants
         self.values = {name: (given if name in given else config.kwargs)[name] for name in kernel.arg_names}

@@ -1,7 +1,7 @@
 """conv2d in CUDA C++."""
 
 from tritonkernels.conv2d import CONV2D
-from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d.parts.regime import expected
 
 from ..launch import LIBRARY

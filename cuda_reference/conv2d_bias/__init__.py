@@ -1,6 +1,6 @@
 """conv2d_bias in CUDA C++."""
 
-from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_bias import CONV2D_BIAS
 
 from ..launch import LIBRARY

@@ -1,7 +1,7 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
 from tritonkernels.conv2d import CONV2D
-from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_input import CONV2D_INPUT
 from tritonkernels.conv2d_input.parts.phases import largest
 from tritonkernels.conv2d_input.parts.reduction import reduced

@@ -1,6 +1,6 @@
 """conv2d_weight in CUDA C++."""
 
-from tritonkernels.conv2d.autograd import differentiable
+from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_weight import CONV2D_WEIGHT
 
 from ..launch import LIBRARY

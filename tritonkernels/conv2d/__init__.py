@@ -7,7 +7,7 @@ from ..errors import ShapeError
 from ..launch import LIBRARY
 from ..operation import Call, Operation, Rung
 from ..problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
-from .autograd import differentiable
+from .parts.autograd import differentiable
 from .parts.choice import expected, prefer
 from .parts.geometry import geometry, is_channels_last
 from .parts.precision import resolved

@@ -46,18 +46,9 @@ PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=
 
 @triton.jit
 def _filters_kernel(
-    weight: Filters,
-    taps: Taps,
-    C_PER_GROUP,
-    K_PER_GROUP,
-    GROUPS,
-    R,
-    S,
-    KT: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    weight: Filters, taps: Taps, C_PER_GROUP, K_PER_GROUP, GROUPS, R, S,
+    KT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """weight (K, C_PER_GROUP, R, S) as Taps, with zeros behind a group and behind the last one. WIDE: offsets need 64 bits."""
     program = tl.program_id(0)
     if WIDE:

@@ -21,14 +21,9 @@ from .parts.tile import bias_or_zero, load_tap
 
 @triton.jit
 def _naive_kernel(
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
-    BLOCK: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
+    BLOCK: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     program = tl.program_id(0)
     if WIDE:

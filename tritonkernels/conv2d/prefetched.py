@@ -21,16 +21,9 @@ from .parts.tile import bias_or_zero, count_tiles, covering_configs, load_tap, s
 
 @triton.jit
 def _prefetched_kernel(
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
-    BLOCK_K: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-    BLOCK_Q: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
+    BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     image, group, p, q, k, k_inside = tile_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c

@@ -56,15 +56,9 @@ def place_of(index, CHANNELS, tiles, CHANNELS_INSIDE: tl.constexpr):
 
 @triton.jit
 def _filters_kernel(
-    weight: Filters,
-    u,
-    g: Geometry,
-    elements,
-    OUTPUTS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CHANNELS_INSIDE: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    weight: Filters, u, g: Geometry, elements,
+    OUTPUTS: tl.constexpr, BLOCK: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """u (points, groups, K / groups, C / groups), or with CHANNELS_INSIDE (points, groups, C / groups, K / groups): `elements`
     at a point. WIDE, here and below: offsets need 64 bits.
     """
@@ -100,16 +94,9 @@ def _filters_kernel(
 
 @triton.jit
 def _inputs_kernel(
-    input: Images,
-    v,
-    g: Geometry,
-    tiles: Tiles,
-    elements,
-    OUTPUTS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CHANNELS_INSIDE: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    input: Images, v, g: Geometry, tiles: Tiles, elements,
+    OUTPUTS: tl.constexpr, BLOCK: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """v (points, C, tiles), or with CHANNELS_INSIDE (points, groups, tiles, C / groups): `elements` at a point."""
     SUMS: tl.constexpr = v.dtype.element_ty
     program = tl.program_id(0)
@@ -141,17 +128,9 @@ def _inputs_kernel(
 
 @triton.jit
 def _outputs_kernel(
-    products,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
-    tiles: Tiles,
-    elements,
-    OUTPUTS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CHANNELS_INSIDE: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    products, bias: Vector, out: Images, g: Geometry, tiles: Tiles, elements,
+    OUTPUTS: tl.constexpr, BLOCK: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """products (points, K, tiles), or with CHANNELS_INSIDE (points, groups, tiles, K / groups): `elements` at a point."""
     SUMS: tl.constexpr = products.dtype.element_ty
     program = tl.program_id(0)

@@ -2,7 +2,7 @@
 
 from .. import validate
 from ..conv2d import DTYPES
-from ..conv2d.autograd import differentiable
+from ..conv2d.parts.autograd import differentiable
 from ..conv2d.parts.geometry import is_channels_last
 from ..conv2d.parts.gradients import batched
 from ..launch import LIBRARY

@@ -20,17 +20,9 @@ from ..language.tiles import span
 
 @triton.jit
 def _channel_sums_kernel(
-    grad: Images,
-    sums: Sums,
-    N,
-    K,
-    P,
-    Q,
-    positions_per_split,
-    BLOCK_K: tl.constexpr,
-    BLOCK_L: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    grad: Images, sums: Sums, N, K, P, Q, positions_per_split,
+    BLOCK_K: tl.constexpr, BLOCK_L: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """grad (N, K, P, Q), BLOCK_L positions of it at a time. WIDE: offsets need 64 bits."""
     blocks_k = tl.cdiv(K, BLOCK_K)
     split = tl.program_id(0) // blocks_k

@@ -4,7 +4,7 @@ import torch
 
 from .. import validate
 from ..conv2d import DTYPES
-from ..conv2d.autograd import differentiable
+from ..conv2d.parts.autograd import differentiable
 from ..conv2d.parts.geometry import geometry, is_channels_last
 from ..conv2d.parts.gradients import batched, beside_output, size_of
 from ..conv2d.parts.precision import resolved

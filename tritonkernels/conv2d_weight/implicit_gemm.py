@@ -28,19 +28,10 @@ from .parts.space import THIN_ROWS, ceil_div, count_tiles, power_of_2, splits_fo
 
 @triton.jit
 def _implicit_gemm_kernel(
-    input: Images,
-    grad: Images,
-    sums: Sums,
-    g: Geometry,
-    positions_per_split,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_L: tl.constexpr,
-    THIN: tl.constexpr,
-    CHANNELS_INSIDE: tl.constexpr,
-    PRECISION: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    input: Images, grad: Images, sums: Sums, g: Geometry, positions_per_split,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_L: tl.constexpr, THIN: tl.constexpr, CHANNELS_INSIDE: tl.constexpr,
+    PRECISION: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """BLOCK_L: positions at a time. CHANNELS_INSIDE: they lie side by side, so columns are (r, s, c). WIDE: 64-bit offsets."""
     # program -> (split, group, tile of rows, tile of columns), the last fastest
     tiles_n = tl.cdiv(g.c_per_group * g.R * g.S, BLOCK_N)

@@ -19,19 +19,9 @@ from .parts.tile import blas, rows_and_cols, store_tile
 
 @triton.jit
 def _naive_kernel(
-    a: Matrix,
-    b: Matrix,
-    c: Matrix,
-    out: Matrix,
-    M,
-    N,
-    K,
-    alpha,
-    beta,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
     rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
     a_ptrs = a.ptr + rows * a.row

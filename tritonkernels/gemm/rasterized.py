@@ -22,21 +22,9 @@ from .parts.tile import blas, store_tile, tile_product
 
 @triton.jit
 def _rasterized_kernel(
-    a: Matrix,
-    b: Matrix,
-    c: Matrix,
-    out: Matrix,
-    M,
-    N,
-    K,
-    alpha,
-    beta,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
     tile_m, tile_n = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
     rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)

@@ -35,21 +35,9 @@ class Pieces(NamedTuple):
 
 @triton.jit
 def _stream_kernel(
-    a: Matrix,
-    b: Matrix,
-    c: Matrix,
-    out: Matrix,
-    M,
-    N,
-    K,
-    alpha,
-    beta,
-    pieces: Pieces,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta, pieces: Pieces,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
     slices = (tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)).to(tl.int64) * pieces.slices_per_tile
@@ -72,17 +60,9 @@ def _stream_kernel(
 
 @triton.jit
 def _add_parts_kernel(
-    pieces: Pieces,
-    c: Matrix,
-    out: Matrix,
-    M,
-    N,
-    alpha,
-    beta,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    pieces: Pieces, c: Matrix, out: Matrix, M, N, alpha, beta,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     tile = tl.program_id(0)
     line = tile.to(tl.int64) * pieces.slices_per_tile
     first = line // pieces.slices_per_program  # the programs that share the tile

@@ -25,7 +25,7 @@ MUTANTS = [
         ("new tensors inside of torch.func", "    if within:  #", "    if False:  #"),
     ),
     *of(
-        "tritonkernels/conv2d/autograd.py",
+        "tritonkernels/conv2d/parts/autograd.py",
         "test_as_torch and would_record",
         ("tangents hidden by a Function", "    validate.no_transform(arguments)  #", "    #"),
     ),

@@ -4,7 +4,7 @@ from ..mutant import of
 
 MUTANTS = [
     *of(
-        "tritonkernels/conv2d/autograd.py",
+        "tritonkernels/conv2d/parts/autograd.py",
         "cuda_reference and test_second_order_is_torchs",
         ("no gradient of the incoming one", "if of_output:", "if False:"),
         ("no gradient of the weight", "if of_weight:", "if weight is None:"),
@@ -12,7 +12,7 @@ MUTANTS = [
         ("the gradient of a sum reaches one position", "incoming[:, None, None].expand(ctx.shape)", "incoming[:, None, None]"),
     ),
     *of(
-        "tritonkernels/conv2d/autograd.py",
+        "tritonkernels/conv2d/parts/autograd.py",
         "nobody_asked_for or precision_of_the_forward",
         ("gradients that nobody asked for", "if of_input:", "if x is not None:"),
         (

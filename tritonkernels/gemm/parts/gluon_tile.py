@@ -103,21 +103,9 @@ def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
 
 @gluon.jit
 def _gluon_kernel(
-    a: Operand,
-    b: Operand,
-    c: Matrix,
-    out: Matrix,
-    M,
-    N,
-    K,
-    alpha,
-    beta,
-    how: Staging,
-    BLOCK_M: gl.constexpr,
-    BLOCK_N: gl.constexpr,
-    BLOCK_K: gl.constexpr,
-    WIDE: gl.constexpr,
-):
+    a: Operand, b: Operand, c: Matrix, out: Matrix, M, N, K, alpha, beta, how: Staging,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
+):  # fmt: skip
     """c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
     STAGES: gl.constexpr = how.STAGES
     ACC: gl.constexpr = how.ACC
