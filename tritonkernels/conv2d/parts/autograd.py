@@ -9,7 +9,7 @@ operand, with the incoming gradient in the place of the product's own result.
 import torch
 
 from ... import validate
-from .parts.precision import resolved
+from .precision import resolved
 
 FACTORS = ("input", "weight", "grad_output")
 
