@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from tritonkernels.matmul import ACCEPTS, prepare
+from tritonkernels.matmul.parts.prepare import ACCEPTS, prepare
 from tritonkernels.numerics import MODES, error_bound
 from tritonkernels.problem import PACKED
 

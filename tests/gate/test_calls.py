@@ -10,11 +10,11 @@ from tests.gate import build, child
 from tests.gate.calls import KINDS, calls
 from tests.harness import LIBRARIES, SMALL, built, prepare, suited
 from tritonkernels import OPS, backend
-from tritonkernels.conv2d import DTYPES
 from tritonkernels.conv2d.parts.precision import FP32_PRECISIONS
-from tritonkernels.gemv import VECTORS
+from tritonkernels.conv2d.parts.prepare import DTYPES
+from tritonkernels.gemv.parts.prepare import VECTORS
 from tritonkernels.launch import LIBRARY
-from tritonkernels.matmul import ACCEPTS
+from tritonkernels.matmul.parts.prepare import ACCEPTS
 from tritonkernels.target import Target
 
 H200, CPU = Target.named("h200"), torch.device("cpu")

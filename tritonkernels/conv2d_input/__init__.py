@@ -1,18 +1,12 @@
 """The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
 
-import torch
-
-from .. import validate
-from ..conv2d import CONV2D, DTYPES
+from ..conv2d import CONV2D
 from ..conv2d.parts.autograd import differentiable
 from ..conv2d.parts.choice import prefer as prefer_of_conv2d
-from ..conv2d.parts.geometry import geometry, is_channels_last
-from ..conv2d.parts.gradients import batched, beside_output, size_of
-from ..conv2d.parts.precision import resolved
 from ..launch import LIBRARY
-from ..operation import Call, Operation
-from ..problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
+from ..operation import Operation
 from .parts.phases import largest
+from .parts.prepare import prepare
 
 
 def conv2d_input(
@@ -60,37 +54,6 @@ def conv2d_input(
         precision=precision,
         out=out,
     )
-
-
-def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
-    """Validate conv2d_input's arguments into a Call whose one part is (grad_output, weight, out), batched."""
-    input_size = size_of("input_size", input_size, ranks=(3, 4))
-    weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,))
-    grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(len(input_size),), like=("weight", weight))
-    sizes = geometry(input_size, weight.shape, stride, padding, dilation, groups, input="input_size")
-    beside_output(grad_output, sizes, unbatched=len(input_size) == 3)
-    precision = resolved(precision, weight.dtype)
-    if out is not None:
-        validate.no_gradient("conv2d_input into out", weight=weight, grad_output=grad_output)
-
-    channels_last = len(input_size) == 4 and any(is_channels_last(t) for t in (weight, grad_output))
-    memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    out = validate.result(out, input_size, weight.dtype, weight.device, memory_format, weight=weight, grad_output=grad_output)
-    grad_output, batched_out = batched(grad_output), batched(out)
-    step_h, step_w = sizes["stride"]
-    flipped = (
-        (sizes["c"] + LARGEST_TILE) * weight.shape[0] // groups * sizes["r"] * sizes["s"]
-    )  # a tile of channels past the end
-    problem = Conv2dInputProblem(
-        dtype=weight.dtype,
-        out_dtype=weight.dtype,
-        precision=precision,
-        wide=flipped >= 2**31 or needs_wide_offsets(weight, grad_output, batched_out, batched_out[..., ::step_h, ::step_w]),
-        has_bias=False,
-        channels_last=channels_last,
-        **sizes,
-    )
-    return Call(problem, ((grad_output, weight, batched_out),), out)
 
 
 def prefer(problem, target):

@@ -1,16 +1,9 @@
 """The gradient of conv2d with respect to its weight: a reduction over all positions of the output."""
 
-import torch
-
-from .. import validate
-from ..conv2d import DTYPES
 from ..conv2d.parts.autograd import differentiable
-from ..conv2d.parts.geometry import geometry, is_channels_last
-from ..conv2d.parts.gradients import batched, beside_output, size_of
-from ..conv2d.parts.precision import resolved
 from ..launch import LIBRARY
-from ..operation import Call, Operation, Rung
-from ..problem import Conv2dWeightProblem, needs_wide_offsets
+from ..operation import Operation, Rung
+from .parts.prepare import prepare
 
 LADDER = (
     Rung(
@@ -71,34 +64,6 @@ def conv2d_weight(
         precision=precision,
         out=out,
     )
-
-
-def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
-    """Validate conv2d_weight's arguments into a Call whose one part is (input, grad_output, out), images batched."""
-    input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
-    weight_size = size_of("weight_size", weight_size, ranks=(4,))
-    grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(input.ndim,), like=("input", input))
-    sizes = geometry(input.shape, weight_size, stride, padding, dilation, groups, weight="weight_size")
-    beside_output(grad_output, sizes, unbatched=input.ndim == 3)
-    precision = resolved(precision, input.dtype)
-    if out is not None:
-        validate.no_gradient("conv2d_weight into out", input=input, grad_output=grad_output)
-
-    channels_last = any(is_channels_last(t) for t in (input, grad_output))
-    memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    out = validate.result(out, weight_size, input.dtype, input.device, memory_format, input=input, grad_output=grad_output)
-    input, grad_output = batched(input), batched(grad_output)
-    positions = sizes["n"] * sizes["p"] * sizes["q"]  # of expanded tensors, more than they have elements
-    problem = Conv2dWeightProblem(
-        dtype=input.dtype,
-        out_dtype=input.dtype,
-        precision=precision,
-        wide=positions > validate.LARGEST_SIZE or needs_wide_offsets(input, grad_output, out),
-        has_bias=False,
-        channels_last=channels_last,
-        **sizes,
-    )
-    return Call(problem, ((input, grad_output, out),), out)
 
 
 CONV2D_WEIGHT = Operation("conv2d_weight", prepare, LADDER)

@@ -1,11 +1,9 @@
 """FP32 general matrix product on CUDA cores, IEEE arithmetic throughout."""
 
-import torch
-
-from .. import validate
 from ..launch import LIBRARY
-from ..operation import Call, Operation, Rung
-from ..problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
+from ..operation import Operation, Rung
+from .parts.prefer import prefer
+from .parts.prepare import prepare
 
 LADDER = (
     Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive"),
@@ -66,50 +64,6 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
     Source: "how to write a fast FP32 matrix product" (Hands-on-GEMM), the ladder of this operation's designs.
     """
     return LIBRARY.call(GEMM, design, config, a=a, b=b, c=c, alpha=alpha, beta=beta, out=out)
-
-
-def prefer(problem, target):
-    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, few tiles alone small ones, the rest
-    the most multiply-adds per shared read. On an H200 this names the fastest Triton design for each case of the suite `ladder`
-    but 256 cubed, where it gives away 4 % (perf/results/h200, which it was fitted to). In the interpreter the cost is per
-    operation, and `tiled` has the fewest.
-    """
-    if not target.is_gpu:
-        return "tiled"
-    few = 4 * -(-problem.m // 128) * -(-problem.n // 128) <= target.sms
-    if few and problem.k >= 1024:
-        return "split_k"
-    if few:
-        return "double_buffered"
-    return "async_copy" if target.arch >= 80 else "rasterized"
-
-
-def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
-    """Validate gemm's arguments into a Call whose one part is (a, b, c or None, out)."""
-    a = validate.tensor("a", a, dtypes=(torch.float32,), ranks=(2,))
-    b = validate.tensor("b", b, dtypes=(torch.float32,), ranks=(2,), like=("a", a))
-    (m, k), (k_of_b, n) = a.shape, b.shape
-    validate.inner("a", k, "b", k_of_b)
-    alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, c))
-    c = validate.addend("c", c, beta, (m, n), like=("a", a))
-    if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
-        a, b, k = a[:, :0], b[:0], 0
-    validate.no_gradient("gemm", a=a, b=b, c=c)
-    out = validate.result(out, (m, n), a.dtype, a.device, a=a, b=b, c=c)
-    problem = GemmProblem(
-        dtype=a.dtype,
-        out_dtype=a.dtype,
-        precision=FLOAT_PRECISION[a.dtype],
-        wide=needs_wide_offsets(a, b, c, out),
-        m=m,
-        n=n,
-        k=k,
-        alpha=alpha,
-        beta=beta,
-        a_layout=layout_of(a),
-        b_layout=layout_of(b),
-    )
-    return Call(problem, ((a, b, c, out),), out)
 
 
 GEMM = Operation("gemm", prepare, LADDER)

@@ -28,10 +28,10 @@ from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..problem import rows_are_whole_chunks
-from . import ALONG_K, TENSOR_CORES_READ
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
 from .parts.operands import packed_along_k, refuses_operands
+from .parts.prefer import ALONG_K, TENSOR_CORES_READ
 from .parts.space import block_tile, count_tiles, fastest, fits, serialised, tile_configs
 from .parts.tile import count_tiles_of, no_sum, tile_corner
 

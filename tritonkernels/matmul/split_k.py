@@ -23,10 +23,10 @@ from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters
-from . import ALONG_K
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
+from .parts.prefer import ALONG_K
 from .parts.space import SPECIAL, count_tiles, fits, good_tiles, packing, shared_bytes, tile_configs
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 

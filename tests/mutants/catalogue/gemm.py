@@ -78,7 +78,7 @@ MUTANTS = [
         ("cut tiles not added up", "    if first < last:", "    if first + 1 < last:"),
     ),
     *of(
-        "tritonkernels/gemm/__init__.py",
+        "tritonkernels/gemm/parts/prepare.py",
         "alpha_zero and tritonkernels",
         ("A read at alpha = 0", "    if alpha == 0:", "    if False:"),
     ),

@@ -23,7 +23,7 @@ MUTANTS = [
         ("torch's switch read by backward", 'resolved(arguments["precision"], result.dtype)', 'arguments["precision"]'),
     ),
     *of(
-        "tritonkernels/conv2d_weight/__init__.py",
+        "tritonkernels/conv2d_weight/parts/prepare.py",
         "test_tf32_is_rounded_to_nearest_and_really_used",
         ("tf32 computed as ieee", "precision = resolved(precision, input.dtype)", "precision = resolved(None, input.dtype)"),
     ),

@@ -5,7 +5,7 @@ Pure functions. In what follows M is N P Q, the output pixels, N the output chan
 
 import triton
 
-from ...matmul import ENOUGH_REUSE
+from ...matmul.parts.prefer import ENOUGH_REUSE
 from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages)

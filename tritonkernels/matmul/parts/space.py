@@ -3,7 +3,7 @@
 import triton
 
 from ...numerics import FP8_SLICE
-from .. import ALONG_K, ENOUGH_REUSE, TENSOR_CORES_READ
+from .prefer import ALONG_K, ENOUGH_REUSE, TENSOR_CORES_READ
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (

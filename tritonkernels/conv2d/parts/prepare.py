@@ -1,0 +1,44 @@
+"""What conv2d takes: its arguments, checked, as a Call."""
+
+import torch
+
+from ... import validate
+from ...errors import ShapeError
+from ...operation import Call
+from ...problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
+from .geometry import geometry, is_channels_last
+from .precision import resolved
+
+DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
+
+
+def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
+    """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched."""
+    input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
+    weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,), like=("input", input))
+    precision = resolved(precision, input.dtype)
+    sizes = geometry(input.shape, weight.shape, stride, padding, dilation, groups)
+    k, p, q = (sizes[name] for name in "kpq")
+    if bias is not None:
+        bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
+        if bias.shape[0] != k:
+            raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight")
+    if out is not None:
+        validate.no_gradient("conv2d into out", input=input, weight=weight, bias=bias)
+
+    batched = input if input.ndim == 4 else input[None]
+    channels_last = input.ndim == 4 and any(is_channels_last(t) for t in (input, weight))
+    shape = validate.fits((*input.shape[:-3], k, p, q))
+    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    out = validate.result(out, shape, input.dtype, input.device, memory_format, input=input, weight=weight, bias=bias)
+    batched_out = out if out.ndim == 4 else out[None]
+    problem = Conv2dProblem(
+        dtype=input.dtype,
+        out_dtype=input.dtype,
+        precision=precision,
+        wide=needs_wide_offsets(batched, weight, bias, batched_out),
+        has_bias=bias is not None,
+        channels_last=channels_last,
+        **sizes,
+    )
+    return Call(problem, ((batched, weight, bias, batched_out),), out)

@@ -1,0 +1,32 @@
+"""What conv2d_bias takes: its arguments, checked, as a Call."""
+
+from ... import validate
+from ...conv2d.parts.geometry import is_channels_last
+from ...conv2d.parts.gradients import batched
+from ...conv2d.parts.prepare import DTYPES
+from ...operation import Call
+from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
+
+
+def prepare(grad_output, *, out=None):
+    """Validate conv2d_bias's arguments into a Call whose one part is (grad_output, out), batched."""
+    grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(3, 4))
+    if out is not None:
+        validate.no_gradient("conv2d_bias into out", grad_output=grad_output)
+    channels_last = is_channels_last(grad_output)
+    dtype, channels = grad_output.dtype, grad_output.shape[-3]
+    out = validate.result(out, (channels,), dtype, grad_output.device, grad_output=grad_output)
+    grad_output = batched(grad_output)
+    n, k, p, q = grad_output.shape
+    problem = Conv2dBiasProblem(
+        dtype=dtype,
+        out_dtype=dtype,
+        precision=FLOAT_PRECISION[dtype],
+        wide=n * p * q > validate.LARGEST_SIZE or needs_wide_offsets(grad_output, out),
+        n=n,
+        k=k,
+        p=p,
+        q=q,
+        channels_last=channels_last,
+    )
+    return Call(problem, ((grad_output, out),), out)

@@ -1,0 +1,35 @@
+"""What gemm takes: its arguments, checked, as a Call."""
+
+import torch
+
+from ... import validate
+from ...operation import Call
+from ...problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
+
+
+def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
+    """Validate gemm's arguments into a Call whose one part is (a, b, c or None, out)."""
+    a = validate.tensor("a", a, dtypes=(torch.float32,), ranks=(2,))
+    b = validate.tensor("b", b, dtypes=(torch.float32,), ranks=(2,), like=("a", a))
+    (m, k), (k_of_b, n) = a.shape, b.shape
+    validate.inner("a", k, "b", k_of_b)
+    alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, c))
+    c = validate.addend("c", c, beta, (m, n), like=("a", a))
+    if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
+        a, b, k = a[:, :0], b[:0], 0
+    validate.no_gradient("gemm", a=a, b=b, c=c)
+    out = validate.result(out, (m, n), a.dtype, a.device, a=a, b=b, c=c)
+    problem = GemmProblem(
+        dtype=a.dtype,
+        out_dtype=a.dtype,
+        precision=FLOAT_PRECISION[a.dtype],
+        wide=needs_wide_offsets(a, b, c, out),
+        m=m,
+        n=n,
+        k=k,
+        alpha=alpha,
+        beta=beta,
+        a_layout=layout_of(a),
+        b_layout=layout_of(b),
+    )
+    return Call(problem, ((a, b, c, out),), out)

@@ -1,0 +1,26 @@
+"""Which Triton design of matmul a call gets that names none."""
+
+ENOUGH_WORK = 2**28  # multiply-adds; with fewer, describing operands to TMA takes longer than it saves
+ENOUGH_REUSE = 256  # a packed element is read that often: copying it then costs less than reading it unaligned again and again
+ALONG_K = ("fp8", "int8", "tf32")  # and of these Hopper reads what is contiguous along K
+TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in memory; of others registers hold another form
+
+
+def prefer(problem, target):
+    """The design for a problem, by records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have
+    much K; from sm_90 on `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all
+    else a program per tile. In the interpreter the cost is per operation, and `pipelined` has the fewest.
+    """
+    if not target.is_gpu:
+        return "pipelined"
+    tiles = problem.batch * -(-problem.m // 64) * -(-problem.n // 64)
+    shortest = min(problem.m, problem.n)
+    if problem.k >= 1024 and tiles * (1 if shortest <= 64 else 2) <= target.sms:
+        return "split_k"
+    read_by_tma = target.arch >= 90 and problem.k and problem.precision in TENSOR_CORES_READ
+    if read_by_tma and shortest >= 128 and problem.batch * problem.m * problem.n * problem.k >= ENOUGH_WORK:
+        along_k = (problem.a_layout, problem.b_layout) == ("row", "col")
+        as_it_lies = problem.aligned and problem.precision != "tf32" and (along_k or problem.precision not in ALONG_K)
+        if as_it_lies or shortest >= ENOUGH_REUSE:
+            return "persistent"
+    return "pipelined"
