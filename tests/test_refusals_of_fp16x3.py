@@ -65,6 +65,16 @@ def test_what_is_lost_is_counted_over_all_of_k(library, device):
 
 @BOTH
 @ON
+@pytest.mark.parametrize("exponent", range(-45, -25))
+def test_products_of_small_elements_are_right_or_refused(library, device, exponent):
+    """Their low planes are large beside them, and the product of those is left out; the large elements meet zeros."""
+    small = [1.5 * 2.0**exponent, 1.25 * 2.0**exponent, 1.001 * 2.0**exponent]
+    result = product(library, device, *across((1.0, 0.0, *small), (0.0, 1.0, *small[::-1])))
+    assert result[-1, -1].isnan().item() == (exponent < -32) and result.isnan().sum() <= 1
+
+
+@BOTH
+@ON
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_sum_that_cancels_is_not_refused_where_all_its_products_are_large(library, device, turned):
     """What is lost is little beside |A||B|, of which the smallest |element| of the dense operand tells."""
@@ -168,4 +178,4 @@ def test_the_judge_wants_the_right_result_or_nan_where_the_rule_refuses(finite):
     a, b = torch.tensor([[1e30, 1e-30]]), torch.tensor([[1e-30], [1e30]])
     assert judge(finite, a, b) == (finite == 2.0)
     assert judge(math.nan, a, b) and not judge(math.nan, a, b, "bf16x6")
-    assert not judge(math.nan, torch.tensor([[1e30, 1.0]]) / 1e20, torch.tensor([[1.0], [3.0]])), "it spans less than 2^38"
+    assert not judge(math.nan, torch.tensor([[1e30, 1.0]]) / 1e20, torch.tensor([[1.0], [3.0]])), "it spans less than 2^37"

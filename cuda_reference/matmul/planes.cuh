@@ -55,7 +55,7 @@ __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const L
                     const int a = min(lane_row + m * 8, M - 1), a_shift = shift_of(a_ranges[a]);
                     const float a_raised = a_ranges[2 * M + a];
                     float& sum = main[m / 2][n].x[m % 2 * 2 + i];
-                    const bool many = fmaxf(a_raised, 0) + fmaxf(b_raised, 0) > fabsf(sum) * 0x1p9f;
+                    const bool many = fmaxf(a_raised, 0) + fmaxf(b_raised, 0) > fabsf(sum) * 0x1p8f;
                     if (many && a_raised + b_raised > 0) sum = NAN;  // refused: docs/numerics.md has the rule
                     sum = shifted(sum, -(a_shift + b_shift));
                 }

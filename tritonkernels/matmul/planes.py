@@ -40,10 +40,10 @@ from .parts.tile import tile_corner
 
 
 @triton.jit
-def refused(acc, a_raised, b_raised):
+def refused(acc, a_counted, b_counted):
     """NaN for those of a tile's sums of shifted planes of which too much may be lost: the rule of docs/numerics.md."""
-    many = tl.maximum(a_raised, 0) + tl.maximum(b_raised, 0) > tl.abs(acc) * 2.0**9
-    return tl.where(many & (a_raised + b_raised > 0), float("nan"), acc)
+    many = tl.maximum(a_counted, 0) + tl.maximum(b_counted, 0) > tl.abs(acc) * 2.0**8
+    return tl.where(many & (a_counted + b_counted > 0), float("nan"), acc)
 
 
 class Products(NamedTuple):

@@ -73,16 +73,16 @@ def may_refuse(problem, a, b):
         largest, smallest = torch.where(t.isfinite(), t.abs(), 0).amax(dim, True), t.abs().amin(dim, True)
         exponent = largest.clamp(min=2.0**-126).view(torch.int64) >> 52  # torch.ldexp fails on a GPU that is not current
         above = (exponent + 1 << 52).view(torch.float64)
-        raised = ((t != 0) & (t.abs() < 2.0**-39 * above)).sum(dim, True)
-        return above, raised, torch.where(largest > 0, smallest / largest, 1.0)
+        counted = ((t != 0) & (t.abs() < 2.0**-33 * above)).sum(dim, True)
+        return above, counted, torch.where(largest > 0, smallest / largest, 1.0)
 
-    (above, raised, ratio), (above_b, raised_b, ratio_b) = of_lines(a, -1), of_lines(b, -2)
+    (above, counted, ratio), (above_b, counted_b, ratio_b) = of_lines(a, -1), of_lines(b, -2)
     off = error_bound(problem).relative * torch.matmul(a.abs(), b.abs())
     product = torch.matmul(a, b)
     needed = torch.maximum(
-        2.0**39 * (product.abs() - off) / (above * above_b), 2.0**38 * (1 - 2.0**-20) * torch.maximum(ratio, ratio_b)
+        2.0**38 * (product.abs() - off) / (above * above_b), 2.0**37 * (1 - 2.0**-20) * torch.maximum(ratio, ratio_b)
     )
-    return product.isfinite() & (raised + raised_b > needed)
+    return product.isfinite() & (counted + counted_b > needed)
 
 
 def winograd_bound(transform, problem, exact, *args, **kwargs):

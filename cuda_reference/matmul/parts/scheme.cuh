@@ -44,12 +44,14 @@ __device__ __forceinline__ float shifted(float x, int n) {
 // The exponent that brings a number to [2^14, 2^15), given its bits; that of 2^-126 for what is below.
 __device__ __forceinline__ int shift_of(int largest) { return 141 - max(largest >> 23, 1); }
 
-// How many raised elements of another row it takes to refuse a product, given the bits of a row's extremes; 0 if it may have its
+constexpr float COUNTED = 0x1p-18f;  // elements of fp16x3 below this, shifted, are what a row may lose (docs/numerics.md)
+
+// How many counted elements of another row it takes to refuse a product, given the bits of a row's extremes; 0 if it may have its
 // own. A row of zeros refuses nothing: its products are 0.
-__device__ __forceinline__ int needed_to_refuse(int largest, int smallest, float raised_below) {
+__device__ __forceinline__ int needed_to_refuse(int largest, int smallest) {
     const float most = __int_as_float(largest), least = __int_as_float(smallest);
     if (largest == 0) return 1 << 30;
-    return shifted(least, shift_of(largest)) >= raised_below ? int(fminf(least / most * 0x1p38f, 0x1p30f)) : 0;
+    return shifted(least, shift_of(largest)) >= COUNTED ? int(fminf(least / most * 0x1p37f, 0x1p30f)) : 0;
 }
 
 }  // namespace matmul

@@ -53,13 +53,13 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* _
         const int s = i / (PATCH / RUN), k = i % (PATCH / RUN) * RUN, row = patch.first + s;
         const int largest = Of::SHIFTED && row < R ? ranges[row] : 0, shift = Of::SHIFTED ? shift_of(largest) : 0;
         __align__(16) Plane runs[Of::COUNT][RUN];
-        int raised = 0;
+        int counted = 0;
 #pragma unroll
         for (int j = 0; j < RUN; ++j) {
             const float whole = tile[s][k + j];
             const bool finite = fabsf(whole) < INFINITY;
             float rest = shifted(whole, shift);
-            raised += fabsf(rest) < Of::SMALLEST && whole != 0;
+            counted += fabsf(rest) < COUNTED && whole != 0;
 #pragma unroll
             for (int plane = 0; plane < Of::COUNT; ++plane) {
                 float part = rest;
@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* _
             }
         }
         if (Of::SHIFTED && row < R) {
-            if (patch.first_k + k == 0) raised -= needed_to_refuse(largest, ranges[R + row] ^ 0x7fffffff, Of::SMALLEST);
-            if (raised != 0) atomicAdd(ranges + 2 * R + row, raised);
+            if (patch.first_k + k == 0) counted -= needed_to_refuse(largest, ranges[R + row] ^ 0x7fffffff);
+            if (counted != 0) atomicAdd(ranges + 2 * R + row, counted);
         }
 #pragma unroll
         for (int plane = 0; plane < Of::COUNT; ++plane)

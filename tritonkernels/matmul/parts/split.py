@@ -11,7 +11,7 @@ rounded to nearest, so that two planes of 11 bits and their signs hold x to 2^-2
 
 Infinities and NaN are in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 either (it is
 raised to the plane's smallest number, and the low plane makes up for it), so that infinity times it is infinity and not NaN.
-fp16x3 counts those of a row that it raises: they are what it may lose.
+fp16x3 counts the small ones of a row: they are what it may lose.
 
 It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous and padded with zeros. At 4.3 TB/s (H200) that is
 0.25 ms for both operands at 8192^2, where the product takes about 5 ms. The shifts of fp16x3 read the matrix a second time.
@@ -54,6 +54,7 @@ class Ranges(NamedTuple):
         return None if ranges is None else cls(ranges, ranges.stride(0))
 
 
+COUNTED = tl.constexpr(2.0**-18)  # elements of fp16x3 below this, shifted, are what a row may lose (docs/numerics.md)
 CONFIG = triton.Config({"BLOCK_R": 64, "BLOCK_K": 64}, num_warps=8, num_stages=1)
 
 
@@ -81,16 +82,16 @@ def shift_of(largest):
 
 
 @triton.jit
-def needed_to_refuse(largest, smallest, SMALLEST: tl.constexpr):
-    """How many raised elements of another row it takes to refuse a product, given the bits of a row's extremes.
+def needed_to_refuse(largest, smallest):
+    """How many counted elements of another row it takes to refuse a product, given the bits of a row's extremes.
 
     0 if it may have its own. A row of zeros refuses nothing: its products are 0.
     """
     most = largest.to(tl.float32, bitcast=True)
     least = smallest.to(tl.float32, bitcast=True)
     ratio = tl.where(largest > 0, least / most, 1)
-    has_none = (shifted(least, shift_of(largest)) >= SMALLEST) | (largest == 0)
-    return tl.where(has_none, tl.minimum(ratio * 2.0**38, 2.0**30), 0).to(tl.int32)
+    has_none = (shifted(least, shift_of(largest)) >= COUNTED) | (largest == 0)
+    return tl.where(has_none, tl.minimum(ratio * 2.0**37, 2.0**30), 0).to(tl.int32)
 
 
 @triton.jit
@@ -145,10 +146,10 @@ def _split_kernel(
         largest = tl.load(ranges_ptrs, mask=rows < R, other=0)
         smallest = tl.load(ranges_ptrs + R, mask=rows < R, other=0) ^ 0x7FFFFFFF
         rest = shifted(whole, shift_of(largest)[:, None])
-        raised = tl.sum(((tl.abs(rest) < SMALLEST) & (whole != 0)).to(tl.int32), axis=1)
+        counted = tl.sum(((tl.abs(rest) < COUNTED) & (whole != 0)).to(tl.int32), axis=1)
         if tl.program_id(0) % tl.cdiv(padded_k, BLOCK_K) == 0:
-            raised -= needed_to_refuse(largest, smallest, SMALLEST)
-        tl.atomic_add(ranges_ptrs + R + R, raised, mask=(rows < R) & (raised != 0))
+            counted -= needed_to_refuse(largest, smallest)
+        tl.atomic_add(ranges_ptrs + R + R, counted, mask=(rows < R) & (counted != 0))
     finite = tl.abs(whole) < float("inf")
     planes_ptrs = planes.ptr + batch * planes.batch + rows[:, None] * padded_k + ks[None, :]
     inside = (rows < R)[:, None] & (ks < padded_k)[None, :]
