@@ -13,13 +13,13 @@ import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
-from . import measured, table
+from . import architecture, measured, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
 
 DOCS = ROOT / "docs"
-CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics"))
+CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "architecture"))
 PAGES = DOCS / "gemm"  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 LADDER = measured.RESULTS / "h200"
@@ -35,6 +35,7 @@ def texts(slow=False):
         "regimes": regimes,
         "conv2d_regimes": conv2d_regimes,
         "modes": modes,
+        "imports": lambda op: architecture.drawing(),
     }
     if slow:
         fillers |= {"inspect": inspected, "trace": traced}

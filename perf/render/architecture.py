@@ -1,0 +1,72 @@
+"""The drawing of docs/architecture.md: which modules a call of gemm passes and what imports what, read off the imports."""
+
+import ast
+
+from .. import ROOT
+
+PACKAGES = ("tritonkernels", "cuda_reference", "perf")
+# what stands for several modules in the drawing; all others of these packages are left out of it
+BOXES = {
+    "tritonkernels.gemm": "gemm/__init__.py: the user function, the ladder",
+    "tritonkernels.gemm.tiled": "gemm/tiled.py: a design",
+    "tritonkernels.gemm.parts.prepare": "gemm/parts/prepare.py",
+    "tritonkernels.gemm.parts.prefer": "gemm/parts/prefer.py",
+    "tritonkernels.gemm.parts.tile": "gemm/parts/tile.py",
+    "tritonkernels.language.structs": "language/structs.py",
+    "tritonkernels.launch": "launch.py: TritonLaunch",
+    "tritonkernels.library": "library.py: the way of a call",
+    "tritonkernels.plans": "plans.py: repeated calls",
+    "tritonkernels.watch": "watch.py",
+    "tritonkernels.operation": "operation.py: Operation, Rung, Call",
+    "tritonkernels.design": "design.py: Design",
+    "tritonkernels.tuning.choose": "tuning/choose.py: a config",
+    "tritonkernels.validate": "validate.py",
+    "tritonkernels.numerics": "numerics/: references, bounds",
+    "tritonkernels.problem": "problem.py: Problem",
+    "tritonkernels.target": "target.py: Target",
+    "tritonkernels.errors": "errors.py",
+}
+
+
+def imports(packages=PACKAGES):
+    """{module: the modules of these packages that its file imports}, inside of functions too."""
+    files = {}
+    for path in (path for package in packages for path in sorted((ROOT / package).rglob("*.py"))):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {module: _imported(module, path, files) for module, path in files.items()}
+
+
+def _imported(module, path, known):
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {f"{base}.{name.name}" if f"{base}.{name.name}" in known else base for name in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return (found & known.keys()) - {module}
+
+
+def reached(graph, start):
+    """All that `start` imports, at whatever distance."""
+    found, todo = set(), [start]
+    while todo:
+        new = graph[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+def drawing():
+    """A Mermaid flowchart of BOXES: an arrow where one imports another, at whatever distance, and no box lies between."""
+    graph = imports()
+    below = {box: reached(graph, box) & BOXES.keys() for box in BOXES}
+    numbers = {box: f"n{number}" for number, box in enumerate(BOXES)}
+    lines = [f'    {numbers[box]}["{text}"]' for box, text in BOXES.items()]
+    for box, others in below.items():
+        direct = sorted(other for other in others if not any(other in below[between] for between in others - {other}))
+        lines += [f"    {numbers[box]} --> {numbers[other]}" for other in direct]
+    return "\n".join(["```mermaid", "flowchart TD", *lines, "```"])

@@ -1,0 +1,47 @@
+"""docs/architecture.md is true: no circles, dependencies point downwards, and a call enters each file of its operation once."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+import tritonkernels
+from perf.render.architecture import BOXES, imports, reached
+from tritonkernels import backend
+
+HERE = Path(tritonkernels.__file__).parent
+
+
+def test_no_module_imports_itself_in_a_circle():
+    graph = imports()
+    assert len(graph) > 100 and BOXES.keys() <= graph.keys()
+    assert [module for module in graph if module in reached(graph, module)] == []
+
+
+def test_packages_import_downwards_only():
+    above = {"tritonkernels": ("cuda_reference", "perf"), "cuda_reference": ("perf",)}
+    for module, imported in imports().items():
+        package = module.partition(".")[0]
+        assert not [other for other in imported if other.startswith(above.get(package, ()))], module
+
+
+def test_a_call_enters_each_file_of_its_operation_once():
+    """From a file that is not of the operation: the user function, prepare, prefer, and the design for its launches."""
+    entered = []
+
+    def watch(frame, event, argument):
+        file, caller = (Path(f.f_code.co_filename) for f in (frame, frame.f_back or frame))
+        if event == "call" and file.parent.name in ("gemm", "parts") and caller.parent.name not in ("gemm", "parts"):
+            entered.append((str(file.relative_to(HERE)), frame.f_code.co_name))
+
+    a = torch.randn(13, 13, device=backend.device_type())
+    tritonkernels.gemm(a[:5], a)  # everything is imported
+    sys.setprofile(watch)
+    try:
+        tritonkernels.gemm(a, a)
+    finally:
+        sys.setprofile(None)
+    files = [file for file, name in entered if name in ("gemm", "prepare", "prefer")]
+    assert files == ["gemm/__init__.py", "gemm/parts/prepare.py", "gemm/parts/prefer.py"], entered
+    designs = {file for file, name in entered if name in ("configs", "launches")}
+    assert designs == {"gemm/tiled.py"} or backend.name() == "gpu", entered
