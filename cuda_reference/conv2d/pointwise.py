@@ -14,7 +14,7 @@ from ..matmul import persistent, pipelined
 from ..matmul import prefer as prefer_product
 from . import implicit_gemm
 
-PRODUCTS = {design.name: design for design in (pipelined.DESIGN, persistent.DESIGN)}
+PRODUCTS = {"pipelined": pipelined.DESIGN, "persistent": persistent.DESIGN}
 
 
 def _product(problem):
@@ -29,10 +29,9 @@ def configs(problem, target):
     if not implicit_gemm.on_tensor_cores(problem):
         return implicit_gemm.configs(problem, target)
     product = _product(problem)
-    first = prefer_product(product, target)
-    able = [d for d in PRODUCTS.values() if d.refuses(product, target) is None]
-    able.sort(key=lambda design: design.name != first)
-    return [{"PRODUCT": d.name, **config} for d in able for config in d.configs(product, target)]
+    able = [name for name, design in PRODUCTS.items() if design.refuses(product, target) is None]
+    able.sort(key=lambda name: name != prefer_product(product, target))
+    return [{"PRODUCT": name, **config} for name in able for config in PRODUCTS[name].configs(product, target)]
 
 
 def refuses(problem, target):
