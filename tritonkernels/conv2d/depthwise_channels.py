@@ -18,7 +18,7 @@ from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, one_filter_each, side_by_side
-from .parts.sliding import column_of_taps, met, place_of_runs
+from .parts.sliding import column_of_taps, met, place_of_runs, zero_sums
 from .parts.tile import bias_or_zero
 
 
@@ -58,9 +58,7 @@ def _depthwise_channels_kernel(
         valid = (image < g.N) & k_inside
         h0 = p * g.step_h - g.padding_h
         corner = image * input.n + h0 * input.h + k * input.c
-        acc = ()
-        for _ in tl.static_range(RUN):
-            acc += (tl.zeros((BLOCK, BLOCK_K), SUMS),)
+        acc = zero_sums((BLOCK, BLOCK_K), RUN, SUMS)
         column_ptrs = filter_ptrs
         for s in tl.static_range(g.S):
             if KEPT:
