@@ -24,11 +24,7 @@ from .parts.tile import bias_or_zero
 
 @triton.jit
 def _depthwise_channels_kernel(
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs at a time
     BLOCK_K: tl.constexpr,
@@ -36,7 +32,7 @@ def _depthwise_channels_kernel(
     KEPT: tl.constexpr,  # all taps stay in registers; else a column of them at a time
     VECTOR: tl.constexpr,  # channels that lie side by side and aligned in input and result
     WIDE: tl.constexpr,
-):
+):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (runs, channels), the last fastest
     blocks_k = tl.cdiv(g.K, BLOCK_K)

@@ -69,11 +69,7 @@ def _filters_kernel(
 
 @triton.jit
 def _grouped_kernel(
-    input: Images,
-    taps: Taps,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
+    input: Images, taps: Taps, bias: Vector, out: Images, g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs
     LANES: tl.constexpr,  # along output channels, of KT each
@@ -83,7 +79,7 @@ def _grouped_kernel(
     WHOLE: tl.constexpr,  # KT divides a group's output channels
     CHANNELS_INSIDE: tl.constexpr,  # of the result, channels are closer together than pixels
     WIDE: tl.constexpr,
-):
+):  # fmt: skip
     """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (runs, lanes), the last fastest: programs that read the same inputs are neighbours
     blocks = tl.cdiv(g.groups * taps.lanes, LANES)
