@@ -35,18 +35,14 @@ MOST_LOADED = 3  # of those that load four inputs each
 
 @triton.jit
 def _depthwise_kernel(
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
     BLOCK: tl.constexpr,  # runs of four outputs
     BLOCK_K: tl.constexpr,
     TAPS: tl.constexpr,  # of a column that are unrolled: divides R
     CHANNELS_INSIDE: tl.constexpr,
     SLIDES: tl.constexpr,  # taps are as far apart as outputs
     WIDE: tl.constexpr,
-):
+):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (channels, runs), or (runs, channels) where channels lie side by side, the last fastest
     program = tl.program_id(0)

@@ -18,17 +18,13 @@ from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, one_filter_each, side_by_side
-from .parts.sliding import column_of_taps, met, place_of_runs
+from .parts.sliding import column_of_taps, met, place_of_runs, zero_sums
 from .parts.tile import bias_or_zero
 
 
 @triton.jit
 def _depthwise_channels_kernel(
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs at a time
     BLOCK_K: tl.constexpr,
@@ -36,7 +32,7 @@ def _depthwise_channels_kernel(
     KEPT: tl.constexpr,  # all taps stay in registers; else a column of them at a time
     VECTOR: tl.constexpr,  # channels that lie side by side and aligned in input and result
     WIDE: tl.constexpr,
-):
+):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (runs, channels), the last fastest
     blocks_k = tl.cdiv(g.K, BLOCK_K)
@@ -58,9 +54,7 @@ def _depthwise_channels_kernel(
         valid = (image < g.N) & k_inside
         h0 = p * g.step_h - g.padding_h
         corner = image * input.n + h0 * input.h + k * input.c
-        acc = ()
-        for _ in tl.static_range(RUN):
-            acc += (tl.zeros((BLOCK, BLOCK_K), SUMS),)
+        acc = zero_sums((BLOCK, BLOCK_K), RUN, SUMS)
         column_ptrs = filter_ptrs
         for s in tl.static_range(g.S):
             if KEPT:

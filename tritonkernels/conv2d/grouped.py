@@ -29,7 +29,7 @@ from ..problem import needs_wide_offsets
 from .parts.operands import Geometry
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
-from .parts.sliding import column_of_taps, met, place_of_runs
+from .parts.sliding import column_of_taps, met, place_of_runs, split_last, zero_sums
 from .parts.tile import bias_or_zero
 
 
@@ -68,27 +68,8 @@ def _filters_kernel(
 
 
 @triton.jit
-def channels_of(x, COUNT: tl.constexpr):
-    """The COUNT channels of x (.., .., COUNT) as a tuple of (.., .., 1)."""
-    if COUNT == 1:
-        return (x,)
-    elif COUNT == 2:
-        even, odd = tl.split(x)
-        return tl.expand_dims(even, 2), tl.expand_dims(odd, 2)
-    else:
-        even, odd = tl.split(tl.reshape(x, (x.shape[0], x.shape[1], 2, 2)))
-        x0, x2 = tl.split(even)
-        x1, x3 = tl.split(odd)
-        return tl.expand_dims(x0, 2), tl.expand_dims(x1, 2), tl.expand_dims(x2, 2), tl.expand_dims(x3, 2)
-
-
-@triton.jit
 def _grouped_kernel(
-    input: Images,
-    taps: Taps,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
+    input: Images, taps: Taps, bias: Vector, out: Images, g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs
     LANES: tl.constexpr,  # along output channels, of KT each
@@ -98,7 +79,7 @@ def _grouped_kernel(
     WHOLE: tl.constexpr,  # KT divides a group's output channels
     CHANNELS_INSIDE: tl.constexpr,  # of the result, channels are closer together than pixels
     WIDE: tl.constexpr,
-):
+):  # fmt: skip
     """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     # program -> (runs, lanes), the last fastest: programs that read the same inputs are neighbours
     blocks = tl.cdiv(g.groups * taps.lanes, LANES)
@@ -115,9 +96,7 @@ def _grouped_kernel(
     SUMS: tl.constexpr = taps.ptr.dtype.element_ty
     DOWN: tl.constexpr = 1 if CHANNELS_INSIDE else 2
     ACROSS: tl.constexpr = 2 if CHANNELS_INSIDE else 1
-    acc = ()
-    for _ in tl.static_range(RUN):
-        acc += (tl.zeros((BLOCK, LANES, KT), SUMS),)
+    acc = zero_sums((BLOCK, LANES, KT), RUN, SUMS)
     h0 = p * g.step_h - g.padding_h
     # where lanes lie along channels, each loads its own taps (the same for all runs), so that they have the results' layout
     COPIES: tl.constexpr = BLOCK if CHANNELS_INSIDE else 1
@@ -142,7 +121,7 @@ def _grouped_kernel(
                 offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if VECTOR == 1 else 1, VECTOR))
                 offsets = tl.multiple_of(offsets, (1, 1, VECTOR))
                 x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
-                x = channels_of(x, VECTOR)
+                x = split_last(x, VECTOR)
                 for j in tl.static_range(VECTOR):
                     acc = met(acc, x[j], columns[j], at, g.step_h, g.dilation_h)
                 offsets += input.h

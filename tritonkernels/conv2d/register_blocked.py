@@ -26,17 +26,13 @@ from .parts.window import load_window, multiplied
 
 @triton.jit
 def _register_blocked_kernel(
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    g: Geometry,
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
     BLOCK_K: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_Q: tl.constexpr,  # in fours
     SLIDES: tl.constexpr,  # taps are as far apart as outputs
     WIDE: tl.constexpr,
-):
+):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
     image, group, block_k, tile_p, tile_q = place_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     RUNS: tl.constexpr = BLOCK_Q // 4

@@ -23,6 +23,30 @@ def place_of_runs(block, RUN: tl.constexpr, BLOCK: tl.constexpr, g, WIDE: tl.con
 
 
 @triton.jit
+def split_last(x, COUNT: tl.constexpr):
+    """x (.., .., COUNT) as a tuple of COUNT tensors (.., .., 1)."""
+    if COUNT == 1:
+        return (x,)
+    elif COUNT == 2:
+        even, odd = tl.split(x)
+        return tl.expand_dims(even, 2), tl.expand_dims(odd, 2)
+    else:
+        even, odd = tl.split(tl.reshape(x, (x.shape[0], x.shape[1], 2, 2)))
+        x0, x2 = tl.split(even)
+        x1, x3 = tl.split(odd)
+        return tl.expand_dims(x0, 2), tl.expand_dims(x1, 2), tl.expand_dims(x2, 2), tl.expand_dims(x3, 2)
+
+
+@triton.jit
+def zero_sums(SHAPE: tl.constexpr, RUN: tl.constexpr, SUMS: tl.constexpr):
+    """The initial sums of a run, a tuple."""
+    sums = ()
+    for _ in tl.static_range(RUN):
+        sums += (tl.zeros(SHAPE, SUMS),)
+    return sums
+
+
+@triton.jit
 def column_of_taps(tap_ptrs, step, inside, R: tl.constexpr, SUMS: tl.constexpr):
     """R taps, `step` apart, as a tuple; all of them where `inside` is None."""
     taps = ()
