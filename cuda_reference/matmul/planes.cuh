@@ -49,14 +49,14 @@ __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const L
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 const int b = min(lane_col + n * 8 + i, N - 1), b_shift = shift_of(b_ranges[b]);
-                const float b_raised = b_ranges[2 * N + b];
+                const float b_counted = b_ranges[2 * N + b];
 #pragma unroll
                 for (int m = 0; m < 2 * MS; ++m) {
                     const int a = min(lane_row + m * 8, M - 1), a_shift = shift_of(a_ranges[a]);
-                    const float a_raised = a_ranges[2 * M + a];
+                    const float a_counted = a_ranges[2 * M + a];
                     float& sum = main[m / 2][n].x[m % 2 * 2 + i];
-                    const bool many = fmaxf(a_raised, 0) + fmaxf(b_raised, 0) > fabsf(sum) * 0x1p8f;
-                    if (many && a_raised + b_raised > 0) sum = NAN;  // refused: docs/numerics.md has the rule
+                    const bool many = fmaxf(a_counted, 0) + fmaxf(b_counted, 0) > fabsf(sum) * 0x1p8f;
+                    if (many && a_counted + b_counted > 0) sum = NAN;  // refused: docs/numerics.md has the rule
                     sum = shifted(sum, -(a_shift + b_shift));
                 }
             }

@@ -99,10 +99,10 @@ def _planes_kernel(
     if a_ranges is not None:
         a_largest = a_ranges.ptr + batch * a_ranges.batch + rows
         b_largest = b_ranges.ptr + batch * b_ranges.batch + cols
-        a_raised = tl.load(a_largest + sizes.M + sizes.M, mask=rows < sizes.M, other=0)
-        b_raised = tl.load(b_largest + sizes.N + sizes.N, mask=cols < sizes.N, other=0)
-        if tl.maximum(tl.max(a_raised, axis=0), tl.max(b_raised, axis=0)) > 0:
-            acc = refused(acc, a_raised.to(tl.float32)[:, None], b_raised.to(tl.float32)[None, :])
+        a_counted = tl.load(a_largest + sizes.M + sizes.M, mask=rows < sizes.M, other=0)
+        b_counted = tl.load(b_largest + sizes.N + sizes.N, mask=cols < sizes.N, other=0)
+        if tl.maximum(tl.max(a_counted, axis=0), tl.max(b_counted, axis=0)) > 0:
+            acc = refused(acc, a_counted.to(tl.float32)[:, None], b_counted.to(tl.float32)[None, :])
         a_shift = shift_of(tl.load(a_largest, mask=rows < sizes.M, other=0))
         b_shift = shift_of(tl.load(b_largest, mask=cols < sizes.N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
