@@ -193,9 +193,8 @@ def split(matrix, precision):
     if ranges is not None and once.numel():
         grid = (lines * triton.cdiv(k, CONFIG.kwargs["BLOCK_K"]),)
         launches.append(TritonLaunch(_extremes_kernel, grid, CONFIG, *operands, r, k, WIDE=wide))
-    if planes.numel():
-        constants = {"PLANES": scheme.planes, "STEP": scheme.step, "SMALLEST": scheme.smallest, "LIMIT": scheme.limit}
-        arguments = *operands, Planes.of(planes), r, k, padded_k
-        grid = (lines * triton.cdiv(padded_k, CONFIG.kwargs["BLOCK_K"]),)
-        launches.append(TritonLaunch(_split_kernel, grid, CONFIG, *arguments, **constants, WIDE=wide))
+    constants = {"PLANES": scheme.planes, "STEP": scheme.step, "SMALLEST": scheme.smallest, "LIMIT": scheme.limit}
+    arguments = *operands, Planes.of(planes), r, k, padded_k
+    grid = (lines * triton.cdiv(padded_k, CONFIG.kwargs["BLOCK_K"]),)
+    launches.append(TritonLaunch(_split_kernel, grid, CONFIG, *arguments, **constants, WIDE=wide))
     return launches, *of_batch(matrix, planes, ranges)
