@@ -96,14 +96,15 @@ def test_depthwise_in_several_blocks(library, op, design, device):
 def test_pixels_of_channels_are_loaded_together():
     """Where they are aligned, and a lane's divide their number."""
 
-    def width(image):
+    def width(image, **out):
         groups = image.shape[1]
-        _, launch = launch_of("depthwise_channels", image, random(groups, 1, 3, 3, dtype=image.dtype), groups=groups)
+        _, launch = launch_of("depthwise_channels", image, random(groups, 1, 3, 3, dtype=image.dtype), groups=groups, **out)
         return int(launch.expression.rstrip(">").split(", ")[-1])
 
     image = channels_last(random(1, 8, 9, 9))
     assert width(image) == 4 and width(image.double()) == 2
     assert width(image.contiguous()) == width(channels_last(random(1, 6, 9, 9))) == width(one_element_further(image)) == 1
+    assert width(image[:, :6], out=channels_last(torch.empty(1, 8, 7, 7))[:, :6]) == 1, "aligned pixels of 6 channels"
 
 
 def test_a_filter_for_each_of_channels_side_by_side_has_lanes_along_them():

@@ -246,7 +246,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/depthwise_channels.py",
-        "cuda_reference and (side_by_side and float32 or loaded_together)",
+        "loaded_together",
         ("channels that a piece ends among are taken for whole ones", "if problem.k % width or not all", "if not all"),
     ),
     *of(
