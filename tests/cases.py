@@ -49,6 +49,8 @@ CONVOLUTIONS = {
     "halo beyond shared memory": ((1, 2, 150, 260), (3, 2, 2, 2), {"stride": 40, "dilation": (30, 50)}),
     "groups": ((2, 6, 8, 9), (9, 2, 3, 3), {"groups": 3, "padding": 1}),
     "depthwise": ((1, 5, 8, 9), (10, 1, 3, 3), {"groups": 5, "stride": 2}),
+    "one filter a channel": ((2, 8, 9, 10), (8, 1, 3, 3), {"groups": 8, "padding": 1}),
+    "one filter an odd channel": ((1, 5, 10, 9), (5, 1, 3, 2), {"groups": 5, "stride": (2, 1)}),
     "many output channels": ((1, 2, 4, 5), (37, 2, 2, 2), {}),
     "large filter": ((1, 1, 20, 23), (2, 1, 17, 19), {}),
     "one tap": ((2, 17, 6, 7), (35, 17, 1, 1), {}),

@@ -48,7 +48,7 @@ def launch():
 
     def launch(name, grid, *arguments):
         kernel = kernels[name]
-        TritonLaunch(kernel, grid, triton.Config({}), dict(zip(kernel.arg_names, arguments, strict=True))).run()
+        TritonLaunch(kernel, grid, triton.Config({}), *arguments).run()
 
     return launch
 

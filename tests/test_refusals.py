@@ -37,15 +37,28 @@ PRECISIONS = {  # that designs of matmul do not have
     },
 }
 ONE_TAP = {"one pixel", "one tap"}
-THREE_TAPS = {"tile exact", "tile + 1", "tile - 1", "padded", "groups", "unbatched", "no images", "no output channels"}
+THREE_TAPS = {
+    "tile exact",
+    "tile + 1",
+    "tile - 1",
+    "padded",
+    "groups",
+    "unbatched",
+    "no images",
+    "no output channels",
+    "one filter a channel",
+}
+ONE_FILTER = {"one pixel", "one filter a channel", "one filter an odd channel"}
 GEOMETRIES = {  # that designs of conv2d do not take
     "cuda_reference": {
         "prefetched": {"halo beyond shared memory"},
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
+        "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "pointwise": cases.CONVOLUTIONS.keys() - ONE_TAP,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
     "tritonkernels": {
+        "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "register_blocked": {"large filter"},
         "grouped": {"large filter", "halo beyond shared memory"},
         "pointwise": cases.CONVOLUTIONS.keys() - ONE_TAP,
