@@ -21,18 +21,10 @@ from .parts.tile import rows_and_cols, store_tile, tile_product
 
 @triton.jit
 def _partial_kernel(
-    a: Matrix,
-    b: Matrix,
-    workspace,  # (SPLIT_K, M, N), contiguous
-    M,
-    N,
-    K,
-    k_per_split,  # a multiple of BLOCK_K
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    a: Matrix, b: Matrix, workspace, M, N, K, k_per_split,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """A tile's sums over one range of K, into workspace (SPLIT_K, M, N), contiguous. k_per_split is a multiple of BLOCK_K."""
     tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     split = tl.program_id(0) // tiles
     rows, cols = rows_and_cols(tl.program_id(0) % tiles, N, BLOCK_M, BLOCK_N, WIDE)
@@ -47,18 +39,9 @@ def _partial_kernel(
 
 @triton.jit
 def _reduce_kernel(
-    workspace,  # (SPLIT_K, M, N), contiguous
-    c: Matrix,
-    out: Matrix,
-    M,
-    N,
-    alpha,
-    beta,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    SPLIT_K: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    workspace, c: Matrix, out: Matrix, M, N, alpha, beta,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SPLIT_K: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
     inside = (rows < M)[:, None] & (cols < N)[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)

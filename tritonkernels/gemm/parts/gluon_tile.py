@@ -103,7 +103,7 @@ def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
 
 @gluon.jit
 def _gluon_kernel(
-    a: Operand, b: Operand, c: Matrix, out: Matrix, M, N, K, alpha, beta, how: Staging,
+    a: Operand, b: Operand, M, N, K, alpha, beta, c: Matrix, out: Matrix, how: Staging,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
 ):  # fmt: skip
     """c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
@@ -256,6 +256,6 @@ def gluon_launch(problem, config, layouts, a, b, c, out):
     )  # maybe packed
     sizes = problem.m, problem.n, problem.k, problem.alpha, problem.beta
     how = Staging(**{name: gl.constexpr(value) for name, value in {**layouts, "STAGES": config.num_stages}.items()})
-    arguments = *operands, Matrix.of(c), Matrix.of(out), *sizes, how
+    arguments = *operands, *sizes, Matrix.of(c), Matrix.of(out), how
     wide = problem.wide or needs_wide_offsets(a, b)
     return TritonLaunch(_gluon_kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
