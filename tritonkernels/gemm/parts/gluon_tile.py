@@ -101,7 +101,7 @@ def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
     gl.store(out.ptr + rows * out.row + cols * out.col, acc, mask=inside)
 
 
-# c and out stand last: before the sizes they cost ptxas 12 registers (`vectorized`, sm_90), and then one block fits an SM, not two.
+# c and out stand last: before the sizes they cost `vectorized` 12 registers on sm_90, and one block fits an SM instead of two.
 @gluon.jit
 def _gluon_kernel(
     a: Operand, b: Operand, M, N, K, alpha, beta, c: Matrix, out: Matrix, how: Staging,
