@@ -150,6 +150,7 @@ def test_gemv_never_reads_y_when_beta_is_zero(library, op, design, device):
     assert torch.isnan(library.run(prepare(op, a, x, nan, beta=1.0), design)).all()
 
 
+@short(lambda design, name: "one filter" not in name or "depthwise" in design)
 @takes_the_geometry
 @pytest.mark.parametrize("library, op, design", designs("conv2d"))
 @pytest.mark.parametrize("name", cases.CONVOLUTIONS)
@@ -201,7 +202,12 @@ def test_conv2d_answers_in_the_memory_format_of_its_input(library, op, design, d
         assert library.judge(call, design, None, x, weight, **options).ok
 
 
-@short(lambda dtype, kwargs, sizes: sizes in cases.FEWER_MATMUL_SIZES or (not kwargs and dtype != torch.bfloat16))
+@short(
+    lambda dtype, kwargs, sizes: (
+        sizes in cases.FEWER_MATMUL_SIZES[: 3 if not kwargs else 2]
+        or (not kwargs and dtype in (torch.float16, torch.float32, torch.int8))
+    )
+)
 @one_build_of_a_result
 @takes_the_kind
 @pytest.mark.parametrize("library, op, design", designs("matmul"))

@@ -12,10 +12,10 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <random>
 #include <utility>
 #include <vector>
 
+#include "chance.h"
 #include "fiber.h"
 #include "vector_types.h"
 
@@ -85,7 +85,7 @@ public:
             thread.fenced = thread.proxy_unfenced = false;
         }
         exited_ = at_barrier_ = proxy_unfenced_ = 0;
-        if (seed_ != nullptr) random_.seed(*seed_ * 0x9E3779B97F4A7C15u + number);
+        if (seed_ != nullptr) random_ = {*seed_ * 0x9E3779B97F4A7C15u + number};
         do {
             begin_round();
             while (Thread* thread = next()) resume(*thread);
@@ -178,7 +178,7 @@ private:
     }
 
     void begin_round() {
-        if (seed_ != nullptr) std::shuffle(order_.begin(), order_.end(), random_);
+        if (seed_ != nullptr) random_.shuffle(order_);
         cursor_ = 0;
         progress_ = false;
     }
@@ -282,7 +282,7 @@ private:
     std::vector<Thread> threads_;
     std::vector<size_t> order_;
     const uint64_t* seed_;  // null: in thread order
-    std::mt19937_64 random_;
+    Chance random_;
     // Stacks outlive a launch. A stack is two mappings, of which a process may have 65530: so all its modules share one pool,
     // by symbols of default visibility, which are unique in a process.
     [[gnu::visibility("default")]] static inline std::mutex pool_mutex_;

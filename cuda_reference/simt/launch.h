@@ -103,7 +103,7 @@ inline void run_grid(const void* address, const std::function<void()>& kernel, d
     const uint64_t seed = order != nullptr ? std::strtoull(order, nullptr, 10) : 0;
     std::vector<uint64_t> shuffled(order != nullptr ? blocks : 0);
     std::iota(shuffled.begin(), shuffled.end(), uint64_t(0));
-    std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(seed));
+    if (order != nullptr) Chance{seed}.shuffle(shuffled);
 
 #ifdef __SANITIZE_ADDRESS__
     static std::mutex one_launch;

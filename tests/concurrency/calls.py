@@ -87,10 +87,11 @@ def digest(library, op, design, device="cpu", every_config=False):
     return found.hexdigest()
 
 
-def main(device):
+def main(device, *names):
+    """Of the designs of these names; of all, if there are none."""
     served = [p for p in runnable_designs() if p.values[0].package != "tritonkernels" or backend.device_type() == device]
-    print(json.dumps({p.id: digest(*p.values, device) for p in served}))
+    print(json.dumps({p.id: digest(*p.values, device) for p in served if not names or p.values[2] in names}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
