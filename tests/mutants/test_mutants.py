@@ -3,6 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
+import tritonkernels
+from perf.render.architecture import imports, reached
+from tritonkernels.launch import LIBRARY
+
 from .catalogue import MUTANTS
 from .mutant import ROOT
 from .outcome import read
@@ -37,3 +43,19 @@ def test_mutants_apply():
     """A kernel that changed must not leave its mutants behind."""
     for mutant in MUTANTS:
         assert mutant.broken(ROOT) != (ROOT / mutant.path).read_text(), mutant.name
+
+
+LAYOUTS = {"warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy"}  # of gemm: no result depends on them
+
+
+@pytest.mark.parametrize("op", [op for op in tritonkernels.OPS if not LIBRARY.served[op].of])
+def test_every_design_has_a_mutant(op):
+    """In CUDA, of its own file; in Triton, of that or of a part of its operation that it uses."""
+    broken, graph = {mutant.path for mutant in MUTANTS}, imports(["tritonkernels"])
+    for rung in LIBRARY.operation(op).ladder:
+        if rung.is_in("cuda_reference"):
+            assert broken & {f"cuda_reference/{op}/{rung.name}{suffix}" for suffix in (".cuh", ".py")}, rung.name
+        if rung.is_in("tritonkernels") and not (op == "gemm" and rung.name in LAYOUTS):
+            design = f"tritonkernels.{op}.{rung.name}"
+            files = {module for module in {design} | reached(graph, design) if module.startswith(f"tritonkernels.{op}.")}
+            assert broken & {module.replace(".", "/") + ".py" for module in files}, rung.name

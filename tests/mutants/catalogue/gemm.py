@@ -207,4 +207,23 @@ MUTANTS = [
         ("edge of the result untested", "if (first_row + row + m < M && first_col", "if (first_col"),
         ("fp16 accumulate", "sum[m][n] += a[m] * b[n];", "sum[m][n] = (int)(4096 * (sum[m][n] + a[m] * b[n])) / 4096.0f;"),
     ),
+    *of(
+        "cuda_reference/gemm/warp_tiled.cuh",
+        "cuda_reference and gemm and warp_tiled",
+        ("thread tiles overlap", "warp % (BN / WN) * WN + lane % 8 * TN", "warp % (BN / WN) * WN + lane % 4 * TN"),
+    ),
+    *of(
+        "cuda_reference/gemm/vectorized.cuh",
+        "cuda_reference and gemm and vectorized",
+        ("last slice dropped", "for (int k = 0; k < K; k += BK)", "for (int k = 0; k + BK < K; k += BK)"),
+    ),
+    *of(
+        "cuda_reference/gemm/rasterized.cuh",
+        "cuda_reference and gemm and rasterized",
+        (
+            "tile coordinates exchanged",
+            "first_row = tile.m * BM, first_col = tile.n * BN",
+            "first_row = tile.n * BM, first_col = tile.m * BN",
+        ),
+    ),
 ]

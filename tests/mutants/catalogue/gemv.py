@@ -81,4 +81,39 @@ MUTANTS = [
         "more_splits",
         ("only the first splits added up", "split += DEPTH)", "split += gridDim.y)"),
     ),
+    *of(
+        "cuda_reference/gemv/naive.cuh",
+        "cuda_reference and gemv and naive",
+        ("x read contiguously", "x_row[n * stride.x.step]", "x_row[n]"),
+    ),
+    *of(
+        "cuda_reference/gemv/staged_x.cuh",
+        "cuda_reference and gemv and staged_x",
+        ("x read before it is there", "        __syncthreads();  // the piece of x is complete\n", ""),
+    ),
+    *of(
+        "cuda_reference/gemv/warp_per_row.cuh",
+        "cuda_reference and gemv and warp_per_row",
+        ("sum of one lane", "warp_sum(partial)", "partial"),
+    ),
+    *of(
+        "cuda_reference/gemv/vectorized.cuh",
+        "cuda_reference and gemv and vectorized",
+        ("rows of the first matrix", "const Row row(index, M);", "const Row row(index % M, M);"),
+    ),
+    *of(
+        "cuda_reference/gemv/rows_per_warp.cuh",
+        "cuda_reference and gemv and rows_per_warp",
+        ("sum of one lane", "warp_sum<LANES>(partial)", "partial"),
+    ),
+    *of(
+        "cuda_reference/gemv/block_per_row.cuh",
+        "cuda_reference and gemv and block_per_row",
+        ("sum of one warp", "block_sum<WARPS>(partial)", "warp_sum(partial)"),
+    ),
+    *of(
+        "cuda_reference/gemv/split_n.cuh",
+        "cuda_reference and gemv and split_n",
+        ("all sums in the place of the first", "of_row[split] = sum", "of_row[0] = sum"),
+    ),
 ]

@@ -275,4 +275,9 @@ MUTANTS = [
         "cuda_reference and matmul",
         ("tf32 chopped", "= to_tf32(fragment.x[i])", "= fragment.x[i]"),
     ),
+    *of(
+        "cuda_reference/matmul/pipelined.cuh",
+        "cuda_reference and matmul and pipelined",
+        ("fragments read into those that are multiplied", "fragments[which].load(", "fragments[0].load("),
+    ),
 ]
