@@ -204,8 +204,7 @@ def test_conv2d_answers_in_the_memory_format_of_its_input(library, op, design, d
 
 @short(
     lambda dtype, kwargs, sizes: (
-        sizes in cases.FEWER_MATMUL_SIZES[: 3 if not kwargs else 2]
-        or (not kwargs and dtype in (torch.float16, torch.float32, torch.int8))
+        sizes in cases.FEWER_MATMUL_SIZES[: 3 if not kwargs else 2] or (not kwargs and dtype == torch.float16)
     )
 )
 @one_build_of_a_result
@@ -330,7 +329,7 @@ def run_where_taken(library, op, design, *args, **kwargs):
 
 @pytest.mark.parametrize("library, op, design", designs())
 def test_every_config_computes_the_same_problem(library, op, design, device, everything):
-    """The GPU's configs too, on a size that no tile divides; `make test` has the first, the last and one between."""
+    """The GPU's configs too, on a size that no tile divides; `make test` has the first and the last."""
     available_on(library, device)
     dtype, options = taken(library, op, design)
     cols = 580 if design == "stream_k" else 131  # 580: 5 tiles, so that some block ends one and begins another
@@ -353,7 +352,7 @@ def test_every_config_computes_the_same_problem(library, op, design, device, eve
     call = prepare(op, *args, **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
     configs = list(chosen.configs(call.problem, library.target(call.result.device)))
-    for i in range(len(configs)) if everything else sorted({0, len(configs) // 2, len(configs) - 1}):
+    for i in range(len(configs)) if everything else sorted({0, len(configs) - 1}):
         run_checked(library, op, design, *args, config=configs[i], **kwargs)
 
 
