@@ -13,14 +13,11 @@ PYTHON ?= python3
 compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
 
-# One more than cores: some tests wait.
-WORKERS ?= $$(($$(nproc) + 1))
-
 test: .venv/installed
-	.venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+	.venv/bin/python -m pytest -q -n auto --dist worksteal
 
 test-all: .venv/installed
-	.venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --all
+	.venv/bin/python -m pytest -q -n auto --dist worksteal --all
 
 MINUTES ?= 5
 fuzz: .venv/installed

@@ -9,6 +9,7 @@ import tritonkernels
 from perf.render.architecture import imports, reached
 from tritonkernels.launch import LIBRARY
 
+from ..harness import thorough
 from .catalogue import MUTANTS
 from .mutant import ROOT
 from .outcome import read
@@ -31,6 +32,7 @@ sys.exit(run.main([*sample, whole], file=Path(place, "outcome.json"), place=Path
 """
 
 
+@thorough
 def test_what_is_broken_is_noticed_and_what_is_whole_is_not(tmp_path):
     """Of a Triton and of a CUDA kernel."""
     run = subprocess.run([sys.executable, "-c", SAMPLE, tmp_path, *NAMES], cwd=ROOT, capture_output=True, text=True)
