@@ -48,6 +48,7 @@ SUITE = (
     "tests/test_prefetched_cuda.py",
     "tests/test_grouped_cuda.py",
     "tests/test_planes.py",
+    "tests/test_pointwise_cuda.py",
     "tests/test_refusals_of_fp16x3.py",
     "tests/test_plans.py",
     "tests/test_overlap.py",

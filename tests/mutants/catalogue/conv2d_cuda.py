@@ -149,7 +149,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/pointwise.py",
-        "cuda_reference and pointwise",
+        "pointwise_cuda or (cuda_reference and pointwise)",
         (
             "images taken for one",
             "elif all(n == 1 or t.stride(0) == h * w * t.stride(3) for t in tensors):",
