@@ -10,7 +10,7 @@ from cuda_reference.launch import LIBRARY
 from tritonkernels import numerics
 from tritonkernels.target import Target
 
-from .harness import prepare, random, short
+from .harness import prepare, random, run_checked, short
 
 RUNGS = LIBRARY.names("gemm")
 
@@ -67,3 +67,10 @@ def test_no_bank_conflict_and_128_bit_loads(design):
 def test_vectorized_still_has_conflicts():
     """Else the test above would prove nothing."""
     assert any(access.units > access.ideal_units for access in traced("vectorized") if access.space == "shared")
+
+
+@pytest.mark.parametrize("group", (1, 4, 16, 0))
+def test_the_last_band_of_tiles_may_be_lower_than_the_others(group):
+    """Five rows of tiles: bands of 4 and of 1, or all in one."""
+    config = {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4, "GROUP": group}
+    run_checked(LIBRARY, "gemm", "rasterized", random(290, 9), random(9, 150), config=config)

@@ -35,6 +35,7 @@ SUITE = (
     "tests/test_designs.py",
     "tests/test_offsets.py",
     "tests/test_special_values.py",
+    "tests/test_gemm_ladder.py",
     "tests/test_gemv.py",
     "tests/test_conv2d.py",
     "tests/test_implicit_gemm_cuda.py",

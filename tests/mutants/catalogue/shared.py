@@ -92,7 +92,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/common/raster.cuh",
-        "cuda_reference and gemm and rasterized",
+        "last_band or (cuda_reference and gemm and rasterized)",
         ("last band as high as the others", "min(group, tiles_m - band * group)", "group"),
     ),
     *of(
