@@ -8,10 +8,9 @@ import torch
 
 import cuda_reference.launch
 import tritonkernels.launch
+from tests import cases
 from tritonkernels import OPS, backend
 from tritonkernels.target import Target
-
-from . import cases
 
 LIBRARIES = (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
@@ -224,6 +223,14 @@ def run_checked(library, op, design, *args, config=None, **kwargs):
     untouched = torch.full_like(buffer, sentinel(dtype))
     assert torch.equal(bits(buffer.cpu()[outside]), bits(untouched.cpu()[outside])), "something outside out was written"
     return result, verdict
+
+
+def run_where_taken(library, op, design, *args, **kwargs):
+    """One of several calls of a test: a design may refuse it, which test_refusals.py holds it to."""
+    call = prepare(op, *args, **kwargs)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    if chosen.refuses(call.problem, library.target(call.result.device)) is None:
+        run_checked(library, op, design, *args, **kwargs)
 
 
 # Ways to hold the same values in memory. Each takes a contiguous tensor of rank 2 or more and returns one equal to it.

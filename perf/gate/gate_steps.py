@@ -59,7 +59,7 @@ def steps(logs):
         _pytest("properties", logs, "tests/properties"),
         *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{SHARDS}") for i in range(1, SHARDS + 1)),
         _sanitized("synccheck", logs, PACKAGES[:1], only=("--new", "--problems", "smallest", "ragged")),
-        _pytest("two_gpus", logs, "tests/test_two_gpus.py", instead=one, gpus=2),
+        _pytest("two_gpus", logs, "tests/operations/test_two_gpus.py", instead=one, gpus=2),
     ]
 
 

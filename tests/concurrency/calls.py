@@ -7,9 +7,8 @@ import sys
 import torch
 
 from cuda_reference.launch import LIBRARY as CUDA
+from tests.harness import bits, offset_by_one, prepare, random, runnable_designs, transposed
 from tritonkernels import backend
-
-from ..harness import bits, offset_by_one, prepare, random, runnable_designs, transposed
 
 
 def channels_last(t):

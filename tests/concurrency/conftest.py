@@ -8,9 +8,8 @@ import torch
 
 from cuda_reference import build, cache
 from cuda_reference.launch import LIBRARY
-
-from ..harness import designs
-from .calls import sources
+from tests.concurrency.calls import sources
+from tests.harness import designs
 
 SOURCE = Path(__file__).parents[1] / "simt/kernels/tiny.cuh"
 KERNEL = "tiny::fill<1>"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ..harness import DEVICES, available_on, designs, short
-from .calls import digest
+from tests.concurrency.calls import digest
+from tests.harness import DEVICES, available_on, designs, short
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,9 +7,8 @@ import time
 import pytest
 
 from cuda_reference import build, cache
+from tests.concurrency.conftest import KERNEL, SOURCE
 from tritonkernels.errors import BuildError
-
-from .conftest import KERNEL, SOURCE
 
 
 @pytest.mark.parametrize("make", [lambda lock: lock.symlink_to("precious"), lambda lock: lock.mkdir()], ids=["link", "folder"])

@@ -8,7 +8,7 @@ import faulthandler
 import sys
 import threading
 
-from ..harness import prepare, random, runnable_designs, suited, taken
+from tests.harness import prepare, random, runnable_designs, suited, taken
 
 THREADS = 16  # or one per design, if there are more
 ROUNDS = 2

@@ -6,7 +6,7 @@ import subprocess
 
 from filelock import FileLock
 
-from .mutant import ROOT
+from tests.mutants.mutant import ROOT
 
 FILE = ROOT / "tests/mutants/outcome.json"
 

@@ -7,12 +7,11 @@ import pytest
 
 import tritonkernels
 from perf.render.architecture import imports, reached
+from tests.harness import thorough
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import ROOT
+from tests.mutants.outcome import read
 from tritonkernels.launch import LIBRARY
-
-from ..harness import thorough
-from .catalogue import MUTANTS
-from .mutant import ROOT
-from .outcome import read
 
 NAMES = (
     "tritonkernels.gemv.parts.row_tile: x read contiguously",
@@ -24,7 +23,7 @@ from pathlib import Path
 from tests.mutants import run
 from tests.mutants.catalogue import MUTANTS
 
-run.SUITE = ("tests/test_designs.py",)
+run.SUITE = ("tests/designs/test_designs.py",)
 place, *names = sys.argv[1:]
 sample = [m for m in MUTANTS if m.name in names]
 whole = dataclasses.replace(sample[0], name="whole", new=sample[0].old, tests="test_gemv_sizes and 3x2")

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cuda_reference import build, cache
 from cuda_reference.launch import LIBRARY
-
-from ..concurrency.calls import runs
-from ..harness import designs
+from tests.concurrency.calls import runs
+from tests.harness import designs
 
 
 def kernels_of(cases, every_config):

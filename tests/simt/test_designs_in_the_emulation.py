@@ -9,9 +9,8 @@ import pytest
 
 from cuda_reference import build
 from cuda_reference.launch import LIBRARY
-
-from ..concurrency.calls import digest
-from ..harness import designs
+from tests.concurrency.calls import digest
+from tests.harness import designs
 
 HERE = Path(__file__).parent
 DESIGNS = [p for p in designs() if p.values[0] is LIBRARY]

@@ -1,6 +1,6 @@
 """Silence where torch would speak."""
 
-from ..mutant import of
+from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(

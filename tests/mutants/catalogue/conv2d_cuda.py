@@ -1,6 +1,6 @@
 """Broken CUDA kernels of conv2d that came after the first ones: prefetched, implicit_gemm and grouped."""
 
-from ..mutant import of
+from tests.mutants.mutant import of
 
 _BARRIER = "        __syncthreads();  // the next channel is there, and nobody reads this one any more\n"
 _WAITS = "const Geometry&, const Strides&) { cp_async_wait<0>(); }"

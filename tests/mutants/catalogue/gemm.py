@@ -1,6 +1,6 @@
 """Broken kernels of gemm."""
 
-from ..mutant import of
+from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(

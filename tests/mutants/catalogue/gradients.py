@@ -1,6 +1,6 @@
 """Broken kernels of the gradients of conv2d."""
 
-from ..mutant import of
+from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(

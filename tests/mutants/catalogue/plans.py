@@ -1,6 +1,6 @@
 """Broken repetition of calls: keys that tell too little, plans that repeat something else."""
 
-from ..mutant import of
+from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(

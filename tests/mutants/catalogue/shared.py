@@ -1,6 +1,6 @@
 """Broken code that several operations share: the language's building blocks, validation, batches, device helpers."""
 
-from ..mutant import of
+from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(

@@ -1,0 +1,249 @@
+"""The CUDA design grouped: both layouts, inputs that slide and others, what is left over, its accesses, its machine code;
+and of depthwise and depthwise_channels what they share."""
+
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from cuda_reference.conv2d.grouped import DESIGN
+from cuda_reference.launch import LIBRARY
+from cuda_reference.toolchain import ROOT
+from perf.offline import sass
+from tests.harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two, thorough
+from tritonkernels.target import Target
+
+DESIGNS = {design.name: design for design in LIBRARY.designs("conv2d")}
+FEW_WORDS = 8  # bytes of the stack outside the hot loop, as in test_compile.py
+SIMT = Target.named("simt")
+TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
+def only_launch(design, call):
+    config = next(iter(DESIGNS[design].configs(call.problem, SIMT)))
+    (launch,) = DESIGNS[design].launches(call.problem, config, *call.parts[0])
+    return launch
+
+
+def launch_of(*operands, config=None, **options):
+    call = prepare("conv2d", *operands, **options)
+    chosen = next(c for c in DESIGN.configs(call.problem, SIMT) if (config or {}).items() <= c.items())
+    (launch,) = DESIGN.launches(call.problem, chosen, *call.parts[0])
+    return launch
+
+
+def template_of(*operands, **options):
+    """The numbers after T: KT, CT, LANES, TAPS, STEP."""
+    return tuple(map(int, launch_of(*operands, **options).expression.rstrip(">").split(", ")[1:]))
+
+
+# Images, filters, options: groups of fewer, as many and more outputs than a thread's; runs and blocks that are not full
+CASES = {
+    "resnext": ((2, 16, 15, 9), (16, 8, 3, 3), {"groups": 2, "padding": 1}),
+    "resnext, stride": ((3, 16, 17, 12), (16, 8, 3, 3), {"groups": 2, "padding": 1, "stride": 2}),
+    "more lanes than tiles": ((2, 12, 9, 5), (12, 4, 3, 3), {"groups": 3, "padding": (2, 0)}),
+    "tiles of two blocks": ((1, 40, 8, 6), (40, 4, 3, 3), {"groups": 10, "stride": (2, 1)}),
+    "more outputs than inputs": ((2, 8, 7, 7), (48, 4, 3, 3), {"groups": 2, "padding": 1}),
+    "five taps": ((2, 8, 13, 9), (8, 4, 5, 5), {"groups": 2, "padding": 2, "stride": (1, 2)}),
+    "five taps, stride": ((1, 8, 17, 6), (8, 4, 5, 5), {"groups": 2, "padding": (2, 4), "stride": (2, 1)}),
+    "other filters": ((3, 8, 9, 10), (8, 4, 2, 4), {"groups": 2, "padding": (0, 3)}),
+    "dilated": ((2, 16, 15, 13), (8, 8, 3, 3), {"groups": 2, "padding": 2, "dilation": (2, 3)}),
+    "long steps": ((2, 8, 19, 13), (8, 4, 3, 3), {"groups": 2, "padding": (2, 1), "stride": 3}),
+}
+# What leaves lanes along W, or has none
+REST = {
+    "outputs left over": ((1, 8, 9, 9), (14, 4, 3, 3), {"groups": 2, "padding": 1}),
+    "inputs left over": ((1, 6, 9, 9), (8, 3, 3, 3), {"groups": 2, "padding": 1, "stride": (2, 1)}),
+    "depthwise": ((1, 5, 9, 8), (10, 1, 3, 3), {"groups": 5, "padding": 1}),
+    "one group": ((1, 3, 8, 9), (5, 3, 3, 3), {"padding": 2}),
+}
+
+
+# Filters of five taps, a build more for each type, of one
+@short(lambda dtype, name: dtype == torch.float32 or name == "resnext")
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+@pytest.mark.parametrize(
+    "dtype, name",
+    [pytest.param(t, n, id=f"{t}-{n}") for n in CASES for t in (TYPES[:1] if n.startswith("five") else TYPES)],
+)
+def test_groups(dtype, layout, name):
+    image, filters, options = CASES[name]
+    input, weight, bias = layout(random(*image, dtype=dtype)), random(*filters, dtype=dtype), random(filters[0], dtype=dtype)
+    call = prepare("conv2d", input, weight, **options)
+    assert sum(call.result.shape) % 2 == 0, "run_checked's results are aligned"
+    for kt in {config["KT"] for config in DESIGN.configs(call.problem, SIMT)}:
+        whole = layout is channels_last and filters[0] // options["groups"] % kt == 0
+        assert template_of(input, weight, config={"KT": kt}, **options)[2] == (8 if whole else 1)
+        run_checked(LIBRARY, "conv2d", "grouped", input, weight, bias, config={"KT": kt}, **options)
+
+
+@short(lambda dtype, name: dtype == torch.float32 or name == "outputs left over")
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("layout", (torch.clone, channels_last, first_dim_inside, offset_by_one, padded, step_two))
+@pytest.mark.parametrize("name", REST)
+def test_what_is_left_over_and_any_strides(dtype, layout, name):
+    image, filters, options = REST[name]
+    input, weight = layout(random(*image, dtype=dtype)), layout(random(*filters, dtype=dtype))
+    run_checked(LIBRARY, "conv2d", "grouped", input, weight, **options)
+
+
+def test_filters_beyond_shared_memory_come_in_pieces():
+    input, weight = random(1, 320, 8, 5), random(16, 160, 3, 3)
+    for layout in (torch.clone, channels_last):
+        for kt in (4, 8):
+            launch = launch_of(layout(input), weight, config={"KT": kt}, groups=2)
+            assert launch.shared_bytes <= 48 * 1024
+            assert (launch.arguments[-1] < 160) == (layout is channels_last or kt == 8), "staged channels"
+            run_checked(LIBRARY, "conv2d", "grouped", layout(input), weight, config={"KT": kt}, groups=2)
+    large, filters = random(1, 2, 40, 41), random(6, 2, 33, 34)  # which fit of 4 output channels, not of 8
+    for layout in (torch.clone, channels_last):
+        run_checked(LIBRARY, "conv2d", "grouped", layout(large), filters)
+
+
+def test_filters_that_do_not_fit_are_refused():
+    def refusal(taps):
+        operands = (torch.empty(*shape, device="meta") for shape in ((1, 1, 99, 99), (1, 1, *taps)))
+        return DESIGN.refuses(prepare("conv2d", *operands).problem, SIMT)
+
+    assert refusal((48, 64)) is None and "shared memory" in refusal((49, 64))
+
+
+def test_no_channels_leave_the_bias():
+    run_checked(LIBRARY, "conv2d", "grouped", random(2, 0, 9, 9), random(3, 0, 3, 3), random(3))
+
+
+def test_which_kernel_a_call_gets():
+    image, weight = random(1, 16, 9, 9), random(16, 8, 3, 3)
+    assert template_of(image, weight, groups=2) == (8, 1, 1, 3, 1)
+    assert template_of(channels_last(image), weight, groups=2) == (4, 4, 8, 3, 1)
+    assert template_of(channels_last(image).double(), weight.double(), groups=2, stride=2) == (4, 2, 8, 3, 2)
+    assert template_of(step_two(image), weight, groups=2)[2:] == (1, 0, 1), "columns are not side by side"
+    wide = channels_last(random(1, 24, 9, 10))
+    for first, lanes in ((4, 8), (2, 1)):  # 16 and 8 bytes past an aligned address
+        out = channels_last(torch.empty(1, 16, 7, 7))
+        assert template_of(wide[:, first : first + 16, :, 1:], weight, groups=2, out=out)[2] == lanes
+        assert template_of(image.contiguous(memory_format=torch.channels_last), weight, groups=2, out=out)[2] == 8
+    further = channels_last(random(1, 17, 9, 9))[:, 1:]
+    assert template_of(further, weight, groups=2)[2:] == (1, 0, 1), "pixels of 68 bytes"
+    tall = torch.empty(1, 16, 9, 2**29, device="meta")[..., :9]
+    assert template_of(tall, weight.to("meta"), groups=2)[3] == 0, "bytes between rows need more than 31 bits"
+
+
+@short(lambda kt, stride: (kt, stride) == (8, 2))
+@pytest.mark.parametrize("kt", (4, 8))
+@pytest.mark.parametrize("stride", (1, 2))
+def test_accesses_of_channels_last(kt, stride):
+    """Pixels, taps and results in pieces of 128 bits, without conflicts; no sector more than lanes need; no races."""
+    from cuda_reference.trace import trace
+
+    input, weight = channels_last(random(2, 64, 15, 17)), random(16 * kt, 4, 3, 3)
+    (traced,) = trace(launch_of(input, weight, config={"KT": kt}, groups=16, stride=stride))
+    assert traced.races == ()
+    pixels = [x for x in traced.accesses if x.array == "argument 0"]
+    assert {x.width for x in pixels} == {16} and all(x.units == x.ideal_units for x in pixels)
+    taps = [x for x in traced.accesses if x.space == "shared" and x.kind == "read"]
+    assert {x.width for x in taps} == {16} and all(x.units == x.ideal_units for x in taps)
+    results = [x for x in traced.accesses if x.kind == "write" and x.space == "global"]
+    assert {x.width for x in results} == {16}
+    staged = [x for x in traced.accesses if x.space == "shared" and x.kind == "write"]
+    assert staged and all(x.units == x.ideal_units for x in staged)
+
+
+@short(lambda kt: kt == 8)
+@pytest.mark.parametrize("kt", (4, 8))
+def test_accesses_of_nchw(kt):
+    """Neighbouring lanes read neighbouring inputs; taps are a broadcast; no races."""
+    from cuda_reference.trace import trace
+
+    input, weight = random(1, 16, 16, 34), random(16, 8, 3, 3)
+    (traced,) = trace(launch_of(input, weight, config={"KT": kt}, groups=2))
+    assert traced.races == ()
+    inputs = [x for x in traced.accesses if x.array == "argument 0"]
+    assert inputs and sum(x.units for x in inputs) <= 1.25 * sum(x.ideal_units for x in inputs), (
+        "taps shift columns off sectors"
+    )
+    taps = [x for x in traced.accesses if x.space == "shared" and x.kind == "read"]
+    assert taps and all(x.units == x.ideal_units for x in taps)
+    results = [x for x in traced.accesses if x.kind == "write" and x.space == "global"]
+    assert results and all(x.units == x.ideal_units for x in results)
+
+
+# Runs of 7 and of 14 and what is left of them, steps of columns and rows
+@short(lambda dtype, taps, stride: dtype == torch.float32 or (taps, stride) == (3, 1))
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("taps, stride, rows", [(3, 1, 29), (3, 2, 31), (3, (2, 1), 9), (5, (1, 2), 6), (5, 2, 32)])
+def test_depthwise_inputs_slide(dtype, layout, taps, stride, rows):
+    input, weight, bias = (random(*shape, dtype=dtype) for shape in ((2, 12, rows, 7), (12, 1, taps, taps), (12,)))
+    options = {"padding": taps // 2, "stride": stride, "groups": 12}
+    call = prepare("conv2d", layout(input), weight, bias, **options)
+    assert sum(call.result.shape) % 2 == 0, "run_checked's results are aligned"
+    design = "depthwise" if layout is torch.clone else "depthwise_channels"
+    step = stride if isinstance(stride, int) else stride[0]
+    run = 14 if layout is torch.clone and call.problem.p > 7 else 7
+    assert f"128, {taps}, {step}, {run}" in only_launch(design, call).expression
+    run_checked(LIBRARY, "conv2d", design, layout(input), weight, bias, **options)
+
+
+# Of fp32: (KT, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
+SHARES = {
+    (8, 4, 8, 3, 1): 0.85,
+    (4, 4, 8, 3, 1): 0.78,
+    (8, 4, 8, 3, 2): 0.8,
+    (8, 1, 1, 3, 1): 0.75,
+    (4, 1, 1, 3, 1): 0.65,
+}
+
+
+def codes_of(architecture, header, kernels, folder):
+    """The machine code of the kernels, by mangled name."""
+    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
+    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
+    unit.write_text(f'#include "{header}"\n{uses}\n')
+    subprocess.run(["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", ROOT, unit, "-o", cubin], check=True)
+    codes = sass.read(cubin.read_bytes())
+    assert len(codes) == len(set(kernels))
+    return codes
+
+
+@thorough
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture, types", [("sm_90", TYPES), ("sm_80", TYPES[:1]), ("sm_120", TYPES[:1])])
+def test_machine_code(architecture, types, tmp_path):
+    """Of every layout: nothing spills; inputs and taps come in pieces as wide as they may be; mostly multiply-adds."""
+    kernels = []
+    for dtype in types:
+        for layout in (torch.clone, channels_last):
+            for size in (3, 5, 2):
+                image = layout(random(1, 16, 9, 9, dtype=dtype))
+                kernels += launch_of(image, random(16, 8, size, size, dtype=dtype), groups=2).source.expressions
+    codes = codes_of(architecture, "conv2d/grouped.cuh", kernels, tmp_path)
+    for code in codes.values():
+        assert code.stack_bytes <= FEW_WORDS and not sass.count(code.hot_loop(), sass.LOCAL), f"spills: {code.name}"
+    for numbers, least in SHARES.items():
+        mangled = "groupedIf" + "".join(f"Li{n}E" for n in numbers) + "EEv"
+        (loop,) = (code.hot_loop() for name, code in codes.items() if mangled in name)
+        assert sass.share(loop, ("FFMA",)) >= least, f"{numbers}: {loop}"
+        assert sass.count(loop, ("LDS.128",)), f"{numbers}: {loop}"
+        assert numbers[2] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"
+
+
+@short(lambda architecture: architecture == "sm_90")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
+def test_machine_code_of_depthwise_channels(architecture, tmp_path):
+    """Nothing spills; of 3 x 3 taps all columns of inputs are loaded in one piece of code, 128 bits each."""
+    input, weight = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
+    call = prepare("conv2d", input, weight, groups=8)
+    expressions = only_launch("depthwise_channels", call).source.expressions
+    codes = codes_of(architecture, "conv2d/depthwise_channels.cuh", expressions, tmp_path)
+    assert all(code.stack_bytes <= FEW_WORDS for code in codes.values())
+    for step, rows in ((1, 9), (2, 15)):
+        (code,) = (code for name, code in codes.items() if f"Li128ELi3ELi{step}ELi7E" in name)
+        loads = [text for _, text in code.instructions if text.startswith("LDG.E.128")]
+        assert len(loads) == 3 * rows

@@ -1,0 +1,275 @@
+"""conv2d's precision, and what implicit_gemm and pointwise promise beyond what every design's tests ask."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+
+from perf.offline import representative_calls
+from tests.harness import DEVICES, available_on, bits, prepare, random, rounded_to_tf32, run_checked, short
+from tritonkernels import numerics
+from tritonkernels.conv2d.parts.slices import count_slices, fits, is_flat
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.launch import LIBRARY
+from tritonkernels.target import Target
+
+on_devices = pytest.mark.parametrize("device", DEVICES)
+IMPLICIT, POINTWISE = ({d.name: d for d in LIBRARY.designs("conv2d")}[name] for name in ("implicit_gemm", "pointwise"))
+GPUS = [Target.named(name) for name in ("sm_80", "sm_90", "sm_100", "sm_120")]
+
+
+def nchw(t):
+    return t
+
+
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
+def cropped(t):
+    """Lines that do not follow each other at one distance."""
+    wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
+    wide[:, :, 1:-1, 1:-2] = t
+    return wide[:, :, 1:-1, 1:-2]
+
+
+# A sum of 3 x 2 x 21 products in slices of 16: of one tap, the last of 5 channels; and of several taps.
+GEOMETRY = {"padding": (1, 2), "stride": (2, 1), "dilation": (1, 2), "groups": 2}
+
+
+def computed(call, config):
+    """What a config makes of a call that it need not have been chosen for; its launches."""
+    call.result.fill_(torch.nan)
+    launches = list(IMPLICIT.launches(call.problem, config, *call.parts[0]))
+    for launch in launches:
+        launch.run()
+    return launches
+
+
+def small(split_k=1, flat=False, pack=False):
+    tile = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "GROUP_M": 2}
+    return triton.Config(tile | {"SPLIT_K": split_k, "FLAT": flat, "PACK": pack}, num_warps=4, num_stages=2)
+
+
+@pytest.mark.parametrize("layout", (nchw, channels_last, cropped))
+@pytest.mark.parametrize("flat", (False, True))
+@pytest.mark.parametrize("split_k, dtype", [(1, torch.bfloat16), (3, torch.float32), (8, torch.float64)], ids=str)
+@on_devices
+def test_tails_of_tiles_slices_and_splits(device, layout, flat, split_k, dtype):
+    """42 pixels and 33 output channels of a group in tiles of 32 x 32; of 8 splits the last have little or nothing to add."""
+    available_on(LIBRARY, device)
+    image, weight, bias = (random(*s, dtype=dtype, device=device) for s in ((1, 42, 11, 5), (66, 21, 3, 2), (66,)))
+    call = prepare("conv2d", layout(image), layout(weight), bias, **GEOMETRY)
+    computed(call, small(split_k, flat))
+    verdict = numerics.judge(call.problem, call.result, image, weight, bias, **GEOMETRY)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("channels", (1, 3, 8, 16, 20))
+@pytest.mark.parametrize("layout", (nchw, channels_last))
+@on_devices
+def test_few_channels(device, channels, layout):
+    """Flat slices of vectors of no, 8 and 16 bytes, aligned and not."""
+    available_on(LIBRARY, device)
+    for dtype, start in ((torch.float16, 0), (torch.float16, 1), (torch.float32, 0)):
+        image = random(2 * channels * 49 + 1, dtype=dtype, device=device)[start:][: 2 * channels * 49].view(2, channels, 7, 7)
+        weight = random(5, channels, 3, 3, dtype=dtype, device=device)
+        call = prepare("conv2d", layout(image), layout(weight), padding=1)
+        computed(call, small(flat=True))
+        verdict = numerics.judge(call.problem, call.result, image, weight, padding=1)
+        assert verdict.ok, (dtype, start, verdict)
+
+
+@pytest.mark.parametrize("layout, copies", [(nchw, 2), (channels_last, 2), (cropped, 0)])
+@on_devices
+def test_copies_of_tf32_operands(device, layout, copies):
+    """Of cropped planes none are made. Either way the result is as exact as a product of rounded operands."""
+    available_on(LIBRARY, device)
+    image, weight = layout(random(2, 10, 7, 9, device=device)), random(6, 5, 3, 3, device=device)
+    call = prepare("conv2d", image, weight, padding=1, groups=2, precision="tf32")
+    assert len(computed(call, small(pack=True))) == 1 + copies
+    bound = numerics.gamma(call.problem.terms + 4, 2.0**-23) * numerics.magnitude("conv2d", image, weight, padding=1, groups=2)
+    exact = numerics.reference("conv2d", rounded_to_tf32(image), rounded_to_tf32(weight), padding=1, groups=2)
+    assert ((call.result.double() - exact).abs() <= bound).all()
+
+
+@on_devices
+def test_weights_are_copied_where_many_pixels_read_them(device):
+    available_on(LIBRARY, device)
+    image, weight = random(1, 5, 35, 33, device=device), random(3, 5, 2, 2, device=device)
+    for filters, copies in ((weight, 1), (channels_last(weight), 0)):
+        call = prepare("conv2d", image, filters)
+        assert len(computed(call, small())) == 1 + copies
+        assert numerics.judge(call.problem, call.result, image, weight).ok
+
+
+@on_devices
+def test_splits_give_the_same_bits_again(device):
+    """And leave their counters as they found them: the second call would not add up otherwise."""
+    available_on(LIBRARY, device)
+    image, weight = random(1, 70, 7, 7, device=device), random(40, 70, 3, 3, device=device)
+    call = prepare("conv2d", image, weight, padding=1)
+    computed(call, small(split_k=4))
+    first = call.result.clone()
+    computed(call, small(split_k=4))
+    assert torch.equal(bits(first), bits(call.result)) and torch.isfinite(first).all()
+
+
+# The configs.
+def problem(image, weight, dtype=torch.float16, **options):
+    image, weight = (torch.empty(shape, dtype=dtype, device="meta") for shape in (image, weight))
+    return prepare("conv2d", channels_last(image), channels_last(weight), **options).problem
+
+
+STEM = problem((32, 3, 224, 224), (64, 3, 7, 7), stride=2, padding=3)
+DEEP = problem((1, 512, 7, 7), (512, 512, 3, 3), padding=1)
+
+
+def test_a_small_reduction_is_not_padded_tap_by_tap():
+    assert is_flat(STEM, 64) and count_slices(STEM, {"BLOCK_K": 64, "FLAT": True}) == 3
+    assert count_slices(STEM, {"BLOCK_K": 64, "FLAT": False}) == 49
+    assert not is_flat(DEEP, 64)
+
+
+def test_few_tiles_are_split_and_many_are_not():
+    for target in GPUS:
+        first = next(iter(IMPLICIT.configs(DEEP, target))).kwargs
+        assert first["SPLIT_K"] >= 4
+        for asked in (STEM, problem((32, 256, 56, 56), (256, 256, 3, 3), padding=1)):
+            assert next(iter(IMPLICIT.configs(asked, target))).kwargs["SPLIT_K"] == 1
+
+
+@pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)
+def test_every_config_fits(target):
+    for call in representative_calls("conv2d"):
+        found = list(IMPLICIT.configs(call.problem, target))
+        assert 2 <= len(found) <= 15 and len({str(config) for config in found}) == len(found)
+        for config in found:
+            how = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+            assert fits(config.kwargs, how, call.problem, target)
+            assert config.kwargs["SPLIT_K"] in (1, 2, 4, 8, 16)
+
+
+# pointwise
+@pytest.mark.parametrize("layout, launches", [(nchw, 1), (channels_last, 1), (cropped, 2)])
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32, torch.float64), ids=str)
+@on_devices
+def test_one_tap_is_a_matmul_of_any_strides(device, layout, launches, dtype):
+    """Images whose lines do not follow each other are one launch each."""
+    available_on(LIBRARY, device)
+    image, weight, bias = (random(*s, dtype=dtype, device=device) for s in ((2, 17, 5, 7), (35, 17, 1, 1), (35,)))
+    call = prepare("conv2d", layout(image), weight, bias)
+    for config in POINTWISE.configs(call.problem, LIBRARY.target(call.result.device)):
+        found = list(POINTWISE.launches(call.problem, config, *call.parts[0]))
+        assert len([x for x in found if "out" in x.values and "bias" in x.values]) == launches
+        run_checked(LIBRARY, "conv2d", "pointwise", layout(image), weight, bias, config=config)
+
+
+REFUSED = {
+    "a filter of 1 x 2": ((1, 4, 5, 5), (6, 4, 1, 2), {}),
+    "steps": ((1, 4, 5, 5), (6, 4, 1, 1), {"stride": (1, 2)}),
+    "padding": ((1, 4, 5, 5), (6, 4, 1, 1), {"padding": (0, 1)}),
+    "groups": ((1, 4, 5, 5), (6, 2, 1, 1), {"groups": 2}),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_it_says_what_is_no_matmul(what):
+    image, weight, options = REFUSED[what]
+    call = prepare("conv2d", torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options)
+    for target in GPUS:
+        assert what in POINTWISE.refuses(call.problem, target)
+        with pytest.raises(UnsupportedError, match=what):
+            LIBRARY.choose(call.problem, target, "pointwise")
+
+
+# Machine code.
+COMPILE = """
+import json, re, sys, torch
+from perf.offline import sass
+from perf.offline import compile_launch
+from tritonkernels.conv2d import prepare
+from tritonkernels.launch import LIBRARY
+from tritonkernels.target import Target
+
+(design,) = (d for d in LIBRARY.designs("conv2d") if d.name == "implicit_gemm")
+kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32, "fp64": torch.float64, "ieee": torch.float32}
+last, first = torch.channels_last, torch.contiguous_format
+calls = [((32, 128, 28, 28), (128, 128, 3, 3), kind, last) for kind in kinds]
+calls += [((1, 512, 7, 7), (512, 512, 3, 3), "fp16", last), ((32, 24, 28, 28), (64, 24, 3, 3), "fp16", last)]
+calls += [((32, 128, 28, 28), (128, 128, 3, 3), kind, first) for kind in ("fp16", "ieee")]
+for image, weight, kind, layout in calls:
+    x, w = (torch.empty(s, dtype=kinds[kind], device="meta").to(memory_format=layout) for s in (image, weight))
+    call = prepare(x, w, padding=1, precision=kind)
+    target = Target.named(sys.argv[1])
+    config = next(iter(design.configs(call.problem, target)))
+    *_, launch = design.launches(call.problem, config, *call.parts[0])
+    kernel = compile_launch(launch, target)
+    (code,) = sass.read(kernel.asm["cubin"]).values()
+    tile = config.kwargs
+    orders = dict(re.findall(r"^(#blocked\\d*) = .*order = \\[(\\d, \\d)\\]", kernel.asm["ttgir"], re.M))
+    pixels = f'{tile["BLOCK_K"]}x{tile["BLOCK_M"]}x!tt.ptr'
+    loads = re.findall(rf"tensor<{pixels}<\\w+>, (#blocked\\d*)>", kernel.asm["ttgir"])
+    print(json.dumps([kind, layout is last, code.stack_bytes, code.hot_loop(), [orders[x] for x in loads]]))
+"""
+PRODUCTS = {
+    "sm_80": {"fp16": "HMMA.16816", "bf16": "HMMA.16816.F32.BF16", "tf32": "HMMA.1688.F32", "fp64": "DMMA", "ieee": "FFMA"},
+    "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "tf32": "HGMMA", "fp64": "DMMA", "ieee": "FFMA"},
+}  # fmt: skip
+DIVISION = ("I2F", "F2I", "MUFU", "IMAD.HI", "IDIV")  # what ptxas makes of one
+
+
+@short(lambda architecture: architecture == "sm_90")
+@pytest.mark.parametrize("architecture", PRODUCTS)
+def test_the_hot_loop_copies_vectors_and_divides_nothing(architecture):
+    """Products in the instruction of their type, that on Hopper do not wait for each other; 16 bytes a copy in channels_last.
+
+    In NCHW lanes go along the pixels.
+    """
+    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
+    command = [sys.executable, "-c", COMPILE, architecture]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[3])
+    assert run.returncode == 0, run.stderr[-3000:]
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert {row[0] for row in rows} == set(PRODUCTS[architecture]) and len(rows) == 9
+    for kind, is_last, stack_bytes, loop, orders in rows:
+        products = sum(n for opcode, n in loop.items() if opcode.startswith(PRODUCTS[architecture][kind]))
+        assert products and stack_bytes <= 8, (kind, loop)
+        assert not [opcode for opcode in loop if opcode.startswith(DIVISION)], (kind, loop)
+        copies = {opcode for opcode in loop if opcode.startswith("LDG") and opcode != "LDGDEPBAR"}
+        assert copies == {"LDGSTS.E.BYPASS.128"} if is_last else set(orders) == {"1, 0"}, (kind, loop, orders)
+        if architecture == "sm_90" and kind in ("fp16", "bf16", "tf32"):
+            assert loop["WARPGROUP.ARRIVE"] <= products / 2, (kind, loop)
+
+
+# The precision.
+@pytest.mark.parametrize("switch", ("ieee", "tf32"))
+def test_the_precision_of_torch_is_that_of_its_convolutions(switch):
+    convolution = torch.backends.cudnn.conv
+    image, weight = torch.empty(1, 2, 5, 5), torch.empty(3, 2, 3, 3)
+    before, convolution.fp32_precision = convolution.fp32_precision, switch
+    try:
+        assert prepare("conv2d", image, weight, precision="torch").problem.precision == switch
+        assert prepare("conv2d", image, weight).problem.precision == "ieee"
+    finally:
+        convolution.fp32_precision = before
+
+
+def test_the_bound_of_tf32_holds_where_an_input_is_smaller_than_tf32_can_tell_apart():
+    """Within half of numerics' input_spacing of each tiny input, times the other, over the taps that lie inside."""
+    image, weight = random(2, 4, 6, 7) * 1e-40, random(6, 2, 3, 2) * 1e4
+    options = {"padding": (1, 2), "stride": (2, 1), "groups": 2, "precision": "tf32"}
+    problem = prepare("conv2d", image, weight, **options).problem
+    options.pop("precision")
+    flushed = torch.zeros_like(image)
+    exact = torch.nn.functional.conv2d(image, weight, **options)
+    assert numerics.judge(problem, exact, image, weight, **options).ok
+    spacing = numerics.MODES["tf32"].input_spacing
+    off = torch.nn.functional.conv2d(image.double() + 0.49 * spacing, weight.double(), **options).float()
+    assert numerics.judge(problem, off, image, weight, **options).ok
+    assert not numerics.judge(problem, torch.nn.functional.conv2d(flushed, weight, **options), image, weight, **options).ok

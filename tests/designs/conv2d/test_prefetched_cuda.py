@@ -1,0 +1,79 @@
+"""The CUDA design prefetched: what is under way while a channel is multiplied, in the trace and in the machine code."""
+
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from cuda_reference.launch import LIBRARY
+from cuda_reference.toolchain import ROOT
+from perf.offline import sass
+from tests.harness import prepare, random, run_checked, thorough
+from tritonkernels.target import Target
+
+DESIGNS = {design.name: design for design in LIBRARY.designs("conv2d")}
+PREFETCHED, SIMT = DESIGNS["prefetched"], Target.named("simt")
+
+
+def launch_of(*operands, **options):
+    call = prepare("conv2d", *operands, **options)
+    (launch,) = PREFETCHED.launches(call.problem, next(iter(PREFETCHED.configs(call.problem, SIMT))), *call.parts[0])
+    return launch
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32), ids=str)
+@pytest.mark.parametrize("taps", ((11, 9), (1, 1)))
+def test_filters_beyond_what_registers_hold(dtype, taps):
+    """Of a channel: more pieces of the halo than two a thread, and more taps; and hardly any."""
+    input, weight = random(1, 3, 30, 70, dtype=dtype), random(5, 3, *taps, dtype=dtype)
+    run_checked(LIBRARY, "conv2d", "prefetched", input, weight, padding=taps[0] // 2, dilation=2)
+
+
+def test_direct_in_the_same_order():
+    input, weight, bias = random(2, 5, 9, 17), random(6, 5, 3, 3), random(6)
+    results = [
+        LIBRARY.run(prepare("conv2d", input, weight, bias, padding=1), design).clone() for design in ("direct", "prefetched")
+    ]
+    assert torch.equal(*results)
+
+
+def test_what_does_not_fit_is_refused():
+    problem = prepare("conv2d", torch.empty(1, 2, 150, 260), torch.empty(3, 2, 2, 2), stride=40, dilation=(30, 50)).problem
+    assert "shared memory" in PREFETCHED.refuses(problem, SIMT)
+    problem = prepare("conv2d", torch.empty(1, 2, 40, 40), torch.empty(32, 2, 19, 19)).problem
+    assert PREFETCHED.refuses(problem, SIMT) is None
+    assert next(iter(PREFETCHED.configs(problem, SIMT))) == {"KT": 8}, "16, else, as it has 32 output channels"
+
+
+def test_accesses():
+    """Aligned rows come in pieces of 16 bytes, an input once for all output channels; no thread races another."""
+    from cuda_reference.trace import trace
+
+    (traced,) = trace(launch_of(random(1, 4, 12, 64), random(6, 4, 3, 3)))
+    assert traced.races == ()
+    inputs = [x for x in traced.accesses if x.array == "argument 0"]
+    assert 16 in {x.width for x in inputs}
+    weights = [x for x in traced.accesses if x.space == "shared" and x.kind == "read" and x.width == 16]
+    assert weights and all(x.units == x.ideal_units for x in weights), "a tap's values are a broadcast"
+
+
+@thorough
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture", ("sm_80", "sm_90"))
+def test_machine_code(architecture, tmp_path):
+    """Of all types: nothing spills; those of 32 and 64 bits are copied past the registers."""
+    kernels = [
+        name
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+        for name in launch_of(random(1, 2, 8, 8, dtype=dtype), random(8, 2, 3, 3, dtype=dtype)).source.expressions
+    ]
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
+    unit.write_text(f'#include "conv2d/prefetched.cuh"\n{uses}\n')
+    subprocess.run(["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", ROOT, unit, "-o", cubin], check=True)
+    codes = sass.read(cubin.read_bytes()).values()
+    assert len(codes) == len(kernels) == 12
+    for code in codes:
+        copies = [text for _, text in code.instructions if text.startswith("LDGSTS")]
+        assert code.stack_bytes == 0 and bool(copies) == ("prefetchedIf" in code.name or "prefetchedId" in code.name), code.name

@@ -1,0 +1,78 @@
+"""Facts of the Gluon designs compiled for sm_90, as JSON: a program, because in the tests' process kernels are interpreted."""
+
+import collections
+import importlib
+import json
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon._runtime import GluonASTSource
+
+from perf.offline import compile_launch, sass
+from tests.designs.gluon.operands import DESIGNS, OPERANDS
+from tests.harness import prepare
+from tritonkernels.target import Target
+
+TARGET = Target.named("h200")
+
+
+@gluon.jit
+def _store_conflicts(LOAD: gl.constexpr, SHARED: gl.constexpr, ACC: gl.constexpr, SHAPE: gl.constexpr, OPERAND: gl.constexpr):
+    place = gl.allocate_shared_memory(gl.float32, SHAPE, SHARED)
+    elements = gl.full(SHAPE, 0.0, gl.float32, LOAD)
+    gl.static_assert(gl.bank_conflicts(elements.type, place.type) == 0, "a bank conflict")
+
+
+@gluon.jit
+def _load_conflicts(LOAD: gl.constexpr, SHARED: gl.constexpr, ACC: gl.constexpr, SHAPE: gl.constexpr, OPERAND: gl.constexpr):
+    place = gl.allocate_shared_memory(gl.float32, SHAPE, SHARED)
+    if OPERAND == 0:
+        place = place.permute((1, 0))
+    elements = place.load(gl.DotOperandLayout(OPERAND, ACC, 0))
+    gl.static_assert(gl.bank_conflicts(elements.type, place.type) == 0, "a bank conflict")
+
+
+def conflicts(layouts, config):
+    """Which of the ways into and out of shared memory meet bank conflicts, of "store A", "load A", "store B", "load B"."""
+    found = []
+    for operand, name in enumerate("AB"):
+        shape = (config.kwargs["BLOCK_K"], config.kwargs["BLOCK_M" if name == "A" else "BLOCK_N"])
+        constants = {"LOAD": layouts[f"LOAD_{name}"], "SHARED": layouts[f"SHARED_{name}"], "ACC": layouts["ACC"]}
+        constants |= {"SHAPE": shape, "OPERAND": operand}
+        for access, kernel in (("store", _store_conflicts), ("load", _load_conflicts)):
+            source = GluonASTSource(kernel, dict.fromkeys(constants, "constexpr"), constants, {})
+            try:
+                triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": config.num_warps})
+            except triton.CompilationError as error:
+                if "a bank conflict" not in str(error):
+                    raise
+                found.append(f"{access} {name}")
+    return found
+
+
+def facts(design, operands):
+    """Of the config that an untuned call gets."""
+    module = importlib.import_module(f"tritonkernels.gemm.{design}")
+    call = prepare("gemm", *OPERANDS[operands]())
+    config = next(iter(module.DESIGN.configs(call.problem, TARGET)))
+    *_, launch = module.DESIGN.launches(call.problem, config, *call.parts[0])
+    kernel = compile_launch(launch, TARGET)
+    (code,) = sass.read(kernel.asm["cubin"]).values()
+    loop = code.hot_loop()
+    return {
+        "design": design,
+        "operands": operands,
+        "registers": code.registers,
+        "stack": code.stack_bytes,
+        "shared": kernel.metadata.shared,
+        "ffma_share": sass.share(loop, ("FFMA",)),
+        "loop": loop,
+        "all": collections.Counter(text.split()[0] for _, text in code.instructions),
+        "conflicts": conflicts(launch.values["how"]._asdict(), config),
+    }
+
+
+def main():
+    print(json.dumps([facts(design, operands) for design in DESIGNS for operands in OPERANDS]))

@@ -1,0 +1,73 @@
+"""What the stated layouts come to in machine code: widths, bank conflicts, and the share of FFMA in the slice loop.
+
+For `make test-all`: in `make test` tests/designs/test_compile.py compiles each of these designs once.
+"""
+
+import json
+
+import pytest
+
+from perf.offline.sass import LOCAL
+from tests.compiler import printed
+from tests.designs.gluon.operands import DESIGNS, OPERANDS
+from tests.harness import thorough
+
+pytestmark = thorough
+
+
+@pytest.fixture(scope="module")
+def facts():
+    told = printed("from tests.designs.gluon.compiled import main; main()")
+    return {(row["design"], row["operands"]): row for row in json.loads(told)}
+
+
+def test_nine_of_ten_instructions_of_the_best_design_multiply(facts):
+    assert facts["async_copy", "rows"]["ffma_share"] >= 0.9
+    assert facts["async_copy", "columns"]["ffma_share"] >= 0.9
+    assert all(row["ffma_share"] >= 0.84 for row in facts.values())
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_no_spills(facts, design):
+    for operands in OPERANDS:
+        row = facts[design, operands]
+        assert not any(opcode.startswith(LOCAL) for opcode in row["loop"]), operands
+        assert row["stack"] == 0 or operands not in ("rows", "columns"), operands
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_shared_memory_is_read_128_bits_at_a_time(facts, design):
+    """A slice is 16 k; per k a thread tile of 8 x 8 wants 4 quads, one of 16 x 8 wants 6. Every quad is read once."""
+    for operands in OPERANDS:
+        assert facts[design, operands]["loop"]["LDS.128"] == (96 if design == "async_copy" else 64)
+
+
+@pytest.mark.parametrize("operands", ["rows", "columns"])
+def test_vectorized_reads_global_memory_in_quads(facts, operands):
+    assert (facts["warp_tiled", operands]["loop"]["LDG.E"], facts["vectorized", operands]["loop"]["LDG.E.128"]) == (16, 4)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("operands", [name for name in OPERANDS if name not in ("rows", "columns")])
+def test_nothing_is_wide_where_alignment_is_unknown(facts, design, operands):
+    """But in async_copy, which packs such operands: there nothing is narrow."""
+    copies = {o for o in facts[design, operands]["loop"] if o.startswith(("LDG.", "LDGSTS"))}
+    wide = {o for o in copies if o.endswith(("64", "128"))}
+    assert copies and wide == (copies if design == "async_copy" else set())
+
+
+@pytest.mark.parametrize("operands", OPERANDS)
+def test_bank_conflicts_end_with_conflict_free(facts, operands):
+    a_along_k, b_along_k = operands in ("rows", "odd"), operands in ("columns", "odd columns")
+    expected = ["store A"] * a_along_k + ["store B"] * b_along_k + ["load B"]
+    for design in ("warp_tiled", "vectorized"):
+        assert facts[design, operands]["conflicts"] == expected
+    for design in ("conflict_free", "z_order", "async_copy"):
+        assert facts[design, operands]["conflicts"] == []
+
+
+def test_slices_go_past_the_registers_only_in_async_copy(facts):
+    for (design, _), row in facts.items():
+        copies = any(opcode.startswith("LDGSTS") for opcode in row["loop"])
+        loads = any(opcode.startswith("LDG.") for opcode in row["loop"])
+        assert (copies, loads) == ((True, False) if design == "async_copy" else (False, True))

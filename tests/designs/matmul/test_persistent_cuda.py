@@ -1,0 +1,148 @@
+"""The CUDA design persistent: tile edges and a ring that goes round in the emulation, its machine code for a Hopper GPU."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY
+from cuda_reference.matmul.persistent import DESIGN, as_tma_reads
+from perf.offline import sass
+from tests.harness import prepare, random, run_checked, short, transposed
+from tritonkernels.target import Target
+
+LAYOUTS = {"row": lambda t: t, "col": transposed}
+SMALL = {"BM": 64, "BN": 64}
+
+
+def launches(a, b, config, target="h200", **kwargs):
+    call = prepare("matmul", a, b, **kwargs)
+    (chosen,) = (c for c in DESIGN.configs(call.problem, Target.named(target)) if config.items() <= c.items())
+    return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 64), (64, 64, 64), (72, 56, 200), (136, 264, 520), (8, 304, 1000)], ids=str)
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+def test_operands_that_tma_reads_as_they_lie(sizes, layout_a, layout_b):
+    """Edges inside of boxes and boxes beyond edges; tiles for several rounds of 3 blocks; K for several rounds of 4 stages."""
+    m, n, k = sizes
+    a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
+    names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL, "simt")]
+    assert names == ["matmul::persistent"]
+    run_checked(LIBRARY, "matmul", "persistent", a, b)
+
+
+@pytest.mark.parametrize("order", ["1", "2", "3"])
+def test_batches_in_any_order(monkeypatch, order):
+    """About half of the copies land at once here: a slice that is still read is overwritten."""
+    monkeypatch.setenv("SIMT_ORDER", order)
+    a, b = random(2, 72, 328, dtype=torch.float16), transposed(random(2, 328, 72, dtype=torch.float16))
+    run_checked(LIBRARY, "matmul", "persistent", a, b)
+    run_checked(LIBRARY, "matmul", "persistent", a, b[:1].expand(2, 328, 72))
+
+
+@pytest.mark.parametrize(
+    "matrix, expected",
+    [
+        (torch.empty(1, 16, 24, dtype=torch.float16), True),
+        (torch.empty(1, 24, 16, dtype=torch.float16).transpose(1, 2), False),
+        (torch.empty(1, 16, 20, dtype=torch.float16), None),
+        (torch.empty(1, 16, 32, dtype=torch.float16)[:, :, 1:25], None),
+        (torch.empty(1, 1, 24, dtype=torch.float16).expand(1, 16, 24), None),
+        (torch.empty(64, dtype=torch.float16).as_strided((1, 4, 24), (0, 8, 1)), None),
+        (torch.empty(3, 16, 32, dtype=torch.int8), True),
+        (torch.empty(3, 32, 16, dtype=torch.int8).transpose(1, 2), None),
+        (torch.empty(1, 0, 24, dtype=torch.float16), True),
+    ],
+)
+def test_which_operands_tma_reads(matrix, expected):
+    assert as_tma_reads(matrix, 1) is expected
+    assert as_tma_reads(matrix.transpose(1, 2), 2) is expected
+
+
+def test_other_operands_are_aligned_first_and_other_results_leave_from_registers():
+    a, b = random(70, 37, dtype=torch.float16), random(1, 64, dtype=torch.float16).expand(37, 64)
+    *aligned, product = launches(a, b, SMALL)
+    assert [launch.expression for launch in aligned] == ["matmul::align<uint16_t>"] * 2
+    assert product.expression.endswith(", 1>")
+    (product,) = launches(a[:, :32].contiguous(), random(32, 60, dtype=torch.float16).mT.contiguous().mT, SMALL)
+    assert product.expression.endswith(", 0>"), "rows of 60 are not multiples of 16 bytes"
+
+
+def test_refusals():
+    half, single = (prepare("matmul", *[torch.empty(8, 8, dtype=dtype)] * 2).problem for dtype in (torch.half, None))
+    assert DESIGN.refuses(half, Target.named("h200")) is None and DESIGN.refuses(half, Target.named("simt")) is None
+    assert DESIGN.refuses(half, Target.named("a100")) == "wgmma is of sm_90 alone, a100 is sm_80"
+    assert DESIGN.refuses(half, Target.named("b200")) == "wgmma is of sm_90 alone, b200 is sm_100"
+    assert DESIGN.refuses(single, Target.named("h200")) == "it has no ieee"
+
+
+def test_it_is_chosen_where_its_tiles_fill_a_hopper_gpu():
+    def chosen(m, n, target):
+        a, b = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((m, 512), (512, n)))
+        return cuda_reference.explain("matmul", a, b, target=target)["design"]
+
+    assert chosen(4096, 4096, "h200") == chosen(1024, 1024, "h200") == "persistent"
+    assert chosen(512, 512, "h200") == chosen(16, 65536, "h200") == chosen(4096, 4096, "a100") == "pipelined"
+
+
+def test_configs_fit_the_target():
+    call = prepare("matmul", *(torch.empty(4096, 4096, dtype=torch.float16, device="meta") for _ in range(2)))
+    target = Target.named("h200")
+    for config in DESIGN.configs(call.problem, target):
+        (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
+        assert launch.shared_bytes <= target.shared_per_block and launch.grid == (132,)
+    first = next(iter(DESIGN.configs(call.problem, target)))
+    assert {first["BM"], first["BN"]} == {128, 256}
+
+
+def test_half_sums_are_less_exact():
+    """Else a kernel that ignored accumulate would pass."""
+    a, b = random(64, 512, dtype=torch.float16), random(512, 64, dtype=torch.float16)
+    _, in_half = run_checked(LIBRARY, "matmul", "persistent", a, b, accumulate="fp16")
+    _, in_float = run_checked(LIBRARY, "matmul", "persistent", a, b)
+    assert in_float.error < in_half.error / 2
+
+
+BIG, HIGH = {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
+# (dtype, options, config, layout of B) -> what multiplies, how often a slice, copies of a slice
+CODE = {
+    "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
+    "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2),
+    "fp16, high": (torch.float16, {}, HIGH, "row", "HGMMA.64x128x16.F32", 8, 3),
+    "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5),
+    "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2),
+    "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2),
+}
+
+
+@short(lambda kind: kind == "fp16")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("kind", CODE)
+def test_machine_code(kind, tmp_path):
+    """Nothing waits between the wgmmas of a slice, nothing is spilled in their loop, and the register counts add up."""
+    dtype, options, config, layout, instruction, count, copies = CODE[kind]
+    a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
+    *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
+    unit = tmp_path / "unit.cu"
+    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
+    root = Path(cuda_reference.__file__).parent
+    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-Xptxas", "-v", "-I", root, "-o", tmp_path / "unit.cubin", unit]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    assert "serialized" not in said and "setmaxnreg" not in said, "C7510 to C7514, C7508: ptxas gave something up"
+    (code,) = sass.read((tmp_path / "unit.cubin").read_bytes()).values()
+    loop = code.hot_loop()
+    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
+    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
+    assert sass.count(loop, sass.LOCAL) == 0 and code.stack_bytes <= (0 if dtype.itemsize == 2 else 8)
+    assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
+    opcodes = [text.split()[0] for _, text in code.instructions]
+    assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
+    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if dtype.itemsize == 2 else 32)
+    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, "of 64 rows of 128 bytes, of a consumer's tile"
+    assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
+    assert code.registers * 3 == 40 + 2 * 232, "of a warpgroup of each: else a consumer waits for ever for its registers"

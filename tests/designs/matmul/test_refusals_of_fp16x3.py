@@ -1,0 +1,180 @@
+"""fp16x3 is right or NaN: NaN where its rule (docs/numerics.md) says so, as for 1e30 beside 1e-30, never on ordinary ones."""
+
+import importlib
+import math
+
+import pytest
+import torch
+
+from tests.designs.matmul.test_planes import MODES
+from tests.harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked
+from tritonkernels import numerics
+
+BOTH = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+ON = pytest.mark.parametrize("device", DEVICES)
+
+
+def product(library, device, a, b, precision="fp16x3", **options):
+    available_on(library, device)
+    options = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in options.items()}
+    result, _ = run_checked(library, "matmul", "planes", a.to(device), b.to(device), precision=precision, **options)
+    return result.cpu()
+
+
+def across(row, column):
+    """The row in the last row of A, the column in the last column of B, beside ordinary ones."""
+    a, b = random(3, len(row)), random(len(column), 4)
+    a[-1], b[:, -1] = torch.tensor(row), torch.tensor(column)
+    return a, b
+
+
+@BOTH
+@ON
+@pytest.mark.parametrize("precision", MODES)
+@pytest.mark.parametrize("row, column", [((1e30, 1e-30), (1e-30, 1e30)), ((1e-30, 1e30), (1e30, 1e-30))])
+def test_large_beside_small_is_refused_by_fp16x3_and_right_in_the_others(library, device, precision, row, column):
+    result = product(library, device, *across(row, column), precision)
+    if precision == "fp16x3":
+        assert result[-1, -1].isnan() and result.isnan().sum() == 1
+    else:
+        assert result[-1, -1].item() == pytest.approx(2.0, rel=1e-6)
+
+
+@BOTH
+@ON
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_operand_s_losses_are_enough(library, device, turned):
+    """1e-30 of a row meets a large element of an ordinary column, and its largest one a zero."""
+    a, b = across((1e30, 1e-30, 0.0), (0.0, 3.0, 2.0))
+    result = product(library, device, *((b.mT.contiguous(), a.mT.contiguous()) if turned else (a, b)))
+    assert result[-1, -1].isnan() and result.isnan().sum() == 1
+
+
+@BOTH
+@ON
+def test_what_is_lost_is_counted_over_all_of_k(library, device):
+    """Each of 200 elements is below a 2^-39th and alone within the bound of its product; together they are not."""
+    row, column = torch.full((200,), 1.5 * 2.0**-40), torch.full((200,), 1.0)
+    row[70], column[0] = 1.0, 0.0
+    for first, refused in ((2.0**-28, False), (2.0**-31, True)):
+        column[70] = first
+        result = product(library, device, *across(row.tolist(), column.tolist()))
+        assert result[-1, -1].isnan().item() == refused and result.isnan().sum() == refused
+
+
+@BOTH
+@ON
+@pytest.mark.parametrize("exponent", range(-45, -25))
+def test_products_of_small_elements_are_right_or_refused(library, device, exponent):
+    """Their low planes are large beside them, and the product of those is left out; the large elements meet zeros."""
+    small = [1.5 * 2.0**exponent, 1.25 * 2.0**exponent, 1.001 * 2.0**exponent]
+    result = product(library, device, *across((1.0, 0.0, *small), (0.0, 1.0, *small[::-1])))
+    assert result[-1, -1].isnan().item() == (exponent < -32) and result.isnan().sum() <= 1
+
+
+@BOTH
+@ON
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_sum_that_cancels_is_not_refused_where_all_its_products_are_large(library, device, turned):
+    """What is lost is little beside |A||B|, of which the smallest |element| of the dense operand tells."""
+    row, column = torch.full((200,), 1e-20), torch.full((200,), 1.0)
+    row[3], row[70], column[70] = 1.0, 1.0, -1.0
+    a, b = across(row.tolist(), column.tolist())
+    result = product(library, device, *((b.mT.contiguous(), a.mT.contiguous()) if turned else (a, b)))
+    assert result.isfinite().all() and result[-1, -1].abs() < 2.0**-30
+
+
+@BOTH
+@ON
+def test_a_refusal_is_of_the_product_whatever_follows(library, device):
+    a, b = across((1e30, 1e-30), (1e-30, 1e30))
+    c, bias = random(3, 4), random(4)
+    for options in ({"alpha": 1e-3}, {"beta": 2.0, "c": c}, {"bias": bias}, {"activation": "relu"}):
+        result = product(library, device, a, b, **options)
+        assert result[-1, -1].isnan() and result.isnan().sum() == 1
+    assert product(library, device, a, b, alpha=0.0, beta=1.0, c=c).equal(c), "which reads neither operand"
+
+
+def ordinary(kind):
+    a, b = random(40, 300), random(300, 30)
+    if kind.startswith("softmax"):
+        a = torch.softmax(float(kind.split()[1]) * a, dim=1)
+    if kind.endswith("padded"):
+        b[200:] = 0
+    if kind == "sparse":
+        a, b = a * (torch.rand(a.shape) < 0.1), b * (torch.rand(b.shape) < 0.1)
+    if kind == "denormal":
+        a = a * 2.0**-130
+    if kind == "zeros":
+        a[3:20], b[:, ::2] = 0, 0
+    if kind == "zeros beside losses":  # 0 times anything is 0
+        a[:5], b[1:, 7], b[0, 7] = 0, 1e-30, 1e30
+    if kind == "wide":
+        a, b = (t * torch.exp2(torch.empty(t.shape).uniform_(-20, 20)) for t in (a, b))
+    if kind == "one element":
+        a, b = a[:, :1] * 1e30, b[:1] * 1e-30
+    return a, b
+
+
+SOFTMAXES = ("softmax 1", "softmax 4", "softmax 10", "softmax 4 padded")
+KINDS = ("normal", *SOFTMAXES, "sparse", "denormal", "zeros", "wide", "one element")
+
+
+@BOTH
+@ON
+@pytest.mark.parametrize("kind", KINDS)
+def test_ordinary_operands_are_never_refused(library, device, kind):
+    assert product(library, device, *ordinary(kind)).isfinite().all()
+
+
+@BOTH
+@ON
+def test_zero_times_what_loses_is_zero(library, device):
+    a, b = ordinary("zeros beside losses")
+    result = product(library, device, a, b)
+    assert (result[:5] == 0).all() and result[5:, [0, 6, 8]].isfinite().all()
+
+
+@BOTH
+@ON
+def test_each_matrix_of_a_batch_has_its_own_losses(library, device):
+    a, b = random(3, 40, 70), random(3, 70, 30)
+    a[1, 5, 1:], b[2, 1:, 7] = 1e-30, 1e-30
+    b[1, 0], a[2, :, 0] = 0.0, 0.0
+    refused = product(library, device, a, b).isnan()
+    assert refused[1, 5].all() and refused[2, :, 7].all() and refused.sum() == 30 + 40
+
+
+@BOTH
+@ON
+def test_infinities_stay_where_elements_are_lost(library, device):
+    a, b = across((math.inf, 1e30, 1e-30), (1.0, 1e-30, 1e30))
+    a[0, 0] = math.nan
+    result = product(library, device, a, b)
+    assert result[-1, -1] == math.inf and result[0].isnan().all() and result[1].isfinite().all()
+
+
+@BOTH
+@ON
+def test_a_repeated_call_knows_nothing_of_the_ranges_of_the_one_before(library, device):
+    available_on(library, device)
+    package = importlib.import_module(library.package)
+    a, b = (t.to(device) for t in across((1e30, 1e-30), (1e-30, 1e30)))
+    for ordinary in (False, False, False, True):
+        if ordinary:
+            a[-1], b[:, -1] = 1.0, 3.0
+        result = package.matmul(a, b, precision="fp16x3", design="planes")
+        assert numerics.judge(prepare("matmul", a, b, precision="fp16x3").problem, result, a, b, precision="fp16x3").ok
+        assert result.isfinite().all() == ordinary
+
+
+@pytest.mark.parametrize("finite", [2.0, 1.9, 0.0, math.inf])
+def test_the_judge_wants_the_right_result_or_nan_where_the_rule_refuses(finite):
+    def judge(value, a, b, precision="fp16x3"):
+        problem = prepare("matmul", a, b, precision=precision).problem
+        return numerics.judge(problem, torch.tensor([[value]]), a, b, precision=precision).ok
+
+    a, b = torch.tensor([[1e30, 1e-30]]), torch.tensor([[1e-30], [1e30]])
+    assert judge(finite, a, b) == (finite == 2.0)
+    assert judge(math.nan, a, b) and not judge(math.nan, a, b, "bf16x6")
+    assert not judge(math.nan, torch.tensor([[1e30, 1.0]]) / 1e20, torch.tensor([[1.0], [3.0]])), "it spans less than 2^37"

@@ -1,0 +1,141 @@
+"""The CUDA designs through nvcuda::wmma: every combination of types and shapes in every layout, and what it compiles to."""
+
+import itertools
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from cuda_reference.launch import LIBRARY
+from cuda_reference.matmul.parts.operands import OPERANDS
+from cuda_reference.toolchain import ROOT
+from perf.offline import sass
+from tests.harness import offset_by_one, prepare, random, run_checked, thorough, transposed
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.problem import PACKED
+from tritonkernels.target import Target
+
+DTYPES = {
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "tf32": torch.float32,
+    "fp64": torch.float64,
+    "int8": torch.int8,
+    **dict.fromkeys(("uint8", *PACKED), torch.uint8),
+}
+CASES = [(precision, sums) for precision, operand in OPERANDS.items() for sums in operand.sums]
+DESIGNS = ("naive", "tiled")
+CPU = Target.named("simt")
+
+
+def design(name):
+    return {d.name: d for d in LIBRARY.designs("matmul")}[name]
+
+
+def call(precision, sums, m=80, n=112, k=144, layouts=("row", "col")):
+    """Operands whose lines are whole vectors of 16 bytes, but which no tile divides."""
+    k //= PACKED.get(precision, 1)
+    layout = {"row": torch.Tensor.contiguous, "col": transposed}
+    a, b = (random(*shape, dtype=DTYPES[precision]) for shape in ((m, k), (k, n)))
+    return (layout[layouts[0]](a), layout[layouts[1]](b)), {"precision": precision, "accumulate": sums}
+
+
+def takes(name, precision):
+    (args, kwargs) = call(precision, None)
+    return design(name).refuses(prepare("matmul", *args, **kwargs).problem, CPU) is None
+
+
+def test_there_are_twenty_combinations():
+    """As the guide counts them, with exclusive or and and of bits as one."""
+    assert sum(len(operand.shapes) * len(operand.sums) for operand in OPERANDS.values()) == 20 + 1
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("precision, sums", CASES)
+def test_every_combination_in_every_layout(name, precision, sums):
+    if not takes(name, precision):
+        pytest.skip("tiled leaves packed operands to naive")
+    for layouts in itertools.product(("row", "col"), repeat=2):
+        args, kwargs = call(precision, sums, layouts=layouts)
+        problem = prepare("matmul", *args, **kwargs).problem
+        for config in design(name).configs(problem, CPU):
+            run_checked(LIBRARY, "matmul", name, *args, config=config, **kwargs)
+
+
+def launch_of(name, args, kwargs):
+    prepared = prepare("matmul", *args, **kwargs)
+    config = next(iter(design(name).configs(prepared.problem, CPU)))
+    return next(iter(design(name).launches(prepared.problem, config, *prepared.parts[0])))
+
+
+@pytest.mark.parametrize("precision", [p for p in OPERANDS if p not in PACKED])
+def test_vectors_only_where_strides_allow(precision):
+    (a, b), kwargs = call(precision, None)
+    wide = random(80, 1, dtype=a.dtype)  # layout_of calls one column "row", whatever its stride
+    for operands, vector in (
+        ((a, b), True),
+        ((a.contiguous(), b.contiguous()), True),
+        ((offset_by_one(a), b), False),
+        ((a, transposed(offset_by_one(b.T.contiguous()).T)), True),
+        ((a[:, :-1], b[:-1]), False),
+        ((wide, b[:1]), False),
+    ):
+        kernel = launch_of("tiled", operands, kwargs).expression
+        assert kernel.endswith(f"{str(vector).lower()}>"), kernel
+        run_checked(LIBRARY, "matmul", "tiled", *operands, **kwargs)
+
+
+def test_what_needs_which_architecture():
+    args, kwargs = call("bf16", None)
+    problem = prepare("matmul", *args, **kwargs).problem
+    for name in DESIGNS:
+        assert design(name).refuses(problem, Target.named("rtx_2080")) == "bf16 needs sm_80, rtx_2080 is sm_75"
+        assert design(name).refuses(problem, Target.named("a100")) is None
+    with pytest.raises(UnsupportedError, match="it has no ieee"):
+        LIBRARY.run(prepare("matmul", torch.zeros(2, 2), torch.zeros(2, 2)), "naive")
+
+
+@pytest.mark.parametrize("sms, expected", [(16, 128), (17, 64), (64, 64), (65, 64)])
+def test_the_largest_tile_that_gives_every_sm_a_block(sms, expected):
+    problem = prepare("matmul", *(torch.empty(512, 512, dtype=torch.float16),) * 2).problem
+    first, second = design("tiled").configs(problem, Target("some", arch=90, sms=sms))
+    assert (first["BM"], second["BM"]) == (expected, 192 - expected)
+
+
+# On sm_90, 4-bit operands are widened to bytes, and an exclusive or takes three products of ands.
+INSTRUCTIONS = {
+    **dict.fromkeys(("fp16", "bf16", "tf32"), ("HMMA", "HMMA")),
+    "fp64": ("DMMA", "DMMA"),
+    **dict.fromkeys(("int8", "uint8"), ("IMMA", "IMMA")),
+    **dict.fromkeys(("int4", "uint4"), ("IMMA.8832", "IMMA.8816")),
+    "b1_xor": ("BMMA.88128.XOR", "BMMA.88128.AND"),
+    "b1_and": ("BMMA.88128.AND", "BMMA.88128.AND"),
+}
+
+
+@thorough
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("name, precision", [(n, p) for n in DESIGNS for p in OPERANDS if takes(n, p)])
+def test_every_instance_is_the_instruction_and_spills_nothing(name, precision, arch, tmp_path):
+    source = launch_of(name, *call(precision, None)).source
+    cubin = compile_(tmp_path, arch, source.header, source.expressions)
+    usage = sass.resource_usage(cubin).values()
+    assert len(usage) == len(source.expressions)
+    assert {stack_bytes for _, stack_bytes, _ in usage} == {0}
+    assert max(shared_bytes for *_, shared_bytes in usage) <= 48 * 1024
+    wanted = INSTRUCTIONS[precision][arch == 90]
+    for code in sass.read(cubin).values():
+        opcodes = {text.split()[0] for _, text in code.instructions}
+        assert any(opcode.startswith(wanted) for opcode in opcodes), (code.name, wanted, sorted(opcodes))
+
+
+def compile_(folder, arch, header, expressions):
+    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
+    uses = "\n".join(f"auto kernel_{i} = &{expression};" for i, expression in enumerate(expressions))
+    unit.write_text(f'#include "{header}"\n{uses}\n')
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{arch}", "-Werror", "all-warnings", "-I", ROOT, unit, "-o", cubin]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return cubin.read_bytes()

@@ -1,0 +1,115 @@
+"""Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc
+where there is one, and neither spills, but for the few words of which FEW_WORDS tells.
+
+`make test` compiles what a design would launch first, for sm_90.
+"""
+
+import functools
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.toolchain import with_its_own
+from perf.offline import representative_calls, sass, unusual_calls
+from tests.compiler import printed
+from tests.harness import SMALL, built, designs, prepare, short, suited, taken, thorough
+from tritonkernels.target import Target
+
+ARCHITECTURES = ("sm_90", "sm_80", "sm_100", "sm_120")
+FEW_WORDS = 8  # bytes that may wait in local memory outside the hot loop: ptxas gives them up to fit one more block on an SM
+FEW_WORDS_WIDE = 64  # where offsets have 64 bits, which cost registers
+TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "tritonkernels"]
+CUDA_DESIGNS = [p for p in designs() if p.values[0].package == "cuda_reference"]
+
+
+def refuses_all(library, op, design, target):
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    return all(chosen.refuses(call.problem, target) for call in representative_calls(op))
+
+
+@pytest.mark.long
+@short(lambda architecture: architecture == "sm_90")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
+def test_every_triton_config_compiles_within_limits(library, op, design, architecture, everything):
+    target, wanted = Target.named(architecture), architecture if everything else f"{architecture}:1"
+    told = printed("import sys; from perf.offline.__main__ import main; main(*sys.argv[1:])", op, design, wanted)
+    rows = [json.loads(line) for line in told.splitlines()]
+    assert rows or refuses_all(library, op, design, target), "a design must offer configs"
+    for row in rows:
+        assert row["target"] == target.name and row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"
+        assert row["stack_bytes"] <= (FEW_WORDS_WIDE if row["problem"]["wide"] else FEW_WORDS), f"spills: {row}"
+        assert row["shared_bytes"] <= target.shared_per_block, f"shared memory above {target.shared_per_block}: {row}"
+
+
+def test_the_compiler_is_told_what_the_kernel_needs():
+    """The survey must see 64-bit offsets, every precision and ragged sizes, or it proves less than it says."""
+    problems = [call.problem for calls in (representative_calls, unusual_calls) for call in calls("matmul")]
+    design = {d.name: d for d in TRITON_DESIGNS[0].values[0].designs("matmul")}["pipelined"]
+    rows = [p.describe() for p in problems if design.refuses(p, Target.named("sm_90")) is None]
+    held = {"fp16", "bf16", "ieee", "tf32", "int8", "fp64", "fp8", "uint8", "int4", "b1_xor"}
+    assert {row["precision"] for row in rows} == held
+    assert {row["accumulate"] for row in rows} == {"fp32", "fp16", "fp64", "int32"}
+    assert any(row["activation"] and row["beta"] for row in rows)
+    assert {row["wide"] for row in rows} == {True, False}
+
+
+@functools.cache
+def nvcc_architectures():
+    listed = subprocess.run(["nvcc", "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
+    known = [a for a in (*(name.removeprefix("sm_") for name in ARCHITECTURES), "75") if f"compute_{a}" in listed]
+    return [with_its_own(int(a)) for a in known]  # as a build on such a GPU has it
+
+
+def compiled(folder, architecture, headers, expressions):
+    """The cubin of these kernels, of which none spills in its hot loop and none more than a few words outside."""
+    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
+    uses = [f"auto kernel_{n} = &{expression};" for n, expression in enumerate(expressions)]
+    unit.write_text("\n".join([*(f'#include "{header}"' for header in headers), *uses, ""]))
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
+    root = Path(cuda_reference.__file__).parent
+    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    stacks = [stack for _, stack, _ in sass.resource_usage(cubin.read_bytes()).values()]
+    assert len(stacks) >= len(expressions) and max(stacks) <= FEW_WORDS, run.stderr
+    for code in sass.read(cubin.read_bytes()).values() if any(stacks) else ():
+        assert sass.count(code.hot_loop(), sass.LOCAL) == 0, f"spills in the hot loop of {code.name}"
+
+
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+
+
+@needs_nvcc
+@pytest.mark.long
+def test_what_every_cuda_design_launches_first_compiles_without_spills(tmp_path):
+    """In one unit, whose headers take most of the time."""
+    launches = [launch for p in CUDA_DESIGNS for launch in first_launches(*p.values)]
+    headers, expressions = (list(dict.fromkeys(x)) for x in zip(*((x.source.header, x.expression) for x in launches)))
+    compiled(tmp_path, "90a", headers, expressions)
+
+
+@needs_nvcc
+@pytest.mark.long
+@thorough
+@pytest.mark.parametrize("library, op, design", CUDA_DESIGNS)
+def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path):
+    sources = {launch.source for launch in first_launches(library, op, design)}
+    expressions = [expression for source in sources for expression in source.expressions]
+    for architecture in nvcc_architectures():
+        compiled(tmp_path, architecture, [source.header for source in sources], expressions)
+
+
+def first_launches(library, op, design):
+    """Of a small call; the design's own, where it goes on to another operation's."""
+    dtype, options = taken(library, op, design)
+    shapes, _ = suited(library, op, design, SMALL[op])
+    call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    config = next(iter(chosen.configs(call.problem, Target.named("h200"))))
+    launches = list(chosen.launches(call.problem, config, *call.parts[0]))
+    return launches[:1] if op == "conv2d_input" else launches

@@ -1,0 +1,157 @@
+"""Memory order in machine code: each fence that a kernel cannot do without, between what it parts, in PTX and in SASS.
+
+Neither the interpreter nor a run on a GPU would tell: a missing fence mostly goes well. The emulation refuses what it can see.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import cuda_reference
+from perf.offline import sass
+from tests.compiler import printed
+
+CUDA = Path(cuda_reference.__file__).parent
+
+# What a block leaves comes before its arrival, and what the last to arrive reads after it.
+ARRIVAL = {
+    "ptx": ("bar.sync", "membar.gl", "atom.global.add", "atom.global.exch", "membar.gl", "bar.sync"),
+    "sass": ("BAR.SYNC", "MEMBAR.GPU", "ATOMG.ADD", "ATOMG.EXCH", "MEMBAR.GPU", "BAR.SYNC"),
+}
+# wgmma reads what cp.async and stores have put into shared memory; TMA what stores have.
+SLICES = {
+    "ptx": ("cp.async.wait_group", "fence.proxy.async", "bar.sync", "wgmma.fence", "wgmma.mma_async"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
+}
+BOXES = {
+    "ptx": ("fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.global"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UTMASTG"),
+}
+# mbarriers are there for the copy engine too before it is asked to count on them.
+BARRIERS = {
+    "ptx": ("mbarrier.init", "fence.mbarrier_init", "fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.shared"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
+}
+REQUIRED = {  # (header, kernel) -> what its mangled name has, what its code must hold
+    ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
+    ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
+    **{
+        ("conv2d/implicit_gemm.cuh", f"conv2d::implicit_gemm<__half, conv2d::Math::{of}>"): (f"implicit_gemm.*{name}E", fences)
+        for of, name, fences in (
+            ("MMA, 64, 64, 64, 32, 32, 4, true", "MathE1.*Lb1", [ARRIVAL]),
+            ("WGMMA, 64, 64, 64, 16, 64, 4, true", "MathE2.*Lb1", [SLICES, ARRIVAL]),
+            ("WGMMA, 64, 64, 64, 16, 64, 4, false", "MathE2.*Lb0", [SLICES, ARRIVAL]),
+        )
+    },
+    ("matmul/persistent.cuh", "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, true>"): (
+        "persistent",
+        [BARRIERS, BOXES],
+    ),
+}
+WORDS = {
+    "ptx": r"bar\.sync|membar\.gl|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init|mbarrier\.init|wgmma\.fence"
+    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+",
+    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG",
+}
+
+
+def order(words, code):
+    """What of the words stands in the code, in its order and by its short name; the same twice in a row counts once."""
+    found = [short(word) for word in re.findall(words, code)]
+    return [word for i, word in enumerate(found) if i == 0 or word != found[i - 1]]
+
+
+def short(word):
+    """What counts of it: "MEMBAR.GPU" of "MEMBAR.SC.GPU", "atom.acq_rel.add" of "atom.global.gpu.acq_rel.add.u32"."""
+    word = re.sub(r"^MEMBAR\.\w+", "MEMBAR", word)
+    word = re.sub(r"^ATOMG\.E", "ATOMG", word)
+    return re.sub(r"^atom\.global\.gpu\.(\w+\.\w+)\.\w+$", r"atom.\1", word)
+
+
+def check(fences, words, codes):
+    """Each of the fences stands in each kind of the code."""
+    for kind, code in codes.items():
+        found = order(words[kind], code)
+        for fence in fences:
+            wanted = fence[kind]
+            assert any(tuple(found[i : i + len(wanted)]) == wanted for i in range(len(found))), (kind, wanted, found)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """[(mangled name, {"ptx": code, "sass": code})] of all in REQUIRED, from one translation unit."""
+    folder = tmp_path_factory.mktemp("fences")
+    headers = "".join(f'#include "{header}"\n' for header in dict.fromkeys(header for header, _ in REQUIRED))
+    pointers = "".join(f"auto kernel_{i} = &{kernel};\n" for i, (_, kernel) in enumerate(REQUIRED))
+    (folder / "unit.cu").write_text(headers + pointers)
+    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "--keep", "--keep-dir", ".", "-I", CUDA, "unit.cu"]
+    subprocess.run(command, cwd=folder, check=True)
+    ptx = dict(kernel.split("(", 1) for kernel in (folder / "unit.ptx").read_text().split(".entry ")[1:])
+    machine_code = sass.read((folder / "unit.cubin").read_bytes())
+    assert ptx.keys() == machine_code.keys() and len(ptx) == len(REQUIRED)
+    texts = {name: "\n".join(text for _, text in code.instructions) for name, code in machine_code.items()}
+    return [(name, {"ptx": ptx[name], "sass": texts[name]}) for name in ptx]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("required", REQUIRED, ids=lambda required: required[1])
+def test_fences_of_cuda_kernels(compiled, required):
+    pattern, fences = REQUIRED[required]
+    (codes,) = (codes for name, codes in compiled if re.search(pattern, name))
+    check(fences, WORDS, codes)
+
+
+def test_every_kernel_that_wants_a_fence_is_in_the_table():
+    wants = re.compile(r"\b(?:last_to_arrive|walk_behind|tma_store|mbarrier_init)\(")
+    files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
+    shared = {
+        CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma", "matmul/parts/slices")
+    }
+    assert files - shared == {CUDA / header for header, _ in REQUIRED}
+
+
+# Prints [op/design, PTX, SASS] of a kernel of each design that counts arrivals.
+COMPILE = """
+import itertools, json
+from perf.offline import sass
+from perf.offline import compile_launch, representative_calls
+from tritonkernels.launch import LIBRARY
+from tritonkernels.target import Target
+
+target = Target.named("sm_90")
+for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight"):
+    for design in LIBRARY.designs(op):
+        launches = (
+            launch
+            for call in representative_calls(op)
+            if design.refuses(call.problem, target) is None
+            for config in itertools.islice(design.configs(call.problem, target), 8)
+            for launch in design.launches(call.problem, config, *call.parts[0])
+            if any(name.startswith("counters") and value is not None for name, value in launch.values.items())
+        )
+        for launch in itertools.islice(launches, 1):
+            compiled = compile_launch(launch, target).asm
+            (code,) = sass.read(compiled["cubin"]).values()
+            texts = [text for _, text in code.instructions]
+            print(json.dumps([f"{op}/{design.name}", compiled["ptx"], "\\n".join(texts)]), flush=True)
+"""
+ARRIVAL_IN_TRITON = {
+    "ptx": ("st.global", "bar.sync", "atom.acq_rel.add", "bar.sync", "atom.relaxed.exch", "ld.global"),
+    "sass": ("STG", "BAR.SYNC", "MEMBAR.GPU", "ATOMG.ADD", "BAR.SYNC"),
+}
+WORDS_OF_TRITON = {
+    "ptx": r"bar\.sync|st\.global|ld\.global|(?<=\s)atom\.[\w.]+",
+    "sass": r"BAR\.SYNC|STG|MEMBAR\.\w+\.GPU|ATOMG(?:\.E)?\.\w+",
+}
+
+
+def test_arrivals_of_triton_kernels():
+    """All of a program's threads have left their parts; then one arrives, which releases these and acquires the others'."""
+    codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE).splitlines())}
+    assert set(codes) == {"gemv/split_n", "gemv/transposed", "matmul/split_k", "conv2d/implicit_gemm", "conv2d/pointwise"}
+    for kinds in codes.values():
+        check([ARRIVAL_IN_TRITON], WORDS_OF_TRITON, kinds)

@@ -1,0 +1,75 @@
+"""The CUDA ladder of FP32 GEMM: every rung at every size around its tiles, and the accesses that its later rungs promise."""
+
+import itertools
+
+import pytest
+import torch
+
+from cuda_reference import build
+from cuda_reference.launch import LIBRARY
+from tests.harness import prepare, random, run_checked, short
+from tritonkernels import numerics
+from tritonkernels.target import Target
+
+RUNGS = LIBRARY.names("gemm")
+
+
+def includes(rung, header):
+    """Whether a rung's source has the header in it, by way of others too."""
+    return build.ROOT / "gemm" / header in build._sources([build.ROOT / "gemm" / f"{rung}.cuh"])
+
+
+CONFLICT_FREE = [rung for rung in RUNGS if includes(rung, "conflict_free.cuh")]  # who builds on it keeps what it promises
+EDGES = (1, 7, 8, 9, 127, 128, 129)
+SQUARES = (1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 257)  # those of EDGES are among its combinations
+
+
+def wrong(design, m, n, k):
+    a, b, c = random(m, k), random(k, n), random(m, n)
+    out = torch.full((m, n), torch.nan)
+    result = LIBRARY.run(prepare("gemm", a, b, c, alpha=0.5, beta=-1.5, out=out), design)
+    problem = prepare("gemm", a, b, c, alpha=0.5, beta=-1.5).problem
+    return not numerics.judge(problem, result, a, b, c, alpha=0.5, beta=-1.5).ok
+
+
+@pytest.mark.parametrize("design", RUNGS)
+def test_squares_of_every_size(design, everything):
+    """`make test` has those around the edges of tiles."""
+    assert [size for size in (range(1, 261) if everything else SQUARES) if wrong(design, size, size, size)] == []
+
+
+@pytest.mark.parametrize("design", RUNGS)
+def test_all_combinations_of_tile_edges(design):
+    assert [sizes for sizes in itertools.product(EDGES, repeat=3) if wrong(design, *sizes)] == []
+
+
+def traced(design):
+    from cuda_reference.trace import trace
+
+    call = prepare("gemm", random(256, 64), random(64, 256), random(256, 256), beta=0.5)
+    chosen = {d.name: d for d in LIBRARY.designs("gemm")}[design]
+    config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
+    traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))
+    assert not any(t.races for t in traces)
+    return [access for t in traces for access in t.accesses]
+
+
+@short(lambda design: design in ("conflict_free", "async_copy"))
+@pytest.mark.parametrize("design", CONFLICT_FREE)
+def test_no_bank_conflict_and_128_bit_loads(design):
+    shared = [access for access in traced(design) if access.space == "shared"]
+    loads = [access for access in shared if access.kind == "read"]
+    assert loads and {access.width for access in loads} == {16}
+    assert [str(access) for access in shared if access.units != access.ideal_units] == []
+
+
+def test_vectorized_still_has_conflicts():
+    """Else the test above would prove nothing."""
+    assert any(access.units > access.ideal_units for access in traced("vectorized") if access.space == "shared")
+
+
+@pytest.mark.parametrize("group", (1, 4, 16, 0))
+def test_the_last_band_of_tiles_may_be_lower_than_the_others(group):
+    """Five rows of tiles: bands of 4 and of 1, or all in one."""
+    config = {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4, "GROUP": group}
+    run_checked(LIBRARY, "gemm", "rasterized", random(290, 9), random(9, 150), config=config)

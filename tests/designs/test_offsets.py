@@ -1,0 +1,65 @@
+"""Offsets past 2^31 elements, in operands and in the result: strided views over reserved, mostly untouched address space."""
+
+import functools
+import mmap
+
+import pytest
+import torch
+
+from tests.harness import Size, built, designs, prepare, random, suited, taken
+from tritonkernels import backend
+from tritonkernels.problem import needs_wide_offsets
+
+ELEMENTS = 2**31 + 2**29
+pytestmark = pytest.mark.skipif(backend.device_type() != "cpu", reason="reserves address space on the CPU only")
+
+
+@pytest.fixture(scope="module")
+def far():
+    """10 GB of address space; only the pages that are touched exist."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return torch.frombuffer(mmap.mmap(-1, 4 * ELEMENTS, flags=flags), dtype=torch.float32)
+
+
+def spread(flat, t, start):
+    """The values of t with its first dimension strided so far that the last offsets need 64 bits."""
+    stride = (2**31 + 2**28) // (t.shape[0] - 1)
+    inner = torch.empty(t.shape[1:]).stride()
+    view = flat.view(t.dtype).as_strided(t.shape, (stride, *inner), start)
+    return view.copy_(t)
+
+
+@pytest.mark.parametrize("library, op, design", designs())
+def test_offsets_beyond_32_bits(library, op, design, far):
+    dtype, options = taken(library, op, design)
+    shapes = {
+        "gemm": ((5, 7), (7, 6)),
+        "gemv": ((5, 8), (8,)),
+        "conv2d": ((3, 2, 6, 5), (4, 2, 3, 3)),
+        "conv2d_input": (Size((3, 2, 6, 5)), (4, 2, 3, 2), (3, 4, 4, 4)),
+        "conv2d_weight": ((3, 2, 6, 5), Size((4, 2, 3, 2)), (3, 4, 4, 4)),
+        "conv2d_bias": ((3, 4, 4, 4),),
+        "matmul": ((5, 7), (7, 6)),
+    }
+    suitable, _ = suited(library, op, design, shapes[op])
+    args = built(suitable, functools.partial(random, dtype=dtype))
+    near = prepare(op, *args, **options)
+    first = next(i for i, value in enumerate(args) if isinstance(value, torch.Tensor))
+    far_args = [spread(far, value, 0) if i == first else value for i, value in enumerate(args)]
+    out = spread(far, torch.full(near.result.shape, torch.nan, dtype=dtype), 1000)
+    call = prepare(op, *far_args, out=out, **options)
+    assert call.problem.wide and not near.problem.wide
+    library.run(call, design)
+    verdict = library.judge(call, design, None, *args, **options)
+    assert verdict.ok, verdict
+
+
+def test_wide_offsets_are_asked_for_in_time():
+    def strided(rows, stride):
+        return torch.empty(1, device="meta").as_strided((rows, 8), (stride, 1))
+
+    assert not needs_wide_offsets(torch.empty(4096, 4096, device="meta"))
+    assert needs_wide_offsets(strided(2, 2**31))
+    assert needs_wide_offsets(strided(2**11 + 1, 2**20))
+    assert not needs_wide_offsets(strided(1, 2**40)), "one row has no second offset"
+    assert needs_wide_offsets(torch.empty(3, 3), None, strided(2**12, 2**20))

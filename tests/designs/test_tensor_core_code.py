@@ -1,0 +1,112 @@
+"""Triton's tensor-core designs in machine code: each type through the instruction that its architecture has for it, and on
+Hopper no product that waits for the one before (Triton 3.6.0 did that to some)."""
+
+import json
+
+import pytest
+
+from tests.compiler import printed
+from tests.harness import short, thorough
+
+# Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
+COMPILE = """
+import itertools, json, sys, torch
+from perf.offline import sass
+from perf.offline import compile_launch
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import prepare
+from tritonkernels.target import Target
+
+target, most = Target.named(sys.argv[1]), {"first": 1, "all": None}[sys.argv[2]]
+kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "int8": torch.int8, "tf32": torch.float32,
+         "fp64": torch.float64}
+for name in sys.argv[3:]:
+    (design,) = (d for d in LIBRARY.designs("matmul") if d.name == name)
+    for precision, dtype in kinds.items():
+        for layout in ("row", "col") if precision == "fp16" else ("col",):
+            a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
+            call = prepare(a, b if layout == "row" else b.t(), precision=precision)
+            if design.refuses(call.problem, target):
+                continue
+            for config in itertools.islice(design.configs(call.problem, target), most):
+                launches = design.launches(call.problem, config, *call.parts[0])
+                *_, launch = (x for x in launches if {"a", "b"} <= x.values.keys())
+                (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+                opcodes = sorted({text.split()[0] for _, text in code.instructions})
+                print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)
+"""
+
+# Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel of an MI300's.
+COMPILE_FOR_AMD = """
+import json, re, sys, torch
+from perf.offline import compile_launch
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import prepare
+from tritonkernels.target import Target
+
+target = Target.named("gfx942")
+kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "int8": torch.int8, "tf32": torch.float32,
+         "fp64": torch.float64, "ieee": torch.float32, "fp16x3": torch.float32}
+for name, *precisions in map(str.split, sys.argv[1:]):
+    (design,) = (d for d in LIBRARY.designs("matmul") if d.name == name)
+    for precision in precisions:
+        a, b = (torch.empty(4096, 4096, dtype=kinds[precision], device="meta") for _ in range(2))
+        call = prepare(a, b, precision=precision)
+        if design.refuses(call.problem, target):
+            continue
+        config = next(iter(design.configs(call.problem, target)))
+        for launch in design.launches(call.problem, config, *call.parts[0]):
+            kernel = compile_launch(launch, target)
+            code = kernel.asm["amdgcn"]
+            scratch = int(re.search(r"private_segment_fixed_size: *(\\d+)", code).group(1))
+            products = sorted(set(re.findall(r"v_mfma_(\\w+)", code)))
+            print(json.dumps([name, precision, products, scratch, kernel.metadata.shared]), flush=True)
+"""
+PRODUCTS_OF_AMD = {"fp16": "f32_32x32x8_f16", "bf16": "f32_32x32x8_bf16", "int8": "i32_32x32x16_i8", "tf32": "f32_32x32x4_xf32",
+                   "fp64": "f64_16x16x4_f64", "ieee": "f32_32x32x2_f32", "fp16x3": "f32_32x32x8_f16"}  # fmt: skip
+
+INSTRUCTIONS = {
+    "sm_80": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "int8": "IMMA.16832.S8.S8", "tf32": "HMMA.1688.F32.TF32",
+              "fp64": "DMMA"},
+    "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "fp8": "QGMMA", "int8": "IGMMA", "tf32": "HGMMA", "fp64": "DMMA"},
+    "sm_100": {"fp16": "UTCHMMA", "bf16": "UTCHMMA", "fp8": "UTCQMMA", "int8": "IMMA.16832.S8.S8", "tf32": "UTCHMMA",
+               "fp64": "DFMA"},  # no DMMA from Triton there
+    "sm_120": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "fp8": "QMMA", "int8": "IMMA.16832.S8.S8",
+               "tf32": "HMMA.1688.F32.TF32", "fp64": "DFMA"},  # which has no DMMA to speak of
+}  # fmt: skip
+
+
+def machine_code(program, *arguments):
+    return [json.loads(line) for line in printed(program, *arguments).splitlines()]
+
+
+@short(lambda architecture: architecture == "sm_90")
+@pytest.mark.parametrize("architecture", INSTRUCTIONS)
+def test_each_type_has_its_instruction(architecture):
+    found = machine_code(COMPILE, architecture, "first", "pipelined")
+    assert {row[1] for row in found} == set(INSTRUCTIONS[architecture])
+    for _, precision, layout, opcodes, _ in found:
+        assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
+
+
+@short(lambda which: which == "first")
+@pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["pipelined", "split_k", "stream_k"])])
+def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
+    """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
+    found = [row for row in machine_code(COMPILE, "sm_90", which, *designs) if row[1] != "fp64"]
+    assert {design for design, *_ in found} == set(designs) and len(found) >= 12
+    for design, precision, layout, _, loop in found:
+        products = sum(n for opcode, n in loop.items() if opcode.startswith(("HGMMA", "QGMMA", "IGMMA")))
+        assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)
+
+
+@thorough
+def test_the_portable_designs_are_matrix_instructions_on_amd_too():
+    every = " ".join(["fp8", *PRODUCTS_OF_AMD])
+    found = machine_code(COMPILE_FOR_AMD, f"pipelined {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
+    assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "fp8 of gfx942 is of another kind: refused"
+    multiplied = [(design, precision) for design, precision, products, _, _ in found if products]
+    assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "each call has one kernel that multiplies"
+    for design, precision, products, scratch, shared in found:
+        assert products in ([], [PRODUCTS_OF_AMD[precision]]), (design, precision)
+        assert scratch == 0 and shared <= 65536, (design, precision)

@@ -1,0 +1,160 @@
+"""Where torch would speak, we do: what is written into counts as modified, no tangent is dropped, an addend is added."""
+
+import inspect
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+import cuda_reference
+import tritonkernels
+from tests.harness import DEVICES, SMALL, available_on, built, prepare, random
+from tritonkernels import OPS, plans
+from tritonkernels.errors import ArgumentError, GradientError
+
+LIBRARIES = {tritonkernels: tritonkernels.launch.LIBRARY, cuda_reference: cuda_reference.launch.LIBRARY}
+both_packages = pytest.mark.parametrize("package", LIBRARIES, ids=lambda p: p.__name__)
+every_op = pytest.mark.parametrize("op", OPS)
+on_devices = pytest.mark.parametrize("device", DEVICES)
+
+
+@pytest.fixture
+def arguments(package, op, device):
+    """The arguments of a small call, by name, without an out."""
+    available_on(LIBRARIES[package], device)
+    dtype = torch.float16 if op == "matmul" else torch.float32
+    values = built(SMALL[op], lambda *shape: random(*shape, dtype=dtype, device=device))
+    return dict(zip(inspect.signature(getattr(package, op)).parameters, values))
+
+
+@pytest.fixture
+def repeated(package, monkeypatch):
+    """Whether the calls that met a plan were repeated from it."""
+    monkeypatch.setattr(LIBRARIES[package].plans, "_plans", {})
+    calls, repeat = [], plans.Plan.repeat
+
+    def counted(plan, tensors):
+        result = repeat(plan, tensors)
+        calls.append(result is not None)
+        return result
+
+    monkeypatch.setattr(plans.Plan, "repeat", counted)
+    return calls
+
+
+def repeats(package, device):
+    """Triton's interpreter launches nothing that could be repeated."""
+    return package is cuda_reference or device == "cuda"
+
+
+@every_op
+@both_packages
+@on_devices
+@pytest.mark.parametrize("is_view", (False, True), ids=("whole", "view"))
+def test_out_counts_as_modified(package, op, device, is_view, arguments, repeated):
+    """What autograd saved of it is stale: backward raises, as after torch's own out=, on the whole way and from a plan."""
+    wanted = prepare(op, **arguments).result
+    saved = torch.zeros(2, *wanted.shape, dtype=wanted.dtype, device=device)[0 if not is_view else slice(None)]
+    out = saved[1] if is_view else saved
+
+    def loss():
+        return (torch.ones_like(saved, requires_grad=True) * saved).sum()
+
+    def ours():
+        assert getattr(package, op)(**arguments, out=out) is out
+
+    for write in (ours, ours, ours, lambda: torch.zeros(out.shape, out=out)):
+        stale = loss()
+        write()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            stale.backward()
+    loss().backward()
+    assert repeated == [True] * repeats(package, device)
+
+
+@both_packages
+@on_devices
+def test_an_inference_tensor_has_no_version_to_count(package, device):
+    available_on(LIBRARIES[package], device)
+    a, x = random(8, 8, device=device), random(8, device=device)
+    with torch.inference_mode():
+        out = torch.empty(8, device=device)
+        package.gemv(a, x, out=out)
+    torch.testing.assert_close(package.gemv(a, x, out=out), a @ x)
+
+
+@every_op
+@both_packages
+@on_devices
+def test_a_forward_mode_tangent_is_refused(package, op, device, arguments, repeated):
+    """Of any tensor that a call takes, `out` too, and also where a plan for such a call is at hand."""
+    out = torch.empty_like(prepare(op, **arguments).result)
+    call = arguments | {"out": out}
+    tensors = {name: value for name, value in call.items() if isinstance(value, torch.Tensor)}
+    for _ in range(3):
+        getattr(package, op)(**call)
+    for name, tensor in tensors.items():
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(tensor, torch.ones_like(tensor))
+            assert forward_ad.unpack_dual(2 * dual).tangent is not None, "torch would carry it on"
+            with pytest.raises(GradientError, match=rf"^{name}: .*forward-mode.*unpack_dual"):
+                getattr(package, op)(**call | {name: dual})
+            getattr(package, op)(**call)  # without a tangent, as ever
+    assert repeated == [True] * (1 + len(tensors)) * repeats(package, device)
+
+
+TRANSFORMS = {
+    "grad": lambda f, t: torch.func.grad(f)(t),
+    "jvp": lambda f, t: torch.func.jvp(f, (t,), (t,)),
+    "vmap": lambda f, t: torch.vmap(f)(t[None]),
+    "functionalize": lambda f, t: torch.func.functionalize(f)(t),
+    "grad of something else": lambda f, t: torch.func.grad(lambda other: f(t) + other.sum())(torch.ones(1, device=t.device)),
+}
+
+
+@every_op
+@both_packages
+@on_devices
+def test_transforms_of_torch_func_are_refused(package, op, device, arguments, repeated):
+    name = next(name for name, value in arguments.items() if isinstance(value, torch.Tensor))
+
+    def call(t):
+        return getattr(package, op)(**arguments | {name: t}).sum()
+
+    for _ in range(3):
+        call(arguments[name])
+    for transform in TRANSFORMS.values():
+        with pytest.raises(GradientError, match=rf"^{name}\b.*torch\.func.*outside"):
+            transform(call, arguments[name])
+    assert repeated == [True] * repeats(package, device)
+
+
+@both_packages
+@on_devices
+def test_what_autograd_would_record_is_refused_with_a_tangent(package, device):
+    """Inside of an autograd.Function torch hides it."""
+    available_on(LIBRARIES[package], device)
+    x, w = (random(*shape, device=device).requires_grad_() for shape in ((1, 2, 5, 5), (3, 2, 2, 2)))
+    with forward_ad.dual_level(), pytest.raises(GradientError, match=r"^weight: .*forward-mode"):
+        package.conv2d(x, forward_ad.make_dual(w, torch.ones_like(w)))
+    with pytest.raises(GradientError, match=r"^input: .*torch\.func"):
+        torch.func.grad(lambda x: package.conv2d(x, w).sum())(x)
+
+
+@both_packages
+@on_devices
+def test_an_addend_is_added(package, device):
+    """beta is 1 unless it is given, as in torch; 0 never reads the addend, and another one wants it."""
+    available_on(LIBRARIES[package], device)
+    a, b, c, x, y = (random(*shape, device=device) for shape in ((5, 7), (7, 6), (5, 6), (7,), (5,)))
+    half = [t.half() for t in (a, b, c)]
+    torch.testing.assert_close(package.gemm(a, b, c), torch.addmm(c, a, b))
+    torch.testing.assert_close(package.gemv(a, x, y), torch.addmv(y, a, x))
+    torch.testing.assert_close(package.matmul(*half[:2], c=half[2]), torch.addmm(half[2], *half[:2]))
+    nan = torch.full_like(c, torch.nan)
+    torch.testing.assert_close(package.gemm(a, b, nan, beta=0), torch.addmm(nan, a, b, beta=0))
+    torch.testing.assert_close(package.gemv(a, x, nan[:, 0], beta=0.0), torch.addmv(nan[:, 0], a, x, beta=0))
+    torch.testing.assert_close(package.matmul(*half[:2], c=nan.half(), beta=0), half[0] @ half[1])
+    for call in (lambda: package.gemm(a, b, beta=1), lambda: package.gemv(a, x, beta=1), lambda: package.matmul(a, b, beta=1)):
+        with pytest.raises(ArgumentError, match=r"^[cy]: got None"):
+            call()

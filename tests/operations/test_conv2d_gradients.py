@@ -1,0 +1,294 @@
+"""The gradients of conv2d, and conv2d under autograd: against float64, against the adjoint, against torch's own autograd."""
+
+import functools
+import inspect
+import math
+
+import pytest
+import torch
+
+import cuda_reference
+import tritonkernels
+from cuda_reference.launch import LIBRARY as CUDA
+from tests import cases
+from tests.harness import (
+    DEVICES,
+    LAYOUTS,
+    available_on,
+    bits,
+    designs,
+    gradient_call,
+    prepare,
+    random,
+    run_checked,
+    run_where_taken,
+    thorough,
+)
+from tritonkernels import numerics
+from tritonkernels.conv2d_input.parts.phases import phases
+from tritonkernels.conv2d_weight.parts.space import MOST_SPLITS, splits_for
+from tritonkernels.errors import GradientError
+from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.target import Target
+
+H200 = Target.named("h200")
+GRADIENTS = ("conv2d_input", "conv2d_weight", "conv2d_bias")
+on_devices = pytest.mark.parametrize("device", DEVICES)
+every_design = pytest.mark.parametrize("library, op, design", designs(*GRADIENTS))
+both_packages = pytest.mark.parametrize(
+    "package, library", [(tritonkernels, TRITON), (cuda_reference, CUDA)], ids=["triton", "cuda"]
+)
+
+
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
+@every_design
+@pytest.mark.parametrize("name", cases.CONVOLUTIONS)
+@on_devices
+def test_geometries(library, op, design, device, name):
+    available_on(library, device)
+    args, kwargs = gradient_call(op, name, functools.partial(random, device=device))
+    run_checked(library, op, design, *args, **kwargs)
+
+
+@every_design
+@on_devices
+def test_strides_and_dilations_with_a_common_divisor(library, op, design, device):
+    """Taps that reach a phase are then nearer to each other, in outputs, than in the filter."""
+    available_on(library, device)
+    make = functools.partial(random, device=device)
+    image, weight, grad, options = (
+        (1, 2, 17, 21),
+        (3, 2, 3, 3),
+        (1, 3, 8, 3),
+        {"stride": (2, 4), "dilation": (2, 6), "padding": 1},
+    )
+    args = {
+        "conv2d_input": (image, make(*weight), make(*grad)),
+        "conv2d_weight": (make(*image), weight, make(*grad)),
+        "conv2d_bias": (make(*grad),),
+    }[op]
+    run_checked(library, op, design, *args, **({} if op == "conv2d_bias" else options))
+
+
+def operands(op, make, layout=lambda t: t, groups=2):
+    """Of a convolution by filters whose flip shows, with phases of two sizes."""
+    image, weight, grad = (3, 4, 13, 17), (6, 4 // groups, 3, 2), layout(make(3, 6, 7, 18))
+    options = {"stride": (2, 1), "padding": 1, "groups": groups}
+    return {
+        "conv2d_input": ((image, layout(make(*weight)), grad), options),
+        "conv2d_weight": ((layout(make(*image)), weight, grad), options),
+        "conv2d_bias": ((grad,), {}),
+    }[op]
+
+
+@every_design
+@pytest.mark.parametrize("layout", (*LAYOUTS, channels_last), ids=lambda f: f.__name__)
+@on_devices
+def test_layouts(library, op, design, device, layout):
+    available_on(library, device)
+    args, options = operands(op, functools.partial(random, device=device), layout)
+    run_checked(library, op, design, *args, **options)
+
+
+@every_design
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float64), ids=str)
+@on_devices
+def test_types(library, op, design, device, dtype):
+    available_on(library, device)
+    for layout in (lambda t: t, channels_last):
+        args, options = operands(op, functools.partial(random, dtype=dtype, device=device), layout, groups=1)
+        run_where_taken(library, op, design, *args, **options)
+
+
+@every_design
+@on_devices
+def test_expanded_gradients(library, op, design, device):
+    """What .sum() and .mean((2, 3)) hand back: strides of 0."""
+    available_on(library, device)
+    args, options = operands(op, functools.partial(random, device=device))
+    for shape in ((1, 1, 1, 1), (3, 6, 1, 1), (1, 1, 7, 18)):
+        run_checked(library, op, design, *args[:-1], random(*shape, device=device).expand(3, 6, 7, 18), **options)
+
+
+@every_design
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@on_devices
+def test_a_special_value_reaches_what_it_meets(library, op, design, device, value):
+    available_on(library, device)
+    args, options = operands(op, functools.partial(random, device=device))
+    clean, _ = run_checked(library, op, design, *args, **options)
+    clean = clean.clone()
+    args[-1][1, 2, 3, 4] = value  # of the first group
+    result, _ = run_checked(library, op, design, *args, **options)
+    touched = ~torch.isfinite(result)
+    assert touched.any() and torch.equal(bits(result[~touched]), bits(clean[~touched]))
+
+
+@pytest.mark.parametrize("library, op, design", designs("conv2d_bias"))
+@on_devices
+def test_more_splits_than_are_added_up_at_once(library, op, design, device):
+    """39 of 10 positions each, added up 4, 16 or 32 at a time by what conv2d_weight uses too."""
+    available_on(library, device)
+    grad_output = random(2, 3, 16, 12, device=device)
+    call = prepare(op, grad_output)
+    (chosen,) = library.designs(op)
+    config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
+    numbers = config if library is CUDA else config.kwargs
+    numbers |= {"SPLITS": 40} if library is CUDA else {"SPLITS": 40, "BLOCK_L": 2}
+    for launch in chosen.launches(call.problem, config, *call.parts[0]):
+        launch.run()
+    assert numerics.judge(call.problem, call.result, grad_output).ok
+
+
+@thorough  # tests/concurrency has a call of each design
+@every_design
+@on_devices
+def test_every_call_gives_the_same_bits(library, op, design, device):
+    """However the positions are split."""
+    available_on(library, device)
+    args, options = operands(op, functools.partial(random, device=device))
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    call = prepare(op, *args, **options)
+    for config in chosen.configs(call.problem, library.target(call.result.device)):
+        results = [bits(library.run(prepare(op, *args, **options), design, config)) for _ in range(3)]
+        assert all(torch.equal(result, results[0]) for result in results[1:])
+
+
+@pytest.mark.parametrize("library, op, design", designs("conv2d_weight"))
+@on_devices
+def test_every_config_in_channels_last(library, op, design, device):
+    """Tiles then walk channels first, partial sums do not."""
+    available_on(library, device)
+    x, grad = (channels_last(random(2, c, 16, 20, device=device)) for c in (4, 5))
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    call = prepare(op, x, (5, 4, 3, 3), grad, padding=1)
+    for config in chosen.configs(call.problem, library.target(call.result.device)):
+        run_checked(library, op, design, x, (5, 4, 3, 3), grad, padding=1, config=config)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, weight, _) in cases.CONVOLUTIONS.items() if weight[0]])
+def test_the_reference_is_the_adjoint(name):
+    """<conv(x, w), g> = <x, gradient of input> = <w, gradient of weight>: independent of how the reference comes by them."""
+    image, weight, kwargs = cases.CONVOLUTIONS[name]
+    x, w = random(*image).double(), random(*weight).double()
+    y = torch.nn.functional.conv2d(x, w, **kwargs)
+    g = torch.randn_like(y)
+    wanted = (y * g).sum()
+    torch.testing.assert_close((x * numerics.reference("conv2d_input", x.shape, w, g, **kwargs)).sum(), wanted)
+    torch.testing.assert_close((w * numerics.reference("conv2d_weight", x, w.shape, g, **kwargs)).sum(), wanted)
+    torch.testing.assert_close(numerics.reference("conv2d_bias", g), g.sum((-2, -1)).reshape(-1, len(w)).sum(0))
+
+
+@pytest.mark.parametrize("op", GRADIENTS[:2])
+def test_torchs_names_and_order(op):
+    ours, torchs = (list(inspect.signature(getattr(of, op)).parameters) for of in (tritonkernels, torch.nn.grad))
+    assert ours[: len(torchs)] == torchs
+
+
+# What a gradient with respect to the input is made of.
+def phases_of(input_size, weight, grad_output, **options):
+    tensors = (torch.empty(shape, device="meta") for shape in (weight, grad_output))
+    return phases(prepare("conv2d_input", input_size, *tensors, **options).problem)
+
+
+def test_a_stride_of_one_is_one_convolution():
+    (phase,) = phases_of((2, 3, 9, 8), (5, 3, 3, 2), (2, 5, 9, 9), padding=1)
+    assert (phase.problem.padding, phase.problem.stride) == ((1, 0), (1, 1))
+    assert (phase.problem.c, phase.problem.k, phase.problem.p, phase.problem.q) == (5, 3, 9, 8)
+
+
+def test_strides_are_phases_and_what_no_tap_reaches_is_zeroed_once():
+    by_two = phases_of((2, 3, 9, 8), (5, 3, 3, 3), (2, 5, 5, 4), stride=2, padding=1)
+    assert sorted((p.problem.r, p.problem.s) for p in by_two) == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert sum(p.problem.p * p.problem.q for p in by_two) == 9 * 8
+    zeros, *reached = phases_of((1, 2, 150, 260), (3, 2, 2, 2), (1, 3, 3, 6), stride=40, dilation=(30, 50))
+    assert zeros.problem.c == 0 and (zeros.problem.p, zeros.problem.q) == (150, 260)
+    assert len(reached) == 4 and all((p.problem.r, p.problem.s) == (1, 1) for p in reached)
+    assert len(phases_of((1, 1, 9, 9), (1, 1, 3, 3), (1, 1, 3, 3), stride=2, dilation=2)) == 2  # every second row, and zeros
+
+
+def test_splits_fill_the_gpu_and_stay_worth_their_sums():
+    image = prepare("conv2d_weight", *(torch.empty(1, 3, 1080, 1920, device="meta"), (3, 3, 3, 3)),
+                    torch.empty(1, 3, 1080, 1920, device="meta"), padding=1).problem  # fmt: skip
+    assert splits_for(image, H200, 1, 128, 4) == 4 * H200.sms
+    assert splits_for(image, H200, 10**6, 128, 4) == 1
+    assert splits_for(image, H200, 1, 2**18, 4) == 1
+    assert splits_for(image, H200, 1, 1, 100) == MOST_SPLITS
+
+
+# Under autograd.
+GEOMETRY = {"stride": (2, 1), "padding": 1, "dilation": (1, 2), "groups": 2}
+
+
+def leaves(*shapes, dtype=torch.float64, device="cpu"):
+    return [random(*shape, dtype=dtype, device=device).requires_grad_() for shape in shapes]
+
+
+LOSSES = {
+    "sum": lambda y: y.sum(),  # an expanded gradient
+    "mean over positions": lambda y: y.mean((2, 3)).square().sum(),
+    "part of a concatenation": lambda y: (torch.cat((y, y[:, :1], y), 1) ** 2).sum(),
+    "transposed": lambda y: (y.mT @ y).sum(),
+}
+
+
+@both_packages
+@pytest.mark.parametrize("layout", (torch.contiguous_format, torch.channels_last), ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+@on_devices
+def test_gradients_are_torchs(package, library, device, loss, layout):
+    """With their memory formats."""
+    available_on(library, device)
+    tensors = leaves((2, 4, 9, 8), (6, 2, 3, 2), (6,), device=device)
+    for t in tensors[:2]:
+        t.data = t.data.contiguous(memory_format=layout)
+    LOSSES[loss](torch.nn.functional.conv2d(*tensors, **GEOMETRY)).backward()
+    expected = [t.grad for t in tensors]
+    for t in tensors:
+        t.grad = None
+    LOSSES[loss](package.conv2d(*tensors, **GEOMETRY)).backward()
+    for t, grad in zip(tensors, expected):
+        torch.testing.assert_close(t.grad, grad)
+    assert all(t.grad.is_contiguous(memory_format=layout) for t in tensors[:2])
+
+
+@pytest.mark.parametrize("wanted", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1)])
+def test_only_what_is_needed_is_computed(wanted, monkeypatch):
+    computed = []
+    run = CUDA.run.__func__
+
+    def watched(library, call, *args):
+        computed.append(call.problem.op)
+        return run(library, call, *args)
+
+    monkeypatch.setattr(type(CUDA), "run", watched)
+    tensors = [random(*shape).requires_grad_(bool(w)) for shape, w in zip(((1, 2, 5, 5), (3, 2, 2, 2), (3,)), wanted)]
+    cuda_reference.conv2d(*tensors).sum().backward()
+    assert computed == ["conv2d", *(op for op, w in zip(GRADIENTS, wanted) if w)]
+    assert [t.grad is not None for t in tensors] == [bool(w) for w in wanted]
+
+
+def test_nothing_is_recorded_where_nobody_asks():
+    x, w = leaves((1, 2, 5, 5), (3, 2, 2, 2))
+    with torch.no_grad():
+        assert cuda_reference.conv2d(x, w).grad_fn is None
+    assert cuda_reference.conv2d(x.detach(), w.detach()).grad_fn is None
+    assert cuda_reference.explain("conv2d", x, w)["op"] == "conv2d"
+
+
+@both_packages
+def test_what_has_no_gradient_is_refused(package, library):
+    available_on(library, "cpu")
+    x, w = leaves((1, 2, 5, 5), (3, 2, 2, 2))
+    with pytest.raises(GradientError, match=r"^input: .*out"):
+        package.conv2d(x, w, out=torch.empty(1, 3, 4, 4, dtype=torch.float64))
+    g = torch.zeros(1, 3, 4, 4, dtype=torch.float64)
+    with pytest.raises(GradientError, match=r"^weight: .*out"):
+        package.conv2d_input(x.shape, w, g, out=torch.empty_like(x))
+    with pytest.raises(GradientError, match=r"^input: .*out"):
+        package.conv2d_weight(x, w.shape, g, out=torch.empty_like(w))
+    with pytest.raises(GradientError, match=r"^grad_output: .*out"):
+        package.conv2d_bias(g.requires_grad_(), out=torch.empty(3, dtype=torch.float64))

@@ -1,0 +1,200 @@
+"""explain, designs and doctor: they must tell what the call does, and name GPUs that are not there."""
+
+import dataclasses
+import functools
+
+import pytest
+import torch
+
+import cuda_reference
+import tritonkernels
+from tests import cases
+from tests.harness import gradient_call, prepare
+from tritonkernels import backend
+from tritonkernels.errors import ArgumentError, BackendError, ShapeError, UnknownDesignError
+from tritonkernels.launch import TritonLaunch
+from tritonkernels.target import KNOWN, Target
+from tritonkernels.tuning.choose import as_dict
+
+DEVICE = backend.device_type()
+PACKAGES = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
+
+
+@PACKAGES
+def test_designs_are_listed_simplest_first(package):
+    names = [d.name for d in package.designs("gemm")]
+    assert names.index("naive") < names.index("tiled") < names.index("rasterized")
+    for op in tritonkernels.OPS:
+        for design in package.designs(op):
+            assert design.summary and design.mirrors and "\n" not in design.summary
+    with pytest.raises(ArgumentError, match=r"'conv2d', .*'gemm', 'gemv', 'matmul'"):
+        package.designs("gem")
+
+
+@pytest.mark.parametrize("op", tritonkernels.OPS)
+def test_twins_have_the_same_signature(op):
+    import inspect
+
+    assert inspect.signature(getattr(tritonkernels, op)) == inspect.signature(getattr(cuda_reference, op))
+
+
+def test_explain_names_what_the_call_launches(monkeypatch):
+    a, b = torch.randn(300, 40, device=DEVICE), torch.randn(40, 500, device=DEVICE)
+    told = tritonkernels.explain("gemm", a, b, design="naive")
+    launched = []
+    monkeypatch.setattr(TritonLaunch, "run", lambda launch: launched.append(launch))
+    tritonkernels.gemm(a, b, design="naive")
+    assert [launch.grid for launch in launched] == told["grid"]
+    assert {k: v for k, v in launched[0].config.all_kwargs().items() if v is not None} == told["config"]
+    assert told["design"] == "naive" and told["problem"]["m"] == 300 and told["bytes"] == 4 * (300 * 40 + 40 * 500 + 300 * 500)
+
+
+@PACKAGES
+def test_explain_predicts_limits_on_a_gpu_that_is_not_there(package):
+    """The seeds' yardstick: 4096^3 in FP32 on a 10.1 TFLOP/s RTX 2080 takes at least 13.6 ms, and compute binds."""
+    a = torch.empty(4096, 4096, device="meta")
+    told = package.explain("gemm", a, a, target="rtx_2080")
+    assert told["limits"]["bound_by"] == "compute"
+    assert told["limits"]["compute_s"] == pytest.approx((2 * 4096**3 + 4096**2) / 10.1e12)
+    assert told["limits"]["memory_s"] == pytest.approx(3 * 4 * 4096**2 / 448e9)
+    x = torch.empty(4096, device="meta")
+    assert package.explain("gemv", a, x, target="sm_90")["limits"]["bound_by"] == "memory"
+    assert package.explain("gemv", a, x, target="sm_90")["target"] == "h200"
+
+
+def test_a_split_mode_s_limit_is_that_of_its_planes():
+    a, byte = (torch.empty(4096, 4096, dtype=dtype, device="meta") for dtype in (torch.float32, torch.uint8))
+
+    def compute_s(a, precision):
+        return tritonkernels.explain("matmul", a, a, precision=precision, target="h200")["limits"]["compute_s"]
+
+    assert compute_s(a, "fp16x3") == pytest.approx(3 * 2 * 4096**3 / 989e12)
+    assert compute_s(a, "bf16x9") == pytest.approx(3 * compute_s(a, "fp16x3"))
+    assert compute_s(byte, "uint8") == pytest.approx(2 * 4096**3 / 1979e12)
+
+
+def test_design_follows_the_problem_s_shape():
+    def design(package, m, n, k):
+        a, b = torch.empty(m, k, device="meta"), torch.empty(k, n, device="meta")
+        return package.explain("gemm", a, b, target="h200")["design"]
+
+    for package in (tritonkernels, cuda_reference):
+        assert design(package, 256, 256, 65536) == "split_k"  # 4 tiles for 132 SMs
+        assert design(package, 8192, 8192, 8192) == "async_copy"
+        assert design(package, 256, 256, 256) == "double_buffered"
+    assert design(cuda_reference, 1536, 1536, 4096) == "split_k"  # 144 tiles: a second wave of 12
+    assert design(cuda_reference, 1536, 1536, 512) == "stream_k"
+    assert design(tritonkernels, 1024, 1024, 1024) == "async_copy"  # in 256 small tiles
+
+
+def test_slices_are_short_where_rows_cannot_be_read_in_quads():
+    """A thread that reads float by float has no registers for the addresses of a long slice."""
+
+    def slice_of(design, n):
+        a = torch.empty(n, n, device="meta")
+        return cuda_reference.explain("gemm", a, a, design=design, target="h200")["config"]["BK"]
+
+    for design in ("z_order", "double_buffered", "rasterized"):
+        assert (slice_of(design, 4096), slice_of(design, 4097)) == (16, 8)
+
+
+def test_explain_predicts_waves_and_occupancy():
+    a = torch.empty(4096, 4096, device="meta")
+    predicted = tritonkernels.explain("gemm", a, a, design="tiled", target="h200")["predicted"]
+    assert predicted["blocks"] == 32 * 32 and predicted["intensity"] == 32
+    assert predicted["waves"]["full"] >= 1 and 0 < predicted["occupancy"]["fraction"] <= 1
+
+
+def test_config_follows_the_problem_s_size():
+    def tile(size):
+        a = torch.empty(size, size, device="meta")
+        config = tritonkernels.explain("gemm", a, a, target="h200")["config"]
+        return config["BLOCK_M"] * config["BLOCK_N"]
+
+    assert tile(64) < tile(1024) < tile(8192)
+
+
+@PACKAGES
+@pytest.mark.parametrize("shape", [(0, 1, 1), (1, 0, 1)])
+def test_nothing_is_launched_for_an_empty_result(package, shape):
+    m, n, k = shape
+    a, b = torch.zeros(m, k, device=DEVICE), torch.zeros(k, n, device=DEVICE)
+    for design in package.designs("gemm"):
+        if design.refuses(tritonkernels.gemm.__globals__["prepare"](a, b).problem, package.LIBRARY.target(a.device)) is None:
+            assert package.explain("gemm", a, b, design=design.name)["grid"] == []
+
+
+def operands_of(op):
+    """(args, kwargs) of calls of every shape, also of nothing; no memory behind them."""
+    empty = functools.partial(torch.empty, device="meta")
+    if op == "conv2d":
+        for image, weight, kwargs in cases.CONVOLUTIONS.values():
+            yield (empty(image), empty(weight)), kwargs
+    elif op.startswith("conv2d"):
+        for name in cases.CONVOLUTIONS:
+            yield gradient_call(op, name, lambda *shape: empty(shape))
+    elif op == "gemv":
+        for m, n in cases.GEMV_SIZES + cases.EMPTY_GEMVS:
+            yield (empty(m, n), empty(n)), {}
+            yield (empty(n, m).t(), empty(n)), {}
+    else:
+        dtype = torch.float16 if op == "matmul" else torch.float32
+        for m, n, k in cases.GEMM_SIZES + cases.EMPTY_GEMMS:
+            yield (empty(m, k, dtype=dtype), empty(k, n, dtype=dtype)), {}
+
+
+@PACKAGES
+@pytest.mark.parametrize("op", tritonkernels.OPS)
+def test_every_config_for_a_gpu_has_its_launches(package, op):
+    """Where there is none, everything runs by other configs: of these, all that can be computed is."""
+    target, seen = Target.named("h200"), 0
+    for args, kwargs in operands_of(op):
+        problem = prepare(op, *args, **kwargs).problem
+        for design in package.designs(op):
+            if design.refuses(problem, target) is None:
+                configs = [as_dict(config) for config in design.configs(problem, target)]
+                assert configs, (design.name, problem)
+                for config in configs:
+                    package.explain(op, *args, design=design.name, config=config, target=target, **kwargs)
+                    seen += 1
+    assert seen
+
+
+def test_explain_prints_and_raises_what_the_call_raises():
+    a = torch.randn(3, 4, device=DEVICE)
+    text = str(tritonkernels.explain("gemm", a, a.t()))
+    assert "tiled" in text and "BLOCK_M" in text
+    with pytest.raises(ShapeError):
+        tritonkernels.explain("gemm", a, a)
+    with pytest.raises(UnknownDesignError):
+        tritonkernels.explain("gemm", a, a.t(), design="none")
+    with pytest.raises(BackendError, match="h200"):
+        tritonkernels.explain("gemm", a, a.t(), target="h2000")
+
+
+@PACKAGES
+def test_an_explicit_config_is_used(package):
+    a = torch.randn(3, 4, device=DEVICE)
+    every = [package.explain("gemm", a, a.t(), design="tiled", config=c)["config"] for c in configs(package, a)]
+    assert len(every) > 1 and all(dict(c) == e for c, e in zip(configs(package, a), every))
+
+
+def configs(package, a):
+    problem = tritonkernels.gemm.__globals__["prepare"](a, a.t()).problem
+    (tiled,) = (d for d in package.designs("gemm") if d.name == "tiled")
+    return [as_dict(c) for c in tiled.configs(problem, package.LIBRARY.target(a.device))]
+
+
+def test_doctor_tells_versions_and_backend():
+    report = tritonkernels.doctor()
+    assert report["torch"] == torch.__version__ and report["backend"] == backend.name()
+    assert "simt" in cuda_reference.doctor()
+
+
+def test_known_targets_are_complete():
+    """But for L2's bandwidth, which vendors do not publish."""
+    for target in KNOWN:
+        if target.is_gpu:
+            but = ("l2_bandwidth", "arch", "gfx")
+            assert all(getattr(target, f.name) for f in dataclasses.fields(target) if f.name not in but), target.name
+            assert bool(target.arch) != bool(target.gfx) and Target.named(target.name) is target

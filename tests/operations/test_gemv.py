@@ -1,0 +1,344 @@
+"""GEMV beyond what every operation's tests ask: types, batches, edges of vectors, promised loads, the choice."""
+
+import dataclasses
+import itertools
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY as CUDA
+from tests.compiler import printed
+from tests.harness import (
+    DEVICES,
+    LAYOUTS,
+    available_on,
+    designs,
+    offset_by_one,
+    one_of_each_program,
+    padded,
+    prepare,
+    random,
+    run_checked,
+    short,
+    small_integers,
+    transposed,
+)
+from tritonkernels import explain, numerics
+from tritonkernels.gemv.parts.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
+from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.target import Target
+from tritonkernels.tuning.choose import as_dict
+
+FLOAT, HALF, INT8 = (torch.float32, torch.float32), (torch.float16, torch.float16), (torch.int8, torch.bfloat16)
+OTHERS = ((torch.bfloat16, torch.bfloat16), (torch.int8, torch.float32), (torch.int8, torch.float16))
+H200 = Target.named("h200")
+on_devices = pytest.mark.parametrize("device", DEVICES)
+every_design = pytest.mark.parametrize("library, op, design", designs("gemv"))
+
+
+def operands(kinds, m, n, a_batch=(), x_batch=(), device="cpu"):
+    """(a, x, y) and the options that their types ask for."""
+    a, x = random(*a_batch, m, n, dtype=kinds[0], device=device), random(*x_batch, n, dtype=kinds[1], device=device)
+    options = {"scale": random(m, device=device)} if kinds[0] == torch.int8 else {}
+    return (a, x, random(m, dtype=kinds[1], device=device)), {"alpha": -1.5, "beta": 0.5, **options}
+
+
+def check(library, op, design, device, kinds):
+    available_on(library, device)
+    for m, n in ((1, 1), (33, 64), (9, 129), (37, 70)):
+        (a, x, y), options = operands(kinds, m, n, device=device)
+        for layout in (lambda t: t, *LAYOUTS):
+            run_checked(library, op, design, layout(a), x, y, **options)
+
+
+@short(lambda library, op, design, kinds: library.names(op).index(design) % 2 == (kinds == INT8))  # each has one of them
+@one_of_each_program
+@every_design
+@pytest.mark.parametrize("kinds", (HALF, INT8), ids=("half", "int8"))
+@on_devices
+def test_types(library, op, design, device, kinds):
+    check(library, op, design, device, kinds)
+
+
+@short(lambda library, kinds: library is TRITON or kinds == OTHERS[0])
+@pytest.mark.parametrize("library", (CUDA, TRITON), ids=lambda library: library.package)
+@pytest.mark.parametrize("kinds", OTHERS, ids=str)
+@on_devices
+def test_other_types(library, device, kinds):
+    check(library, "gemv", "vectorized", device, kinds)
+
+
+@one_of_each_program
+@every_design
+@pytest.mark.parametrize(
+    "a_batch, x_batch",
+    [((3,), (3,)), ((), (3,)), ((3,), ()), ((2, 1), (1, 3)), ((0,), (0,)), ((2, 3), (3,))],
+    ids=str,
+)
+@on_devices
+def test_batches(library, op, design, device, a_batch, x_batch):
+    available_on(library, device)
+    (a, x, y), options = operands((torch.float32,) * 2, 9, 37, a_batch, x_batch, device=device)
+    for a_layout, x_layout in itertools.product((lambda t: t, transposed, padded), (lambda t: t, offset_by_one)):
+        result, _ = run_checked(library, op, design, a_layout(a), x_layout(x) if x.ndim > 1 else x, y, **options)
+        assert result.shape == torch.matmul(a, x.unsqueeze(-1)).squeeze(-1).shape
+
+
+@one_of_each_program
+@every_design
+@on_devices
+def test_every_start_and_length_of_a_row(library, op, design, device):
+    """Rows that start and end anywhere between two 16-byte boundaries, and x likewise."""
+    available_on(library, device)
+    flat, x, y = random(5000, device=device), random(300, device=device), random(3, device=device)
+    for start, n in itertools.product(range(5), (1, 2, 3, 4, 5, 7, 8, 127, 128, 131)):
+        for pitch in (n + -n % 4, n + 1):
+            a = flat[start : start + 3 * pitch].view(3, pitch)[:, :n]
+            run_checked(library, op, design, a, x[start % 3 : start % 3 + n], y, beta=2.0)
+
+
+@every_design
+@on_devices
+def test_small_integers_are_exact_in_int8(library, op, design, device):
+    available_on(library, device)
+    a = small_integers(19, 133, dtype=torch.int8, device=device)
+    x, scale = small_integers(133, dtype=torch.bfloat16, device=device), torch.full((19,), 0.25, device=device)
+    result = library.run(prepare(op, a, x, scale=scale), design)
+    assert torch.equal(result, (a.double() @ x.double() / 4).to(torch.bfloat16))
+
+
+# Configs with more splits than are added up at once: by 4 threads, 4 rows of threads, 256 threads, 8 rows of threads.
+MANY_SPLITS = {
+    ("tritonkernels", "split_n"): {"SPLITS": 11, "BLOCK_M": 2, "LANES": 4},
+    ("tritonkernels", "transposed"): {"SPLITS": 11, "LANES": 8, "DEPTH": 4},
+    ("cuda_reference", "split_n"): {"SPLITS": 270},
+    ("cuda_reference", "transposed"): {"SPLITS": 11, "LANES": 32, "WARPS": 8},
+}
+
+
+@pytest.mark.parametrize("library, op, design", [p for p in designs("gemv") if p.values[2] in ("split_n", "transposed")])
+@on_devices
+def test_more_splits_than_are_added_up_at_once(library, op, design, device):
+    available_on(library, device)
+    a, x = random(2, 1080, device=device), random(1080, device=device)  # no split is empty
+    call = prepare(op, transposed(a) if design == "transposed" else a, x)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
+    numbers = config if library is CUDA else config.kwargs
+    numbers |= MANY_SPLITS[library.package, design]
+    for launch in chosen.launches(call.problem, config, *call.parts[0]):
+        launch.run()
+    verdict = numerics.judge(call.problem, call.result, a, x)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("library, op, design", [p for p in designs("gemv") if p.values[2] in ("split_n", "transposed")])
+def test_counters_are_zero_again(library, op, design):
+    available_on(library, "cpu")
+    call = prepare(op, random(40, 700), random(700))
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    (launch,) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, Target.named("simt")))), *call.parts[0])
+    given = launch.values.values() if library is TRITON else launch.arguments
+    (counters,) = (t for t in given if isinstance(t, torch.Tensor) and t.dtype == torch.int32)
+    for _ in range(2):
+        launch.run()
+        assert not counters.any()
+
+
+def test_a_transposed_view_is_not_copied():
+    matrix = random(64, 32)
+    call = prepare("gemv", matrix.t(), random(64))
+    assert call.parts[0][0].data_ptr() == matrix.data_ptr() and call.problem.a_layout == "col"
+    assert prefer(call.problem, H200) == "transposed"
+
+
+# The loads that designs promise: by the trace of the emulation, and in the machine code.
+@short(lambda m: m == 32)
+@pytest.mark.parametrize("design", ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed"))
+@pytest.mark.parametrize("m, n", [(32, 512), (64, 64)])
+def test_every_load_of_a_is_128_bits_and_whole_sectors(design, m, n):
+    from cuda_reference.trace import trace
+
+    a = random(n, m).t() if design == "transposed" else random(m, n)
+    call = prepare("gemv", a, random(n))
+    chosen = {d.name: d for d in CUDA.designs("gemv")}[design]
+    config = next(iter(chosen.configs(call.problem, H200)))
+    loads = [x for t in trace(*chosen.launches(call.problem, config, *call.parts[0])) for x in t.accesses]
+    loads = [x for x in loads if x.array == "argument 0" and x.kind == "read"]
+    assert loads and {x.width for x in loads} == {16}
+    assert sum(x.units for x in loads) == a.numel() * 4 // 32, "each sector once: 4 of each piece of 128 bytes"
+
+
+VECTOR_DESIGNS = ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed")
+
+
+def loads_at_once(code):
+    """The longest run of 128-bit loads with no product in between: those that are in flight together."""
+    run = longest = 0
+    for _, text in code.instructions:
+        run = 0 if text.startswith("FFMA") else run + bool(re.match(r"LDG\.E\.(EF\.)?128", text))
+        longest = max(longest, run)
+    return longest
+
+
+def first_launches(library, kinds, target):
+    """{design: its launch for a 4096 x 4096 of these types} of those that promise vectors."""
+    launches = {}
+    for design in VECTOR_DESIGNS:
+        a = torch.empty(4096, 4096, dtype=kinds[0], device="meta")
+        scale = torch.empty(4096, device="meta") if kinds[0] == torch.int8 else None
+        call = prepare(
+            "gemv", a.t() if design == "transposed" else a, torch.empty(4096, dtype=kinds[1], device="meta"), scale=scale
+        )
+        chosen = {d.name: d for d in library.designs("gemv")}[design]
+        (launches[design],) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, target))), *call.parts[0])
+    return launches
+
+
+@short(lambda arch, kinds: (arch, kinds) == ("sm_90", FLOAT))
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
+def test_machine_code(arch, kinds, tmp_path):
+    from perf.offline import sass
+
+    launches = first_launches(CUDA, kinds, Target.named(arch))
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    unit.write_text(
+        "".join(
+            f'#include "{launch.source.header}"\nauto {name} = &{launch.expression};\n' for name, launch in launches.items()
+        )
+    )
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={arch}", "-Werror", "all-warnings"]
+    root = Path(cuda_reference.__file__).parent
+    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    codes = {re.match(r"_ZN4gemv\d+([a-z_]+?)I", code.name)[1]: code for code in sass.read(cubin.read_bytes()).values()}
+    assert set(codes) == set(VECTOR_DESIGNS)
+    for name, code in codes.items():
+        assert code.stack_bytes == 0, name
+        assert code.shared_bytes == 0 or name not in ("vectorized", "rows_per_warp")
+        assert loads_at_once(code) >= 4, f"{name}: {loads_at_once(code)} loads of A and x together"
+
+
+COMPILE = """
+import json
+from perf.offline import sass
+from perf.offline import compile_launch
+from tests.operations.test_gemv import FLOAT, H200, TRITON, first_launches, loads_at_once
+codes = {
+    name: next(iter(sass.read(compile_launch(launch, H200).asm["cubin"]).values()))
+    for name, launch in first_launches(TRITON, FLOAT, H200).items()
+}
+print(json.dumps({name: loads_at_once(code) for name, code in codes.items()}))
+"""
+
+
+def test_triton_keeps_several_loads_in_flight():
+    """Left alone, ptxas puts each load where its value is used: REGISTERS is there to prevent that."""
+    loads = json.loads(printed(COMPILE))
+    assert set(loads) == set(VECTOR_DESIGNS) and min(loads.values()) >= 4, f"loads of A and x together: {loads}"
+
+
+# The choice, and the times behind it.
+def problem(m, n, dtype=torch.float32, batch=(), col=False):
+    a = torch.empty(*batch, *((n, m) if col else (m, n)), dtype=dtype, device="meta")
+    return prepare("gemv", a.mT if col else a, torch.empty(*batch, n, dtype=dtype, device="meta")).problem
+
+
+ROWS, WIDE = ("rows_per_warp",), ("split_n",)
+CHOICES = {
+    **{(16384, n): ROWS for n in (8, 16, 32, 64)},
+    **{(16384, n): ("rows_per_warp", "vectorized") for n in (128, 256, 512)},
+    **{(16384, n): ("vectorized",) for n in (1000, 1024)},
+    (16384, 4096): ("block_per_row",),
+    (1, 10**6): WIDE,
+    (64, 65536): WIDE,
+    (10**7, 1): ("naive", "rows_per_warp"),
+    (8192, 8192): ("vectorized", "block_per_row"),
+}
+LLAMA = ((4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336), (128256, 4096))  # q and o, k and v, gate and up, down, head
+
+
+@pytest.mark.parametrize("sizes, wanted", CHOICES.items(), ids=str)
+def test_the_choice_follows_the_regime(sizes, wanted):
+    assert prefer(problem(*sizes), H200) in wanted
+
+
+@pytest.mark.parametrize("m, n", [*CHOICES, *LLAMA], ids=str)
+def test_contiguous_columns_want_the_transposed_design(m, n):
+    if min(m, n) > 1:
+        assert prefer(problem(m, n, col=True), H200) == "transposed"
+
+
+@pytest.mark.parametrize("sizes, dtype, wanted", [
+    ((4096, 4096), torch.float32, (8, 1024, 1)),  # 128 tiles, 132 SMs: a block each
+    ((4096, 14336), torch.float16, (8, 256, 8)),  # 64 tiles
+    ((16384, 128), torch.float32, (8, 256, 1)),  # 512 tiles
+    ((1024, 4096), torch.float16, (8, 256, 16)),  # 16 tiles, but no more than two rounds of columns for 16
+    ((16384, 16), torch.float32, (32, 256, 1)),  # 16 columns are too few for 32 threads above each other
+    ((10**6, 4), torch.float32, (256, 256, 1)),  # a column a thread is all there is
+    ((2048, 4096), torch.int8, (8, 256, 16)),
+    ((16384, 4096), torch.int8, (8, 256, 4)),  # 128 tiles, whose sums outgrow shared memory
+])  # fmt: skip
+def test_blocks_of_contiguous_columns(sizes, dtype, wanted):
+    asked = dataclasses.replace(problem(*sizes, col=True), a_dtype=dtype)
+    assert tile_of_columns(asked, H200) == wanted
+    lanes, threads, splits = wanted
+    for library in (TRITON, CUDA):
+        chosen = {d.name: d for d in library.designs("gemv")}["transposed"]
+        config = as_dict(next(iter(chosen.configs(asked, H200))))
+        assert (config["LANES"], config["SPLITS"]) == (lanes, splits)
+        warps = config.get("WARPS") or config["num_warps"] * config["UNROLL"] // UNROLL
+        assert 32 * warps == threads or (library is TRITON and config["UNROLL"] < 2 * UNROLL)
+
+
+@pytest.mark.parametrize("columns, wanted", [(16, True), (128, True), (256, False), (384, False), (512, True), (4096, True)])
+def test_what_could_stay_in_l2_is_not_sent_away_first(columns, wanted):
+    """Of 50 MB: 16384 rows of 256 columns are 17 MB, of 384 25 MB."""
+    asked = problem(16384, columns)
+    assert streams(asked, H200) == wanted
+    for library in (TRITON, CUDA):
+        for design in library.designs("gemv"):
+            streamed = {as_dict(config).get("STREAMS") for config in design.configs(asked, H200)}
+            assert streamed == {wanted} or (design.name not in VECTOR_DESIGNS and streamed <= {wanted, None})
+    assert not streams(asked, Target.named("interpreter"))
+
+
+@pytest.mark.parametrize("m, n", LLAMA, ids=str)
+def test_decoding_is_bound_by_bytes_or_the_launch(m, n):
+    asked = problem(m, n, torch.float16)
+    estimate = expected(prefer(asked, H200), asked, H200)
+    assert estimate.seconds == max(estimate.bytes_s, 2e-6) and estimate.lanes_busy > 0.9
+    assert prefer(asked, H200) in ("vectorized", "block_per_row")
+
+
+def test_times_by_hand():
+    """16384 x 4096 in fp32 on an H200: 268 MB of DRAM at 4.8 TB/s take 56 us."""
+    estimate = expected("vectorized", problem(16384, 4096), H200)
+    assert estimate.level == "DRAM" and estimate.seconds == pytest.approx(56e-6, rel=0.01)
+    assert estimate.bandwidth == pytest.approx(4.8e12, rel=0.01)
+    idle = expected("vectorized", problem(16384, 16), H200)
+    assert idle.lanes_busy == 4 / 32 and idle.level == "L2" and idle.seconds == 2e-6
+    assert expected("naive", problem(16384, 4096), H200).seconds > 8 * estimate.seconds  # a sector for every element
+
+
+def test_every_problem_has_a_design_in_both_packages():
+    """A design of one package alone has no Shape: it is there by name, and never chosen."""
+    assert set(SHAPES) <= set(CUDA.names("gemv")) & set(TRITON.names("gemv"))
+    assert expected("of one package alone", problem(64, 64), H200) is None
+    for target in map(Target.named, ("h200", "a100", "rtx_2080", "simt")):
+        for m, n in itertools.product((0, 1, 7, 10**3, 10**7), repeat=2):
+            if m * n <= 2**31:
+                assert prefer(problem(m, n), target) in SHAPES
+
+
+def test_explain_tells_the_expected_time():
+    report = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
+    assert report["design"] == "block_per_row" and report["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
+    assert "bytes_in_flight" in str(report)

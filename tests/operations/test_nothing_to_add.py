@@ -1,0 +1,69 @@
+"""Results with nothing to add up (K = 0, alpha = 0, no images, no channels): right, and no kernel is launched for nothing.
+
+A kernel whose tile count is 0 divides by it; in the interpreter and in the emulation that is an error, on a GPU it is not.
+"""
+
+import functools
+import itertools
+import math
+
+import pytest
+import torch
+
+from tests import cases
+from tests.harness import DEVICES, Size, available_on, built, designs, prepare, random, run_checked, runnable_designs
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.target import Target
+
+EMPTY = {
+    "gemm": [((5, 0), (0, 7))],
+    "gemv": [((5, 0), (0,))],
+    "matmul": [((5, 0), (0, 7)), ((3, 5, 0), (0, 7))],
+    "conv2d": [((2, 0, 6, 7), (4, 0, r, r)) for r in (3, 1)],
+    "conv2d_input": [(Size((2, 3, 6, 7)), (0, 3, 3, 3), (2, 0, 4, 5))],
+    "conv2d_weight": [((0, 3, 6, 7), Size((4, 3, 3, 3)), (0, 4, 4, 5))],
+    "conv2d_bias": [((0, 4, 4, 5),)],
+}
+NEVER_EMPTY = {
+    "persistent": "TMA describes no empty operand",
+    "depthwise_channels": "a filter of one channel always has products",
+}
+NO_ALPHA = {"gemm": ((5, 9), (9, 7), (5, 7)), "gemv": ((5, 9), (9,), (5,)), "matmul": ((5, 16), (16, 7))}
+
+
+def calls(op):
+    """(make, shapes, options) of each: `make` a tensor of a dtype."""
+    kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
+    for dtype, options in kinds:
+        for shapes in EMPTY[op]:
+            yield functools.partial(random, dtype=dtype), shapes, options
+    for dtype, options in kinds if op in NO_ALPHA else ():
+        if not dtype.is_floating_point:  # integers are multiplied by no alpha
+            continue
+        addend = {} if op == "matmul" else {"beta": 0.5}
+        yield functools.partial(random, dtype=dtype), NO_ALPHA[op], {**options, **addend, "alpha": 0.0}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("library, op, design", runnable_designs())
+def test_the_result_is_right(library, op, design, device):
+    available_on(library, device)
+    taken = 0
+    for make, shapes, options in calls(op):
+        try:
+            run_checked(library, op, design, *built(shapes, functools.partial(make, device=device)), **options)
+        except UnsupportedError:
+            continue
+        taken += 1
+    assert taken or design in NEVER_EMPTY, NEVER_EMPTY
+
+
+@pytest.mark.parametrize("library, op, design", designs(compiled=True))
+def test_no_launch_is_empty(library, op, design):
+    chosen, target = {d.name: d for d in library.designs(op)}[design], Target.named("h200")
+    for make, shapes, options in calls(op):
+        call = prepare(op, *built(shapes, make), **options)
+        if chosen.refuses(call.problem, target) is None:
+            for config in itertools.islice(chosen.configs(call.problem, target), 3):
+                for launch in chosen.launches(call.problem, config, *call.parts[0]):
+                    assert math.prod(launch.grid) > 0, (launch.name, shapes, options, config)

@@ -1,0 +1,199 @@
+"""Repeated calls: what a plan's key tells apart, that repetition gives the same bits, and launches what Triton launches."""
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY
+from tritonkernels import launch, plans
+from tritonkernels.errors import GradientError, OverlapError
+from tritonkernels.gemv import prepare
+from tritonkernels.plans import key_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_repetition_launches_what_triton_launches():
+    """On a GPU that is not there, under 70 changes of dtype, alignment, strides, scalars, stream and design."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.operations.fake_gpu"], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout)
+    assert told["compared"] > 100 and not told["wrong"], told
+
+
+def rows(start=0, dtype=torch.float32):
+    return torch.zeros(8 * 8 + 16, dtype=dtype)[start : start + 64].view(8, 8)
+
+
+APART = {
+    "shape": (rows(), rows()[:4]),
+    "strides": (rows(), rows().t()),
+    "dtype": (rows(dtype=torch.float16), rows(dtype=torch.bfloat16)),
+    "device": (rows().as_strided((0, 8), (8, 1)), torch.empty(0, 8, device="meta")),
+    "alignment": (rows(), rows(start=1)),
+    "a lazy sign": (rows(), rows()._neg_view()),
+    "a gradient": (rows(), rows().requires_grad_()),
+    "float and int": (1.0, 1),
+    "int and bool": (1, True),
+    "the sign of zero": (0.0, -0.0),
+    "members": ((1, 1), (True, 1)),
+    "None and its name": (None, "None"),
+}
+
+
+@pytest.mark.parametrize("one, other", APART.values(), ids=APART)
+def test_a_key_tells_apart(one, other):
+    keys = [key_of("about", (value,))[0] for value in (one, one, other)]
+    assert None not in keys and keys[0] == keys[1] != keys[2]
+
+
+def test_a_key_tells_apart_what_is_no_argument():
+    values = (rows(), "torch")
+    keys = [key_of(about, values)[0] for about in ("gemm", "gemv")]
+    with torch.no_grad():
+        keys.append(key_of("gemm", values)[0])
+    torch.set_float32_matmul_precision("high")
+    try:
+        keys.append(key_of("gemm", values)[0])
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    convolution = torch.backends.cudnn.conv
+    before, convolution.fp32_precision = convolution.fp32_precision, "ieee"
+    try:
+        keys.append(key_of("gemm", values)[0])
+    finally:
+        convolution.fp32_precision = before
+    assert len(set(keys)) == 5 and key_of("gemm", values)[0] == keys[0]
+
+
+def test_what_a_key_does_not_understand_has_none():
+    class Other(torch.Tensor):
+        pass
+
+    for value in (rows().as_subclass(Other), rows().to_sparse(), [1], {"BM": 8}, object()):
+        assert key_of("about", (value,))[0] is None
+
+
+def whole_way(*args, design=None, **kwargs):
+    return LIBRARY.run(prepare(*args, **kwargs), design)
+
+
+@pytest.fixture
+def repeated(monkeypatch):
+    """The calls that plans repeated, in CUDA's library, which starts without any."""
+    monkeypatch.setattr(LIBRARY.plans, "_plans", {})
+    calls, repeat = [], plans.Plan.repeat
+
+    def counted(plan, tensors):
+        result = repeat(plan, tensors)
+        calls.append(result is not None)
+        return result
+
+    monkeypatch.setattr(plans.Plan, "repeat", counted)
+    return calls
+
+
+@pytest.mark.parametrize("design", ["vectorized", "split_n", "transposed"])
+def test_repetition_gives_the_same_bits(repeated, design):
+    """On other tensors each time, in the emulation; in threads, too."""
+    wrong = []
+
+    def call(start, pitch, **options):
+        a = torch.randn(40 * (70 + pitch) + start)[start:].view(40, 70 + pitch)[:, :70]
+        x, y = torch.randn(70), torch.randn(40)
+        computed = cuda_reference.gemv(a, x, y, design=design, **options)
+        if not torch.equal(computed, whole_way(a, x, y, design=design, **options)):
+            wrong.append((start, pitch, options))
+
+    def calls():
+        for start in (0, 1, 4):
+            for pitch in (0, 2):
+                for options in ({}, {"beta": -0.5}, {"alpha": 2.0, "beta": 1.5}):
+                    call(start, pitch, **options)
+
+    calls()
+    calls()
+    assert repeated == [True] * 12  # 16 bytes on is the same alignment: there, a key comes twice in a pass
+    calls()
+    threads = [threading.Thread(target=calls) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and repeated == [True] * (12 + 3 * 18)
+
+
+def test_a_repeated_call_takes_new_memory_or_out(repeated):
+    a, x, out = torch.randn(40, 70), torch.randn(70), torch.full((40,), torch.nan)
+    first, second, third, fourth = (cuda_reference.gemv(a, x, design="vectorized") for _ in range(4))
+    assert len({t.data_ptr() for t in (first, second, third, fourth)}) == 4 and torch.equal(first, third)
+    for _ in range(3):
+        out.fill_(torch.nan)
+        assert cuda_reference.gemv(a, x, out=out, design="vectorized") is out and torch.equal(out, first)
+    empty = [cuda_reference.gemv(a[:0], x, design="vectorized") for _ in range(3)]
+    assert len(set(map(id, empty))) == 3 and repeated == [True] * 4
+
+
+def test_a_plan_does_not_hide_an_error(repeated):
+    a, x = torch.randn(40, 40), torch.randn(40)
+    for _ in range(3):
+        cuda_reference.gemv(a, x, out=torch.empty(40), design="vectorized")
+    assert repeated == [True]
+    for out in (a[0], a[-1], x):  # each a legal out, elsewhere
+        with pytest.raises(OverlapError):
+            cuda_reference.gemv(a, x, out=out, design="vectorized")
+    apart = torch.randn(2, 40)  # their ranges meet, their elements do not
+    assert torch.equal(cuda_reference.gemv(a, x, out=apart[0], design="vectorized"), whole_way(a, x, design="vectorized"))
+    with pytest.raises(GradientError):
+        cuda_reference.gemv(a.clone().requires_grad_(), x, design="vectorized")
+    with torch.no_grad():
+        for _ in range(2):
+            cuda_reference.gemv(a.clone().requires_grad_(), x, design="vectorized")
+
+
+def test_a_plan_does_not_hide_an_overlap_of_one_element(repeated):
+    a, memory = torch.randn(41, 41), torch.randn(81)
+    for _ in range(3):
+        cuda_reference.gemv(a, torch.randn(41), out=torch.empty(41), design="vectorized")
+    for x, out in ((memory[:41], memory[40:]), (memory[40:], memory[:41])):
+        with pytest.raises(OverlapError):
+            cuda_reference.gemv(a, x, out=out, design="vectorized")
+    assert repeated == [True, False, False], "the plan was asked, and gave way"
+
+
+def test_tensors_that_share_memory_give_no_plan(repeated):
+    """Which of them an address belongs to cannot be told then; the next call's can."""
+    a = torch.randn(40, 40)
+    for x in (a[1], a[2], a[3], torch.randn(40), a[4], torch.randn(40)):
+        assert torch.equal(cuda_reference.gemv(a, x, design="vectorized"), whole_way(a, x, design="vectorized"))
+    assert repeated == [True, True]  # the plan is made by the fourth call
+
+
+def test_plans_are_bounded(monkeypatch):
+    monkeypatch.setattr(plans, "ROOM", 2)
+    kept = plans.Plans()
+    assert [kept.find(key) for key in "aabbccb"] == [None, plans.WATCH] * 3 + [plans.WATCH]
+    assert [kept.find(key) for key in "ac"] == [None, plans.WATCH]
+
+
+def test_another_launcher_than_triton_s_own_is_not_imitated():
+    """A CompiledKernel that launches with one argument more, or is launched otherwise."""
+
+    class More:
+        def __getitem__(self, grid):
+            hooks = launch._knobs().runtime
+            rest = (hooks.launch_enter_hook, hooks.launch_exit_hook, "more")
+            return lambda *args, stream: self.run(*grid, stream, self.function, self.packed_metadata, 3, *rest, *args)
+
+    from triton.compiler import CompiledKernel
+
+    assert launch._launches_as_we_do(CompiledKernel)
+    assert not launch._launches_as_we_do(More) and not launch._launches_as_we_do(object)
