@@ -38,7 +38,7 @@ def built(shapes, make):
     return [tuple(shape) if isinstance(shape, Size) else make(*shape) for shape in shapes]
 
 
-THROUGH = {"conv2d_input": ("direct", "implicit_gemm")}
+THROUGH = {"conv2d_input": ("direct", "implicit_gemm"), "conv2d": ("matmul.pipelined",)}
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
     "gemv": ((16, 16), (16,)),
@@ -106,8 +106,8 @@ def cannot_run_here(op):
 def designs(*ops, compiled=False):
     """(library, op, design) of every design of both packages, as parameters; new designs are picked up from DESIGNS.
 
-    Those that only a GPU runs are marked so, and counted where there is none; `compiled` is for tests that run no design. Of an
-    operation that goes through another's designs, which are tested there, THROUGH names those that stand for all.
+    Those that only a GPU runs are marked so, and counted where there is none; `compiled` is for tests that run no design. Of
+    the designs of another operation, which are tested there, THROUGH names those that stand for all (test_reductions.py).
     """
 
     def marks(library, op, name):
@@ -119,8 +119,13 @@ def designs(*ops, compiled=False):
         pytest.param(library, op, name, id=f"{library.package}-{op}-{name}", marks=marks(library, op, name))
         for library in LIBRARIES
         for op in ops or OPS
-        for name in THROUGH.get(op) or library.names(op)
+        for name in names(library, op)
     ]
+
+
+def names(library, op):
+    """Of the operation's own designs that the package has, and of THROUGH's."""
+    return [*(rung.name for rung in library.operation(op).own if rung.is_in(library.package)), *THROUGH.get(op, ())]
 
 
 @functools.cache

@@ -63,12 +63,17 @@ class Library:
         return self._designs[op]
 
     def _loaded(self, served):
-        if served.of:
-            yield from map(served.through, self.designs(served.of.name))
-            return
-        for rung in served.operation.rungs(self.package):
-            design = importlib.import_module(f"{self.package}.{served.operation.name}.{rung.name}").DESIGN
-            yield dataclasses.replace(design, name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
+        operation = served.operation
+        found = {
+            rung.name: importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
+            for rung in operation.own
+            if rung.is_in(self.package)
+        }
+        for reduction in operation.reductions:
+            for design in self.designs(reduction.to.name):
+                found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
+        for rung in operation.rungs(self.package):
+            yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
         """(design, config): the named design, or the preferred one of those that do not refuse and have a config that fits."""
@@ -76,8 +81,7 @@ class Library:
         if design is not None:
             named = [d for d in known if d.name == design]
             if not named:
-                ladder = self.operation(problem.op).ladder
-                remedy = "".join(f"{design} is called {rung.name} now." for rung in ladder if design in rung.formerly)
+                remedy = self.operation(problem.op).renamed(design, self.package)
                 raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in known), remedy)
             known = named
         if unserved := self.misses(target):
@@ -94,11 +98,21 @@ class Library:
         raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
 
     def _by_preference(self, problem, target, known):
-        """First those that the operation's own rule names, one or several; then the others, from the last of the ladder."""
-        wanted = self._served(problem.op).prefer(problem, target)
-        names = (*((wanted,) if isinstance(wanted, str) else wanted), *(d.name for d in reversed(known)))
         by_name = {d.name: d for d in known}
-        return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+        return [by_name[name] for name in dict.fromkeys(self._order(problem, target)) if name in by_name]
+
+    def _order(self, problem, target):
+        """Names: first those that the operation's own rule gives, one or several; then the others, from the last of its own."""
+        served = self._served(problem.op)
+        operation, wanted = served.operation, served.prefer(problem, target)
+        reductions = {reduction.to.name: reduction for reduction in operation.reductions}
+        for name in (wanted,) if isinstance(wanted, str) else wanted:
+            if name not in reductions:
+                yield name
+            elif reductions[name].refuses(problem) is None:
+                for design in self._order(reductions[name].largest(problem), target):
+                    yield operation.named(reductions[name], design)
+        yield from (rung.name for rung in (*reversed(operation.own), *reversed(operation.ladder)))
 
     def _predicted(self, problem, target, chosen, config):
         """What the analysis says of a blocked product, or the operation's own rule of its design; None without either."""

@@ -1,12 +1,8 @@
 """conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
 
-from tritonkernels.conv2d import CONV2D
 from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_input import CONV2D_INPUT
-from tritonkernels.conv2d_input.parts.phases import largest
-from tritonkernels.conv2d_input.parts.reduction import reduced
 
-from ..conv2d.parts.choice import prefer as prefer_of_conv2d
 from ..launch import LIBRARY
 from .parts.flipped import flip
 
@@ -43,14 +39,4 @@ def conv2d_input(
     )
 
 
-def prefer(problem, target):
-    """conv2d's choice for the convolution that most of the work is."""
-    return prefer_of_conv2d(largest(problem).problem, target)
-
-
-def through(design):
-    """The design of conv2d as one of its gradient."""
-    return reduced(design, flip)
-
-
-LIBRARY.serve(CONV2D_INPUT, prefer=prefer, of=CONV2D, through=through)
+LIBRARY.serve(CONV2D_INPUT, prefer=lambda problem, target: "conv2d", arrange=flip)

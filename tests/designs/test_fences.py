@@ -119,12 +119,13 @@ COMPILE = """
 import itertools, json
 from perf.offline import sass
 from perf.offline import compile_launch, representative_calls
+from tests.harness import names
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
 target = Target.named("sm_90")
 for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight"):
-    for design in LIBRARY.designs(op):
+    for design in (d for d in LIBRARY.designs(op) if d.name in names(LIBRARY, op)):
         launches = (
             launch
             for call in representative_calls(op)
@@ -152,6 +153,6 @@ WORDS_OF_TRITON = {
 def test_arrivals_of_triton_kernels():
     """All of a program's threads have left their parts; then one arrives, which releases these and acquires the others'."""
     codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE).splitlines())}
-    assert set(codes) == {"gemv/split_n", "gemv/transposed", "matmul/split_k", "conv2d/implicit_gemm", "conv2d/pointwise"}
+    assert set(codes) == {"gemv/split_n", "gemv/transposed", "matmul/split_k", "conv2d/implicit_gemm"}
     for kinds in codes.values():
         check([ARRIVAL_IN_TRITON], WORDS_OF_TRITON, kinds)

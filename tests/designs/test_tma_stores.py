@@ -12,10 +12,7 @@ from tests.harness import DEVICES, available_on, prepare, random, sentinel
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
-PACKAGES = {  # with the config by which a 1 x 1 convolution is a product of the design "persistent"
-    "tritonkernels": (tritonkernels.launch.LIBRARY, {"MATMUL": "persistent"}),
-    "cuda_reference": (cuda_reference.launch.LIBRARY, {"PRODUCT": "persistent"}),
-}
+PACKAGES = {"tritonkernels": tritonkernels.launch.LIBRARY, "cuda_reference": cuda_reference.launch.LIBRARY}
 COLUMNS = {torch.float16: (1, 57, 60, 64), torch.float32: (1, 58, 60)}  # only the last of each are whole chunks
 MARGIN = 16  # elements before the rows, and at least as many after them
 
@@ -35,13 +32,13 @@ def in_a_buffer(shape, dtype, device):
     return buffer, buffer[..., MARGIN : MARGIN + columns], (buffer[..., :MARGIN], buffer[..., MARGIN + columns :])
 
 
-def check(library, op, design, config, out, others, *args, **kwargs):
+def check(library, op, design, out, others, *args, **kwargs):
     call = prepare(op, *args, out=out, **kwargs)
     try:
-        library.run(call, design, config)
+        library.run(call, design)
     except UnsupportedError as error:
         pytest.skip(str(error))
-    assert library.judge(call, design, config, *args, **kwargs).ok
+    assert library.judge(call, design, None, *args, **kwargs).ok
     assert all(torch.isnan(other).all() for other in others), "something beside out was written"
 
 
@@ -50,11 +47,11 @@ def check(library, op, design, config, out, others, *args, **kwargs):
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
 @pytest.mark.parametrize("package", PACKAGES)
 def test_products_into_a_part_of_a_buffer(package, dtype, columns, rows, device):
-    library, _ = PACKAGES[package]
+    library = PACKAGES[package]
     available_on(library, device)
     a, b = (random(*shape, dtype=torch.float16, device=device) for shape in ((*rows, 32), (*rows[:-1], 32, columns)))
     _, out, others = in_a_buffer((*rows, columns), dtype, device)
-    check(library, "matmul", "persistent", None, out, others, a, b, out_dtype=dtype)
+    check(library, "matmul", "persistent", out, others, a, b, out_dtype=dtype)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -62,21 +59,21 @@ def test_products_into_a_part_of_a_buffer(package, dtype, columns, rows, device)
 @pytest.mark.parametrize("columns", [57, 64])
 @pytest.mark.parametrize("package", PACKAGES)
 def test_convolutions_into_a_part_of_a_buffer(package, columns, inside, device):
-    library, config = PACKAGES[package]
+    library = PACKAGES[package]
     available_on(library, device)
     image = random(2, 32, 1, columns, dtype=torch.float16, device=device)
     weight = random(columns, 32, 1, 1, dtype=torch.float16, device=device)
     _, out, others = in_a_buffer((2, 1, columns, columns) if inside else (2, columns, 1, columns), torch.float16, device)
     if inside:
         image, out = image.contiguous(memory_format=torch.channels_last), out.permute(0, 3, 1, 2)
-    check(library, "conv2d", "pointwise", config, out, others, image, weight)
+    check(library, "conv2d", "matmul.persistent", out, others, image, weight)
 
 
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
 @pytest.mark.parametrize("package", PACKAGES)
 def test_where_tma_writes(package, dtype, columns):
     """Else the above would pass where it never does."""
-    library, _ = PACKAGES[package]
+    library = PACKAGES[package]
     (chosen,) = (d for d in library.designs("matmul") if d.name == "persistent")
     a, b = (random(*shape, dtype=torch.float16) for shape in ((20, 32), (32, columns)))
     _, out, _ = in_a_buffer((20, columns), dtype, "cpu")

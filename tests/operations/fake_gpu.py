@@ -174,7 +174,7 @@ def changes():
     image = tensor(1, 6, 20, 24).contiguous(memory_format=torch.channels_last)
     yield "conv2d, channels last", "conv2d", (image, tensor(6, 6, 3, 3)), {}
     deep = tensor(1, 512, 7, 7, dtype=half).contiguous(memory_format=torch.channels_last)
-    for taps, design in ((3, "implicit_gemm"), (1, "implicit_gemm"), (1, "pointwise")):
+    for taps, design in ((3, "implicit_gemm"), (1, "implicit_gemm"), (1, "matmul.split_k")):
         options = {"padding": taps // 2, "design": design}
         yield f"{design} {taps}", "conv2d", (deep, tensor(64, 512, taps, taps, dtype=half)), options
     for precision in ("ieee", "tf32"):

@@ -53,14 +53,14 @@ GEOMETRIES = {  # that designs of conv2d do not take
         "prefetched": {"halo beyond shared memory"},
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
-        "pointwise": cases.CONVOLUTIONS.keys() - ONE_TAP,
+        "matmul.pipelined": cases.CONVOLUTIONS.keys() - ONE_TAP,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
     "tritonkernels": {
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "register_blocked": {"large filter"},
         "grouped": {"large filter", "halo beyond shared memory"},
-        "pointwise": cases.CONVOLUTIONS.keys() - ONE_TAP,
+        "matmul.pipelined": cases.CONVOLUTIONS.keys() - ONE_TAP,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
 }

@@ -144,7 +144,7 @@ WANTED = {  # by designs that are for some geometries
     "depthwise": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": among(1, 1, 2)},
     "depthwise_channels": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": ONE},
     "grouped": {"groups": among(1, 2, 3, 4), "c": among(1, 2, 3, 4, 8)},
-    "pointwise": {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE},
+    "matmul.pipelined": {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
 }
 

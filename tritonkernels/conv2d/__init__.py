@@ -2,6 +2,7 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from .parts.as_matmul import TO_MATMUL
 from .parts.autograd import differentiable
 from .parts.choice import expected, prefer
 from .parts.prepare import prepare
@@ -34,7 +35,6 @@ LADDER = (
         "runs of outputs of a column a thread times several channels of a group, for groups of few channels",
         "beyond the conv2d seed: register_blocked, for groups",
     ),
-    Rung("pointwise", "a filter of one tap as a product of matrices, by matmul's designs", "conv2d: a 1 x 1 that is a matmul"),
     Rung(
         "implicit_gemm",
         "a matrix product over taps and channels, inputs fetched from where they lie",
@@ -96,5 +96,5 @@ def conv2d(
     )
 
 
-CONV2D = Operation("conv2d", prepare, LADDER)
+CONV2D = Operation("conv2d", prepare, LADDER, (TO_MATMUL,))
 LIBRARY.serve(CONV2D, prefer=prefer, expected=expected)

@@ -1,11 +1,9 @@
 """The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
 
-from ..conv2d import CONV2D
 from ..conv2d.parts.autograd import differentiable
-from ..conv2d.parts.choice import prefer as prefer_of_conv2d
 from ..launch import LIBRARY
 from ..operation import Operation
-from .parts.phases import largest
+from .parts.as_conv2d import TO_CONV2D
 from .parts.prepare import prepare
 
 
@@ -56,18 +54,12 @@ def conv2d_input(
     )
 
 
-def prefer(problem, target):
-    """conv2d's choice for the convolution that most of the work is."""
-    return prefer_of_conv2d(largest(problem).problem, target)
-
-
-def through(design):
-    """The design of conv2d as one of its gradient."""
+def flip(problem, weight, filters):
+    """The launch that fills the filters."""
     from .parts.flipped import flip  # a kernel
-    from .parts.reduction import reduced
 
-    return reduced(design, flip)
+    return flip(problem, weight, filters)
 
 
-CONV2D_INPUT = Operation("conv2d_input", prepare, CONV2D.ladder)
-LIBRARY.serve(CONV2D_INPUT, prefer=prefer, of=CONV2D, through=through)
+CONV2D_INPUT = Operation("conv2d_input", prepare, reductions=(TO_CONV2D,))
+LIBRARY.serve(CONV2D_INPUT, prefer=lambda problem, target: "conv2d", arrange=flip)

@@ -2,6 +2,8 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from .parts.as_gemm import TO_GEMM
+from .parts.as_gemv import TO_GEMV
 from .parts.prefer import prefer
 from .parts.prepare import prepare
 
@@ -133,5 +135,5 @@ def matmul(
     )
 
 
-MATMUL = Operation("matmul", prepare, LADDER)
+MATMUL = Operation("matmul", prepare, LADDER, (TO_GEMV, TO_GEMM))
 LIBRARY.serve(MATMUL, prefer=prefer)

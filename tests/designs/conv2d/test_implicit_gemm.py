@@ -1,4 +1,4 @@
-"""conv2d's precision, and what implicit_gemm and pointwise promise beyond what every design's tests ask."""
+"""conv2d's precision, and what implicit_gemm promises beyond what every design's tests ask."""
 
 import json
 import os
@@ -11,15 +11,14 @@ import torch
 import triton
 
 from perf.offline import representative_calls
-from tests.harness import DEVICES, available_on, bits, prepare, random, rounded_to_tf32, run_checked, short
+from tests.harness import DEVICES, available_on, bits, prepare, random, rounded_to_tf32, short
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts.slices import count_slices, fits, is_flat
-from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
-IMPLICIT, POINTWISE = ({d.name: d for d in LIBRARY.designs("conv2d")}[name] for name in ("implicit_gemm", "pointwise"))
+IMPLICIT = {d.name: d for d in LIBRARY.designs("conv2d")}["implicit_gemm"]
 GPUS = [Target.named(name) for name in ("sm_80", "sm_90", "sm_100", "sm_120")]
 
 
@@ -153,39 +152,6 @@ def test_every_config_fits(target):
             how = {"num_warps": config.num_warps, "num_stages": config.num_stages}
             assert fits(config.kwargs, how, call.problem, target)
             assert config.kwargs["SPLIT_K"] in (1, 2, 4, 8, 16)
-
-
-# pointwise
-@pytest.mark.parametrize("layout, launches", [(nchw, 1), (channels_last, 1), (cropped, 2)])
-@pytest.mark.parametrize("dtype", (torch.float16, torch.float32, torch.float64), ids=str)
-@on_devices
-def test_one_tap_is_a_matmul_of_any_strides(device, layout, launches, dtype):
-    """Images whose lines do not follow each other are one launch each."""
-    available_on(LIBRARY, device)
-    image, weight, bias = (random(*s, dtype=dtype, device=device) for s in ((2, 17, 5, 7), (35, 17, 1, 1), (35,)))
-    call = prepare("conv2d", layout(image), weight, bias)
-    for config in POINTWISE.configs(call.problem, LIBRARY.target(call.result.device)):
-        found = list(POINTWISE.launches(call.problem, config, *call.parts[0]))
-        assert len([x for x in found if "out" in x.values and "bias" in x.values]) == launches
-        run_checked(LIBRARY, "conv2d", "pointwise", layout(image), weight, bias, config=config)
-
-
-REFUSED = {
-    "a filter of 1 x 2": ((1, 4, 5, 5), (6, 4, 1, 2), {}),
-    "steps": ((1, 4, 5, 5), (6, 4, 1, 1), {"stride": (1, 2)}),
-    "padding": ((1, 4, 5, 5), (6, 4, 1, 1), {"padding": (0, 1)}),
-    "groups": ((1, 4, 5, 5), (6, 2, 1, 1), {"groups": 2}),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_it_says_what_is_no_matmul(what):
-    image, weight, options = REFUSED[what]
-    call = prepare("conv2d", torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options)
-    for target in GPUS:
-        assert what in POINTWISE.refuses(call.problem, target)
-        with pytest.raises(UnsupportedError, match=what):
-            LIBRARY.choose(call.problem, target, "pointwise")
 
 
 # Machine code.

@@ -35,7 +35,7 @@ BLOCKS_AT_ONCE = 32  # on an SM, of a warp each
 UNROLLED = 25  # taps of `depthwise`
 CHANNEL = 1.5e-6  # of a block of register_blocked: a channel's inputs and filters to shared memory, and back
 LOAD = 500e-9  # of a column of inputs of `grouped`
-SLICE = 300e-9  # of K, 64 terms, of a block of implicit_gemm or pointwise, a few of them in flight
+SLICE = 300e-9  # of K, 64 terms, of a block of implicit_gemm or matmul, a few of them in flight
 MOST_SPLITS = 16  # blocks that share a tile of theirs
 
 
@@ -164,8 +164,8 @@ def _implicit_gemm(problem):
     return replace(shape, gathered=elements / (vector if problem.channels_last and channels % vector == 0 else 1))
 
 
-def _pointwise(problem):
-    """Large tiles, fast where there are many terms and output channels. None where it is no product of matrices as they lie."""
+def _matmul(problem):
+    """matmul's large tiles, fast where there are many terms and output channels. None where it is none."""
     if (problem.r, problem.s, *problem.stride, *problem.padding, problem.groups) != (1, 1, 1, 1, 0, 0, 1):
         return None
     if not _on_tensor_cores(problem):
@@ -190,12 +190,13 @@ SHAPES = {
     "register_blocked": _register_blocked,
     "grouped": _grouped,
     "implicit_gemm": _implicit_gemm,
-    "pointwise": _pointwise,
+    "matmul": _matmul,  # the design that it prefers
 }
 
 
 def expected(design, problem, target):
     """The Expected of a design, by name; None where it has no rule, is unfit or has nothing to do."""
+    design = design.partition(".")[0]
     shape = SHAPES[design](problem) if design in SHAPES and problem.outputs and problem.terms else None
     if shape is None:
         return None

@@ -95,8 +95,3 @@ def _zeros(problem):
 def _convolution(problem, **changes):
     given = {field.name: getattr(problem, field.name) for field in dataclasses.fields(Conv2dProblem)}
     return Conv2dProblem(**given | {"k": problem.c, "stride": (1, 1)} | changes)
-
-
-def largest(problem):
-    """The phase with most of the work."""
-    return max(phases(problem), key=lambda phase: phase.problem.flops)

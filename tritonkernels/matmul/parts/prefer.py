@@ -7,12 +7,16 @@ TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in me
 
 
 def prefer(problem, target):
-    """The design for a problem, by records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have
-    much K; from sm_90 on `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all
-    else a program per tile. In the interpreter the cost is per operation, and `pipelined` has the fewest.
+    """gemv and gemm, where the problem is one of theirs, then the design of `_product`. In the interpreter the cost is per
+    operation, and `pipelined` has the fewest.
     """
-    if not target.is_gpu:
-        return "pipelined"
+    return ("gemv", "gemm", _product(problem, target)) if target.is_gpu else "pipelined"
+
+
+def _product(problem, target):
+    """By records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have much K; from sm_90 on
+    `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all else a program per tile.
+    """
     tiles = problem.batch * -(-problem.m // 64) * -(-problem.n // 64)
     shortest = min(problem.m, problem.n)
     if problem.k >= 1024 and tiles * (1 if shortest <= 64 else 2) <= target.sms:

@@ -1,0 +1,242 @@
+"""Operations that another's designs answer too: conv2d of one tap matmul's, a row or column of matmul gemv's, fp32 gemm's.
+
+What the other's designs do is tested there; here, that they get the right operands, and which calls are none of theirs.
+"""
+
+import pytest
+import torch
+
+import cuda_reference.launch
+import tritonkernels.launch
+from tests.harness import (
+    DEVICES,
+    LAYOUTS,
+    LIBRARIES,
+    available_on,
+    cannot_run_here,
+    prepare,
+    random,
+    run_checked,
+    run_where_taken,
+    short,
+)
+from tritonkernels.errors import UnknownDesignError, UnsupportedError
+from tritonkernels.target import Target
+
+TRITON, CUDA = tritonkernels.launch.LIBRARY, cuda_reference.launch.LIBRARY
+H200 = Target.named("h200")
+KINDS = {
+    "fp16": (torch.float16, {}),
+    "bf16": (torch.bfloat16, {}),
+    "tf32": (torch.float32, {"precision": "tf32"}),
+    "ieee": (torch.float32, {}),
+    "fp64": (torch.float64, {}),
+}
+on_devices = pytest.mark.parametrize("device", DEVICES)
+each_package = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+
+
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
+def cropped(t):
+    """Lines that do not follow each other at one distance."""
+    wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
+    wide[:, :, 1:-1, 1:-2] = t
+    return wide[:, :, 1:-1, 1:-2]
+
+
+def reduced(library, op, to):
+    """The names of the designs that the operation has from the other."""
+    return [name for name in library.names(op) if name.startswith(f"{to}.")]
+
+
+def runnable(library, op, to):
+    """Those that this machine can run."""
+    absent = cannot_run_here(to) if library is TRITON else {}
+    return [name for name in reduced(library, op, to) if name.removeprefix(f"{to}.") not in absent]
+
+
+def first_that_takes(library, call):
+    """Of matmul's designs, by the name that conv2d has for it."""
+    for design in library.designs("conv2d"):
+        if design.name.startswith("matmul.") and not design.refuses(call.problem, library.target(call.result.device)):
+            return design
+    raise AssertionError("no design of matmul takes the call")
+
+
+@short(lambda kind, layout: kind in ("fp16", "ieee") or layout is torch.clone)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", (torch.clone, channels_last, cropped, *LAYOUTS))
+@each_package
+@on_devices
+def test_one_tap_is_a_matmul_of_any_strides(library, layout, kind, device):
+    available_on(library, device)
+    dtype, options = KINDS[kind]
+    for image, filters in (((2, 16, 5, 8), (24, 16, 1, 1)), ((3, 7, 3, 5), (5, 7, 1, 1)), ((1, 70, 1, 66), (66, 70, 1, 1))):
+        operands = [layout(random(*shape, dtype=dtype, device=device)) for shape in (image, filters)]
+        bias = random(2 * filters[0], dtype=dtype, device=device)[::2]
+        design = first_that_takes(library, prepare("conv2d", *operands, **options))
+        run_checked(library, "conv2d", design.name, *operands, bias, **options)
+        run_checked(library, "conv2d", design.name, *operands, **options)
+
+
+@short(lambda layout: layout is channels_last)
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+@each_package
+@on_devices
+def test_every_design_of_matmul_has_one_tap(library, layout, device, everything):
+    available_on(library, device)
+    for name in reduced(library, "conv2d", "matmul"):
+        for dtype, options in KINDS.values() if everything else (KINDS["fp16"], KINDS["ieee"]):
+            image, filters = (random(*s, dtype=dtype, device=device) for s in ((2, 32, 4, 16), (64, 32, 1, 1)))
+            run_where_taken(library, "conv2d", name, layout(image), filters, **options)
+
+
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+@each_package
+@on_devices
+def test_no_channels_leave_the_bias(library, layout, device):
+    available_on(library, device)
+    shapes = (2, 0, 3, 4), (5, 0, 1, 1), (5,)
+    input, weight, bias = (random(*shape, dtype=torch.float16, device=device) for shape in shapes)
+    run_checked(library, "conv2d", "matmul.pipelined", layout(input), layout(weight), bias)
+
+
+@pytest.mark.parametrize("layout, products", [(torch.clone, 1), (channels_last, 1), (cropped, 2)])
+@each_package
+def test_operands_are_read_where_they_lie(library, layout, products):
+    """One product of all pixels in channels_last, one batch of images else; images whose lines are apart are one each."""
+    target = Target.named("sm_80")
+    call = prepare("conv2d", *(layout(random(*s, dtype=torch.float16)) for s in ((2, 64, 8, 16), (64, 64, 1, 1))))
+    design = {d.name: d for d in library.designs("conv2d")}["matmul.pipelined"]
+    launches = design.launches(call.problem, next(iter(design.configs(call.problem, target))), *call.parts[0])
+    names = [launch.name for launch in launches]
+    assert names.count(names[-1]) == products and (layout is cropped or len(names) == 1), "only lines that are apart are packed"
+
+
+NO_MATMUL = {
+    "a filter of 1 x 2": ((1, 4, 5, 5), (6, 4, 1, 2), {}),
+    "a stride": ((1, 4, 5, 5), (6, 4, 1, 1), {"stride": (1, 2)}),
+    "padding": ((1, 4, 5, 5), (6, 4, 1, 1), {"padding": (0, 1)}),
+    "groups": ((1, 4, 5, 5), (6, 2, 1, 1), {"groups": 2}),
+}
+
+
+@pytest.mark.parametrize("what", NO_MATMUL)
+@each_package
+def test_what_is_no_matmul(library, what):
+    image, weight, options = NO_MATMUL[what]
+    problem = prepare("conv2d", torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options).problem
+    with pytest.raises(UnsupportedError, match=what):
+        library.choose(problem, H200, "matmul.pipelined")
+
+
+def product(m, n, k=1030, dtype=torch.float32, batch=(), device="cpu", layout=torch.clone):
+    return [layout(random(*batch, *shape, dtype=dtype, device=device)) for shape in ((m, k), (k, n))]
+
+
+ONE_ROW_OR_COLUMN = pytest.mark.parametrize("m, n", [(1, 37), (37, 1), (1, 1)])
+
+
+@short(lambda m, n: m != n)
+@ONE_ROW_OR_COLUMN
+@each_package
+@on_devices
+def test_every_design_of_gemv_has_one_row_and_one_column(library, m, n, device):
+    available_on(library, device)
+    for name in runnable(library, "matmul", "gemv"):
+        c = random(m, n, device=device)
+        run_where_taken(library, "matmul", name, *product(m, n, device=device), c=c, alpha=-1.5, beta=0.5)
+        run_where_taken(library, "matmul", name, *product(m, n, batch=(3,), dtype=torch.float16, device=device))
+
+
+@short(lambda m, n: m != n)
+@ONE_ROW_OR_COLUMN
+@pytest.mark.parametrize("layout", LAYOUTS)
+@each_package
+@on_devices
+def test_one_row_or_column_of_any_strides(library, layout, m, n, device):
+    available_on(library, device)
+    for dtype, options in ((torch.float32, {"precision": "tf32"}), (torch.bfloat16, {})):
+        a, b = product(m, n, k=37, dtype=dtype, device=device, layout=layout)
+        run_checked(library, "matmul", "gemv.naive", a, b, bias=random(n, dtype=dtype, device=device), **options)
+    (a, b), (shared, _) = product(m, n, k=37, batch=(2, 3), layout=layout), product(m, n, k=37)
+    c = random(3, m, n, device=device)
+    run_checked(library, "matmul", "gemv.naive", a.to(device), b.to(device), c=c, beta=2.0)
+    run_checked(library, "matmul", "gemv.naive", shared.to(device), b.to(device), alpha=0.0, c=c)
+
+
+@each_package
+@on_devices
+def test_every_design_of_gemm_has_fp32(library, device):
+    available_on(library, device)
+    for name in runnable(library, "matmul", "gemm"):
+        a, b = product(33, 70, k=37, device=device)
+        run_where_taken(library, "matmul", name, a, b, c=random(70, device=device), alpha=-1.5, beta=0.5)
+
+
+NO_GEMV = {
+    "2 x 5": ((2, 7), (7, 5), torch.float32, {}),
+    "precision tf32x3": ((1, 7), (7, 5), torch.float32, {"precision": "tf32x3"}),
+    "precision int8": ((1, 7), (7, 5), torch.int8, {}),
+    "a result in torch.float32": ((1, 7), (7, 5), torch.float16, {"out_dtype": torch.float32}),
+    "sums in fp16": ((1, 7), (7, 5), torch.float16, {"accumulate": "fp16"}),
+    "an activation": ((1, 7), (7, 5), torch.float32, {"activation": "relu"}),
+    "a bias beside C": ((1, 7), (7, 5), torch.float32, {"bias": (5,), "c": (5,)}),
+    "a batch of 65536": ((65536, 1, 7), (7, 65536), torch.float16, {}),
+}
+NO_GEMM = {
+    "precision tf32": ((5, 7), (7, 5), torch.float32, {"precision": "tf32"}),
+    "a batch of 2": ((2, 5, 7), (7, 5), torch.float32, {}),
+    "a bias": ((5, 7), (7, 5), torch.float32, {"bias": (5,)}),
+    "an activation": ((5, 7), (7, 5), torch.float32, {"activation": "silu"}),
+}
+
+
+@pytest.mark.parametrize("to, what", [("gemv", what) for what in NO_GEMV] + [("gemm", what) for what in NO_GEMM])
+@each_package
+def test_what_is_no_gemv_and_no_gemm(library, to, what):
+    *shapes, dtype, options = {"gemv": NO_GEMV, "gemm": NO_GEMM}[to][what]
+
+    def empty(shape):
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    options = {name: empty(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    problem = prepare("matmul", *map(empty, shapes), **options).problem
+    with pytest.raises(UnsupportedError, match=what):
+        library.choose(problem, H200, f"{to}.naive")
+
+
+@each_package
+def test_the_other_operation_s_own_choice_is_taken(library):
+    """On a GPU a row goes to the design that gemv prefers, fp32 to gemm's, one tap to matmul's; else their own."""
+
+    def empty(*shape, dtype=torch.float16):
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    def chosen(op, *tensors, **options):
+        return library.choose(prepare(op, *tensors, **options).problem, H200)[0].name
+
+    row, matrix, column = empty(1, 4096), empty(4096, 512), empty(4096, 1)
+    assert chosen("matmul", row, matrix) == "gemv." + chosen("gemv", matrix.mT, row[0])
+    assert chosen("matmul", matrix.mT, column) == "gemv." + chosen("gemv", matrix.mT, column[:, 0])
+    assert "." not in chosen("matmul", row, matrix, activation="relu")
+    square = empty(1024, 1024)
+    assert chosen("matmul", square.float(), square.float()) == "gemm." + chosen("gemm", square.float(), square.float())
+    assert "." not in chosen("matmul", square, square)
+    filters, images = empty(512, 1024, 1, 1), empty(32, 1024, 14, 14)
+    assert chosen("conv2d", images, filters) == "matmul." + chosen("matmul", filters[:, :, 0, 0], images.flatten(2))
+
+
+@each_package
+def test_names(library):
+    """No third operation's designs; conv2d_input, which has none of its own, has those of conv2d by their own names."""
+    own = {rung.name for rung in library.operation("matmul").own if rung.is_in(library.package)}
+    assert {name.removeprefix("matmul.") for name in reduced(library, "conv2d", "matmul")} == own
+    assert library.names("conv2d_input") == library.names("conv2d") == tuple(d.name for d in library.designs("conv2d"))
+    with pytest.raises(UnknownDesignError, match=r"matmul\.tensor_core is called matmul\.pipelined now"):
+        library.choose(prepare("conv2d", torch.empty(1, 1, 1, 1), torch.empty(1, 1, 1, 1)).problem, H200, "matmul.tensor_core")
+    with pytest.raises(UnknownDesignError, match=r"pointwise is called matmul\..* or matmul\.pipelined or .* now"):
+        library.choose(prepare("conv2d", torch.empty(1, 1, 1, 1), torch.empty(1, 1, 1, 1)).problem, H200, "pointwise")

@@ -1,0 +1,27 @@
+"""The gradient with respect to the input as calls of conv2d: the filters are flipped, then each phase is a convolution."""
+
+import torch
+
+from ...conv2d import CONV2D
+from ...operation import Call, Reduction
+from .phases import phases
+
+
+def steps(problem, arrange, grad_output, weight, out):
+    """arrange(problem, weight, filters) is the launch that fills filters (C, K / groups, R, S)."""
+    memory_format = torch.channels_last if problem.channels_last else torch.contiguous_format
+    shape = (problem.c, problem.k // problem.groups, problem.r, problem.s)
+    filters = torch.empty(shape, dtype=weight.dtype, device=weight.device, memory_format=memory_format)
+    if filters.numel():
+        yield arrange(problem, weight, filters)
+    for phase in phases(problem):
+        yield Call(phase.problem, (phase.operands(grad_output, filters, out),), out)
+
+
+TO_CONV2D = Reduction(
+    to=CONV2D,
+    summary="every call: a convolution of grad_output with the flipped filter, one for each phase of the stride",
+    refuses=lambda problem: None,
+    problems=lambda problem: tuple(phase.problem for phase in phases(problem)),
+    steps=steps,
+)
