@@ -1,14 +1,14 @@
 """Tests, by what they are for; here is what all share.
 
-    designs       what runs over every design of every operation; in conv2d, matmul and gluon what only some designs promise
-    operations    what an operation promises its users, whichever design computes it
-    properties    generated calls, valid and invalid
-    memory        no access outside a tensor
-    concurrency   threads, processes, and the cache of builds
-    analysis      the theory in tritonkernels.analysis
-    simt          the emulation that CUDA designs run in without a GPU
-    perf          the comparison, its records and its gate
-    gate          the calls that the gate makes under compute-sanitizer
-    mutants       kernels broken on purpose, and which test notices
-    tools         what is around kernels: docs, examples, imports, the interpreter, the judge
+designs       what runs over every design of every operation; in conv2d, matmul and gluon what only some designs promise
+operations    what an operation promises its users, whichever design computes it
+properties    generated calls, valid and invalid
+memory        no access outside a tensor
+concurrency   threads, processes, and the cache of builds
+analysis      the theory in tritonkernels.analysis
+simt          the emulation that CUDA designs run in without a GPU
+perf          the comparison, its records and its gate
+gate          the calls that the gate makes under compute-sanitizer
+mutants       kernels broken on purpose, and which test notices
+tools         what is around kernels: docs, examples, imports, the interpreter, the judge
 """
