@@ -38,7 +38,12 @@ def built(shapes, make):
     return [tuple(shape) if isinstance(shape, Size) else make(*shape) for shape in shapes]
 
 
-THROUGH = {"conv2d_input": ("direct", "implicit_gemm"), "conv2d": ("matmul.pipelined",)}
+THROUGH = {  # of another operation's designs, those that stand for all of them: of float32, as the cases are
+    ("tritonkernels", "conv2d"): ("matmul.pipelined",),
+    ("cuda_reference", "conv2d"): ("matmul.cuda_cores",),
+    ("tritonkernels", "conv2d_input"): ("direct", "implicit_gemm"),
+    ("cuda_reference", "conv2d_input"): ("direct", "implicit_gemm"),
+}
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
     "gemv": ((16, 16), (16,)),
@@ -125,7 +130,8 @@ def designs(*ops, compiled=False):
 
 def names(library, op):
     """Of the operation's own designs that the package has, and of THROUGH's."""
-    return [*(rung.name for rung in library.operation(op).own if rung.is_in(library.package)), *THROUGH.get(op, ())]
+    own = [rung.name for rung in library.operation(op).own if rung.is_in(library.package)]
+    return [*own, *THROUGH.get((library.package, op), ())]
 
 
 @functools.cache

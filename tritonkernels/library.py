@@ -47,7 +47,7 @@ class Library:
 
     def _served(self, op):
         if op not in self.served:
-            raise validate.out_of_choices("op", op, tuple(self.served))
+            raise validate.out_of_choices("op", op, tuple(sorted(self.served)))
         return self.served[op]
 
     def names(self, op) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from tests import cases
-from tests.harness import Size, built, prepare, random, transposed
+from tests.harness import Size, built, names, prepare, random, transposed
 
 FLOATS = [(dtype, {}) for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)]
 AND_TF32 = [*FLOATS, (torch.float32, {"precision": "tf32"})]
@@ -50,6 +50,12 @@ class GateCall:
 
     def __str__(self):
         return f"{self.op}/{self.design} {self.kind} {self.problem}{', out given' if self.out else ''}"
+
+
+def designs(library, op):
+    """The names of all that the operation has; of those by way of two reductions, of which there are many, some."""
+    every, own = library.names(op), library.operation(op).own
+    return every if own else [name for name in every if name in names(library, library.operation(op).reductions[0].to.name)]
 
 
 def calls(library, op, design, target):

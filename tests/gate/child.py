@@ -12,7 +12,7 @@ import zlib
 
 import torch
 
-from tests.gate.calls import calls
+from tests.gate.calls import calls, designs
 from tests.harness import LIBRARIES, bits, poisoned, prepare, sentinel
 from tritonkernels import OPS, backend, numerics
 from tritonkernels.tuning.choose import as_dict
@@ -64,7 +64,7 @@ def groups(library, wanted, target):
     """The calls, those of one kind of a design together: they share kernels."""
     found = {}
     for op in OPS:
-        for design in library.names(op):
+        for design in designs(library, op):
             if not wanted or f"{op}/{design}" in wanted:
                 for call in calls(library, op, design, target):
                     found.setdefault((op, design, call.kind), []).append(call)

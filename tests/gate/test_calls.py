@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tests.gate import build, child
-from tests.gate.calls import KINDS, calls
-from tests.harness import LIBRARIES, SMALL, built, prepare, suited
+from tests.gate.calls import KINDS, calls, designs
+from tests.harness import LIBRARIES, SMALL, built, names, prepare, suited
 from tritonkernels import OPS, backend
 from tritonkernels.conv2d.parts.precision import FP32_PRECISIONS
 from tritonkernels.conv2d.parts.prepare import DTYPES
@@ -27,7 +27,7 @@ NEVER_EMPTY = {  # an empty K is refused, or cannot be asked for: a filter of on
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_every_design_in_every_type_that_it_takes(library, op):
-    for design in library.designs(op):
+    for design in (d for d in library.designs(op) if d.name in names(library, op)):
         made = list(calls(library, op, design.name, H200))
         assert made and len(set(map(str, made))) == len(made)
         problems = {}
@@ -38,6 +38,18 @@ def test_every_design_in_every_type_that_it_takes(library, op):
             wanted |= {("no products", False)} | ({("alpha = 0", True)} if op in ("gemm", "gemv", "matmul") else set())
         assert all(wanted <= found for found in problems.values()), (design.name, problems)
         assert len(problems) == sum(takes(library, op, design, *kind) for kind in KINDS[op])
+
+
+@pytest.mark.parametrize("op", ["conv2d", "matmul"])
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_every_design_of_another_operation(library, op):
+    for name in (name for name in designs(library, op) if "." in name):
+        problems = {}
+        for call in calls(library, op, name, H200):
+            problems.setdefault(call.kind, set()).add((call.problem, call.out))
+        wanted = {("smallest", False), ("smallest", True), ("ragged", False), ("ragged", True)}
+        assert all(wanted <= found for found in problems.values()), (name, problems)
+        assert bool(problems) == (name != "matmul.planes"), "which is for precisions that conv2d has not"
 
 
 def takes(library, op, design, dtype, options):
@@ -65,7 +77,7 @@ def test_every_type_and_precision_is_a_kind():
 def test_ragged_results_end_between_vectors():
     """What is given as `out` then has rows that begin at 16 bytes and are no multiple of 16 bytes long."""
     for library in LIBRARIES:
-        for call in calls(library, "matmul", library.names("matmul")[-1], H200):
+        for call in calls(library, "matmul", names(library, "matmul")[-1], H200):
             if call.problem.startswith("ragged"):
                 args, kwargs = call.make()
                 result = prepare("matmul", *args, **kwargs).result

@@ -53,7 +53,7 @@ GEOMETRIES = {  # that designs of conv2d do not take
         "prefetched": {"halo beyond shared memory"},
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
-        "matmul.pipelined": cases.CONVOLUTIONS.keys() - ONE_TAP,
+        "matmul.cuda_cores": cases.CONVOLUTIONS.keys() - ONE_TAP,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
     "tritonkernels": {

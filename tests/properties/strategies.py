@@ -140,11 +140,12 @@ GEOMETRY = {
     "c": SMALL,  # channels of a group
     "k": among(1, 2, 3, 5, 8, 9, 17),  # and its filters
 }
+ONE_TAP = {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE}
 WANTED = {  # by designs that are for some geometries
     "depthwise": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": among(1, 1, 2)},
     "depthwise_channels": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": ONE},
     "grouped": {"groups": among(1, 2, 3, 4), "c": among(1, 2, 3, 4, 8)},
-    "matmul.pipelined": {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE},
+    **dict.fromkeys(("matmul.pipelined", "matmul.cuda_cores"), ONE_TAP),
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
 }
 

@@ -163,12 +163,24 @@ MUTANTS = [
         ("taken for rounded", "problem.precision, are_tf32", "problem.precision, True"),
     ),
     *of(
-        "tritonkernels/conv2d/pointwise.py",
-        "pointwise or test_it_says_what_is_no_matmul",
+        "tritonkernels/conv2d/parts/as_matmul.py",
+        "reductions",
         ("a filter's first tap alone", "(problem.r, problem.s) == (1, 1), problem", "True, problem"),
-        ("steps forgotten", '"steps": not no_steps', '"steps": False'),
+        ("strides forgotten", '"a stride": not no_stride', '"a stride": False'),
         ("groups forgotten", '"groups": problem.groups != 1', '"groups": False'),
-        ("bias forgotten", "x, y, None, bias, z)", "x, y, None, None, z)"),
+        ("bias forgotten in channels_last", "bias=bias, out", "out"),
+        ("bias forgotten in NCHW", "c=bias, out", "out"),
+        ("always by pixels", "results.stride(-1) == 1, results", "True, results"),
+        ("images taken for one", "all(merges(t, t.ndim - 3) for t in (pixels, results))", "True"),
+    ),
+    *of(
+        "tritonkernels/conv2d_input/parts/as_conv2d.py",
+        "conv2d_input",
+        (
+            "filters not flipped",
+            "        yield arrange(problem, weight, filters)",
+            "        filters.copy_(weight.transpose(0, 1))",
+        ),
     ),
     *of(
         "cuda_reference/conv2d/direct.cuh",

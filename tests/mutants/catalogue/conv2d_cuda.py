@@ -147,13 +147,4 @@ MUTANTS = [
             "true, tap, stride.weight.r",
         ),
     ),
-    *of(
-        "cuda_reference/conv2d/pointwise.py",
-        "pointwise_cuda or (cuda_reference and pointwise)",
-        (
-            "images taken for one",
-            "elif all(n == 1 or t.stride(0) == h * w * t.stride(3) for t in tensors):",
-            "elif True:",
-        ),
-    ),
 ]

@@ -33,8 +33,8 @@ MUTANTS = [
         "takes_the_first_that_it_has",
         (
             "only the first preferred design tried",
-            "isinstance(wanted, str) else wanted)",
-            "isinstance(wanted, str) else wanted[:1])",
+            "isinstance(wanted, str) else wanted:",
+            "isinstance(wanted, str) else wanted[:1]:",
         ),
     ),
     *of(
