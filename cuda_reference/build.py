@@ -160,15 +160,15 @@ def _source(path, expressions, backend, files):
 
 def _sources(paths):
     """The files, and all that they include by name in quotes."""
-    found, todo = set(), list(paths)
+    sources, todo = set(), list(paths)
     while todo:
         path = todo.pop().resolve()
-        if path in found:
+        if path in sources:
             continue
-        found.add(path)
+        sources.add(path)
         for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE):
             todo += [candidate for candidate in (path.parent / name, ROOT / name) if candidate.is_file()][:1]
-    return found
+    return sources
 
 
 def _build(recipe):

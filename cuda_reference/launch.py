@@ -8,7 +8,7 @@ import torch
 from tritonkernels import validate
 from tritonkernels.errors import LaunchError
 from tritonkernels.library import Library
-from tritonkernels.plans import Around, Launched, stream_of
+from tritonkernels.plans import FromAddress, Launched, stream_of
 from tritonkernels.target import Target
 
 from . import build
@@ -96,10 +96,10 @@ def _with_address(argument):
     """The argument as Launched wants it."""
     if isinstance(argument, TensorMap):
         _, *rest = argument.wire()
-        return Around(argument.tensor, lambda address: (address, *rest))
+        return FromAddress(argument.tensor, lambda address: (address, *rest))
     if isinstance(argument, torch.Tensor) and not argument.is_cuda:
         room = _room(argument)
-        return Around(argument, lambda address: (address, room))
+        return FromAddress(argument, lambda address: (address, room))
     return 0 if argument is None else argument
 
 

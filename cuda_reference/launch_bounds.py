@@ -29,10 +29,10 @@ def _constant(expression):
 
 def _bounds(text):
     """(kernel, the constant that tells its bound) of each in a file."""
-    for found in _BEGIN.finditer(text):
-        before, bound = text[: found.start()].rstrip(), _in_parentheses(text, found.end())
+    for match in _BEGIN.finditer(text):
+        before, bound = text[: match.start()].rstrip(), _in_parentheses(text, match.end())
         (namespace,) = _NAMESPACE.findall(before)[-1:]
-        name = _NAME.match(text, found.end() + len(bound))[1]
+        name = _NAME.match(text, match.end() + len(bound))[1]
         template = before[before.rindex("\ntemplate <") :].strip() if before.endswith(">") else ""
         constant = f"namespace {namespace} {{ {template} constexpr unsigned {name}_threads = simt::first_of{bound}; }}"
         yield f"{namespace}::{name}", constant

@@ -54,17 +54,17 @@ def flags(backend):
 
 def cuda_flags(arch):
     # torch's defaults take the operators of half and bfloat16 away
-    kept = [
+    operators = [
         f"-U__CUDA_NO_{what}__" for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")
     ]
-    return ["-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", *kept, f"-I{ROOT}"]
+    return ["-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", *operators, f"-I{ROOT}"]
 
 
 def sanitizer():
-    wanted = os.environ.get("TRITONKERNELS_SANITIZE", "")
-    if wanted not in ("", "address"):
-        raise BuildError(f"TRITONKERNELS_SANITIZE: got {wanted!r}; allowed: 'address', or unset.")
-    return wanted
+    setting = os.environ.get("TRITONKERNELS_SANITIZE", "")
+    if setting not in ("", "address"):
+        raise BuildError(f"TRITONKERNELS_SANITIZE: got {setting!r}; allowed: 'address', or unset.")
+    return setting
 
 
 def sanitizer_preload() -> str:
@@ -86,10 +86,10 @@ def compiler():
 
 
 def ninja():
-    found = shutil.which("ninja", path=path())
-    if found is None:
+    command = shutil.which("ninja", path=path())
+    if command is None:
         raise ToolchainError("ninja, which torch builds extensions with, is missing: pip install ninja.")
-    return f"{found} {output([found, '--version']).strip()}"
+    return f"{command} {output([command, '--version']).strip()}"
 
 
 def cuda_home():

@@ -57,9 +57,9 @@ def _trace(launch, module):
     lines = _lines(sites, file)
     all_accesses, all_races = [], []
     for space in ("global", "shared"):
-        here = np.array([a.space == space for a in arrays])[array]
-        if here.any():
-            part = Part(space, records[here], site[here], lines, array[here], [a.name for a in arrays])
+        in_space = np.array([a.space == space for a in arrays])[array]
+        if in_space.any():
+            part = Part(space, records[in_space], site[in_space], lines, array[in_space], [a.name for a in arrays])
             all_accesses += accesses(part)
             all_races += races(part)
     return Trace(tuple(sorted(all_accesses, key=lambda a: [_file_and_line(line) for line in a.lines])), tuple(all_races))
@@ -74,12 +74,12 @@ class _Array:
 
 
 def _global_arrays(launch):
-    found = {}
+    arrays = {}
     for i, argument in enumerate(launch.arguments):
         if isinstance(argument, torch.Tensor) and argument.untyped_storage().nbytes():
             first, size = argument.untyped_storage().data_ptr(), argument.untyped_storage().nbytes()
-            found.setdefault(first, _Array("global", f"argument {i}", first, first + size))
-    return found.values()
+            arrays.setdefault(first, _Array("global", f"argument {i}", first, first + size))
+    return arrays.values()
 
 
 def _shared_arrays(dynamic, file):
@@ -127,13 +127,13 @@ def _lines(sites, file):
 
 def _kernel_lines(frames):
     """As paths in this package where they are; without the emulation's, where a float4's load would be everybody's."""
-    kept = []
+    lines = []
     for frame in frames:
         path, _, line = frame.split(" ")[0].rpartition(":")  # " (discriminator 2)" may follow
         path = os.path.normpath(path)
         if not path.startswith(f"{build.ROOT}/simt/") and "/include/c++/" not in path:
-            kept.append(f"{path.removeprefix(f'{build.ROOT}/')}:{line}")
-    return tuple(kept) or (frames[0],)
+            lines.append(f"{path.removeprefix(f'{build.ROOT}/')}:{line}")
+    return tuple(lines) or (frames[0],)
 
 
 def _file_and_line(text):

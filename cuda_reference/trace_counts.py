@@ -52,10 +52,10 @@ class Access:
         return self.units / self.requests
 
     def __str__(self):
-        what = f"{self.space} {self.kind} of {8 * self.width} bits, {self.array}"
+        access = f"{self.space} {self.kind} of {8 * self.width} bits, {self.array}"
         unit = "sectors" if self.space == "global" else "wavefronts"
         count = f"{self.requests} requests, {self.units} {unit} (ideal {self.ideal_units})"
-        return f"{' < '.join(self.lines):60} {what:40} {count}"
+        return f"{' < '.join(self.lines):60} {access:40} {count}"
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Race:
     places: int
 
     def __str__(self):
-        ends = " and ".join(f"{kind} at {lines[0]}" for kind, lines in zip(self.kinds, (self.first, self.second)))
+        pair = " and ".join(f"{kind} at {lines[0]}" for kind, lines in zip(self.kinds, (self.first, self.second)))
         return (
-            f"{self.array}: {ends} without a barrier, {self.places} times, as by threads {self.threads} of block {self.block}"
+            f"{self.array}: {pair} without a barrier, {self.places} times, as by threads {self.threads} of block {self.block}"
         )
 
 
@@ -138,12 +138,12 @@ def races(part):
     thread, kind = records["thread"].astype(np.int64), records["kind"]
     cell = (records["block"], records["interval"], records["address"] // grain + piece.astype(np.uint64))
     pairs = _racing(cell, thread // WARP, kind) + _racing((*cell, thread // WARP, records["warp_interval"]), thread, kind)
-    found = {}
+    by_lines = {}
     for pair in pairs:
         lines = tuple(part.lines[part.site[index[i]]] for i in pair)
         key = *lines, tuple(KINDS[kind[i]] for i in pair), part.names[part.array[index[pair[0]]]]
-        found.setdefault(key, []).append(pair)
-    for (first, second, kinds, name), pairs in found.items():
+        by_lines.setdefault(key, []).append(pair)
+    for (first, second, kinds, name), pairs in by_lines.items():
         threads = tuple(int(thread[i]) for i in pairs[0])
         yield Race(first, second, kinds, part.space, name, int(records["block"][pairs[0][0]]), threads, len(pairs))
 

@@ -2,12 +2,12 @@
 
     gemm, gemv, conv2d, matmul    the operations, on torch tensors
     conv2d_input, conv2d_weight, conv2d_bias    the gradients of conv2d, which its backward calls
-    designs(op)                   the ways to compute an operation, simplest first
-    explain(op, *args)            which design and config a call takes, on which target, and what limits it
+    designs(op) the designs of an operation, simplest first
+    explain(op, *args)            the design and config that a call uses, on which target, and what limits it
     doctor()                      what this installation would run on, and what is missing
 
-Importing costs nothing: neither Triton nor CUDA is touched before the first call. (The functions shadow the subpackages of the
-same name as attributes; `from tritonkernels.gemm import GEMM` reaches into those.)
+Importing costs nothing: neither Triton nor CUDA is touched before the first call. (As attributes, the functions shadow the
+subpackages of the same name; `from tritonkernels.gemm import GEMM` still works.)
 """
 
 from .conv2d import conv2d
@@ -45,12 +45,12 @@ def designs(op):
 def explain(op, *args, design=None, config=None, target=None, **kwargs):
     """What `op(*args, **kwargs)` would do, as a Report: design, config, grid, target and the roofline's limits.
 
-    `target` names a GPU that need not be present ("h200", "sm_80"); None is the machine that the call would run on.
-    Raises what the call would raise.
+    `target` names a GPU that need not be present ("h200", "sm_80"); None is the machine that the call would run on. Raises the
+    same errors as the call.
     """
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
 
 
 def doctor():
-    """What Triton kernels run on here, as a Report; raises nothing."""
+    """What Triton kernels run on here, as a Report; never raises."""
     return diagnose()

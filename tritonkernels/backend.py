@@ -1,7 +1,7 @@
-"""Which machine runs the Triton kernels: a GPU when torch sees one, else Triton's interpreter on CPU tensors.
+"""The backend of the Triton kernels: a GPU if torch sees one, else Triton's interpreter on CPU tensors.
 
-Decided on first use, because it decides how `@triton.jit` decorates our kernels; importing the package touches neither.
-TRITONKERNELS_BACKEND=gpu or =interpreter overrides. "gpu" without a GPU is good for compiling, not for launching.
+Chosen on first use, because `@triton.jit` decorates the kernels for one of them; importing the package touches neither.
+TRITONKERNELS_BACKEND=gpu or =interpreter overrides. "gpu" without a GPU can compile, but not launch.
 """
 
 import functools
@@ -27,26 +27,26 @@ _CHOICE_LOCK = threading.Lock()
 
 
 def name():
-    """ "gpu" or "interpreter"; the first call prepares Triton for it, whichever thread makes it."""
+    """ "gpu" or "interpreter"; the first call, in any thread, prepares Triton for it."""
     with _CHOICE_LOCK:
         return _choose()
 
 
 @functools.cache
 def _choose():
-    wanted = os.environ.get("TRITONKERNELS_BACKEND", "").strip().lower()
-    if wanted not in ("", "gpu", "interpreter"):
-        raise BackendError(f"TRITONKERNELS_BACKEND is {wanted!r}; allowed: gpu, interpreter, or unset")
-    chosen = wanted or ("gpu" if torch.cuda.is_available() else "interpreter")
+    setting = os.environ.get("TRITONKERNELS_BACKEND", "").strip().lower()
+    if setting not in ("", "gpu", "interpreter"):
+        raise BackendError(f"TRITONKERNELS_BACKEND is {setting!r}; allowed: gpu, interpreter, or unset")
+    chosen = setting or ("gpu" if torch.cuda.is_available() else "interpreter")
     if chosen == "interpreter":
         _switch_triton_to_the_interpreter()
-        why = "TRITONKERNELS_BACKEND asks for it" if wanted else "torch sees no GPU"
-        log.info("tritonkernels: %s, so Triton kernels run in Triton's interpreter on CPU tensors (slow, for checking)", why)
+        reason = "TRITONKERNELS_BACKEND selects it" if setting else "torch sees no GPU"
+        log.info("tritonkernels: %s, so Triton kernels run in Triton's interpreter on CPU tensors (slow, for checking)", reason)
     return chosen
 
 
 def device_type():
-    """The type of torch device that the backend serves."""
+    """The torch device type of the backend."""
     return "cuda" if name() == "gpu" else "cpu"
 
 

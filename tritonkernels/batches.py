@@ -1,4 +1,4 @@
-"""Batches of matrices as kernels take them: one stride from matrix to matrix."""
+"""Batches of matrices in the form that kernels take: one stride from matrix to matrix."""
 
 import itertools
 import math
@@ -7,8 +7,8 @@ import math
 def uniform_batches(*tensors):
     """Split tensors of one batch shape into parts of rank 3, each with a single batch stride (usually one part).
 
-    Neighbouring batch dimensions merge where, in every tensor, the outer stride is the inner one times the inner size. What
-    cannot merge, as (2, 1) broadcast against (1, 3), is walked on the host: a view each, never a copy.
+    Neighbouring batch dimensions merge where, in every tensor, the outer stride is the inner one times the inner size.
+    Dimensions that cannot merge, as (2, 1) broadcast against (1, 3), become separate views; nothing is copied.
     """
     shape = tensors[0].shape[:-2]
     if 0 in shape:
@@ -16,7 +16,7 @@ def uniform_batches(*tensors):
     if not shape:
         yield tuple(t[None] for t in tensors)
         return
-    outer = len(shape) - 1  # batch dimensions from here inwards merge into one
+    outer = len(shape) - 1  # batch dimensions from here on merge into one
     while outer > 0 and all(merges(t, outer - 1) for t in tensors):
         outer -= 1
     for index in itertools.product(*map(range, shape[:outer])):

@@ -1,4 +1,5 @@
-"""Winograd's convolutions by their matrices: M outputs of 3 taps from M + 2 products, and what their operands come to.
+"""Winograd's convolutions by their matrices: M outputs of 3 taps from M + 2 products, and bounds on the sizes of their
+operands.
 
 y = A^T [(G g) * (B^T d)] along an axis: d are M + 2 inputs, g three taps, * is elementwise; in two dimensions every matrix
 stands on both sides. The matrices follow from M + 1 points p and infinity (A. Toom 1963, S. Cook 1966, S. Winograd 1980). With
@@ -9,8 +10,8 @@ The points decide the error. A. Lavin and S. Gray (Fast algorithms for convoluti
 four outputs; other small fractions round better (K. Vincent et al., On improving the numerical stability of Winograd
 convolutions, 2017; B. Barabasz et al., Error analysis and improving the accuracy of Winograd convolution for deep neural
 networks, 2020). Of all 0, +-a, +-b in eighths, a = 5/8 and b = 3/2 are among the three where S' of the error bound
-(docs/numerics.md) exceeds the direct sum's S least at worst, at the same number of operations: on normal data 71 times, where
-Lavin's points have 297. A and B, being dyadic, have no rounding of their own.
+(docs/numerics.md) exceeds the direct sum's S least in the worst case, with the same number of operations: 71 times on normal
+data, against 297 for Lavin's points. A and B are dyadic and exact.
 """
 
 import functools
@@ -23,8 +24,8 @@ POINTS = {
     2: (0, 1, -1),
     4: (0, Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
 }
-ROUNDINGS = {2: (2, 1, 2), 4: (4, 4, 5)}  # that a term of a line of A, B, G goes through in our kernels, G's constants included
-TINY = 16  # subnormals that underflow in the transforms of a filter or of a tile of inputs may cost; twice as many in A's
+ROUNDINGS = {2: (2, 1, 2), 4: (4, 4, 5)}  # of a term of a line of A, B, G in our kernels, G's constants included
+TINY = 16  # subnormals that may be lost to underflow in the transforms of a filter or a tile of inputs; twice as many in A's
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,23 @@ class Transform:
 
     @property
     def roundings(self):
-        """How many a product goes through in the transforms, both axes of each."""
+        """How many roundings a product has in the transforms, both axes of each."""
         return 2 * sum(ROUNDINGS[self.outputs])
 
     def sizes(self, problem, input, weight):
-        """(U, V) = (|G| |g| |G^T|, |B^T| |d| |B|): what filters and tiles of inputs come to where nothing cancels."""
+        """(U, V) = (|G| |g| |G^T|, |B^T| |d| |B|): the largest sizes of transformed filters and tiles of inputs, without
+        cancellation."""
         m, (above, left), groups = self.outputs, problem.padding, problem.groups
         rows, cols = (-(-size // m) * m + 2 for size in (problem.p, problem.q))
         margins = (left, cols - left - problem.w, above, rows - above - problem.h)
-        padded = torch.nn.functional.pad(input.abs(), margins)  # a negative margin cuts off what no tile reaches
+        padded = torch.nn.functional.pad(input.abs(), margins)  # a negative margin crops what no tile reads
         tiles = padded.unfold(-2, self.points, m).unfold(-2, self.points, m)
         inputs = _both_sides(self.BT.abs(), tiles.reshape(problem.n, groups, problem.c // groups, *tiles.shape[-4:]))
         filters = _both_sides(self.G.abs(), weight.abs())
         return filters.reshape(groups, problem.k // groups, *filters.shape[1:]), inputs
 
     def spread(self, problem, filters, inputs):
-        """|A^T| (sum over c of U V) |A|: what U of filters and V of inputs come to in every output."""
+        """|A^T| (sum over c of U V) |A|: their size in every output, from U of filters and V of inputs."""
         sums = torch.einsum("gkcij,ngcpqij->ngkpqij", filters, inputs)
         tiles = _both_sides(self.AT.abs(), sums).transpose(-2, -3)  # (..., TP, M, TQ, M)
         planes = tiles.reshape(problem.n, problem.k, tiles.shape[-4] * self.outputs, tiles.shape[-2] * self.outputs)

@@ -1,4 +1,4 @@
-"""How a problem is solved: the Design noun, and the one interface that both packages' designs meet."""
+"""Design: one way to compute an operation, with the same interface in both packages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from .plans import Launched
 
 
 class Launch(Protocol):
-    """One kernel launch, described but not yet done: explain reads it, the offline compiler reads it, run() does it.
+    """A description of one kernel launch, for explain and the offline compiler; run() launches it.
 
-    run() returns how to do it again, or None where that takes more than other addresses.
+    run() returns the Launched that repeats it with other addresses, or None where that is not enough.
     """
 
     grid: tuple[int, ...]
-    name: str  # of the kernel
+    name: str  # the kernel's
 
     def run(self) -> Launched | None: ...
 
 
 def takes_everything(problem, target):
-    """`refuses` of a design without limits of its own."""
+    """`refuses` of a design without limits."""
     return None
 
 
@@ -29,13 +29,13 @@ def takes_everything(problem, target):
 class Design:
     """One way to compute an operation.
 
-    configs   (problem, target) -> the legal configs; the first is what an untuned call gets
+    configs   (problem, target) -> the legal configs; an untuned call gets the first
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
-    refuses   (problem, target) -> None, or the sentence that says why not
-    tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, from which the analysis predicts; else None
-    transform numbers of a config -> the cook_toom.Transform that it multiplies through, whose bound is another, or None
+    refuses   (problem, target) -> None, or the reason in a sentence
+    tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, for the analysis; else None
+    transform numbers of a config -> its cook_toom.Transform, which has another error bound, or None
 
-    name, summary, mirrors    from its Rung in the operation's ladder (operation.py), which the library fills in
+    name, summary, mirrors    filled in by the library, from its Rung in the operation's ladder (operation.py)
     """
 
     configs: Callable[[Any, Any], Iterable[Any]]

@@ -1,4 +1,4 @@
-"""doctor(): what runs where on this machine, gathered without raising."""
+"""doctor(): what runs on this machine, without ever raising."""
 
 import importlib.metadata
 import platform
@@ -24,7 +24,7 @@ def diagnose():
         torch=torch.__version__,
         triton=_version("triton"),
         numpy=_version("numpy"),
-        gpus=[torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or "none that torch sees",
+        gpus=[torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or "torch sees none",
     )
     try:
         report["backend"] = backend.name()

@@ -1,6 +1,7 @@
-"""Typed errors. Every one is raised before anything is launched, and says what was got, what is allowed and what to do.
+"""Typed errors. Every one is raised before anything is launched, and says what it got, what is allowed and what to do.
 
-Argument errors are also the built-in class that torch's users expect (ValueError or TypeError), so `except ValueError` works.
+Argument errors derive from the built-in class that torch's users expect (ValueError or TypeError), so `except ValueError`
+works.
 """
 
 
@@ -9,7 +10,8 @@ class TritonKernelsError(Exception):
 
 
 class ArgumentError(TritonKernelsError, ValueError):
-    """An argument that cannot be accepted: names it, what it got, what is allowed, and the remedy where there is one."""
+    """An argument that cannot be accepted. The message has its name, what it got, what is allowed, and a remedy if there is
+    one."""
 
     def __init__(self, argument, got, allowed, remedy=""):
         self.argument = argument
@@ -21,11 +23,11 @@ class ShapeError(ArgumentError):
 
 
 class DtypeError(ArgumentError, TypeError):
-    """Not a tensor, not a number, or a dtype that the operation does not take."""
+    """Not a tensor, not a number, or a dtype that the operation does not support."""
 
 
 class DeviceError(ArgumentError):
-    """Tensors on different devices, or on one that the backend in use does not serve."""
+    """Tensors on different devices, or on one that the backend does not use."""
 
 
 class OverlapError(ArgumentError):
@@ -33,15 +35,15 @@ class OverlapError(ArgumentError):
 
 
 class GradientError(ArgumentError):
-    """A gradient that the operation cannot compute is asked for: by requires_grad, a forward-mode tangent or torch.func."""
+    """The call needs a gradient that the operation cannot compute: by requires_grad, a forward-mode tangent or torch.func."""
 
 
 class UnknownDesignError(ArgumentError):
-    """No design or operation of that name; the message lists the known ones."""
+    """No design or operation has that name; the message lists the known ones."""
 
 
 class ConfigError(ArgumentError):
-    """A config that is not one of the design's, or lacks a number that the design needs."""
+    """A config that is not one of the design's."""
 
 
 class UnsupportedError(TritonKernelsError, NotImplementedError):
@@ -49,15 +51,15 @@ class UnsupportedError(TritonKernelsError, NotImplementedError):
 
 
 class BackendError(TritonKernelsError, RuntimeError):
-    """The backend asked for is unknown or not usable on this machine."""
+    """The selected backend is unknown or not usable on this machine."""
 
 
 class LaunchError(TritonKernelsError, RuntimeError):
-    """A kernel failed while it was launched or ran: the driver's or the emulation's message is quoted."""
+    """A kernel failed during its launch or run; the message quotes the driver or the emulation."""
 
 
 class BuildError(TritonKernelsError, RuntimeError):
-    """A CUDA kernel could not be built: the compiler's last lines are quoted."""
+    """A CUDA kernel could not be built; the message quotes the compiler's last lines."""
 
 
 class ToolchainError(BuildError):

@@ -1,13 +1,13 @@
-"""Triton's interpreter as we use it: as harsh as a GPU, and faster than it comes.
+"""Triton's interpreter, made as strict as a GPU, and faster.
 
-A kernel that is wrong on a GPU is to fail here, so that the tests notice it without one. The interpreter takes more:
+A kernel that is wrong on a GPU should fail here too, so that tests notice it without one. So, unlike in Triton's:
 
-- A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, so up to 15 bytes past a row that is no multiple.
+- A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, up to 15 bytes past a row of another length.
 - An access outside of the memory of the launch's tensors is an error.
-- So is an integer division by zero: of scalars, or in every lane of a block (some lanes may divide by zero and be masked).
+- So is an integer division by zero of scalars, or in all lanes of a block (in some lanes it may be masked).
 - So is an empty grid.
 
-Imported only once Triton has been told to interpret (backend.py).
+Imported only after Triton is set to interpret (backend.py).
 """
 
 import bisect
@@ -23,27 +23,27 @@ CHUNK = 16  # bytes
 
 
 class _Memory:
-    """What the tensors of a launch lie in, as ranges of addresses in order: storages, for a view may begin within its rows."""
+    """The memory of a launch's tensors, as sorted ranges of addresses; a view may begin within its rows, so whole storages."""
 
     def __init__(self, arguments):
         sizes = {storage.data_ptr(): storage.nbytes() for storage in _storages(arguments)}
         self.starts = sorted(sizes)
         self.ends = [start + sizes[start] for start in self.starts]
 
-    def check(self, what, pointers, mask):
-        """Raise where a lane that is not masked out accesses something else."""
+    def check(self, access, pointers, mask):
+        """Raise if an unmasked lane accesses anything else."""
         size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
         addresses = pointers.data
         if self._in_one_range(addresses, size):
             return
-        unmasked = numpy.asarray(mask.data) != 0  # a descriptor's mask is an array itself
+        unmasked = numpy.asarray(mask.data) != 0  # a descriptor's mask is an array already
         addresses = addresses[numpy.broadcast_to(unmasked, addresses.shape)]
         if not addresses.size or self._in_one_range(addresses, size):
             return
         ranges = numpy.searchsorted(numpy.array(self.starts, numpy.uint64), addresses, side="right")
         outside = addresses + numpy.uint64(size) > numpy.array([0, *self.ends], numpy.uint64)[ranges]
         if outside.any():
-            raise IndexError(f"{what} outside of every tensor of the launch, in {outside.sum()} of {outside.size} lanes")
+            raise IndexError(f"{access} outside of every tensor of the launch, in {outside.sum()} of {outside.size} lanes")
 
     def _in_one_range(self, addresses, size):
         at = bisect.bisect(self.starts, int(addresses.min())) - 1
@@ -93,12 +93,12 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
 
 
 def _in_whole_chunks(descriptor):
-    """As far as a store reaches: to the end of the 16 bytes in which a row ends."""
+    """The descriptor with its rows rounded up to whole chunks, which is what a store writes."""
     *outer, columns = descriptor.shape
     chunk = CHUNK * 8 // descriptor.base.get_element_ty().primitive_bitwidth
-    reached = copy.copy(descriptor)
-    reached.shape = [*outer, interpreter.TensorHandle(-(-columns.data // chunk) * chunk, columns.dtype)]
-    return reached
+    enlarged = copy.copy(descriptor)
+    enlarged.shape = [*outer, interpreter.TensorHandle(-(-columns.data // chunk) * chunk, columns.dtype)]
+    return enlarged
 
 
 def _not_zero(divisor):
@@ -108,7 +108,7 @@ def _not_zero(divisor):
 
 
 def prepare(triton_was_imported):
-    """Once a process, before any kernel of ours is decorated."""
+    """Called once per process, before any kernel of this library is decorated."""
     if triton_was_imported:
         _interpret_standard_library()
     interpreter.interpreter_builder.__class__ = _HarshBuilder
@@ -116,10 +116,10 @@ def prepare(triton_was_imported):
 
 
 def _prepare_launches():
-    """A launch looks at its grid and its tensors; and it patches triton.language once.
+    """Make a launch check its grid and note its tensors, and patch triton.language only once.
 
-    In every call of a device function Triton's interpreter looks through all of triton.language for what it replaces, which
-    takes longer than what most of them do. Once a launch is enough for those that see the same modules of it.
+    Triton's interpreter patches all of triton.language in every call of a device function, which takes longer than most of
+    these functions. Once per launch is enough for functions that see the same modules of it.
     """
     language = interpreter.tl
     patch, execute = interpreter._patch_lang, interpreter.GridExecutor.__call__
@@ -146,9 +146,9 @@ def _interpret_standard_library():
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
-    again = {}
+    decorated = {}
     for module in [m for key, m in sys.modules.items() if key.split(".")[:2] == ["triton", "language"]]:
         for attribute, value in list(vars(module).items()):
             if isinstance(value, JITFunction):
-                function = again.setdefault(id(value), InterpretedFunction(value.fn))
+                function = decorated.setdefault(id(value), InterpretedFunction(value.fn))
                 setattr(module, attribute, function)

@@ -1,10 +1,9 @@
-"""What is left of a call that was made before: allocate, fill in the addresses, launch.
+"""Plans of repeated calls: allocate, fill in the addresses, launch.
 
-All else that a call does (checks, Problem, Design, Config, strides, Triton's look-up of the compiled kernel) follows from what
-`key_of` reads: its scalars, and what its tensors are but for their addresses, which count modulo ALIGNMENT. So a call that
-comes the second time is watched on its way (watch.py): which tensors it makes, and where in its launches an address stands.
-The next ones repeat that with addresses of their own. A plan holds no tensor. What cannot be repeated for certain goes the
-whole way, every time.
+Everything else in a call (checks, Problem, Design, Config, strides, Triton's look-up of the compiled kernel) depends only on
+what `key_of` reads: scalars, and the tensors' properties, with their addresses modulo ALIGNMENT. So the second call with a key
+is watched (watch.py): which tensors it makes, and where its launches use an address. Later calls repeat the launches with their
+own addresses. A plan holds no tensor. A call that cannot be repeated safely always takes the full path.
 """
 
 import contextlib
@@ -15,37 +14,37 @@ from typing import Any, NamedTuple
 
 import torch
 
-ALIGNMENT = 16  # bytes: no design asks an address for more, nor does Triton
-ROOM = 4096  # plans of a library; the oldest leaves first
-WATCH = object()  # in place of a plan: make one when the call comes again
+ALIGNMENT = 16  # bytes: neither designs nor Triton depend on more
+ROOM = 4096  # plans of a library; the oldest is dropped first
+WATCH = object()  # in place of a plan: the call was made once, so the next one is watched
 
-_TENSORS = (torch.Tensor, torch.nn.Parameter)  # of other classes a tensor may not be what it says
+_TENSORS = (torch.Tensor, torch.nn.Parameter)  # tensors of other classes may not have the properties that they report
 _PLAIN = (type(None), torch.dtype)
-# 1 == 1.0 == True and 0.0 == -0.0, but these are not alike: told apart by their text
+# the key has their text, since 1 == 1.0 == True and 0.0 == -0.0
 _NUMBERS = (int, float, bool, tuple, torch.Size)
 
 
 @dataclass(frozen=True)
 class Launched:
-    """A launch that was done: function(*before, stream, *after, *values), with an address for each Tensor or Around."""
+    """A finished launch: function(*before, stream, *after, *values), with an address for each Tensor or FromAddress."""
 
     function: Callable[..., Any]
     before: tuple
     after: tuple
     values: tuple
-    keeps: Any = None  # what has to live as long as function
+    keeps: Any = None  # must live as long as function
 
 
 @dataclass(frozen=True)
-class Around:
-    """What a kernel takes in place of a tensor: build(its address); nothing else that goes into it varies."""
+class FromAddress:
+    """A kernel argument made from a tensor's address by `build`, such as a TMA descriptor."""
 
     tensor: torch.Tensor
     build: Callable[[int], Any]
 
 
 class Place(NamedTuple):
-    """Where among a launch's values an address stands: that of a slot, plus `offset` bytes."""
+    """The position of an address among a launch's values: the slot's address plus `offset` bytes."""
 
     index: int
     slot: int
@@ -55,22 +54,22 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Slots are the tensors of the call, in its arguments' order, then those that it makes."""
+    """Slots are the tensors among the call's arguments, in order, then those that it makes."""
 
     device: torch.device
     makes: tuple[Callable[[], torch.Tensor], ...]
     launches: tuple[tuple[Launched, tuple[Place, ...]], ...]
-    result: int  # its slot
-    spans: tuple[int, ...] | None  # bytes from each argument's address to its end, where the last of them is `out`
+    result: int  # the result's slot
+    spans: tuple[int, ...] | None  # bytes from each argument's address to its end, if the last one is `out`
 
     def repeat(self, tensors):
-        """The call's result; None, with nothing launched, where the call has to go the whole way."""
+        """The call's result; None, with nothing launched, if the call must take the full path."""
         addresses = [t.data_ptr() for t in tensors]
-        if self.spans and _last_meets_another(addresses, self.spans):
-            return None  # they may share no element even so
+        if self.spans and _out_overlaps(addresses, self.spans):
+            return None  # they may still share no element: validate.result decides
         with on_device(self.device):
-            made = [make() for make in self.makes]
-            for t in made:
+            fresh = [make() for make in self.makes]
+            for t in fresh:
                 addresses.append(t.data_ptr())
                 if addresses[-1] % ALIGNMENT:
                     return None
@@ -81,11 +80,11 @@ class Plan:
                     address = addresses[slot] + offset
                     values[index] = build(address) if build else address
                 launched.function(*launched.before, stream, *launched.after, *values)
-        return (*tensors, *made)[self.result]
+        return (*tensors, *fresh)[self.result]
 
 
 class Plans:
-    """The plans of a library, by key. A call that comes but once is not watched: that takes as long as the call itself."""
+    """The plans of a library, by key. A call made only once is not watched, which would double its time."""
 
     def __init__(self):
         self._plans, self._lock = {}, threading.Lock()
@@ -98,7 +97,7 @@ class Plans:
         return None
 
     def keep(self, key, plan):
-        """`plan` is None where it is known that there is none."""
+        """`plan` is None for a call that has no plan."""
         with self._lock:
             if len(self._plans) >= ROOM and key not in self._plans:
                 del self._plans[next(iter(self._plans))]
@@ -106,7 +105,7 @@ class Plans:
 
 
 def key_of(about, arguments):
-    """(key, tensors among the arguments). The key is None where one of the arguments is not understood."""
+    """(key, tensors among the arguments). The key is None if the type of an argument is unknown."""
     key, tensors = [about, torch.is_grad_enabled()], []
     try:
         for value in arguments:
@@ -120,7 +119,7 @@ def key_of(about, arguments):
                 key.append(value)
             elif kind in _NUMBERS:
                 key.append((kind, repr(value)))
-            elif kind is str and value == "torch":  # as a precision it follows torch's switches
+            elif kind is str and value == "torch":  # this precision follows torch's switches
                 key.append((value, torch.get_float32_matmul_precision(), torch.backends.cudnn.conv.fp32_precision))
             elif kind is str:
                 key.append(value)
@@ -139,19 +138,19 @@ def span_of(tensor):
     return (last + 1) * tensor.element_size()
 
 
-def _last_meets_another(addresses, spans):
+def _out_overlaps(addresses, spans):
     start, end = addresses[-1], addresses[-1] + spans[-1]
     return any(address < end and start < address + span for address, span in zip(addresses[:-1], spans))
 
 
-_HERE = contextlib.nullcontext()
+_SAME_DEVICE = contextlib.nullcontext()
 
 
 def on_device(device):
-    """Kernels go to the current device: make it the tensors'."""
-    if device.type == "cuda" and device.index != torch._C._cuda_getDevice():  # what torch.cuda.current_device() asks, sooner
+    """A context in which the tensors' device is current, since kernels are launched there."""
+    if device.type == "cuda" and device.index != torch._C._cuda_getDevice():  # a faster torch.cuda.current_device()
         return torch.cuda.device(device)
-    return _HERE
+    return _SAME_DEVICE
 
 
 def stream_of(device):

@@ -1,7 +1,7 @@
-"""What is asked: sizes, dtypes and layout, with the FLOPs and the compulsory bytes that follow from them.
+"""Problem: the sizes, dtypes and layout of a call, with the FLOPs and compulsory bytes that follow from them.
 
-Problems are immutable and know nothing of tensors' contents, designs or machines, so that choosing a design and a config is a
-pure function that runs (and is tested) anywhere.
+Problems are immutable and do not depend on tensors' contents, designs or machines. So the choice of a design and a config is a
+pure function that runs, and is tested, anywhere.
 """
 
 import dataclasses
@@ -30,22 +30,22 @@ def layout_of(tensor):
 
 
 def is_aligned(tensor):
-    """Whether every line of a tensor begins at a multiple of 16 bytes, as bulk copies want it."""
+    """Whether every line of a tensor begins at a multiple of 16 bytes, as bulk copies require."""
     strides = (stride for stride, size in zip(tensor.stride(), tensor.shape) if stride != 1 and size > 1)
     return tensor.data_ptr() % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
 
 
 def rows_are_whole_chunks(t):
-    """Whether TMA may store (..., rows, columns): it writes whole chunks of 16 bytes, so rows of any other length would
-    take up to 15 bytes of what lies behind them along."""
+    """Whether TMA may store (..., rows, columns): it writes whole chunks of 16 bytes, and would overwrite up to 15 bytes behind
+    a row of any other length."""
     return t.shape[-1] * t.element_size() % 16 == 0
 
 
-LARGEST_TILE = 1024  # no tile of ours is longer: an index runs at most this far past the end (and is masked there)
+LARGEST_TILE = 1024  # no tile is longer: an index runs at most this far past the end, where it is masked
 
 
 def needs_wide_offsets(*tensors):
-    """Whether an element offset that a kernel may form, masked lanes included, leaves the 32-bit range."""
+    """Whether an element offset in a kernel, masked lanes included, may exceed 32 bits."""
     return any(
         sum((size + LARGEST_TILE) * stride for size, stride in zip(t.shape, t.stride()) if size > 1) >= 2**31
         for t in tensors
@@ -55,7 +55,7 @@ def needs_wide_offsets(*tensors):
 
 @dataclass(frozen=True)
 class Problem:
-    """Common face of all problems; `dtype` is that of the inputs, `out_dtype` that of the result."""
+    """What all problems have in common; `dtype` is the inputs' type, `out_dtype` the result's."""
 
     dtype: torch.dtype
     out_dtype: torch.dtype
@@ -66,7 +66,7 @@ class Problem:
 
     @property
     def flops(self):
-        """Floating-point (or integer) operations: a multiply-add counts 2."""
+        """Floating-point (or integer) operations; a multiply-add counts as 2."""
         raise NotImplementedError
 
     @property
@@ -85,7 +85,7 @@ class Problem:
         return self.flops / self.bytes if self.bytes else 0.0
 
     def describe(self):
-        """The fields as a dict that JSON can hold."""
+        """The fields as a dict of JSON types."""
         values = dataclasses.asdict(self)
         return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in values.items()}
 
@@ -135,13 +135,13 @@ class GemvProblem(Problem):
     a_layout: str
     a_shared: bool
     x_shared: bool
-    scaled: bool  # by row, A being int8
+    scaled: bool  # one scale per row of an int8 A
 
     op = "gemv"
 
     @property
     def rows(self):
-        """Inner products, those of the whole batch."""
+        """Inner products in the whole batch."""
         return self.batch * self.m
 
     @property
@@ -150,7 +150,7 @@ class GemvProblem(Problem):
 
     @property
     def matrix_bytes(self):
-        """A's share of the bytes, all of it but for a sliver."""
+        """A's bytes, almost all of the traffic."""
         return (1 if self.a_shared else self.batch) * self.m * self.n * self.a_dtype.itemsize
 
     @property
@@ -177,7 +177,7 @@ class Conv2dProblem(Problem):
     p: int
     q: int
     stride: tuple[int, int]
-    padding: tuple[int, int]  # above and left; what is below and right follows from p and q
+    padding: tuple[int, int]  # above and left; padding below and right follows from p and q
     dilation: tuple[int, int]
     groups: int
     has_bias: bool
@@ -192,13 +192,13 @@ class Conv2dProblem(Problem):
 
     @property
     def flops(self):
-        """The gradients' too, which have the same products."""
+        """Also the gradients', which have the same products."""
         per_output = 2 * (self.c // self.groups) * self.r * self.s + self.has_bias
         return per_output * self.n * self.k * self.p * self.q
 
     @property
     def bytes(self):
-        """The gradients' too, which read two of the three tensors and write the other."""
+        """Also the gradients', which read two of the three tensors and write the third."""
         images = self.n * (self.c * self.h * self.w + self.k * self.p * self.q)
         return (images + self.k * (self.c // self.groups * self.r * self.s + self.has_bias)) * self.dtype.itemsize
 
@@ -219,7 +219,7 @@ class Conv2dInputProblem(Conv2dProblem):
 
     @property
     def terms(self):
-        """Of the taps along an axis, every stride / gcd(stride, dilation)-th at most meets an input with some output."""
+        """Along an axis, an input has products with at most every stride / gcd(stride, dilation)-th tap."""
         r, s = (-(-t // (step // math.gcd(step, d))) for t, step, d in zip((self.r, self.s), self.stride, self.dilation))
         return self.k // self.groups * r * s
 
@@ -232,12 +232,12 @@ class Conv2dWeightProblem(Conv2dProblem):
 
     @property
     def rows(self):
-        """Of a group's weight as a matrix."""
+        """Rows of a group's weight as a matrix."""
         return self.k // self.groups
 
     @property
     def columns(self):
-        """The same: (c, r, s)."""
+        """Columns of it: (c, r, s)."""
         return self.c // self.groups * self.r * self.s
 
     @property
@@ -304,7 +304,7 @@ class MatmulProblem(Problem):
 
     @property
     def fused(self):
-        """What the result is more than the product, by the arguments' names."""
+        """The names of the arguments that add to the plain product."""
         given = {"alpha": self.alpha != 1, "beta": self.beta != 0, "bias": self.bias, "activation": self.activation is not None}
         return tuple(name for name, is_given in given.items() if is_given)
 

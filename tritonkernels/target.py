@@ -1,7 +1,8 @@
-"""Where a kernel runs: what one streaming multiprocessor holds, the memory system's sizes and rates, the peak per precision.
+"""Target: a GPU's streaming multiprocessor, the sizes and rates of its memory system, and its peak per precision.
 
-`Target.named("h200")` needs no GPU; `Target.live(device)` reads the present one and takes from the table what the driver does
-not tell (bandwidths, peaks). Rates are vendors' data-sheet figures for dense products at boost clock, except where noted.
+`Target.named("h200")` needs no GPU; `Target.live(device)` reads the present one and takes bandwidths and peaks, which the
+driver does not report, from the table. Rates are the vendors' data-sheet figures for dense products at boost clock, except
+where noted.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,8 @@ PLANES = {"tf32x3": ("tf32", 3), "fp16x3": ("fp16", 3), "bf16x6": ("bf16", 6), "
 @dataclass(frozen=True)
 class Target:
     name: str
-    arch: int = 0  # of NVIDIA's: compute capability times ten, 90 for sm_90; else 0
-    gfx: str = ""  # of AMD's: "gfx942"
+    arch: int = 0  # NVIDIA's compute capability times ten, 90 for sm_90; else 0
+    gfx: str = ""  # AMD's architecture: "gfx942"
     sms: int = 0
     shared_per_sm: int = 0  # bytes
     shared_per_block: int = 0  # bytes, the opt-in limit of one block
@@ -33,25 +34,25 @@ class Target:
 
     @property
     def isa(self):
-        """What compilers call the architecture: "sm_90", "gfx942"; "" where there is no GPU."""
+        """The compilers' name of the architecture: "sm_90", "gfx942"; "" without a GPU."""
         return f"sm_{self.arch}" if self.arch else self.gfx
 
     @property
     def vendor(self):
-        """ "nvidia", "amd", or None where there is no GPU."""
+        """ "nvidia", "amd", or None without a GPU."""
         return "nvidia" if self.arch else "amd" if self.gfx else None
 
     @property
     def is_gpu(self):
         return self.vendor is not None
 
-    def lacks(self, what, since):
-        """Why there is no `what`, which NVIDIA's GPUs have from sm_`since` on, as a sentence; None where there is, and where
-        there is no GPU."""
-        return f"{what} needs sm_{since}, {self.name} is {self.isa}" if self.is_gpu and self.arch < since else None
+    def lacks(self, feature, since):
+        """A sentence if the GPU lacks `feature`, which NVIDIA has from sm_`since` on; None if it has it, and without a GPU."""
+        return f"{feature} needs sm_{since}, {self.name} is {self.isa}" if self.is_gpu and self.arch < since else None
 
     def peak(self, precision):
-        """FLOP/s in a precision, None where unknown. A split mode's are those of FP32 products, each several of planes."""
+        """FLOP/s in a precision, None where unknown. A split mode's FLOP are those of FP32 products, each of several products
+        of planes."""
         same, products = PLANES.get(precision, (SAME_RATE.get(precision, precision), 1))
         return self.peaks[same] / products if same in self.peaks else None
 
@@ -69,17 +70,19 @@ class Target:
         """The GPU behind a torch.device, as the driver describes it."""
         properties = torch.cuda.get_device_properties(device)
         gfx = getattr(properties, "gcnArchName", "").partition(":")[0]
-        gfx = gfx if gfx.startswith("gfx") else ""  # where torch is built for CUDA it is the GPU's name
+        gfx = gfx if gfx.startswith("gfx") else ""  # with CUDA torch it is the GPU's name
         arch = 0 if gfx else 10 * properties.major + properties.minor
         alike = [t for t in KNOWN if t.is_gpu and t.name.replace("_", " ") in properties.name.lower()]
         unknown = {"dram_bandwidth": 0.0, "l2_bandwidth": 0.0, "peaks": {}}
         same_arch = [replace(t, **unknown) for t in KNOWN if (t.arch, t.gfx) == (arch, gfx)]
         other = replace(MI300X, **unknown) if gfx else Target(name="")
-        told = {ours: getattr(properties, theirs) for ours, theirs in PROPERTIES.items() if hasattr(properties, theirs)}
-        return replace((*alike, *same_arch, other)[0], name=properties.name, arch=arch, gfx=gfx, **told)
+        facts = {
+            name: getattr(properties, attribute) for name, attribute in PROPERTIES.items() if hasattr(properties, attribute)
+        }
+        return replace((*alike, *same_arch, other)[0], name=properties.name, arch=arch, gfx=gfx, **facts)
 
 
-PROPERTIES = {  # of a Target, as torch calls them, which does not have all of them for an AMD GPU
+PROPERTIES = {  # field -> torch's name of it; torch lacks some for AMD GPUs
     "sms": "multi_processor_count",
     "shared_per_sm": "shared_memory_per_multiprocessor",
     "shared_per_block": "shared_memory_per_block_optin",
@@ -91,11 +94,11 @@ PROPERTIES = {  # of a Target, as torch calls them, which does not have all of t
 
 
 def _tera(rates):
-    return {what: rate * 1e12 for what, rate in rates.items()}
+    return {precision: rate * 1e12 for precision, rate in rates.items()}
 
 
 def _gpu(name, arch, sms, shared_kb, threads, blocks, l2_mb, tb_per_s, l2_tb_per_s=0.0, **tflops):
-    """One of NVIDIA's. shared_kb: per SM; one block may have all but 1 KB of it (all of it before sm_80)."""
+    """An NVIDIA GPU. shared_kb: per SM; one block may have all but 1 KB of it (all of it before sm_80)."""
     return Target(
         name=name,
         arch=arch,
@@ -119,7 +122,7 @@ _HOPPER = {"ieee": 67, "tf32": 494, "fp16": 989, "bf16": 989, "fp8": 1979, "int8
 _BLACKWELL = {"ieee": 75, "tf32": 1100, "fp16": 2250, "bf16": 2250, "fp8": 4500, "int8": 4500, "fp64": 37}
 _RTX_BLACKWELL = {"ieee": 105, "tf32": 105, "fp16": 210, "bf16": 210, "fp8": 419, "int8": 838, "fp64": 1.64}
 _CDNA_3 = {"ieee": 163.4, "tf32": 653.7, "fp16": 1307.4, "bf16": 1307.4, "fp8": 2614.9, "int8": 2614.9, "fp64": 163.4}
-MI300X = Target(  # its compute units as SMs, its wavefronts as warps; of L2 each die has 4 MB, and all share 256 MB behind it
+MI300X = Target(  # compute units count as SMs, wavefronts as warps; each die has 4 MB of L2, and all share 256 MB behind it
     name="mi300x",
     gfx="gfx942",
     sms=304,

@@ -1,4 +1,4 @@
-"""Checks that every operation's arguments share. Each raises a typed error that names the argument; none touches the data."""
+"""Checks of arguments that all operations share. Each raises a typed error that names the argument; none reads the data."""
 
 import math
 import numbers
@@ -11,11 +11,11 @@ from torch.autograd import forward_ad
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
-OUTSIDE = "Call it outside of the transform; gradients of conv2d come by requires_grad and torch.autograd.grad."
+OUTSIDE = "Call it outside of the transform; for gradients of conv2d use requires_grad and torch.autograd.grad."
 
 
 def tensor(argument, value, *, dtypes, ranks, like=None):
-    """A dense tensor of an allowed dtype and rank, on the device and of the dtype of `like` (a pair: name, tensor)."""
+    """A dense tensor of an allowed dtype and rank, with the device and dtype of `like` (a pair: name, tensor)."""
     if not isinstance(value, torch.Tensor):
         raise DtypeError(argument, type(value).__name__, "a torch.Tensor")
     if value.layout != torch.strided or value.is_quantized or value.is_nested:
@@ -29,28 +29,30 @@ def tensor(argument, value, *, dtypes, ranks, like=None):
         raise ShapeError(argument, f"shape {tuple(value.shape)}", f"sizes up to {LARGEST_SIZE}", "Split the call.")
     if like is not None:
         name, other = like
-        beside(argument, value, name, other)
+        same_device(argument, value, name, other)
         if value.dtype != other.dtype:
             raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}")
-    return value.resolve_neg()  # a lazily negated view (of a conjugate's imaginary part) would be read with the wrong sign
+    return value.resolve_neg()  # kernels would read a lazily negated view (a conjugate's imaginary part) with the wrong sign
 
 
-def beside(argument, value, name, other):
+def same_device(argument, value, name, other):
     if value.device != other.device:
         raise DeviceError(argument, value.device, f"{other.device}, the device of {name}", f"Call .to({name}.device).")
 
 
 def no_gradient(op, **tensors):
-    """There is no backward yet: refuse rather than cut the graph in silence."""
+    """Refuse tensors that require a gradient: without a backward, the graph would be cut silently."""
     if torch.is_grad_enabled():
         for argument, value in tensors.items():
             if value is not None and value.requires_grad:
                 remedy = "Call it under torch.no_grad(), or pass .detach()."
-                raise GradientError(argument, "requires_grad=True", f"no gradient: {op} has no backward", remedy)
+                raise GradientError(
+                    argument, "requires_grad=True", f"tensors without requires_grad: {op} has no backward", remedy
+                )
 
 
 def no_transform(arguments):
-    """Tangents and the tensors that torch.func wraps are invisible to a kernel: refuse rather than drop them in silence."""
+    """Refuse tangents and tensors that torch.func wraps: kernels cannot see them and would drop them silently."""
     within = peek_interpreter_stack() is not None
     if not within and forward_ad._current_level < 0:
         return
@@ -62,7 +64,7 @@ def no_transform(arguments):
         if forward_ad.unpack_dual(value).tangent is not None:
             remedy = "Pass torch.autograd.forward_ad.unpack_dual(...).primal."
             raise GradientError(argument, "a tensor with a forward-mode tangent", "a tensor without one", remedy)
-    if within:  # where torch wraps new tensors, too: the result, workspaces
+    if within:  # torch wraps new tensors too: the result, workspaces
         raise GradientError(", ".join(tensors), "plain tensors inside a transform of torch.func", "no such transform", OUTSIDE)
 
 
@@ -79,7 +81,7 @@ def inner(left, left_size, right, right_size):
 
 
 def size_of_packed(argument, size, per_byte):
-    """The elements that `size` bytes pack; loop counters are 32-bit here too."""
+    """How many elements `size` bytes hold; loop counters over them are 32-bit too."""
     if size * per_byte > LARGEST_SIZE:
         raise ShapeError(
             argument, f"{size} bytes of {per_byte} elements each", f"up to {LARGEST_SIZE} elements", "Split the call."
@@ -87,18 +89,18 @@ def size_of_packed(argument, size, per_byte):
     return size * per_byte
 
 
-def length(argument, value, wanted, meaning):
-    if value.shape != (wanted,):
-        raise ShapeError(argument, tuple(value.shape), f"({wanted},): {meaning}")
+def length(argument, value, expected, meaning):
+    if value.shape != (expected,):
+        raise ShapeError(argument, tuple(value.shape), f"({expected},), {meaning}")
 
 
 def beta_of(beta, addend):
-    """beta as the caller gave it, else as torch.addmm has it: 1 where something is to be added, 0 where nothing is."""
+    """The caller's beta; by default 1 with an addend, as in torch.addmm, and 0 without."""
     return float(addend is not None) if beta is None else beta
 
 
 def addend(argument, value, beta, shape, like):
-    """The C of beta * C, broadcast to the result's shape; None where beta is 0, so that nothing can read it."""
+    """The C of beta * C, broadcast to the result's shape; None if beta is 0, so that it is never read."""
     if value is None:
         if beta != 0:
             raise ArgumentError(argument, "None", f"a tensor, as beta is {beta}", f"Pass {argument}, or beta=0.")
@@ -107,12 +109,12 @@ def addend(argument, value, beta, shape, like):
     try:
         expanded = value.expand(shape)
     except RuntimeError:
-        raise ShapeError(argument, tuple(value.shape), f"{tuple(shape)}, or what broadcasts to it") from None
+        raise ShapeError(argument, tuple(value.shape), f"{tuple(shape)}, or a shape that broadcasts to it") from None
     return expanded if beta != 0 else None
 
 
 def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **inputs):
-    """The tensor to write: a fresh one, or `out` after checking shape, dtype, device and overlap with the inputs."""
+    """The tensor to write: a new one, or `out` after checking its shape, dtype, device and overlap with the inputs."""
     if out is None:
         return torch.empty(shape, dtype=dtype, device=device, memory_format=memory_format)
     if not isinstance(out, torch.Tensor):
@@ -126,12 +128,14 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **i
     if tuple(out.shape) != tuple(shape):
         raise ShapeError("out", tuple(out.shape), tuple(shape), "out is never resized.")
     if out.requires_grad and torch.is_grad_enabled():
-        raise GradientError("out", "requires_grad=True", "a tensor that takes no gradient", "Pass out.detach().")
+        raise GradientError("out", "requires_grad=True", "a tensor that does not require a gradient", "Pass out.detach().")
     if _overlaps_itself(out):
-        raise OverlapError("out", "elements that share memory (an expanded tensor?)", "one place per element")
+        raise OverlapError("out", "elements that share memory (an expanded tensor?)", "a tensor whose elements do not overlap")
     for argument, value in inputs.items():
         if value is not None and _share_memory(out, value):
-            raise OverlapError("out", f"memory shared with {argument}", "memory of its own", "Pass another out, or a clone.")
+            raise OverlapError(
+                "out", f"memory shared with {argument}", "memory that no input uses", "Pass another out, or a clone."
+            )
     return out
 
 
@@ -151,11 +155,13 @@ def out_of_choices(argument, value, choices):
 def on_backend(argument, value, device_type, backend):
     if value.device.type != device_type:
         remedy = f"Move it with .to({device_type!r}), or choose the backend with TRITONKERNELS_BACKEND before the first call."
-        raise DeviceError(argument, f"a tensor on {value.device}", f"{device_type}, which the {backend} backend serves", remedy)
+        raise DeviceError(
+            argument, f"a tensor on {value.device}", f"{device_type}, the device of the {backend} backend", remedy
+        )
 
 
 def _overlaps_itself(t):
-    """True unless every element surely has a place of its own (each stride passes over all that the smaller ones span)."""
+    """False only if no two elements can overlap: each stride exceeds the span of all smaller ones."""
     span = 0
     for stride, size in sorted((stride, size) for stride, size in zip(t.stride(), t.shape) if size > 1):
         if stride <= span:
@@ -165,7 +171,7 @@ def _overlaps_itself(t):
 
 
 def _share_memory(a, b):
-    """Exact where numpy's solver finds out in reasonable time, else True where the address ranges meet."""
+    """Exact if numpy's solver finishes in reasonable time, else True if the address ranges overlap."""
     try:
         return numpy.shares_memory(_Addresses.array(a), _Addresses.array(b), max_work=100_000)
     except (numpy.exceptions.TooHardError, OverflowError):
@@ -173,7 +179,7 @@ def _share_memory(a, b):
 
 
 class _Addresses:
-    """A tensor's addresses dressed as a numpy array, never dereferenced: works for any device and dtype."""
+    """A tensor's addresses as a numpy array that is never read: works for any device and dtype."""
 
     def __init__(self, t):
         self.keeps = t
@@ -205,12 +211,12 @@ def broadcast_shape(left, left_shape, right, right_shape):
     try:
         return torch.broadcast_shapes(left_shape, right_shape)
     except RuntimeError:
-        allowed = f"what broadcasts with {tuple(left_shape)}, the batch of {left}"
+        allowed = f"a batch that broadcasts with {tuple(left_shape)}, the batch of {left}"
         raise ShapeError(right, f"batch {tuple(right_shape)}", allowed) from None
 
 
-def fits(shape):
-    """A result whose size cannot be allocated is a plain error, not a crash in the allocator."""
+def allocatable(shape):
+    """The shape of a result, if it can be allocated: an error here is clearer than one from the allocator."""
     if math.prod(shape) >= 2**60 or any(size > LARGEST_SIZE for size in shape):
         raise ShapeError("the result", tuple(shape), f"sizes up to {LARGEST_SIZE}")
     return shape

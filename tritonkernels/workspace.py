@@ -1,8 +1,7 @@
-"""Where blocks that share a row leave their partial sums, and the counters by which the last of them knows that it is.
+"""The workspace of blocks that share a row: their partial sums, and counters of the blocks that have arrived.
 
-The last block to arrive adds the partial sums up in the order of N, whichever block it is, so the bits are always the same; and
-it leaves its counter at zero, as it found it. So counters are made once per stream, and calls on one stream, which run one
-after the other, share them.
+The last block to arrive adds the partial sums up in the order of N, whichever block it is, so the bits are always the same. It
+resets its counter to zero. So counters are made once per stream and shared by its calls, which run one after the other.
 """
 
 import threading
@@ -10,28 +9,28 @@ import threading
 import torch
 
 from .plans import stream_of
-from .watch import anew
+from .watch import fresh
 
-AT_ONCE = 2**20  # counters that are made, and zeroed, together: 4 MB
+AT_ONCE = 2**20  # counters that are allocated and zeroed together: 4 MB
 
 _lock = threading.Lock()
-_free = {}  # device -> counters that belong to nobody yet
+_free = {}  # device -> counters not in use yet
 _of_stream = {}  # (device, stream) -> the counters of its calls
 
 
 def partial_sums(splits, sums, out):
-    """(splits, sums) in the type of the sums, not initialised."""
+    """An uninitialised (splits, sums) tensor in the type of the sums."""
     sum_type = torch.float64 if out.dtype == torch.float64 else torch.float32
     return torch.empty(splits, sums, dtype=sum_type, device=out.device)
 
 
 def counters(count, out):
-    """`count` int32 zeros that no call running beside this one has."""
-    return anew(_counters, count, out.device)
+    """`count` int32 zeros that no concurrent call uses."""
+    return fresh(_counters, count, out.device)
 
 
 def _counters(count, device):
-    if device.type != "cuda":  # calls run in the caller's thread: any number at once
+    if device.type != "cuda":  # calls run in the caller's thread, any number concurrently
         return torch.zeros(count, dtype=torch.int32, device=device)
     key = (device, stream_of(device))
     with _lock:
@@ -39,19 +38,19 @@ def _counters(count, device):
             return _take(count, device)
         if key not in _of_stream or len(_of_stream[key]) < count:
             _of_stream[key] = _take(count, device)
-        if len(_free[device]) < AT_ONCE // 2:  # so that the graphs of calls like this one find theirs zeroed
+        if len(_free[device]) < AT_ONCE // 2:  # so that graphs of such calls get zeroed counters
             _free[device] = _zeroed(AT_ONCE, device)
         return _of_stream[key][:count]
 
 
 def _take(count, device):
-    """Counters for good. A graph for which none are left zeroes its own, by a kernel at every replay."""
+    """Take counters out of the free ones. If none are left, a graph zeroes its own with a kernel at every replay."""
     if len(_free.get(device, ())) < count:
         if torch.cuda.is_current_stream_capturing():
             return torch.zeros(count, dtype=torch.int32, device=device)
         _free[device] = _zeroed(max(count, AT_ONCE), device)
     taken = _free[device][:count]
-    _free[device] = _free[device][-(-count // 4) * 4 :]  # the next ones are aligned to 16 bytes: Triton compiles nothing anew
+    _free[device] = _free[device][-(-count // 4) * 4 :]  # keeps 16-byte alignment, on which Triton's compilation depends
     return taken
 
 

@@ -1,10 +1,10 @@
-"""python -m perf gate: proves the library on this machine's GPU, in steps of under 8 minutes each.
+"""python -m perf gate: runs every check on this machine's GPU, in steps of under 8 minutes each.
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
-compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties are all GPU tests;
-two_gpus needs two GPUs. With several GPUs, steps run in parallel, each on a GPU of its own. The outcome of a step is written to
-perf/results/GPU/gate.json at once: a passed step is not repeated for the same sources, versions and GPU. Logs are in
-build/gate. --write puts the outcome into README.md and docs/guarantees.md, on any machine.
+compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties run all GPU tests;
+two_gpus needs two GPUs. With several GPUs, steps run in parallel on different GPUs. The outcome of each step is written at once
+to perf/results/GPU/gate.json: a passed step is not repeated for the same sources, versions and GPU. Logs are in build/gate.
+--write writes the outcome into README.md and docs/guarantees.md, on any machine.
 
 Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 without a GPU or for bad arguments.
 """
@@ -33,7 +33,7 @@ from . import gate_steps, gate_text, processes
 
 LIMIT = 470  # seconds of a step
 EVERY = 15  # seconds between lines of progress
-KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # an outcome holds as long as these are the same
+KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # an outcome is valid while these are unchanged
 
 
 @dataclass
@@ -52,11 +52,13 @@ class Outcome:
 
 def add_arguments(parser):
     parser.add_argument(
-        "--step", action="append", metavar="NAME", help="only this step ('tests' is all its shards); repeatable"
+        "--step", action="append", metavar="NAME", help="only this step ('tests': all its shards); may be repeated"
     )
-    parser.add_argument("--again", action="store_true", help="also what has passed")
-    parser.add_argument("--commit", metavar="HASH", help="what the sources are, where the git repository cannot tell")
-    parser.add_argument("--write", action="store_true", help="put what gate.json says into README.md and docs/, and stop")
+    parser.add_argument("--again", action="store_true", help="also repeat passed steps")
+    parser.add_argument("--commit", metavar="HASH", help="the commit of the sources, for a copy without its git repository")
+    parser.add_argument(
+        "--write", action="store_true", help="write the outcome in gate.json into README.md and docs/, and stop"
+    )
 
 
 def main(options, parser):
@@ -64,7 +66,7 @@ def main(options, parser):
         gate_text.write()
         return 0
     if not torch.cuda.is_available() or backend.device_type() != "cuda":
-        why = "torch sees none" if not torch.cuda.is_available() else "TRITONKERNELS_BACKEND asks for the interpreter"
+        why = "torch sees none" if not torch.cuda.is_available() else "TRITONKERNELS_BACKEND selects the interpreter"
         print(f"perf gate needs a GPU, and {why}", file=sys.stderr)
         return 2
     logs = environment.ROOT / "build/gate"
@@ -84,11 +86,11 @@ def main(options, parser):
 
 
 def _about(commit):
-    """KEY's values, and what else a reader wants to know."""
+    """KEY's values, and others for the reader."""
     facts = environment.environment(torch.device("cuda", 0))
     named = commit or environment.commit() or "no-commit"
-    kept = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
-    return kept | {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
+    stable = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
+    return stable | {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
 
 
 class Gate:
@@ -105,13 +107,13 @@ class Gate:
         same = all(before.get(name) == about[name] for name in KEY)
         self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if same else {}
 
-    def run_all(self, steps, again=False):
-        """First those that need the whole machine, one by one; then the others in parallel, as far as there are GPUs."""
+    def run_all(self, steps, repeat=False):
+        """First the steps that need the whole machine, one by one; then the others in parallel, as many as there are GPUs."""
         with ThreadPoolExecutor(self._gpus.qsize()) as pool:
             for step in steps:
                 if not step.gpus:
-                    self.run(step, again)
-            running = [pool.submit(self.run, step, again) for step in steps if step.gpus]
+                    self.run(step, repeat)
+            running = [pool.submit(self.run, step, repeat) for step in steps if step.gpus]
             try:
                 for step in running:
                     step.result()
@@ -120,19 +122,20 @@ class Gate:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def run(self, step, again=False):
-        """Run the step unless it has passed. An outcome is also written before it starts: it may kill this process."""
+    def run(self, step, repeat=False):
+        """Run the step unless it has passed. An outcome is also written before the step starts, because it may kill this
+        process."""
         known = self.outcomes.get(step.name)
-        if known and known.status == "passed" and not again:
+        if known and known.status == "passed" and not repeat:
             return self._say(step.name, "passed before")
         if step.instead:
             self._keep(step, self._outcome("skipped", note=step.instead))
             return self._say(step.name, f"skipped, {step.instead}")
-        mine = [self._gpus.get() for _ in range(step.gpus)]
+        gpus = [self._gpus.get() for _ in range(step.gpus)]
         try:
-            self._run_on(mine, step)
+            self._run_on(gpus, step)
         finally:
-            for gpu in mine:
+            for gpu in gpus:
                 self._gpus.put(gpu)
 
     def _run_on(self, gpus, step):
@@ -143,11 +146,11 @@ class Gate:
                 left.unlink()
         self._say(step.name, f"{len(step.jobs)} processes, at most {LIMIT} s")
         started = time.monotonic()
-        self._keep(step, self._found(step, started, note="it was started and did not end"))
+        self._keep(step, self._findings(step, started, note="it was started and did not end"))
         try:
             outcome = self._run(step, started)
         except BaseException as error:  # whatever ends this process is the step's outcome
-            outcome = self._found(step, started, note=f"{type(error).__name__}: {error}")
+            outcome = self._findings(step, started, note=f"{type(error).__name__}: {error}")
             if not isinstance(error, OSError):
                 raise
         finally:
@@ -163,26 +166,30 @@ class Gate:
                 raise SystemExit(self._ended_by)
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                so_far = self._found(step, started, note="it was started and did not end")
+                so_far = self._findings(step, started, note="it was started and did not end")
                 self._keep(step, so_far)
-                self._say(step.name, f"{so_far.seconds:.0f} s, {_said(so_far.counts) or 'starting'}")
+                self._say(step.name, f"{so_far.seconds:.0f} s, {_in_words(so_far.counts) or 'starting'}")
 
         statuses = processes.run(step.jobs, LIMIT, watch, grace=5)  # shorter than a campaign's grace, which may run this
-        outcome = self._found(step, started)
+        outcome = self._findings(step, started)
         for job, status in zip(step.jobs, statuses):
             failures = step.read(job.log).failures
             if status is None or job.log.stem in failures or (status and not failures):
-                outcome.failures[job.log.stem] = f"{processes.said(status, LIMIT)}; its last words: {_last_words(job.log)}"
+                outcome.failures[job.log.stem] = (
+                    f"{processes.in_words(status, LIMIT)}; its last output: {_last_output(job.log)}"
+                )
         if not outcome.counts and not outcome.failures:
             outcome.failures[step.name] = "nothing ran"
         outcome.status = "failed" if outcome.failures else "passed"
         return outcome
 
-    def _found(self, step, started, note=""):
+    def _findings(self, step, started, note=""):
         """What the step's programs have written so far, as a failed outcome."""
-        found = [step.read(job.log) for job in step.jobs]
-        counts = sum((f.counts for f in found), Counter())
-        failures, warnings = ({k: v for f in found for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings"))
+        findings = [step.read(job.log) for job in step.jobs]
+        counts = sum((f.counts for f in findings), Counter())
+        failures, warnings = (
+            {k: v for f in findings for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings")
+        )
         seconds = round(time.monotonic() - started, 1)
         return self._outcome("failed", seconds=seconds, counts=dict(counts), failures=failures, warnings=warnings, note=note)
 
@@ -208,18 +215,18 @@ class Gate:
         processes.replace(self._path, json.dumps(kept, indent=1) + "\n")
 
     def _tell(self, step, outcome):
-        self._say(step.name, f"{outcome.status} after {outcome.seconds:.0f} s, {_said(outcome.counts)} {outcome.note}")
+        self._say(step.name, f"{outcome.status} after {outcome.seconds:.0f} s, {_in_words(outcome.counts)} {outcome.note}")
         for name, why in outcome.failures.items():
             print(f"  {name}: {why}", flush=True)
 
-    def _say(self, name, what):
-        print(f"gate {name}: {what}", flush=True)
+    def _say(self, name, text):
+        print(f"gate {name}: {text}", flush=True)
 
     def show(self):
         rows = []
         for name in self._names:
             o = self.outcomes.get(name)
-            counts = _said(o.counts) if o else ""
+            counts = _in_words(o.counts) if o else ""
             note = o.note or f"{len(o.failures)} failures" * bool(o.failures) if o else ""
             rows.append(
                 [name, o.status if o else "not run", f"{o.seconds:.0f} s" if o else "", counts, o.commit if o else "", note]
@@ -234,17 +241,17 @@ def _gpus():
     return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
 
 
-def _said(counts):
+def _in_words(counts):
     return ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
 
 
-def _last_words(log):
+def _last_output(log):
     return " | ".join(log.read_text(errors="replace").strip().splitlines()[-12:])[-2000:] if log.exists() else "none"
 
 
 @contextmanager
 def _ended_by_sigterm():
-    """On SIGTERM, too, running programs are ended and the outcome is written."""
+    """Also on SIGTERM, running programs are ended and the outcome is written."""
 
     def end(number, frame):
         sys.exit(f"ended by {signal.Signals(number).name}")

@@ -1,8 +1,8 @@
 """A pytest plugin for the gate.
 
 `--outcomes FILE` writes a line of JSON for each test when it ends, so that nothing is lost if the run is killed. `--shard I/N`
-runs every N-th test, the same ones in every process. After a fault of a kernel nothing else runs in its process: such a
-pytest-xdist worker ends itself, and a new one takes its place.
+runs the I-th of N parts of the tests, the same ones in every process. After a kernel's fault nothing else can run in its
+process: such a pytest-xdist worker ends itself, and a new one replaces it.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The steps of `python -m perf gate`: the programs that each runs in parallel, and how to read what they write.
+"""The steps of `python -m perf gate`: the programs that each runs in parallel, and how to read their output.
 
-It can be read while they run, and after they were killed.
+Output can be read while they run, and after they were killed.
 """
 
 import json
@@ -19,15 +19,15 @@ from cuda_reference.toolchain import cuda_home
 
 from .processes import Job
 
-SHARDS = 3  # of the tests: with nothing built, all of them take longer than a step may
+SHARDS = 3  # of the tests: with nothing built, all of them exceed the limit of a step
 CORES = len(os.sched_getaffinity(0))
 WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step: others run at the same time on other GPUs
 PACKAGES = ("cuda_reference", "tritonkernels")
 SHARES = max(1, (CORES - 1) // 2)  # parallel processes of a package
-SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, where each takes 30 s to start
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # each: more would only spin
+SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, where a process takes 30 s to start
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # per process: more would only spin
 TOOLS = ("memcheck", "racecheck", "synccheck")
-# With it each tensor is an allocation of its own, far from others, so that memcheck sees accesses outside of it.
+# Each tensor is then its own allocation, far from others, so that memcheck sees accesses outside of it.
 APART = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
 
@@ -43,13 +43,13 @@ class Step:
     name: str
     jobs: tuple[Job, ...]
     read: Callable[[Path], Findings]  # of a job, given its log
-    instead: str | None = None  # why it cannot run here
-    gpus: int = 1  # that it needs; 0: the whole machine
+    instead: str | None = None  # why it is skipped here
+    gpus: int = 1  # how many it needs; 0: the whole machine
 
 
 def steps(logs):
     """In order: the first two build what the others need; then the longest first, since they may run in parallel."""
-    one = None if torch.cuda.device_count() > 1 else "there is one GPU here"
+    one = None if torch.cuda.device_count() > 1 else "it needs two GPUs, and torch sees one"
     tests = ("tests", "--ignore=tests/properties", "--all")
     return [
         Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls, gpus=0),
@@ -82,7 +82,7 @@ def _calls(name, logs, packages, shares, only=()):
 
 
 def _sanitized(tool, logs, packages, *options, only=(), environment=None):
-    """The calls under one of compute-sanitizer's tools, each with a port of its own to the program that it watches."""
+    """The calls under one of compute-sanitizer's tools, each with its own port to the program that it watches."""
     jobs = []
     for number, job in enumerate(_calls(tool, logs, packages, SANITIZED, only)):
         before = [
@@ -113,11 +113,11 @@ def read_tests(log):
 def read_calls(log):
     """What tests/gate/child.py and build.py print."""
     lines = _lines(log)
-    made = sum(line.startswith("RUN ") for line in lines)
+    started = sum(line.startswith("RUN ") for line in lines)
     wrong = dict(line.removeprefix("WRONG ").split(": ", 1) for line in lines if line.startswith("WRONG "))
     ended, last = any(line.startswith("DONE ") for line in lines), lines[-1] if lines else "none"
     cut = {} if ended else {log.stem: f"it did not end; its last line: {last}"}
-    return Findings(Counter(passed=max(0, made - len(wrong) - len(cut)), failed=len(wrong)), wrong | cut)
+    return Findings(Counter(passed=max(0, started - len(wrong) - len(cut)), failed=len(wrong)), wrong | cut)
 
 
 def read_sanitized(log):
@@ -139,7 +139,7 @@ def read_sanitized(log):
 
 def _reports(lines):
     """{(error and place, details of the first): count}. A report is a line and the indented ones that follow it."""
-    found, first = Counter(), {}
+    counts, first = Counter(), {}
     for index, line in enumerate(lines):
         if re.match(r" [A-Z]", line) and not re.search(r"SUMMARY|COMPUTE-SANITIZER", line):
             indented = []
@@ -150,8 +150,8 @@ def _reports(lines):
             where = [text for text in indented if re.match(r"(at|and) ", text)][:1]
             name = " ".join([line.strip(), *where])
             first.setdefault(name, "; ".join(text for text in indented if text not in where))
-            found[name] += 1
-    return {(name, first[name]): times for name, times in found.items()}
+            counts[name] += 1
+    return {(name, first[name]): times for name, times in counts.items()}
 
 
 def _lines(path):

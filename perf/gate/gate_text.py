@@ -20,8 +20,8 @@ def write():
 
 
 def lines(results=RESULTS):
-    found = sorted(results.glob("*/gate.json"))
-    text = "".join(f"- {line}\n" for path in found for line in _of_gpu(json.loads(path.read_text())))
+    paths = sorted(results.glob("*/gate.json"))
+    text = "".join(f"- {line}\n" for path in paths for line in _of_gpu(json.loads(path.read_text())))
     return text or "The gate has not been run yet.\n"
 
 
@@ -30,11 +30,11 @@ def _of_gpu(gate):
     if passed is None:
         yield f"{gate['gpu']}: no commit has passed the whole gate yet."
     else:
-        ran = {}
+        passes = {}
         for name, counts in passed["counts"].items():
             kind = name.partition("-")[0]
-            ran[kind] = ran.get(kind, 0) + counts.get("passed", 0)
-        counts = ", ".join(f"{count:,} in {kind}" for kind, count in ran.items() if count)
+            passes[kind] = passes.get(kind, 0) + counts.get("passed", 0)
+        counts = ", ".join(f"{count:,} in {kind}" for kind, count in passes.items() if count)
         skipped = "".join(f"; {name} was skipped: {why}" for name, why in passed["skipped"].items())
         yield f"{gate['gpu']}: commit `{passed['commit']}` passed the whole gate on {passed['date'][:10]} ({counts}{skipped})."
     red = [name for name, step in steps.items() if step["status"] == "failed"]

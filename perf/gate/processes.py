@@ -1,4 +1,4 @@
-"""Runs programs in parallel within a time limit, each in a process group of its own, and leaves no process behind."""
+"""Runs programs in parallel within a time limit, each in its own process group, and leaves no process behind."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ GLANCE = 0.05  # seconds between checks whether it still runs
 @dataclass(frozen=True)
 class Job:
     command: tuple[str, ...]
-    log: Path  # gets what it prints
+    log: Path  # receives its output
     environment: dict[str, str] = field(default_factory=dict)  # in addition to this process's
 
 
@@ -37,7 +37,7 @@ def run(jobs, limit, watch=lambda: None, grace=10):
         _end(started, grace)
 
 
-def said(status, limit):
+def in_words(status, limit):
     """An exit status in words."""
     if status is None:
         return f"killed after {limit:.0f} s, its limit"
@@ -45,7 +45,7 @@ def said(status, limit):
 
 
 def replace(path, text):
-    """Write the file in one step: neither a reader nor a kill ever leaves half of it."""
+    """Write the file atomically: no reader sees half of it, and a kill leaves the old file."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
     os.replace(partial, path)
@@ -60,7 +60,7 @@ def _start(job):
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=os.setpgrp,  # not a session of its own, so that ending this session ends it too
+            preexec_fn=os.setpgrp,  # not a new session, so that ending this session ends it too
         )
 
 

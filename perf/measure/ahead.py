@@ -1,6 +1,6 @@
 """Builds the CUDA kernels of some cases before the comparison, on all cores.
 
-Built one after the other, when each is first called, they would take most of the time of a first comparison.
+Built one after the other, on first use, they would take most of the time of a first comparison.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ from ..render import table
 
 
 def sources(cases, names, device):
-    """[(header, expressions)] of what the designs (all, or those of the given names) launch on the cases."""
-    found = {}
+    """[(header, expressions)] of the kernels that the designs (all, or those named) launch on the cases."""
+    unique = {}
     for case in cases:
         args, kwargs = case.outlines()
         call = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
         for name in LIBRARY.names(case.op):
             if names is None or name in names:
                 for launch in _launches(call, name, device):
-                    found[launch.source.header, launch.source.expressions] = None
-    return list(found)
+                    unique[launch.source.header, launch.source.expressions] = None
+    return list(unique)
 
 
 def _launches(call, name, device):
@@ -37,13 +37,13 @@ def _launches(call, name, device):
 
 
 def build_all(cases, names, device):
-    """A failed build is reported by the comparison, as the failure of a row."""
+    """Build the kernels. The comparison reports a failed build as the failure of a row."""
 
     def build_one(source):
         with contextlib.suppress(TritonKernelsError):
             build.load(*source, "cuda" if device.type == "cuda" else "simt")
         advance(f"building {source[0]}")
 
-    wanted = sources(cases, names, device)
-    with table.progress(len(wanted)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(build_one, wanted))
+    modules = sources(cases, names, device)
+    with table.progress(len(modules)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(build_one, modules))

@@ -1,7 +1,7 @@
-"""torch's own functions for each operation, at the precision asked for: cuBLAS and cuDNN on a GPU.
+"""torch's functions for each operation, at the requested precision: cuBLAS and cuDNN on a GPU.
 
-Each baseline has the signature of its user function. `out` is written where torch can do so; torch.conv2d cannot, and returns a
-tensor from torch's caching allocator.
+Each baseline has the signature of its user function. They write `out` where torch can; torch.conv2d returns a new tensor from
+torch's caching allocator.
 """
 
 import contextlib
@@ -14,28 +14,28 @@ from tritonkernels.numerics import ACTIVATIONS
 from tritonkernels.problem import PACKED
 from tritonkernels.validate import beta_of
 
-SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # modes for fp32 products that torch lacks: it is run in ieee
+SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # modes for fp32 products that torch lacks: it runs in ieee
 
 
 @contextlib.contextmanager
 def precision(name):
-    """Inside, torch multiplies as `name` says, accumulates in fp32 and picks cuDNN's fastest algorithm; then all is as before.
+    """A context in which torch multiplies as `name` says, accumulates in fp32 and picks cuDNN's fastest algorithm.
 
-    Matrix products and convolutions have a TF32 switch each, with opposite defaults, so both are set. They are set through
+    Matrix products and convolutions each have a TF32 switch, with opposite defaults, so both are set. They are set through
     `fp32_precision`: once that is written, reading the older `allow_tf32` is an error.
     """
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     fp32 = "tf32" if name == "tf32" else "ieee"
-    wanted = (
+    settings = (
         (matmul, "fp32_precision", fp32),
         (cudnn.conv, "fp32_precision", fp32),
         (matmul, "allow_fp16_reduced_precision_reduction", False),  # else split-K may add up in fp16
         (matmul, "allow_bf16_reduced_precision_reduction", False),
         (cudnn, "benchmark", True),
     )
-    before = [(owner, attribute, getattr(owner, attribute)) for owner, attribute, _ in wanted]
+    before = [(owner, attribute, getattr(owner, attribute)) for owner, attribute, _ in settings]
     try:
-        for owner, attribute, value in wanted:
+        for owner, attribute, value in settings:
             setattr(owner, attribute, value)
         yield
     finally:
@@ -50,7 +50,7 @@ def precision_of(problem, device):
 
 
 def yardstick(precision):
-    """The precision of torch that is a fair comparison: for a split mode fp32, which it replaces."""
+    """torch's precision for a fair comparison: fp32 for a split mode, which replaces it."""
     return "ieee" if precision in SPLIT else precision
 
 
@@ -62,11 +62,13 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out):
 def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out):
     beta = beta_of(beta, y)
     if scale is not None:
-        raise UnsupportedError("torch multiplies no int8 weights with a floating-point vector")
+        raise UnsupportedError("torch cannot multiply int8 weights with a floating-point vector")
     if a.ndim == 2 and x.ndim == 1:
         return torch.addmv(out if y is None else y, a, x, alpha=alpha, beta=beta, out=out)
     if a.ndim != 3 or x.ndim != 2:
-        raise UnsupportedError(f"torch.baddbmm wants a batch of matrices and one of vectors; got rank {a.ndim} and {x.ndim}")
+        raise UnsupportedError(
+            f"torch.baddbmm needs a batch of matrices and a batch of vectors; got rank {a.ndim} and {x.ndim}"
+        )
     column = out if y is None else y.expand(out.shape)
     return torch.baddbmm(column[..., None], a, x[..., None], alpha=alpha, beta=beta, out=out[..., None])[..., 0]
 
@@ -87,13 +89,13 @@ def conv2d_bias(grad_output, *, out):
     return torch.sum(grad_output, (-1, -2, 0) if grad_output.ndim == 4 else (-1, -2), out=out)
 
 
-_filters = WeakTensorKeyDictionary()  # converted to the other layout, once each, as a caller would
+_filters = WeakTensorKeyDictionary()  # each converted to the other layout once, as a caller would do
 
 
 def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out, **options):
     """In channels_last where the operands are NCHW, and the other way round; the call converts the image and the result."""
     if input.ndim != 4 or input.is_contiguous() == input.is_contiguous(memory_format=torch.channels_last):
-        raise UnsupportedError("the image has no other layout: it is in both, in neither, or no batch")
+        raise UnsupportedError("the image has no other layout: it is not a batch, or in both layouts, or in neither")
     own, other = torch.contiguous_format, torch.channels_last
     if not input.is_contiguous():
         own, other = other, own
@@ -121,10 +123,10 @@ def matmul(
 
 def _product(a, b, precision, out):
     if precision in PACKED:
-        raise UnsupportedError(f"torch multiplies no packed elements: {precision}")
+        raise UnsupportedError(f"torch cannot multiply packed elements: {precision}")
     if out.dtype == a.dtype:
         return torch.matmul(a, b, out=out)
-    if a.device.type == "cpu":  # no mixed products there; products of upcast operands are exact all the same
+    if a.device.type == "cpu":  # no mixed products there, but products of upcast operands are just as exact
         wide = torch.float32 if a.dtype.itemsize == 1 and out.dtype.is_floating_point else out.dtype
         return out.copy_(torch.matmul(a.to(wide), b.to(wide)))
     if a.ndim != 2 or b.ndim != 2:
@@ -132,24 +134,24 @@ def _product(a, b, precision, out):
     if a.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         return _fp8_product(a, b, out)
     if a.dtype == torch.uint8:
-        raise UnsupportedError("torch multiplies no uint8 on a GPU")
+        raise UnsupportedError("torch cannot multiply uint8 on a GPU")
     if a.dtype != torch.int8:
         return torch.mm(a, b, out_dtype=out.dtype, out=out)
     m, k, n = *a.shape, b.shape[1]
     if m <= 16 or k % 8 or n % 8:
-        raise UnsupportedError(f"torch._int_mm wants M > 16 and N, K divisible by 8; got M={m}, N={n}, K={k}")
+        raise UnsupportedError(f"torch._int_mm needs M > 16 and N, K divisible by 8; got M={m}, N={n}, K={k}")
     try:
         return torch._int_mm(a, b, out=out)  # torch has no public product of int8
     except RuntimeError as error:
-        if "NOT_SUPPORTED" in str(error):  # cuBLASLt has int8 for some layouts and sizes only, and otherwise fails
+        if "NOT_SUPPORTED" in str(error):  # cuBLASLt supports int8 only for some layouts and sizes, and otherwise fails
             raise UnsupportedError(f"torch._int_mm on these operands: {str(error).splitlines()[0][:120]}") from error
         raise
 
 
 def _fp8_product(a, b, out):
-    """torch._scaled_mm, torch's only product of fp8, with scales of 1; it wants rows of A and columns of B contiguous."""
+    """torch._scaled_mm, torch's only product of fp8, with scales of 1; it needs contiguous rows of A and columns of B."""
     if a.shape[1] % 16 or b.shape[1] % 16 or a.stride(1) != 1 or b.stride(0) != 1 or a.dtype == torch.float8_e5m2:
-        raise UnsupportedError("torch._scaled_mm wants e4m3 operands contiguous along K, and N and K divisible by 16")
+        raise UnsupportedError("torch._scaled_mm needs e4m3 operands contiguous along K, and N and K divisible by 16")
     one = torch.ones((), device=a.device)
     return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out)
 

@@ -1,9 +1,9 @@
-"""python -m perf campaign: proves and measures everything on a GPU within a time limit, most important first.
+"""python -m perf campaign: checks and measures everything on a GPU within a time limit, most important first.
 
-Each step is a process of its own, so that a crash, a hang or a CUDA fault does not affect the next. A passed step is recorded
-in DIR/campaign.json with the commit and the GPU, and a second call does not repeat it; a failed step is repeated. If the gate
-(`python -m perf gate`) fails, nothing is measured unless asked for. No other failed step stops the campaign: compare times no
-wrong results. Logs, records and summary.md are in DIR, up to date after every step.
+Each step is its own process, so that a crash, a hang or a CUDA fault does not affect the next. A passed step is recorded in
+DIR/campaign.json with the commit and the GPU. A second call repeats failed steps only. If the gate (`python -m perf gate`)
+fails, nothing is measured without --even-if-red. No other failed step stops the campaign: compare never times wrong results.
+Logs, records and summary.md are in DIR, up to date after every step.
 
 Exit status: 1 if a step failed or did not run, 2 without a GPU or for bad arguments.
 """
@@ -66,8 +66,8 @@ def _python(*arguments):
 
 
 def add_arguments(parser):
-    parser.add_argument("--minutes", type=_minutes, required=True, metavar="M", help="the time for everything")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="made if missing; continues what it holds")
+    parser.add_argument("--minutes", type=_minutes, required=True, metavar="M", help="the time limit of the whole campaign")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the results; made if missing, else continued")
     parser.add_argument("--even-if-red", action="store_true", help="measure although the gate has not passed")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
 
@@ -75,7 +75,7 @@ def add_arguments(parser):
 def _minutes(text):
     minutes = float(text)
     if not 0 < minutes < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a time to work in")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of minutes")
     return minutes
 
 
@@ -105,7 +105,7 @@ def run(steps, out, seconds, commit, device, even_if_red=False):
         if step.name in passed:
             outcome = passed[step.name]
         elif red:
-            outcome = Outcome(step.name, "not run", note="the gate is red; --even-if-red measures all the same")
+            outcome = Outcome(step.name, "not run", note="the gate has failed; --even-if-red measures anyway")
         elif left <= 0:
             outcome = Outcome(step.name, "not run", note="no time was left")
         else:
@@ -126,5 +126,5 @@ def _run_step(step, out, limit):
         (out / step.records).unlink(missing_ok=True)
     (code,) = processes.run([processes.Job(step.command, out / f"{step.name}.log")], limit)
     status = "killed" if code is None else "failed" if code else "passed"
-    note = processes.said(code, limit) if code != 0 else ""
+    note = processes.in_words(code, limit) if code != 0 else ""
     return Outcome(step.name, status, round(time.monotonic() - started, 1), note)

@@ -1,6 +1,6 @@
-"""Checks that a contender computes what was asked, and is hard to fool.
+"""Checks that a contender computes the right result and writes nothing else.
 
-The result starts as poison, between two bands of poison: elements that are not written are noticed, and so are writes outside.
+The result starts as poison between two bands of poison, which shows elements that were not written and writes outside.
 Afterwards the operands are compared with a copy, from which the float64 reference is computed.
 """
 
@@ -26,7 +26,7 @@ class Output:
         self._buffer.fill_(self._poison)
 
     def left(self, values):
-        """How many of the values are still poison."""
+        """How many values are still poison."""
         return int((values.isnan() if values.dtype.is_floating_point else values == self._poison).sum())
 
     def escaped(self):
@@ -38,7 +38,7 @@ class Output:
 @dataclass(frozen=True)
 class Finding:
     verdict: numerics.Verdict
-    fault: str | None  # what is wrong, in words; None where nothing is
+    fault: str | None  # what is wrong, in words; None for a correct result
 
     @property
     def ok(self):
@@ -58,7 +58,7 @@ class Checker:
         return Finding(verdict, self._fault(verdict, output, computed, writes_out))
 
     def restore(self):
-        """Undo what a contender did to the operands, so that the next one starts fair; True if there was anything."""
+        """Restore operands that a contender changed; returns whether there were any."""
         changed = [(a, b) for a, b in zip(self._args, self._pristine) if not torch.equal(a, b)]
         for operand, pristine in changed:
             operand.copy_(pristine)
@@ -70,7 +70,7 @@ class Checker:
         if escaped := output.escaped():
             return f"it wrote {escaped} elements outside the result"
         if writes_out and computed.data_ptr() != output.tensor.data_ptr():
-            return "it returned another tensor than out"
+            return "it returned a tensor other than out"
         if left := output.left(computed):
-            return f"{left} of {computed.numel()} elements are not written, or NaN"
+            return f"{left} of {computed.numel()} elements were not written, or are NaN"
         return None if verdict.ok else "the error exceeds its bound"

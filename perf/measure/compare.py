@@ -21,12 +21,14 @@ def add_arguments(parser):
     parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, after each case")
     parser.add_argument("--csv", type=_file, metavar="FILE", help="write the records there")
     parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
-    parser.add_argument("--seed", type=int, default=0, help="of the operands and of the order of runs; default: %(default)s")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the operands and of the order of runs; default: %(default)s"
+    )
 
 
 def _file(name):
     path = Path(name)
-    if path.is_dir() or not path.absolute().parent.is_dir():  # now, not after minutes of work
+    if path.is_dir() or not path.absolute().parent.is_dir():  # checked now, not after minutes of work
         raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
     return path
 
@@ -47,11 +49,11 @@ def main(options, parser):
         if name not in known:
             parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")
     cases = [case for case in SUITES[options.suite] if case.op in ops]
-    here = [case for case in cases if device.type == "cuda" or not case.gpu_only]
-    ahead.build_all(here, options.design, device)
+    runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
+    ahead.build_all(runnable, options.design, device)
     comparison, lost = Comparison(options.suite, options.seed, options.design, device), None
-    with table.progress(len(here)) as advance:
-        for case in here:
+    with table.progress(len(runnable)) as advance:
+        for case in runnable:
             advance(f"{case.op} {case.name}")
             try:
                 comparison.run(case)
@@ -65,7 +67,7 @@ def main(options, parser):
         records.write_csv(options.csv, comparison.records)
     if options.plot:
         plot.speed_against_error(comparison.records, options.plot)
-    _report(comparison, device, left_out=len(cases) - len(here))
+    _report(comparison, device, left_out=len(cases) - len(runnable))
     if lost:
         print(lost)
     return 0 if all(r.ok for r in comparison.records) and not lost else 1
@@ -78,7 +80,7 @@ def _report(comparison, device, left_out):
     if device.type == "cpu":
         print("Without a GPU: correctness only, no times.")
     if any(r.exposed for r in rows):
-        print("* Some rounds may include time of the host; `exposed` in the records is their share.")
+        print("* Some rounds may include host time; `exposed` in the records is their share.")
     for line in refusals:
         print(f"Refused: {line}")
     for r in rows:

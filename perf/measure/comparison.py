@@ -20,17 +20,17 @@ from .check import Checker, Finding, Output
 from .environment import environment, sm_clock_mhz
 from .records import Record
 
-COPY = "copy"  # a run beside the contenders': the bandwidth that a copy reaches
+COPY = "copy"  # timed with the contenders: the bandwidth that a copy reaches
 RESIDENT_CALLS = 20  # in a timed run, so that the time of the events is a small part
 
 
 class GpuLost(RuntimeError):
-    """A kernel's fault has destroyed the CUDA context: this process cannot run anything more."""
+    """A kernel's fault has destroyed the CUDA context: this process can run nothing more on the GPU."""
 
 
 @dataclass
 class Entry:
-    """A contender on a case, with all that is needed to run and judge it repeatedly."""
+    """A contender on a case, with everything to run and check it repeatedly."""
 
     record: Record
     problem: Problem
@@ -40,7 +40,7 @@ class Entry:
     transform: Callable[[dict], Any]  # a contender's
 
     def judge(self, checker, computed):
-        """Judge a result into the record."""
+        """Check a result and note the outcome in the record."""
         transform = self.transform(self.record.config)
         self.note(checker.judge(self.problem, self.output, computed, self.writes_out, transform))
 
@@ -151,7 +151,7 @@ class Comparison:
             entry.record.ok, entry.record.message = False, f"{type(error).__name__}: {error}"
 
     def _or_lost(self, checker):
-        """Undo what a failed run left behind, so that the next contender starts fair."""
+        """Restore operands and memory after a failed run, so that the next contender starts clean."""
         try:
             checker.restore()
         except RuntimeError as error:

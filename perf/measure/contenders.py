@@ -1,4 +1,4 @@
-"""Who competes: every design of both packages, and torch."""
+"""The contenders of a comparison: every design of both packages, and torch."""
 
 import functools
 import importlib

@@ -1,4 +1,4 @@
-"""What a measurement depends on: versions, the commit, the GPU and its clocks. It only reads, and changes nothing."""
+"""What a measurement depends on: versions, the commit, the GPU and its clocks. Only reads; changes nothing."""
 
 import datetime
 import hashlib
@@ -13,11 +13,11 @@ import torch
 from .. import ROOT
 
 SOURCES = ("tritonkernels", "cuda_reference", "perf", "tests")
-RESULTS = "perf/results"  # lies in SOURCES, but is none
+RESULTS = "perf/results"  # in a folder of SOURCES, but not a source
 
 
 def environment(device):
-    """What the records of a run have in common, as JSON; None where unknown."""
+    """The environment of a run's records, as JSON; None where unknown."""
     gpu = device.type == "cuda"
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -59,16 +59,16 @@ def digest():
 
 
 def sm_clock_mhz(device):
-    """The SM clock now, or None. Ask while the GPU works: an idle one clocks down."""
+    """The SM clock now, or None. Read it while the GPU works: an idle GPU clocks down."""
     return _number(gpu_query(device, "clocks.sm"))
 
 
-def gpu_query(device, what):
+def gpu_query(device, field):
     """A value that nvidia-smi reports of the device, as text; None without a GPU or nvidia-smi."""
     if device.type != "cuda":
         return None
     uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-    return _last_line(_output("nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits", f"--id={uuid}"))
+    return _last_line(_output("nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", f"--id={uuid}"))
 
 
 def _number(text):

@@ -1,4 +1,4 @@
-"""python -m perf errors: how exact each way to multiply fp32 matrices is on difficult operands, against float64.
+"""python -m perf errors: errors of every fp32 mode of matmul on ill-conditioned operands, against float64.
 
 It runs every mode of both packages, and torch's fp32 and tf32. Errors are relative to |A||B|, element by element: the largest
 and the root mean square. For ill-conditioned inner products there is also the error relative to the result. fp16x3 may refuse
@@ -31,7 +31,7 @@ SIZES = {"cuda": (256, 4096, 65536, 256), "cpu": (16, 256, 1024, 8)}  # of M and
 
 @dataclass
 class Errors:
-    """The errors of one way to multiply, on one kind of operands."""
+    """The errors of one mode of a design, on one kind of operands."""
 
     operands: str
     shape: list[int]  # of the product and K
@@ -39,10 +39,10 @@ class Errors:
     design: str
     backend: str
     precision: str
-    worst: float | None = None  # this and the next relative to |A||B|; None where everything is refused
+    worst: float | None = None  # this and the next are relative to |A||B|; None where everything is refused
     typical: float | None = None
     of_result: float | None = None  # the median of errors relative to the exact result
-    bound: float | None = None  # of the worst element's, relative as it is
+    bound: float | None = None  # of the worst element, also relative to |A||B|
     refused: float = 0.0  # share of elements that are NaN
     ok: bool = False  # within the bound, or NaN where the mode may refuse
     seed: int = 0
@@ -72,7 +72,7 @@ def main(options, parser):
 
 
 def measured(implementations, seed, device):
-    """The Errors of every way to multiply, on every kind of operands."""
+    """The Errors of every mode of every design, on every kind of operands."""
     origin = environment(device)
     size, k, long_k, count = SIZES[device.type]
     kinds = {name: functools.partial(draw, m=size, n=size, k=k) for name, draw in STRESSES.items()}
@@ -89,15 +89,15 @@ def measured(implementations, seed, device):
             advance(name)
             a, b = (t.to(device) for t in draw(torch.Generator().manual_seed(seed)))
             exact, magnitude = numerics.reference("matmul", a, b), numerics.magnitude("matmul", a, b)
-            for implementation, mode, design, call in _ways(implementations, a, b, device):
+            for implementation, mode, design, call in _methods(implementations, a, b, device):
                 row = Errors(name, [*exact.shape, a.shape[-1]], implementation, design, "", mode, seed=seed, environment=origin)
                 row.backend = contenders.backend_of(implementation, device)
                 _judge(row, call(), exact, magnitude, a, b)
                 yield row
 
 
-def _ways(implementations, a, b, device):
-    """(implementation, precision, design, call) of everything that can compute the product."""
+def _methods(implementations, a, b, device):
+    """(implementation, precision, design, call) of every method that can compute the product."""
     for implementation in implementations:
         if implementation == "torch":
             for mode in ("ieee", "tf32") if device.type == "cuda" else ("ieee",):
@@ -131,14 +131,14 @@ def _judge(row, computed, exact, magnitude, a, b):
 
 def tables(rows):
     """(title, headings, rows of text) of records, as dicts: errors relative to |A||B|, and to the results of inner products."""
-    ways = dict.fromkeys((row["implementation"], row["precision"]) for row in rows)
+    methods = dict.fromkeys((row["implementation"], row["precision"]) for row in rows)
     kinds = dict.fromkeys(row["operands"] for row in rows)
-    found = {(row["operands"], row["implementation"], row["precision"]): row for row in rows}
+    by_name = {(row["operands"], row["implementation"], row["precision"]): row for row in rows}
 
     def body(names, value):
-        return [[name, *(_cell(found.get((name, *way)), value) for way in ways)] for name in names]
+        return [[name, *(_cell(by_name.get((name, *method)), value) for method in methods)] for name in names]
 
-    headings = ["operands", *(" ".join(way) for way in ways)]
+    headings = ["operands", *(" ".join(method) for method in methods)]
     yield "The largest error relative to |A||B|", headings, body(kinds, "worst")
     inner = [name for name in kinds if name.startswith("inner products")]
     yield "The median error relative to the result", headings, body(inner, "of_result")
@@ -154,8 +154,8 @@ def _cell(row, value):
 def chapter(path):
     """The tables of a file of records as markdown, with a first line that says where they come from."""
     rows = records.read_rows(path)
-    where, (m, n, k) = rows[0]["environment"], rows[0]["shape"]
-    origin = f"{where['device']}, {where['date'][:10]}, torch {where['torch']}, triton {where['triton']}, CUDA {where['cuda']}"
+    e, (m, n, k) = rows[0]["environment"], rows[0]["shape"]
+    origin = f"{e['device']}, {e['date'][:10]}, torch {e['torch']}, triton {e['triton']}, CUDA {e['cuda']}"
     parts = [f"{origin}; {m} x {n} x {k} where not said otherwise."]
     for title, headings, body in tables(rows):
         parts += [f"{title}:", table.markdown(headings, [[cell.replace("|", "\\|") for cell in cells] for cells in body])]

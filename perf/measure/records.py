@@ -1,6 +1,6 @@
 """What was measured: one Record per problem, implementation and design; as strict JSON or flat CSV.
 
-In JSON each record is a line, and each environment stands once: a record has its index. In CSV every row has all of it.
+In JSON each record is a line and each environment is written once; a record has its index. In CSV every row repeats it.
 """
 
 import csv
@@ -28,7 +28,7 @@ class Record:
     target: str
     environment: dict[str, Any] = field(repr=False)  # environment.environment(): the same object in all records of a run
     config: dict[str, Any] = field(default_factory=dict)
-    error: float | None = None  # of the worst element, relative to the sum of absolute products there, as is bound
+    error: float | None = None  # of the worst element, relative to its sum of absolute products, as is bound
     bound: float | None = None
     ok: bool = False
     message: str | None = None  # why not ok
@@ -37,14 +37,14 @@ class Record:
     median_ms: float | None = None
     p20_ms: float | None = None
     p80_ms: float | None = None
-    exposed: float | None = None  # the share of rounds whose time may include time of the host
-    call_ms: float | None = None  # the host's time of a call, median; all the others are the GPU's
-    replayed: bool | None = None  # the GPU's time is that of a CUDA graph of the call, replayed
+    exposed: float | None = None  # the share of rounds whose time may include host time
+    call_ms: float | None = None  # median host time of a call; all others are GPU times
+    replayed: bool | None = None  # the GPU time is that of a replayed CUDA graph of the call
     tflops: float | None = None  # integer operations count the same
     gbps: float | None = None  # of compulsory traffic
     copy_gbps: float | None = None  # of copies of as many bytes in the same rounds; only for rotating operands
-    ratio_to_torch: float | None = None  # torch's least median at the same precision over this one: above 1 is faster
-    sm_clock_mhz: float | None = None  # right after the case
+    ratio_to_torch: float | None = None  # torch's best median at the same precision over this one: above 1 is faster
+    sm_clock_mhz: float | None = None  # read right after the case
 
 
 def write_json(path, records):

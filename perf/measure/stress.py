@@ -42,7 +42,7 @@ def ill_conditioned(generator, count, k, condition):
     After T. Ogita, S. M. Rump and S. Oishi, Accurate sum and dot product, 2005, algorithm 6.1: half of the products have
     exponents up to the condition's, and each of the others brings the partial sum down to a smaller exponent.
     """
-    half, bits = k // 2, math.log2(condition / 8)  # all the products together are about 8 times the largest
+    half, bits = k // 2, math.log2(condition / 8)  # the sum of all products is about 8 times the largest
 
     def signed():
         return 2 * torch.rand((count, k), generator=generator, dtype=torch.float64) - 1
@@ -53,7 +53,7 @@ def ill_conditioned(generator, count, k, condition):
     scale = torch.exp2(torch.cat((exponents, falling.expand(count, -1)), dim=1))
     x, y = (signed() * scale).float(), (signed() * scale).float()
     for row in range(count):
-        products = (x[row].double() * y[row].double()).tolist()  # exact, and fsum adds them up as if exactly
+        products = (x[row].double() * y[row].double()).tolist()  # exact, and fsum rounds their sum only once
         for i in range(half, k):
             y[row, i] = (y[row, i].double() - math.fsum(products[:i])) / x[row, i].double()
             products[i] = x[row, i].item() * y[row, i].item()

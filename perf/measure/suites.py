@@ -1,17 +1,20 @@
-"""What is compared, as data: a suite is a tuple of Cases, a Case makes the operands of one call.
+"""The suites of the comparison: a suite is a tuple of Cases, a Case makes the operands of one call.
 
-`smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes of the seeds' own
-measurements, and small twins of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on squares,
-on a size that no vector divides, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
+`smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes that the seeds
+measured, and smaller ones in place of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on
+squares, on a size whose rows are unaligned, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
+
 Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
 `unaligned`, with sizes whose rows are not aligned to 16 bytes.
+
 Convolutions: `image`, the seed's filters of few channels on whole images, and Gaussian blurs and Sobel filters of each colour
 on its own; `grouped`, the depthwise and grouped layers of ResNeXt-50, MobileNetV2 and EfficientNet-B0; both in NCHW and in
 channels_last. `resnet50`, its 23 distinct layers: in fp16 and channels_last for 32 images and for one, in fp32 and NCHW for
 one.
+
 `gemv` goes through sizes of N, from rows of two vectors to a single row, then transposed, in fp16 at the projections of `llm`,
-and in a batch. A single call takes no longer than the events around it, so each case is timed as several calls in a row: with
-operands that exceed L2 together ("rotating") and, where they fit, with operands that stay in L2 ("resident"). All other cases
+and in a batch. A single call is as short as the events around it, so each case is timed as several calls in a row: with
+operands that together exceed L2 ("rotating") and, where they fit, with operands that stay in L2 ("resident"). All other cases
 are single calls after a flush of L2.
 """
 
@@ -31,7 +34,7 @@ class Operand:
     layout: str = "row"  # "col": transposed in memory; "pitched": NaN between the rows; "channels_last"
 
     def draw(self, generator):
-        """Random values on the CPU, the same for a seed on every machine; the mean is not 0, so that a lost sign shows."""
+        """Random values on the CPU, the same for a seed on every machine. Their mean is not 0, so that a wrong sign shows."""
         if not self.dtype.is_floating_point:
             least, most = {torch.int8: (-127, 127), torch.uint8: (0, 255), torch.int32: (-1000, 1000)}[self.dtype]
             values = torch.randint(least, most + 1, self.shape, generator=generator, dtype=self.dtype)
@@ -71,13 +74,13 @@ class Case:
         return args, self.options | named
 
     def outlines(self):
-        """The same on the meta device, for what depends only on shapes and strides."""
+        """The same on the meta device, for uses that need only shapes and strides."""
         named = {name: operand.outline() for name, operand in self.named.items()}
         return [operand.outline() for operand in self.operands], self.options | named
 
 
 def _to(tensor, device):
-    """The tensor on the device, strides kept: Tensor.to keeps them of dense tensors only."""
+    """The tensor on the device with its strides, which Tensor.to keeps for dense tensors only."""
     span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1
     return tensor.as_strided((span,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
 
@@ -99,7 +102,7 @@ def gemv(m, n, a="row", dtype=torch.float32, batch=(), gpu_only=False, **options
 
 
 def conv2d(image, weight, layout="row", dtype=torch.float32, bias=False, gpu_only=False, **options):
-    """Image and filters in one layout: torch would copy filters of another one in every call."""
+    """Image and filters in the same layout: torch would copy filters of another layout in every call."""
     operands = (Operand(image, dtype, layout), Operand(weight, dtype, layout), *([Operand(weight[:1], dtype)] if bias else ()))
     sizes = f"{'x'.join(map(str, image))} by {'x'.join(map(str, weight))}"
     kinds = (layout if layout != "row" else "", "" if dtype == torch.float32 else dtype_name(dtype))
@@ -114,11 +117,11 @@ def layer(images, channels, size, outputs, taps, stride=1, layout="row", dtype=t
 
 
 def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=False, named=None, **options):
-    """k as the operands store it: in bytes where the precision packs several elements a byte."""
+    """k is as stored: in bytes where the precision packs several elements into a byte."""
     operands = (Operand((*batch, m, k), dtype, a), Operand((*batch, k, n), dtype, b))
     kinds = " to ".join(dtype_name(kind) for kind in (dtype, options.get("out_dtype")) if kind)
-    asked = [options[name] for name in ("precision", "accumulate", "activation") if name in options and dtype != torch.float32]
-    name = " ".join(("x".join(map(str, (*batch, m, n, k))), kinds, *asked))
+    modes = [options[name] for name in ("precision", "accumulate", "activation") if name in options and dtype != torch.float32]
+    name = " ".join(("x".join(map(str, (*batch, m, n, k))), kinds, *modes))
     return Case("matmul", name, operands, options, gpu_only, named or {})
 
 
@@ -158,7 +161,7 @@ def in_mode(mode, case):
 
 
 def in_cache(case):
-    """The case by calls in a row: past L2, and within it where it fits with room to spare."""
+    """The case timed as calls in a row: past L2 and, where it easily fits, within L2."""
     yield replace(case, name=f"{case.name}, rotating", cache="rotating")
     if math.prod(case.operands[0].shape) * case.operands[0].dtype.itemsize <= 2**24:
         yield replace(case, name=f"{case.name}, resident", cache="resident", gpu_only=True)

@@ -1,11 +1,11 @@
-"""Times of contenders on a GPU, interleaved: the GPU's time of a call, and separately the host's.
+"""Times of contenders on a GPU, interleaved: the GPU time of a call and, separately, its host time.
 
 Every round runs every contender once, in a newly shuffled order, so that drifting clocks and temperatures affect all equally.
-A run replays a CUDA graph of one or more calls of a contender, or makes the calls themselves where they cannot be captured; the
-time is that of one call. Before each run the L2 cache is filled with other data by reading them: written data would be written
-back to memory during the run and slow it down. The fill also keeps the GPU busy while the host prepares the launch, so that the
-time between the two events is the GPU's, not Python's. A run where the host was too late counts as exposed. The two events
-themselves take 2 to 3 us, which several calls share and a single call bears alone.
+A run replays a CUDA graph of one or more calls of a contender, or makes the calls where they cannot be captured; the time is
+divided by their number. Before each run L2 is flushed by reading other data: written data would be written back to memory
+during the run and slow it down. The flush also keeps the GPU busy while the host prepares the launch, so that the time between
+the two events is GPU time, not Python's. A run where the host was too late counts as exposed. The two events take 2 to 3 us,
+which is shared by the calls of a run.
 """
 
 import functools
@@ -20,20 +20,20 @@ import torch
 from tritonkernels.target import Target
 
 WARM_UPS = 5  # compilation, handles, cuDNN's search, clocks
-ROUNDS = (30, 200)  # at least, at most
+ROUNDS = (30, 200)  # least, most
 BUDGET_S = 2.0  # per case, after the least number of rounds
-CALLS = 50  # over which the host's time is taken; the GPU's queue holds more, so that no call waits for it
+CALLS = 50  # for the median host time; the GPU's queue holds more, so that no call waits for it
 
 
 @dataclass(frozen=True)
 class Timing:
-    median_ms: float  # this and the next two: the GPU's time
+    median_ms: float  # this and the next two: GPU time
     p20_ms: float
     p80_ms: float
     rounds: int
-    exposed: float  # the share of runs that may include time of the host
-    call_ms: float  # the host's time from a call to its return, median
-    replayed: bool  # from a graph
+    exposed: float  # the share of runs that may include host time
+    call_ms: float  # median host time of a call, until it returns
+    replayed: bool  # a CUDA graph was timed
 
 
 class GpuClock:
@@ -58,7 +58,7 @@ class GpuClock:
         torch.cuda.synchronize(self._device)
 
     def replay(self, call):
-        """A function that repeats the GPU's work of the call; None where a graph cannot capture it."""
+        """A function that repeats the GPU work of the call; None where a graph cannot capture it."""
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
@@ -70,14 +70,14 @@ class GpuClock:
 
 
 def interleaved(runs, clock, seed, warm=False, now=time.perf_counter):
-    """{name: Timing} of runs, {name: (reset, calls)}; before the timed calls come reset() and, if `warm`, the same calls."""
+    """{name: Timing} of runs, {name: (reset, calls)}. reset() and, if `warm`, the same calls precede the timed calls."""
     for _, calls in runs.values():
         for _ in range(WARM_UPS):
             calls[0]()
     call_ms = {name: _host_ms(calls[0], clock, now) for name, (_, calls) in runs.items()}
-    together = {name: functools.partial(_do, calls) for name, (_, calls) in runs.items()}
-    replays = {name: clock.replay(calls) for name, calls in together.items()}
-    timed = {name: replays[name] or calls for name, calls in together.items()}
+    batches = {name: functools.partial(_do, calls) for name, (_, calls) in runs.items()}
+    replays = {name: clock.replay(calls) for name, calls in batches.items()}
+    timed = {name: replays[name] or calls for name, calls in batches.items()}
     flushes = _flushes_to_hide(timed.values(), clock, now)
     shuffled, samples, exposed = random.Random(seed), {name: [] for name in runs}, dict.fromkeys(runs, 0)
     started = now()
@@ -122,7 +122,7 @@ def _host_ms(call, clock, now):
 
 
 def _flushes_to_hide(calls, clock, now):
-    """How many flushes keep the GPU busy for twice the host's time of the slowest call."""
+    """How many flushes keep the GPU busy for twice the host time of the slowest call."""
     host_s = 0.0
     for call in calls:
         clock.synchronize()

@@ -1,4 +1,4 @@
-"""Kernels compiled for absent GPUs, and their machine code."""
+"""Kernels compiled for GPUs that are not present, and their machine code."""
 
 from .calls import representative_calls, unusual_calls
 from .compiling import compile_launch

@@ -1,7 +1,7 @@
-"""The resources of a design's configs, compiled for GPUs that need not be there.
+"""The resources of a design's configs, compiled for GPUs that need not be present.
 
 TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80      one JSON object per config and target
-TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1    of sm_80 the first for each ordinary call
+TRITONKERNELS_BACKEND=gpu python -m perf.offline gemm tiled sm_90 sm_80:1    for sm_80 the first config of each ordinary call
 """
 
 import itertools
@@ -19,32 +19,32 @@ from .compiling import compile_launch, resources, specialised
 def survey(op, design, target, most=None):
     """The resources of the configs of a design for the representative calls that it accepts.
 
-    Of all configs, and of the first for each unusual call, which has the largest tile there; with `most`, only of so many for
-    each representative call.
+    That is all configs, and for each unusual call the first, which has the largest tile; with `most`, only that many for each
+    representative call.
     """
     chosen = {d.name: d for d in LIBRARY.designs(op)}[design]
-    seen, asked = set(), set()  # configs that differ only in the launch compile to the same code
+    hashes, compiled = set(), set()  # configs that differ only in the launch compile to the same code
     calls = [(call, most) for call in representative_calls(op)]
     calls += [(call, 1) for call in unusual_calls(op) if most is None]
     for call, count in calls:
         if chosen.refuses(call.problem, target) is None:
             for config in itertools.islice(chosen.configs(call.problem, target), count):
                 for launch in chosen.launches(call.problem, config, *call.parts[0]):
-                    wanted = repr((launch.kernel, specialised(launch), launch.options))
-                    if wanted in asked:
+                    key = repr((launch.kernel, specialised(launch), launch.options))
+                    if key in compiled:
                         continue
-                    asked.add(wanted)
+                    compiled.add(key)
                     kernel = compile_launch(launch, target)
-                    if kernel.hash not in seen:
-                        seen.add(kernel.hash)
+                    if kernel.hash not in hashes:
+                        hashes.add(kernel.hash)
                         facts = resources(kernel)
                         yield {"target": target.name, "problem": call.problem.describe(), "config": as_dict(config), **facts}
 
 
 def main(op, design, *targets):
     """Print the survey of each target: of all configs, "sm_90", or of the first for each ordinary call, "sm_90:1"."""
-    for wanted in targets:
-        architecture, _, most = wanted.partition(":")
+    for text in targets:
+        architecture, _, most = text.partition(":")
         for row in survey(op, design, Target.named(architecture), int(most) if most else None):
             print(json.dumps(row), flush=True)
 

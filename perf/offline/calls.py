@@ -1,4 +1,4 @@
-"""Calls on meta tensors, so of any size, that between them reach every path that a kernel can be compiled into."""
+"""Calls on meta tensors, so of any size, that together reach every path of the kernels."""
 
 import importlib
 
@@ -6,7 +6,7 @@ import torch
 
 
 def representative_calls(op):
-    """Calls (on meta tensors, so of any size) that between them reach every path a kernel can be compiled into."""
+    """Calls that together reach every path of the operation's kernels."""
 
     def empty(*shape, dtype=torch.float32):
         return torch.empty(shape, dtype=dtype, device="meta")
@@ -53,7 +53,7 @@ def representative_calls(op):
 
 
 def unusual_calls(op):
-    """Calls of other types, and of matmul's epilogue: their kernels differ from the above in or after the loop's body."""
+    """Calls of other types, and with matmul's epilogue: their kernels differ from the above inside or after the loop."""
 
     def empty(*shape, dtype=torch.float16):
         return torch.empty(shape, dtype=dtype, device="meta")

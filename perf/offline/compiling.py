@@ -1,4 +1,5 @@
-"""Compile a Triton or Gluon launch for an absent GPU, and read registers, spills and shared memory off the machine code.
+"""Compile a Triton or Gluon launch for a GPU that is not present, and read registers, spills and shared memory from the machine
+code.
 
 Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 """

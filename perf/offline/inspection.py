@@ -1,8 +1,8 @@
-"""python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be there.
+"""python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be present.
 
-A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and what the analysis predicts. Of a
-design that launches several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative
-one that the design accepts (4096^3 for gemm); the config is the default or the one asked for.
+A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and what the analysis predicts. For a
+design of several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative one that
+the design accepts (4096^3 for gemm); the config is --config or the default.
 """
 
 import json
@@ -31,7 +31,9 @@ CUDA = ROOT / "cuda_reference"
 def add_arguments(parser):
     parser.add_argument("what", metavar="OP[.DESIGN]", help=f"one of {', '.join(OPS)}, or one design of it: gemm.tiled")
     parser.add_argument("--arch", default="sm_90", help="sm_80, sm_90, ... or an NVIDIA GPU's name; default: %(default)s")
-    parser.add_argument("--config", nargs="+", metavar="NAME=NUMBER", default=[], help="of the design; default: its first")
+    parser.add_argument(
+        "--config", nargs="+", metavar="NAME=NUMBER", default=[], help="a config of the design; default: its first"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts there, layouts included")
 
 
@@ -41,7 +43,7 @@ def main(options, parser):
     try:
         target = Target.named(options.arch)
         if target.vendor != "nvidia":
-            parser.error(f"it reads the machine code of NVIDIA's GPUs, and {target.name} is not one")
+            parser.error(f"perf inspect reads the machine code of NVIDIA GPUs only, got {target.name}")
         config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
         if op not in OPS:
             parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")

@@ -1,4 +1,4 @@
-"""What ptxas made of a kernel: resources, instructions, loops. Reads cubins of Triton and of nvcc, and needs no GPU.
+"""Resources, instructions and loops of a compiled kernel. Reads cubins of Triton and of nvcc; needs no GPU.
 
 The disassembler is the cuobjdump in Triton's wheel.
 """
@@ -53,9 +53,9 @@ class Code:
     def hot_loop(self):
         """How often each opcode occurs in the hot loop, without the loops inside it.
 
-        It is the innermost of the loops with at least half as much arithmetic of their own as any: a persistent kernel's loop
-        over tiles may have more than its loop over K, of which a slice is peeled into it. A tensor-core instruction counts as
-        16 and a warpgroup's as 1024, or else an epilogue's activation would outweigh a short loop over K.
+        Of the loops with at least half as much arithmetic as any, it is the innermost: a persistent kernel's loop over tiles
+        may have more than its loop over K, because a slice is peeled into it. A tensor-core instruction counts as 16 and a
+        warpgroup's as 1024, or else an epilogue's activation would outweigh a short loop over K.
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
@@ -84,23 +84,23 @@ def count(mix, opcodes):
 
 
 def share(mix, opcodes):
-    """Their share of all instructions."""
+    """The share of these opcodes in all instructions."""
     return count(mix, opcodes) / mix.total() if mix else 0.0
 
 
 def read(cubin):
     """The Codes of a cubin (bytes), by mangled name."""
     listing = _cuobjdump("--dump-sass", cubin)
-    found = {}
+    codes = {}
     system = 1024 if int(re.search(r"sm_(\d+)", listing)[1]) >= 80 else 0
     usage = resource_usage(cubin)
     for name, body in re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\Z)", listing, re.DOTALL):
         lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([^;]*?)\s*;", body, re.MULTILINE)
         registers, stack, shared = usage[name]
-        found[name] = Code(
+        codes[name] = Code(
             name, registers, stack, max(0, shared - system), tuple((int(address, 16), text) for address, text in lines)
         )
-    return found
+    return codes
 
 
 def resource_usage(cubin):

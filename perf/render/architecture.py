@@ -1,11 +1,11 @@
-"""The drawing of docs/architecture.md: which modules a call of gemm passes and what imports what, read off the imports."""
+"""The drawing of docs/architecture.md: the modules that a call of gemm passes, and their imports."""
 
 import ast
 
 from .. import ROOT
 
 PACKAGES = ("tritonkernels", "cuda_reference", "perf")
-# what stands for several modules in the drawing; all others of these packages are left out of it
+# the modules in the drawing and their labels; all others are left out
 BOXES = {
     "tritonkernels.gemm": "gemm/__init__.py: the user function, the ladder",
     "tritonkernels.gemm.tiled": "gemm/tiled.py: a design",
@@ -14,7 +14,7 @@ BOXES = {
     "tritonkernels.gemm.parts.tile": "gemm/parts/tile.py",
     "tritonkernels.language.structs": "language/structs.py",
     "tritonkernels.launch": "launch.py: TritonLaunch",
-    "tritonkernels.library": "library.py: the way of a call",
+    "tritonkernels.library": "library.py: the path of a call",
     "tritonkernels.plans": "plans.py: repeated calls",
     "tritonkernels.watch": "watch.py",
     "tritonkernels.operation": "operation.py: Operation, Rung, Call",
@@ -29,7 +29,7 @@ BOXES = {
 
 
 def imports(packages=PACKAGES):
-    """{module: the modules of these packages that its file imports}, inside of functions too."""
+    """{module: the modules of these packages that its file imports}, also inside functions."""
     files = {}
     for path in (path for package in packages for path in sorted((ROOT / package).rglob("*.py"))):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -39,31 +39,31 @@ def imports(packages=PACKAGES):
 
 def _imported(module, path, known):
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
-            found |= {f"{base}.{name.name}" if f"{base}.{name.name}" in known else base for name in node.names}
+            names |= {f"{base}.{name.name}" if f"{base}.{name.name}" in known else base for name in node.names}
         elif isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
-    return (found & known.keys()) - {module}
+            names |= {name.name for name in node.names}
+    return (names & known.keys()) - {module}
 
 
-def reached(graph, start):
-    """All that `start` imports, at whatever distance."""
-    found, todo = set(), [start]
+def reachable(graph, start):
+    """All modules that `start` imports, directly or indirectly."""
+    modules, todo = set(), [start]
     while todo:
-        new = graph[todo.pop()] - found
-        found |= new
+        new = graph[todo.pop()] - modules
+        modules |= new
         todo += new
-    return found
+    return modules
 
 
 def drawing():
-    """A Mermaid flowchart of BOXES: an arrow where one imports another, at whatever distance, and no box lies between."""
+    """A Mermaid flowchart of BOXES: an arrow where one imports another, directly or through modules that have no box."""
     graph = imports()
-    below = {box: reached(graph, box) & BOXES.keys() for box in BOXES}
+    below = {box: reachable(graph, box) & BOXES.keys() for box in BOXES}
     numbers = {box: f"n{number}" for number, box in enumerate(BOXES)}
     lines = [f'    {numbers[box]}["{text}"]' for box, text in BOXES.items()]
     for box, others in below.items():

@@ -1,8 +1,8 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`rung`: what a rung of gemm's ladder gains over the one it grew out of; `others`: designs that no rung is about; `measured`,
-`errors`: tables of records; `regimes`, `conv2d_regimes`: maps of what is chosen. `inspect` and `trace`, machine code and
-accesses, need nvcc and some minutes.
+`rung`: what a rung of gemm's ladder gains over the one it builds on; `others`: designs without a rung; `measured`, `errors`:
+tables of records; `regimes`, `conv2d_regimes`: maps of the chosen designs. `inspect` and `trace`, machine code and accesses,
+need nvcc and some minutes.
 """
 
 import difflib
@@ -26,7 +26,7 @@ LADDER = measured.RESULTS / "h200"
 
 
 def texts(slow=False):
-    """{path: text} of the chapters and of the pages of diffs; slow: with what needs nvcc."""
+    """{path: text} of the chapters and of the pages of diffs; slow: also the parts that need nvcc."""
     fillers = {
         "rung": rung,
         "others": others,
@@ -44,11 +44,15 @@ def texts(slow=False):
 
 
 def filled(text, fillers):
-    """The chapter with each marked part made anew by the filler of its kind; parts of other kinds stay as they are."""
+    """The chapter with each marked part generated again by the filler of its kind; parts of other kinds are kept."""
 
     def fill(match):
-        kind, what = match[1], match[2]
-        return f"<!-- {kind}: {what} -->\n{fillers[kind](*what.split())}\n<!-- /{kind} -->" if kind in fillers else match[0]
+        kind, arguments = match[1], match[2]
+        return (
+            f"<!-- {kind}: {arguments} -->\n{fillers[kind](*arguments.split())}\n<!-- /{kind} -->"
+            if kind in fillers
+            else match[0]
+        )
 
     return MARKED.sub(fill, text)
 
@@ -67,7 +71,7 @@ def _names(words):
 
 
 def rung(*words):
-    """What the rung gains over the one before in the cases named, by the records, and where its files are."""
+    """What the rung gains over the one before in the named cases, by the records, and links to its files."""
     before, name = _names(words)
     cases = [case for case in measured.suites(LADDER)["ladder"] if case.name in words]
     body = []
@@ -86,9 +90,11 @@ def _files(name):
 
 
 def others(op):
-    """A line for each design of the operation that no rung is about."""
-    told = {name for _, name in rungs()}
-    designs = {d.name: d for package in (cuda_reference, tritonkernels) for d in package.designs(op) if d.name not in told}
+    """A line for each design of the operation that has no rung."""
+    rung_names = {name for _, name in rungs()}
+    designs = {
+        d.name: d for package in (cuda_reference, tritonkernels) for d in package.designs(op) if d.name not in rung_names
+    }
     lines = [f"- `{name}`: {design.summary} ({', '.join(_files(name))})" for name, design in designs.items()]
     return "\n".join(lines) or "None: every design is a rung above."
 
@@ -106,8 +112,10 @@ def speeds(gpu, suite):
     """TFLOP/s of each design in each case of a suite, and relative to the vendor's."""
     cases = measured.suites(measured.RESULTS / gpu)[suite]
     names = list(dict.fromkeys((r.implementation, r.design) for case in cases for r in case.designs))
-    found = [{(r.implementation, r.design): f"{r.tflops:.1f} ({r.ratio_to_torch:.2f})" for r in case.designs} for case in cases]
-    body = [[measured.PACKAGES[name[0]], name[1], *(own.get(name, "-") for own in found)] for name in names]
+    columns = [
+        {(r.implementation, r.design): f"{r.tflops:.1f} ({r.ratio_to_torch:.2f})" for r in case.designs} for case in cases
+    ]
+    body = [[measured.PACKAGES[name[0]], name[1], *(own.get(name, "-") for own in columns)] for name in names]
     body.append([measured.vendor_of(cases[0].op), "", *(f"{case.vendor.tflops:.1f}" for case in cases)])
     headings = ["", "design", *(case.name.replace("x", " x ") for case in cases)]
     return f"TFLOP/s, and in brackets relative to the vendor. {measured.origin(cases)}.\n\n{table.markdown(headings, body)}"
@@ -130,7 +138,8 @@ def inspected(op, architecture):
 
 
 def traced(op):
-    """Per rung of the CUDA ladder: what its accesses cost, counted in the emulation, with the seed's tile where it has one."""
+    """For each rung of the CUDA ladder: the cost of its accesses, counted in the emulation, with the seed's tile if it has that
+    config."""
     import torch
 
     from cuda_reference.launch import LIBRARY
@@ -153,6 +162,6 @@ def traced(op):
 
 
 def _cost(accesses):
-    """How many requests, and how much they cost in all against the least that the same bytes could."""
+    """How many requests, and their total cost relative to the lowest possible for the same bytes."""
     requests, units, ideal = (sum(getattr(x, name) for x in accesses) for name in ("requests", "units", "ideal_units"))
     return f"{requests} requests, {units / ideal:.2f} x ideal" if requests else "-"

@@ -91,12 +91,12 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None):
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
 
 
-def _axes(figure, title, origin, height, place=(1, 1, 1), beside=None):
+def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None):
     figure.set_layout_engine("constrained")
     figure.set_size_inches(8, height)
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.supxlabel(origin, fontsize=7, x=0.01, ha="left")
-    axes = figure.add_subplot(*place, sharey=beside, facecolor="none", axisbelow=True)
+    axes = figure.add_subplot(*place, sharey=share_y, facecolor="none", axisbelow=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=TONE, alpha=0.25)
     return axes

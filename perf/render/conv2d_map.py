@@ -20,9 +20,9 @@ def conv2d_regimes(target, dtype, layout, images, size):
     def cell(channels, taps):
         shapes = (images, channels, size, size), (channels, channels, taps, taps)
         tensors = (torch.empty(shape, dtype=dtype, device="meta").to(memory_format=memory) for shape in shapes)
-        asked = prepare(*tensors, padding=taps // 2).problem
-        design = prefer(asked, machine)[0]
-        return f"{design} {expected(design, asked, machine).seconds * 1e6:.3g}"
+        problem = prepare(*tensors, padding=taps // 2).problem
+        design = prefer(problem, machine)[0]
+        return f"{design} {expected(design, problem, machine).seconds * 1e6:.3g}"
 
     headings = ["channels \\ filter", *(f"{taps} x {taps}" for taps in TAPS)]
     return table.markdown(headings, [[str(c), *(cell(c, taps) for taps in TAPS)] for c in CHANNELS])

@@ -1,4 +1,4 @@
-"""docs/designs.md: the designs of every operation, the twins of one name side by side, from what the packages declare."""
+"""docs/designs.md: the designs of every operation, twins side by side, as the packages declare them."""
 
 import importlib
 from pathlib import Path
@@ -12,8 +12,8 @@ from . import table
 INTRODUCTION = """\
 # Designs
 
-Every design of every operation, simplest first. Pick one with `design="naive"`; without, a call takes the one that `explain`
-names. `make docs` writes this page from the designs themselves.
+Every design of every operation, simplest first. Pick one with `design="naive"`; a call without `design=` uses the one that
+`explain` names. `make docs` writes this page from the designs.
 """
 
 
@@ -22,7 +22,7 @@ def markdown():
 
 
 def _rows(op):
-    folder = getattr(importlib.import_module(f"tritonkernels.{op}"), "REDUCES_TO", op)  # whose designs these are
+    folder = getattr(importlib.import_module(f"tritonkernels.{op}"), "REDUCES_TO", op)  # the operation that has the designs
     triton, cuda = ({d.name: d for d in package.designs(op)} for package in (tritonkernels, cuda_reference))
     body = []
     for name in dict.fromkeys([*cuda, *triton]):
@@ -34,5 +34,5 @@ def _rows(op):
 
 
 def _link(files):
-    """To the first of the files that there is: a design without a kernel of its own launches another's."""
+    """A link to the first of the files that exists: a design without its own kernel launches another's."""
     return next((f"[{Path(file).name}](../{file})" for file in files if (ROOT / file).exists()), "-")

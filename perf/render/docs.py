@@ -1,6 +1,6 @@
-"""python -m perf docs: writes what the docs show of records and designs: tables, diffs, maps, charts, drawings.
+"""python -m perf docs: writes the generated parts of the docs, from records and designs: tables, diffs, maps, charts, drawings.
 
---check only says what is out of date. Pictures are compared by the data that they show, so that it needs no matplotlib.
+--check only lists what is out of date. Pictures are compared by the data that they show, which needs no matplotlib.
 """
 
 import os
@@ -16,7 +16,7 @@ CHARTS = DOCS / "charts"
 def add_arguments(parser):
     parser.add_argument("--check", action="store_true", help="exit with 1 if something is out of date; write nothing")
     parser.add_argument(
-        "--compile", action="store_true", help="also what needs nvcc and some minutes: machine code and accesses"
+        "--compile", action="store_true", help="also the parts that need nvcc and some minutes: machine code and accesses"
     )
 
 
@@ -26,7 +26,7 @@ def main(options, parser):
         print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
         return 1 if stale else 0
     if options.compile:
-        os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # before any kernel is imported: what is interpreted is not compiled
+        os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # before any kernel is imported: interpreted kernels cannot be compiled
     drawn = _stale_pictures()
     if drawn and not plot.available():
         parser.error("pictures need matplotlib: pip install 'tritonkernels[plot]'")
@@ -51,16 +51,16 @@ def _pictures():
 
 
 def _stale_texts(slow=False):
-    """{path: what should stand there}"""
+    """{path: the current text of a stale file}"""
     return {path: text for path, text in _texts(slow).items() if not path.exists() or path.read_text() != text}
 
 
 def _stale_pictures():
-    """{path: Picture} of those to be drawn again: current ones stay, whichever matplotlib drew them."""
+    """{path: Picture} of those to be drawn again; current ones are kept, whichever matplotlib drew them."""
     return {path: picture for path, picture in _pictures().items() if picture.stale(path)}
 
 
 def _leftovers():
-    """Generated files that nothing generates any more."""
-    found = {path for folder in (chapter.PAGES, CHARTS) for path in folder.rglob("*.*")}
-    return found - _texts().keys() - _pictures().keys()
+    """Files of earlier runs that are no longer generated."""
+    files = {path for folder in (chapter.PAGES, CHARTS) for path in folder.rglob("*.*")}
+    return files - _texts().keys() - _pictures().keys()

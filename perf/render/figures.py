@@ -10,10 +10,10 @@ AGAINST = "speed relative to {}, log scale; right of 1 we are faster"
 def of_gpu(folder):
     """{name: Picture} of a folder of records."""
     suites = measured.suites(folder)
-    made = {"summary": summary(suites)} | {suite: of_suite(suite, cases) for suite, cases in suites.items()}
-    made |= {name: draw(suites[suite]) for name, (suite, draw) in CHAPTERS.items() if suite in suites}
+    pictures = {"summary": summary(suites)} | {suite: of_suite(suite, cases) for suite, cases in suites.items()}
+    pictures |= {name: draw(suites[suite]) for name, (suite, draw) in CHAPTERS.items() if suite in suites}
     convolutions = [case for cases in suites.values() for case in cases if case.op == "conv2d"]
-    return made | ({"conv2d_channels": conv2d_channels(convolutions)} if convolutions else {})
+    return pictures | ({"conv2d_channels": conv2d_channels(convolutions)} if convolutions else {})
 
 
 def summary(suites):
@@ -109,23 +109,23 @@ def _dots(case):
     }
 
 
-def _by_design(case, what):
+def _by_design(case, attribute):
     """{design: {package: value}}, in the order of the records."""
     rows = {}
     for r in case.designs:
-        rows.setdefault(r.design, {})[r.implementation] = _short(getattr(r, what))
+        rows.setdefault(r.design, {})[r.implementation] = _short(getattr(r, attribute))
     return rows
 
 
-def _lines(cases, package, what, others=None):
-    """{design: [(n, value)]} of a package, then of what is not ours: {name: value of the vendor's record}"""
-    found = {}
+def _lines(cases, package, attribute, others=None):
+    """{design: [(n, value)]} of a package, then of the others: {name: value of the vendor's record}"""
+    lines = {}
     for case in sorted(cases, key=lambda case: case.vendor.problem["n"]):
-        values = {r.design: getattr(r, what) for r in case.of(package)}
+        values = {r.design: getattr(r, attribute) for r in case.of(package)}
         values |= {name: value(case.vendor) for name, value in (others or {}).items()}
         for name, value in values.items():
-            found.setdefault(name, []).append((case.vendor.problem["n"], _short(value)))
-    return found
+            lines.setdefault(name, []).append((case.vendor.problem["n"], _short(value)))
+    return lines
 
 
 def _channels(problem):

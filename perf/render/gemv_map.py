@@ -20,8 +20,8 @@ def regimes(target, dtype):
     def cell(m, n):
         if m * n > LARGEST:
             return ""
-        asked = prepare(torch.empty(m, n, dtype=dtype, device="meta"), torch.empty(n, dtype=dtype, device="meta")).problem
-        design = prefer(asked, machine)
-        return f"{design} {expected(design, asked, machine).seconds * 1e6:.3g}"
+        problem = prepare(torch.empty(m, n, dtype=dtype, device="meta"), torch.empty(n, dtype=dtype, device="meta")).problem
+        design = prefer(problem, machine)
+        return f"{design} {expected(design, problem, machine).seconds * 1e6:.3g}"
 
     return table.markdown(["M \\ N", *map(str, NS)], [[str(m), *(cell(m, n) for n in NS)] for m in MS])

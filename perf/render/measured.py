@@ -1,4 +1,4 @@
-"""Records of a GPU, case by case: the fastest design of each package beside the vendor library's time in the same run."""
+"""Records of a GPU, case by case: the fastest design of each package, and the vendor library's time in the same run."""
 
 import functools
 import math
@@ -11,13 +11,13 @@ from ..measure.suites import SUITES
 
 RESULTS = ROOT / "perf" / "results"
 NOT_TIMES = ("errors.json", "gate.json")
-PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> how it is written
+PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 
 # suite -> (heading, what is in it)
-TOLD = {
+HEADINGS = {
     "seeds": (
         "The cases of make compare",
-        "A few of each operation: what the projects that this library grew from were measured at, and smaller twins.",
+        "A few of each operation: the sizes at which the projects that this library grew from were measured, and smaller ones.",
     ),
     "ladder": (
         "FP32 matrix products",
@@ -58,7 +58,7 @@ TOLD = {
 
 @dataclass
 class Case:
-    """One case of a suite; `designs` are ours, `vendor` is the fastest that torch calls for it at that precision."""
+    """One case of a suite; `designs` are ours, `vendor` is torch's fastest at the same precision."""
 
     name: str
     op: str
@@ -68,7 +68,7 @@ class Case:
 
     @property
     def arithmetic(self):
-        """The precision as a reader knows it: fp32, fp16, tf32x3, ..."""
+        """The precision in the usual names: fp32, fp16, tf32x3, ..."""
         short = self.vendor.problem["dtype"].replace("bfloat", "bf").replace("float", "fp")
         return short if self.precision == "ieee" else self.precision
 
@@ -87,24 +87,24 @@ class Case:
 
 
 def gpus():
-    """Folders of records, a GPU each."""
+    """Folders of records, one per GPU."""
     return sorted(path for path in RESULTS.iterdir() if path.is_dir())
 
 
 @functools.cache
 def suites(folder):
-    """{suite: its cases, in the order of the suite}. A case that was run again is the newest run's."""
-    found = {}
+    """{suite: its cases, in the order of the suite}. Of a repeated case the newest run counts."""
+    by_suite = {}
     files = [records.read_json(path) for path in folder.glob("*.json") if path.name not in NOT_TIMES]
     for rows in sorted(files, key=lambda rows: rows[0].environment["date"]):
         for case in _cases(rows):
-            found.setdefault(case.vendor.suite, {})[case.op, case.name] = case
-    return {suite: _in_order(found[suite], SUITES[suite]) for suite in SUITES if suite in found}
+            by_suite.setdefault(case.vendor.suite, {})[case.op, case.name] = case
+    return {suite: _in_order(by_suite[suite], SUITES[suite]) for suite in SUITES if suite in by_suite}
 
 
-def _in_order(found, suite):
+def _in_order(cases, suite):
     order = {(case.op, case.name): i for i, case in enumerate(suite)}
-    return [found[key] for key in sorted(found, key=lambda key: order.get(key, math.inf))]
+    return [cases[key] for key in sorted(cases, key=lambda key: order.get(key, math.inf))]
 
 
 def _cases(rows):
@@ -120,21 +120,21 @@ def _cases(rows):
 
 
 def vendor_of(op):
-    """Whose kernels torch calls for the operation."""
+    """The library whose kernels torch calls for the operation."""
     return "cuDNN" if op.startswith("conv2d") else "cuBLAS"
 
 
 def origin(cases):
-    """Where the records come from, in a line: GPU, day, versions and commits."""
-    told = [case.vendor.environment for case in cases]
-    days = " and ".join(sorted({e["date"][:10] for e in told}))
-    commits = " and ".join(sorted({e["commit"].partition("+")[0] for e in told}))
-    e = told[0]
+    """The origin of the records in one line: GPU, day, versions and commits."""
+    environments = [case.vendor.environment for case in cases]
+    days = " and ".join(sorted({e["date"][:10] for e in environments}))
+    commits = " and ".join(sorted({e["commit"].partition("+")[0] for e in environments}))
+    e = environments[0]
     return f"{e['device']}, {days}, torch {e['torch']}, Triton {e['triton']}, CUDA {e['cuda']}, commit {commits}"
 
 
 def parts(suite, cases):
-    """{title: cases}: the suite by arithmetic, where it has several kinds of it for at least five cases each."""
+    """{title: cases}: the suite by precision, where it has several with at least five cases each."""
     kinds = {}
     for case in cases:
         kinds.setdefault(case.arithmetic, []).append(case)
@@ -145,4 +145,4 @@ def parts(suite, cases):
 
 
 def heading_of(suite):
-    return TOLD.get(suite, (suite,))[0]
+    return HEADINGS.get(suite, (suite,))[0]

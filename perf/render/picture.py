@@ -1,8 +1,8 @@
-"""Pictures as SVG by matplotlib, which know whether they are out of date.
+"""Pictures as SVG by matplotlib, with a check whether a file is out of date.
 
-A picture is data and the function that draws them. The file contains a fingerprint of both. It shows without matplotlib whether
-the file is current: the file's bytes depend on matplotlib's version, the fingerprint does not. Text and lines have one middle
-tone on a transparent background, which is legible on white and on black.
+A picture is data and the function that draws them. The file contains a fingerprint of both, so that a stale file is noticed
+without matplotlib, on whose version the file's bytes depend. Text and lines are grey on a transparent background, which is
+legible on white and on black.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ TONE = "#7d838c"  # contrast of at least 3.9 on white and on GitHub's black
 STYLE = {
     "svg.hashsalt": "tritonkernels",  # the same names of elements in every run
     "svg.fonttype": "none",
-    "font.sans-serif": ["DejaVu Sans"],  # and what the reader has: no list of ten in every text
+    "font.sans-serif": ["DejaVu Sans"],  # or the reader's default: no list of ten fonts in every text
     "font.size": 9,
     "axes.titlesize": 9,
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), TONE),
@@ -27,7 +27,7 @@ STYLE = {
 @dataclass(frozen=True)
 class Picture:
     draw: Callable[..., None]  # draw(figure, **data)
-    data: dict[str, Any]  # what JSON can hold
+    data: dict[str, Any]  # JSON types only
 
     @property
     def fingerprint(self):

@@ -23,7 +23,7 @@ def speed_against_error(records, path):
     axes = figure.add_subplot()
     modes = list(dict.fromkeys(r.precision for r in right))
     for (mode, implementation, design), group in _groups(timed or right).items():
-        errors = [max(r.error, 2.0**-30) for r in group]  # an exact result has no place on a logarithmic axis
+        errors = [max(r.error, 2.0**-30) for r in group]  # 0 cannot be drawn on a logarithmic axis
         at = [r.tflops for r in group] if timed else [modes.index(mode)] * len(group)
         label = f"{mode}: {implementation} {design}"
         axes.plot(at, errors, MARKERS[implementation], color=f"C{modes.index(mode)}", label=label, alpha=0.8)

@@ -1,4 +1,4 @@
-"""docs/results.md: per suite a chart and a table of ours against the vendor library, wins and losses alike."""
+"""docs/results.md: for each suite a chart and a table of our designs against the vendor library, wins and losses."""
 
 import statistics
 
@@ -11,18 +11,18 @@ from .measured import PACKAGES
 INTRODUCTION = """\
 # Results
 
-How fast the designs are beside the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page from the
-records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was run, and which
-rows are older than their kernel.
+How fast the designs are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
+from the records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was
+measured, and which rows are older than their kernel.
 
 How to read it:
 
 - Times are medians on the GPU, in microseconds, with the 20th to 80th percentile in brackets. Ours and the vendor's were timed
-  in turns, in one run, on the same random operands; every result was checked against float64.
+  in turns in the same run, on the same random operands; every result was checked against float64.
 - *x* is the vendor's time over ours: above 1 we are faster. The vendor computes in the same precision, or in fp32 where ours
   has fp32 accuracy; for convolutions it is the faster of both memory formats, by the algorithm that cuDNN's own search finds.
-- Each row has the fastest design among those that were timed. A call without `design=` takes the one that `explain` names,
-  which is not always the fastest.
+- Each row has the fastest design of those that were timed. A call without `design=` uses the one that `explain` names, which is
+  not always the fastest.
 - *Even*: the spreads overlap.
 - L2 is flushed before each timed run, except in the suite `gemv`.
 - `gemv` with int8 weights has not been timed: PyTorch has no such product to compare with.
@@ -41,19 +41,19 @@ def chart(folder, name):
 def _of_gpu(folder):
     suites = measured.suites(folder)
     name = next(iter(suites.values()))[0].vendor.target
-    told = [f"\n## {name}\n", f"![speed of each case against the vendor library]({chart(folder, 'summary')})\n"]
-    told += [table.markdown(*_summary(suites)), ""]
-    told += [
-        "The host's time of a repeated call, in microseconds, in the median of the cases:\n",
+    parts = [f"\n## {name}\n", f"![speed of each case against the vendor library]({chart(folder, 'summary')})\n"]
+    parts += [table.markdown(*_summary(suites)), ""]
+    parts += [
+        "Median host time of a repeated call, in microseconds:\n",
         table.markdown(*_host(suites)),
         "",
     ]
-    told += ["Designs that no record of this GPU has:\n", *_untimed(suites), ""]
+    parts += ["Designs that were not timed on this GPU:\n", *_untimed(suites), ""]
     for suite, cases in suites.items():
-        heading, sentence = measured.TOLD.get(suite, (suite, ""))
-        told += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
-        told += [f"![{heading}: speed of each case]({chart(folder, suite)})\n", table.markdown(*_cases(cases)), ""]
-    return "\n".join(told)
+        heading, sentence = measured.HEADINGS.get(suite, (suite, ""))
+        parts += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
+        parts += [f"![{heading}: speed of each case]({chart(folder, suite)})\n", table.markdown(*_cases(cases)), ""]
+    return "\n".join(parts)
 
 
 def _summary(suites):

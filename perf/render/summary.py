@@ -1,9 +1,10 @@
-"""summary.md of a campaign: the outcome of each step, the records with their ratio to torch, what failed, what did not run."""
+"""summary.md of a campaign: the outcome of each step, the records with their ratio to torch, failures, and steps that did not
+run."""
 
 from ..measure import records
 from . import table
 
-MARGIN = 40  # lines of a failed step's log to show
+MARGIN = 40  # how many lines of a failed step's log to show
 
 
 def write(out, steps, outcomes):

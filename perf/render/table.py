@@ -5,7 +5,7 @@ import sys
 
 
 def rows(records):
-    """(headings, rows of text). Without a time measured on a GPU there are no columns of speed at all."""
+    """(headings, rows of text). Without times from a GPU there are no columns of speed."""
     timed = any(r.median_ms is not None for r in records)
     headings = ["problem", "implementation", "design", "backend", "precision", "error", "bound", "ok"]
     headings += ["GPU us", "p20-p80", "rate", "x torch", "call us"] if timed else []
@@ -50,7 +50,7 @@ def print_table(headings, body, styles=None, file=None):
     table = Table(*headings, box=None, pad_edge=False)
     for cells, style in zip(body, styles or [None] * len(body)):
         table.add_row(*cells, style=style)
-    # A pipe has no width: wide enough for the rows, so that nothing is cut.
+    # A pipe has no width: 250 is wide enough for the rows.
     console = Console(file=file, width=None if file.isatty() else 250, highlight=False, markup=False)
     console.print(table)
 

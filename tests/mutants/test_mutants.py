@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import tritonkernels
-from perf.render.architecture import imports, reached
+from perf.render.architecture import imports, reachable
 from tests.harness import thorough
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import ROOT
@@ -65,5 +65,5 @@ def test_every_design_has_a_mutant(op):
             assert broken & {f"cuda_reference/{op}/{rung.name}{suffix}" for suffix in (".cuh", ".py")}, rung.name
         if rung.is_in("tritonkernels") and not (op == "gemm" and rung.name in LAYOUTS):
             design = f"tritonkernels.{op}.{rung.name}"
-            files = {module for module in {design} | reached(graph, design) if module.startswith(f"tritonkernels.{op}.")}
+            files = {module for module in {design} | reachable(graph, design) if module.startswith(f"tritonkernels.{op}.")}
             assert broken & {module.replace(".", "/") + ".py" for module in files}, rung.name

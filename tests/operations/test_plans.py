@@ -195,5 +195,5 @@ def test_another_launcher_than_triton_s_own_is_not_imitated():
 
     from triton.compiler import CompiledKernel
 
-    assert launch._launches_as_we_do(CompiledKernel)
-    assert not launch._launches_as_we_do(More) and not launch._launches_as_we_do(object)
+    assert launch._has_known_launcher(CompiledKernel)
+    assert not launch._has_known_launcher(More) and not launch._has_known_launcher(object)

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 import tritonkernels
-from perf.render.architecture import BOXES, imports, reached
+from perf.render.architecture import BOXES, imports, reachable
 from tritonkernels import backend
 
 HERE = Path(tritonkernels.__file__).parent
@@ -15,7 +15,7 @@ HERE = Path(tritonkernels.__file__).parent
 def test_no_module_imports_itself_in_a_circle():
     graph = imports()
     assert len(graph) > 100 and BOXES.keys() <= graph.keys()
-    assert [module for module in graph if module in reached(graph, module)] == []
+    assert [module for module in graph if module in reachable(graph, module)] == []
 
 
 def test_packages_import_downwards_only():

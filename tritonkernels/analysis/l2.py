@@ -41,14 +41,14 @@ def simulate(problem, bm, bn, bk, order, wave, capacity):
     """
     blocks = list(order)
     cache = OrderedDict()  # slice -> its bytes, the least recently used first
-    held = asked = hits = 0
+    held = total = hits = 0
     for start in range(0, len(blocks), wave):
         for k in range(0, problem.k, bk):
             depth = min(bk, problem.k - k) * problem.dtype.itemsize
             for m, n in blocks[start : start + wave]:
                 for key, length in ((("A", m, k), min(bm, problem.m - m * bm)), (("B", n, k), min(bn, problem.n - n * bn))):
                     size = length * depth
-                    asked += size
+                    total += size
                     if key in cache:
                         hits += size
                         cache.move_to_end(key)
@@ -57,4 +57,4 @@ def simulate(problem, bm, bn, bk, order, wave, capacity):
                         held += size
                         while held > capacity:
                             held -= cache.popitem(last=False)[1]
-    return hits / asked if asked else 0.0
+    return hits / total if total else 0.0

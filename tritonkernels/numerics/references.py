@@ -109,10 +109,10 @@ def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, ac
     return ACTIVATIONS[activation][0](out) if activation else out
 
 
-def _gradient(grad_output, wanted, forward):
-    """The gradient of forward(wanted), which is linear in `wanted`, whatever that holds."""
+def _gradient(grad_output, variable, forward):
+    """The gradient of forward(variable), which is linear in `variable`, whatever that holds."""
     with torch.enable_grad():
-        return torch.autograd.grad(forward(wanted.requires_grad_()), wanted, grad_output)[0]
+        return torch.autograd.grad(forward(variable.requires_grad_()), variable, grad_output)[0]
 
 
 def _conv2d_input(input_size, weight, grad_output, *args, **kwargs):

@@ -19,10 +19,10 @@ def choose_config(design, problem, target, explicit=None):
         raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}")
     if explicit is None:
         return legal[0]
-    wanted = as_dict(explicit) if isinstance(explicit, Mapping) or hasattr(explicit, "all_kwargs") else None
-    if wanted is None:
+    numbers = as_dict(explicit) if isinstance(explicit, Mapping) or hasattr(explicit, "all_kwargs") else None
+    if numbers is None:
         raise ConfigError("config", type(explicit).__name__, "a triton.Config or a dict, as explain() shows it")
     for config in legal:
-        if wanted.items() <= as_dict(config).items():
+        if numbers.items() <= as_dict(config).items():
             return config
-    raise ConfigError("config", wanted, " | ".join(str(as_dict(c)) for c in legal))
+    raise ConfigError("config", numbers, " | ".join(str(as_dict(c)) for c in legal))

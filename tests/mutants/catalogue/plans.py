@@ -38,8 +38,8 @@ MUTANTS = [
     *of(
         "tritonkernels/watch.py",
         "launches_what_triton_launches",
-        ("temporaries kept in another order", "moved = {old: new for", "moved = {old: -1 - new for"),
-        ("views taken for new tensors' work", "if self._asking or func.is_view:", "if self._asking:"),
+        ("temporaries kept in another order", "new_slot = {old: new for", "new_slot = {old: -1 - new for"),
+        ("views taken for new tensors' work", "if self._making or func.is_view:", "if self._making:"),
     ),
     *of(
         "tritonkernels/watch.py",
@@ -50,15 +50,15 @@ MUTANTS = [
         "tritonkernels/launch.py",
         "launches_what_triton_launches or another_launcher",
         ("hooks passed over", "return idle, runtime.debug", "return True, runtime.debug"),
-        ("launchers not compared", "return given == [", "return bool(given) or given == ["),
+        ("launchers not compared", "return calls == [", "return bool(calls) or calls == ["),
     ),
     *of(
         "tritonkernels/plans.py",
         "hide_an_error",
         (
             "out not compared with operands",
-            "if self.spans and _last_meets_another",
-            "if not self.spans and _last_meets_another",
+            "if self.spans and _out_overlaps",
+            "if not self.spans and _out_overlaps",
         ),
     ),
     *of(

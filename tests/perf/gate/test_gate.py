@@ -109,7 +109,7 @@ def test_without_rich_the_table_is_plain(visit, step, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "code, why",
     [
-        ("print('the last words'); raise SystemExit(3)", "exit status 3; its last words: the last words"),
+        ("print('the last words'); raise SystemExit(3)", "exit status 3; its last output: the last words"),
         ("import os; os.kill(os.getpid(), 11)", "signal SIGSEGV"),
         ("pass", "nothing ran"),
     ],
@@ -131,7 +131,7 @@ def test_over_its_time_a_step_is_ended(visit, step, monkeypatch, tmp_path):
     (told,) = visit(step("tests-1", "import time; print('a b!', flush=True); time.sleep(600)"))["steps"].values()
     assert told["status"] == "failed" and told["seconds"] < 60
     assert set(told["failures"]) == {"b!", "tests-1-0"}
-    assert "killed after 5 s, its limit; its last words: a b!" in told["failures"]["tests-1-0"]
+    assert "killed after 5 s, its limit; its last output: a b!" in told["failures"]["tests-1-0"]
 
 
 def test_what_passed_is_not_repeated(visit, step, tmp_path):

@@ -20,7 +20,7 @@ def test_statuses_logs_and_environments(tmp_path):
     jobs = [job(tmp_path, word, prints, WORD=word) for word in ("one", "two")]
     assert processes.run([*jobs, job(tmp_path, "dies", "import os; os.kill(os.getpid(), 11)")], 60) == [3, 3, -11]
     assert [j.log.read_text() for j in jobs] == ["one\n", "two\n"]
-    assert [processes.said(status, 7) for status in (3, -11, None)] == [
+    assert [processes.in_words(status, 7) for status in (3, -11, None)] == [
         *("exit status 3", "signal SIGSEGV", "killed after 7 s, its limit")
     ]
 

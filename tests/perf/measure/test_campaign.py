@@ -146,7 +146,7 @@ def test_behind_a_red_gate_nothing_is_measured(tmp_path):
     steps = [step("before", "raise SystemExit(1)"), step("gate", "raise SystemExit(1)", gate=True), step("measures", code)]
     outcomes = run(steps, tmp_path)
     assert (outcomes["gate"].status, outcomes["measures"].status) == ("failed", "not run")
-    assert "the gate is red" in (tmp_path / "summary.md").read_text() and not (tmp_path / "count").exists()
+    assert "the gate has failed" in (tmp_path / "summary.md").read_text() and not (tmp_path / "count").exists()
     campaign.run(steps, tmp_path, 60, "abc", "h200", even_if_red=True)
     assert times() == 1
 

@@ -74,14 +74,14 @@ def another_tensor(a, x, out):
 
 FAULTS = [
     (one_wrong, "exceeds its bound"),
-    (unwritten, "1 of 37 elements are not written"),
+    (unwritten, "1 of 37 elements were not written"),
     (zeros, "exceeds its bound"),
-    (nothing, "37 of 37 elements are not written"),
+    (nothing, "37 of 37 elements were not written"),
     (outside, "1 elements outside"),
     (before, "1 elements outside"),
     (spoils_an_operand, "changed an operand"),
     (solves_another_problem, "changed an operand"),
-    (another_tensor, "another tensor than out"),
+    (another_tensor, "a tensor other than out"),
 ]
 
 

@@ -81,7 +81,7 @@ def crash(problem, a, x, y, out):
     ("act", "says"),
     [
         (wrong_element, "the error exceeds its bound"),
-        (partly_unwritten, "1 of 131 elements are not written"),
+        (partly_unwritten, "1 of 131 elements were not written"),
         (zeros, "the error exceeds its bound"),
         (crash, "ValueError: the kernel broke [here]"),
     ],
@@ -154,7 +154,7 @@ def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, c
         (["compare", "--json", "/no/such/folder/r.json"], "cannot write"),
         (["contrast"], "compare"),
         ([], "command"),
-        (["campaign", "--out", "x", "--minutes", "0"], "not a time"),
+        (["campaign", "--out", "x", "--minutes", "0"], "positive number of minutes"),
     ],
 )
 @pytest.mark.usefixtures("triton_only")

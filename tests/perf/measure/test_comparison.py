@@ -91,7 +91,7 @@ def test_a_design_that_stops_working_once_it_was_checked_is_caught(timed):
 
     row = timed(only_once)["stand_in"]
     assert not row.ok
-    assert "64 of 64 elements are not written" in row.message
+    assert "64 of 64 elements were not written" in row.message
     assert (row.median_ms, row.ratio_to_torch) == (None, None)
 
 

@@ -10,7 +10,7 @@ def size_of(argument, value, ranks):
         raise ShapeError(argument, repr(value), "a sequence of ints, at least 0")
     if len(value) not in ranks:
         raise ShapeError(argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)))
-    return validate.fits(tuple(value))
+    return validate.allocatable(tuple(value))
 
 
 def beside_output(grad_output, sizes, unbatched):

@@ -28,7 +28,7 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
 
     batched = input if input.ndim == 4 else input[None]
     channels_last = input.ndim == 4 and any(is_channels_last(t) for t in (input, weight))
-    shape = validate.fits((*input.shape[:-3], k, p, q))
+    shape = validate.allocatable((*input.shape[:-3], k, p, q))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     out = validate.result(out, shape, input.dtype, input.device, memory_format, input=input, weight=weight, bias=bias)
     batched_out = out if out.ndim == 4 else out[None]

@@ -20,7 +20,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     """
     a = validate.tensor("a", a, dtypes=(*VECTORS, torch.int8), ranks=range(2, 65))
     x = validate.tensor("x", x, dtypes=VECTORS, ranks=range(1, 65), like=("a", a) if a.dtype in VECTORS else None)
-    validate.beside("x", x, "a", a)
+    validate.same_device("x", x, "a", a)
     m, n = a.shape[-2:]
     validate.inner("a", n, "x", x.shape[-1])
     batch = validate.broadcast_shape("a", a.shape[:-2], "x", x.shape[:-1])
@@ -65,6 +65,6 @@ def _scale(scale, a, m):
         raise DtypeError("scale", got, allowed)
     if scale is not None:
         scale = validate.tensor("scale", scale, dtypes=(torch.float32,), ranks=(1,))
-        validate.beside("scale", scale, "a", a)
+        validate.same_device("scale", scale, "a", a)
         validate.length("scale", scale, m, "M, the rows of a")
     return scale

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ...watch import anew
+from ...watch import fresh
 
 MULTIPLE = 64  # of elements of K: a whole slice of every tile, and more than the 16 bytes that loads want
 
@@ -50,7 +50,7 @@ def room(matrix, precision):
     padded_k = max(1, -(-k // MULTIPLE)) * MULTIPLE  # at least one, so that rows are aligned where K is 0
     planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
     zeros = functools.partial(torch.zeros, (batch, 3, r), dtype=torch.int32, device=matrix.device)
-    return once, planes, anew(zeros) if scheme.shifted else None
+    return once, planes, fresh(zeros) if scheme.shifted else None
 
 
 def of_batch(matrix, planes, ranges):
