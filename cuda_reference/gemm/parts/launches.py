@@ -1,7 +1,28 @@
-"""What the rungs' launches are made of: the instantiations of their kernels, a block's threads, and the arguments."""
+"""What the rungs are made of: the instantiations of their kernels, a block's threads, the arguments, and most of them whole."""
 
-from ...launch import Source
-from .configs import tile_grid
+from tritonkernels.design import Design, takes_everything
+
+from ...launch import CudaLaunch, Source
+from .configs import count_tiles, fewest_rounds, tile_grid
+
+
+def one_tile_a_block(
+    space, kernel, order=fewest_rounds, refuses=takes_everything, in_groups=False, shared_bytes=lambda config: 0
+):
+    """The Design whose blocks compute a tile each. `kernel` is its template, as "gemm::tiled<{BM}, ...>" of tiled.cuh.
+
+    order         of the space's configs, for a problem and target
+    in_groups     whether the kernel takes `group` after the usual arguments
+    shared_bytes  of a block, beyond what the kernel declares
+    """
+    built = source(f"{kernel.partition('<')[0].removeprefix('gemm::')}.cuh", space, kernel)
+
+    def launches(problem, config, a, b, c, out):
+        one, grid = kernel.format(**config, VECTOR=vector(a, b)), (count_tiles(problem, config),)
+        given = *arguments(problem, a, b, c, out), *((group(problem, config),) if in_groups else ())
+        yield CudaLaunch(built, one, grid, (threads(config), 1, 1), given, shared_bytes(config))
+
+    return Design(refuses=refuses, configs=lambda problem, target: order(space, problem, target), launches=launches)
 
 
 def source(header, space, *templates):
