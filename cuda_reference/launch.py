@@ -1,5 +1,6 @@
 """How CUDA designs are launched, and the Library of them: CUDA tensors on the GPU, CPU tensors in the emulation (simt/)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,26 @@ def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
         kernel(grid, block, shared_bytes, stream, *arguments)
     except RuntimeError as error:
         raise LaunchError(f"{expression}, grid {grid}, block {block}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The template of a kernel, as "conv2d::direct<{T}, {KT}, {STAGED}>" of conv2d/direct.cuh, and of its parameters those of
+    which all values in `space` are built together."""
+
+    template: str
+    space: Iterable[dict[str, Any]] = ({},)
+
+    def launch(self, parameters, grid, threads, arguments, shared_bytes=0):
+        """Of the instance with these parameters, in blocks of so many threads."""
+        namespace, _, name = self.template.partition("<")[0].partition("::")
+        together = tuple(self._instance({**parameters, **others}) for others in self.space)
+        source = Source(f"{namespace}/{name}.cuh", together)
+        return CudaLaunch(source, self._instance(parameters), grid, (threads, 1, 1), arguments, shared_bytes)
+
+    def _instance(self, parameters):
+        spelt = {name: str(value).lower() if isinstance(value, bool) else value for name, value in parameters.items()}
+        return self.template.format(**spelt)
 
 
 @dataclass(frozen=True)
