@@ -1,6 +1,7 @@
 """How CUDA designs are launched, and the Library of them: CUDA tensors on the GPU, CPU tensors in the emulation (simt/)."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -55,6 +56,35 @@ def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """The template of a kernel, as "conv2d::direct<{T}, {KT}, {STAGED}>" of conv2d/direct.cuh, and of its parameters those of
+    which all values in `space` are built together, with the templates of other kernels in that file."""
+
+    template: str
+    space: Iterable[dict[str, Any]] = ({},)
+    others: tuple[str, ...] = ()
+    _known: dict = field(default_factory=dict, repr=False, compare=False)  # to spell 64 instances takes 200 us
+
+    def launch(self, parameters, grid, threads, arguments, shared_bytes=0, template=None):
+        """Of the instance with these parameters, in blocks of so many threads; of one of the others, if it is named."""
+        key = template, frozenset(parameters.items())
+        if key not in self._known:
+            self._known[key] = self._source(parameters), _instance(template or self.template, parameters)
+        return CudaLaunch(*self._known[key], grid, (threads, 1, 1), arguments, shared_bytes)
+
+    def _source(self, parameters):
+        namespace, _, name = self.template.partition("<")[0].partition("::")
+        templates = self.template, *self.others
+        together = dict.fromkeys(_instance(t, {**parameters, **varied}) for t in templates for varied in self.space)
+        return Source(f"{namespace}/{name}.cuh", tuple(together))
+
+
+def _instance(template, parameters):
+    spelt = {name: str(value).lower() if isinstance(value, bool) else value for name, value in parameters.items()}
+    return template.format(**spelt)
+
+
+@dataclass(frozen=True)
 class TensorMap:
     """A kernel's CUtensorMap: a tensor (batch, rows, columns), contiguous along columns, copied in boxes of (rows, columns)."""
 
@@ -72,6 +102,11 @@ class TensorMap:
 def ceil_div(a, b):
     """Blocks of b that cover a."""
     return -(-a // b)
+
+
+def configs_of(names, *sizes):
+    """A config for each of the tuples `sizes`, whose values are of `names`, as "BM BN BK"."""
+    return [dict(zip(names.split(), values)) for values in sizes]
 
 
 def holds(tensor, elements):

@@ -2,29 +2,23 @@
 
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, ceil_div
-from .parts.operands import TYPES, arguments, sources
+from ..launch import Kernel, ceil_div
+from .parts.operands import TYPES, arguments
 from .parts.runs import ANY, UNROLLED, unrolled
 
 THREADS, RUNS = 128, (7, 14)
-TEMPLATE = f"conv2d::depthwise<{{T}}, {THREADS}, {{TAPS}}, {{STEP}}, {{RUN}}>"
-SOURCES = sources(
-    "conv2d/depthwise.cuh",
-    [TEMPLATE.format(T="{T}", TAPS=taps, STEP=step, RUN=run) for run in RUNS for taps, step in (*UNROLLED, ANY)],
+KERNEL = Kernel(
+    "conv2d::depthwise<{T}, {THREADS}, {TAPS}, {STEP}, {RUN}>",
+    [{"TAPS": taps, "STEP": step, "RUN": run} for run in RUNS for taps, step in (*UNROLLED, ANY)],
 )
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, *others):
     taps, step = unrolled(problem, input)
     run = RUNS[problem.p > 7]
+    parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, "RUN": run, **config}
     columns = problem.n * ceil_div(problem.p, run) * problem.q
-    yield CudaLaunch(
-        SOURCES[problem.dtype],
-        TEMPLATE.format(T=TYPES[problem.dtype], TAPS=taps, STEP=step, RUN=run),
-        grid=(ceil_div(problem.k * columns, THREADS),),
-        block=(THREADS, 1, 1),
-        arguments=arguments(problem, input, weight, bias, out),
-    )
+    yield KERNEL.launch(parameters, (ceil_div(problem.k * columns, THREADS),), THREADS, arguments(problem, input, *others))
 
 
 DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

@@ -3,22 +3,15 @@
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source, ceil_div
+from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
 from .parts.runs import ANY, LANES, UNROLLED, are_pieces, filter_bytes, together, unrolled
 
 THREADS, RUN = 128, 7
-
-
-def kernel_of(dtype, width, taps, step):
-    return f"conv2d::depthwise_channels<{TYPES[dtype]}, {THREADS}, {taps}, {step}, {RUN}, {width}>"
-
-
-SOURCES = {
-    (dtype, width): Source("conv2d/depthwise_channels.cuh", tuple(kernel_of(dtype, width, *of) for of in (*UNROLLED, ANY)))
-    for dtype in TYPES
-    for width in (1, together(dtype))
-}
+KERNEL = Kernel(
+    "conv2d::depthwise_channels<{T}, {THREADS}, {TAPS}, {STEP}, {RUN}, {WIDTH}>",
+    [{"TAPS": taps, "STEP": step} for taps, step in (*UNROLLED, ANY)],
+)
 
 
 def refuses(problem, target):
@@ -36,14 +29,10 @@ def launches(problem, config, input, weight, bias, out):
         width = 1
     taps, step = unrolled(problem, input) if problem.r == problem.s else ANY
     columns = problem.n * ceil_div(problem.p, RUN) * problem.q
-    yield CudaLaunch(
-        SOURCES[problem.dtype, width],
-        kernel_of(problem.dtype, width, taps, step),
-        grid=(ceil_div(problem.k, LANES * width) * ceil_div(columns, THREADS // LANES),),
-        block=(THREADS, 1, 1),
-        arguments=arguments(problem, input, weight, bias, out),
-        shared_bytes=filter_bytes(problem, width, LANES),
-    )
+    parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, "RUN": RUN, "WIDTH": width, **config}
+    grid = (ceil_div(problem.k, LANES * width) * ceil_div(columns, THREADS // LANES),)
+    given = arguments(problem, input, weight, bias, out)
+    yield KERNEL.launch(parameters, grid, THREADS, given, filter_bytes(problem, width, LANES))
 
 
 DESIGN = Design(refuses=refuses, configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

@@ -5,7 +5,7 @@ import torch
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source, ceil_div
+from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
 from .parts.runs import ANY, LANES, are_pieces, filter_bytes, together, unrolled
 
@@ -55,18 +55,14 @@ def _launches(problem, config, input, weight, bias, out):
     lanes = lanes_of(g, kt, input, out)
     taps, step = taps_of(g, lanes, input)
     threads, unit, staged = THREADS[lanes], together(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
-    name = f"conv2d::grouped<{TYPES[g.dtype]}, {{}}, {unit}, {lanes}, {taps}, {{}}>"
-    kernels = [name.format(size, of) for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
+    together_built = [{"KT": size, "STEP": of} for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
+    kernel = Kernel("conv2d::grouped<{T}, {KT}, {UNIT}, {LANES}, {TAPS}, {STEP}>", together_built)
+    parameters = {"T": TYPES[g.dtype], "UNIT": unit, "LANES": lanes, "TAPS": taps, "STEP": step, **config}
     tiles = g.groups * ceil_div(g.k // g.groups, kt)
     positions = g.n * ceil_div(g.p, RUN) * g.q
-    yield CudaLaunch(
-        Source("conv2d/grouped.cuh", tuple(kernels)),
-        name.format(kt, step),
-        (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),),
-        (threads, 1, 1),
-        (*arguments(g, input, weight, bias, out), staged),
-        staged * filter_bytes(g, kt, lanes),
-    )
+    grid = (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),)
+    given = *arguments(g, input, weight, bias, out), staged
+    yield kernel.launch(parameters, grid, threads, given, staged * filter_bytes(g, kt, lanes))
 
 
 DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)

@@ -5,7 +5,7 @@ import torch
 from tritonkernels.design import Design
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import CudaLaunch, Source, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
 from .parts.taps import in_chunks, rows_of_filters, table_of_taps
 
@@ -13,7 +13,7 @@ BAND = 8  # rows of tiles that blocks walk down together: their inputs are still
 MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile
 
 # SLICE is BK in bytes. A warp of a warpgroup has 16 rows of what wgmma multiplies
-_NAMES = ("MATH", "BM", "BN", "SLICE", "WM", "WN", "STAGES")
+_NAMES = "MATH BM BN SLICE WM WN STAGES"
 _WGMMA = tuple(
     ("WGMMA", bm, bn, 128, 16, bn, stages)
     for bm, bn, stages in ((128, 256, 4), (128, 128, 6), (128, 128, 3), (128, 64, 4), (64, 64, 4))
@@ -21,6 +21,10 @@ _WGMMA = tuple(
 _MMA = tuple(("MMA", *sizes) for sizes in ((128, 128, 128, 64, 32, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4)))
 _FFMA = tuple(("FFMA", *sizes) for sizes in ((128, 128, 64, 64, 32, 3), (128, 64, 64, 64, 32, 3), (64, 64, 64, 32, 16, 3)))
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+KERNEL = Kernel(
+    "conv2d::implicit_gemm<{T}, conv2d::Math::{MATH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {CHUNKED}>",
+    [{"CHUNKED": True}, {"CHUNKED": False}],
+)
 
 
 def on_tensor_cores(problem):
@@ -80,7 +84,7 @@ def _space(problem, target):
         kinds = _FFMA[-1:]  # no registers for more
     elif on_tensor_cores(problem):  # wgmma would read tf32 past the registers, in which it is rounded
         kinds = _WGMMA + _MMA[-1:] if target.arch in (0, 90) and problem.precision != "tf32" else _MMA
-    return [dict(zip(_NAMES, sizes)) for sizes in kinds]
+    return configs_of(_NAMES, *kinds)
 
 
 def configs(problem, target):
@@ -126,16 +130,12 @@ def launches(problem, config, input, weight, bias, out):
     if splits > 1:
         partial = partial_sums(splits, tiles * config["BM"] * config["BN"], out)
         arrivals = counters(tiles, out)
-    numbers = (config["BM"], config["BN"], depth, config["WM"], config["WN"], config["STAGES"])
-    of = ", ".join(map(str, (TYPES[problem.dtype], f"conv2d::Math::{config['MATH']}", *numbers)))
-    kernels = [f"conv2d::implicit_gemm<{of}, {kind}>" for kind in ("true", "false")]
     *_, geometry, strides = arguments(problem, input, weight, bias, out)
     tensors = input, filters, bias, out, taps, partial, arrivals
-    yield CudaLaunch(
-        Source("conv2d/implicit_gemm.cuh", tuple(kernels)),
-        kernels[0 if chunked else 1],
+    yield KERNEL.launch(
+        {"T": TYPES[problem.dtype], "BK": depth, "CHUNKED": chunked, **config},
         (tiles, splits),
-        (threads_of(config), 1, 1),
+        threads_of(config),
         (*tensors, geometry, strides, pitch, ceil_div(slices, splits) * depth, BAND),
         shared_bytes(config),
     )

@@ -2,18 +2,16 @@
 
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, ceil_div
-from .parts.operands import arguments, sources
+from ..launch import Kernel, ceil_div
+from .parts.operands import TYPES, arguments
 
 THREADS = 128
-SOURCES = sources("conv2d/naive.cuh", [f"conv2d::naive<{{T}}, {THREADS}>"])
+KERNEL = Kernel("conv2d::naive<{T}, {THREADS}>")
 
 
 def launches(problem, config, *tensors):
-    source = SOURCES[problem.dtype]
-    (kernel,) = source.expressions
     grid = (ceil_div(problem.outputs, THREADS),)
-    yield CudaLaunch(source, kernel, grid, (THREADS, 1, 1), arguments(problem, *tensors))
+    yield KERNEL.launch({"T": TYPES[problem.dtype], **config}, grid, THREADS, arguments(problem, *tensors))
 
 
 DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

@@ -3,13 +3,11 @@
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES, TILE
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, ceil_div
-from .parts.halo import SPACE, THREADS, tile_bytes
-from .parts.operands import TYPES, arguments, sources
-from .parts.tiles import count_tiles, covering
+from ..launch import Kernel, ceil_div
+from .parts.operands import TYPES, arguments
+from .parts.tiles import SPACE, THREADS, count_tiles, covering, tile_bytes
 
-TEMPLATE = "conv2d::prefetched<{T}, {KT}>"
-SOURCES = sources("conv2d/prefetched.cuh", [TEMPLATE.format(T="{T}", **config) for config in SPACE])
+KERNEL = Kernel("conv2d::prefetched<{T}, {KT}>", SPACE)
 
 
 def shared_bytes(problem, config):
@@ -33,14 +31,8 @@ def refuses(problem, target):
 
 
 def launches(problem, config, *tensors):
-    yield CudaLaunch(
-        SOURCES[problem.dtype],
-        TEMPLATE.format(T=TYPES[problem.dtype], **config),
-        grid=(count_tiles(problem, TILE, config["KT"]),),
-        block=(THREADS, 1, 1),
-        arguments=arguments(problem, *tensors),
-        shared_bytes=shared_bytes(problem, config),
-    )
+    parameters, grid = {"T": TYPES[problem.dtype], **config}, (count_tiles(problem, TILE, config["KT"]),)
+    yield KERNEL.launch(parameters, grid, THREADS, arguments(problem, *tensors), shared_bytes(problem, config))
 
 
 DESIGN = Design(refuses=refuses, configs=lambda problem, target: covering(problem, fitting(problem)), launches=launches)

@@ -5,16 +5,15 @@ import torch
 from tritonkernels.conv2d.parts.regime import BIG_TILE, STAGED_BYTES, blocked_bytes
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch
-from .parts.operands import TYPES, arguments, sources
+from ..launch import Kernel
+from .parts.operands import TYPES, arguments
 from .parts.tiles import count_tiles, covering
 
 SPACE = [{"KT": kt} for kt in (8, 3, 4, 6, 16)]
 THREADS = 128
 BLOCK_BYTES = 24 * 1024  # of shared memory, which leaves room for several blocks on an SM
-TEMPLATE = "conv2d::register_blocked<{T}, {KT}, {UNIT}>"
-SOURCES = sources(
-    "conv2d/register_blocked.cuh", [TEMPLATE.format(T="{T}", UNIT=unit, **c) for c in SPACE for unit in ("true", "false")]
+KERNEL = Kernel(
+    "conv2d::register_blocked<{T}, {KT}, {UNIT}>", [config | {"UNIT": unit} for config in SPACE for unit in (True, False)]
 )
 
 
@@ -30,15 +29,9 @@ def refuses(problem, target):
 def launches(problem, config, *tensors):
     channel_bytes = blocked_bytes(problem, config["KT"])
     channels = max(1, min(problem.c // problem.groups, BLOCK_BYTES // channel_bytes))
-    unit = problem.stride[1] == problem.dilation[1] == 1
-    yield CudaLaunch(
-        SOURCES[problem.dtype],
-        TEMPLATE.format(T=TYPES[problem.dtype], UNIT="true" if unit else "false", **config),
-        grid=(count_tiles(problem, BIG_TILE, config["KT"]),),
-        block=(THREADS, 1, 1),
-        arguments=(*arguments(problem, *tensors), channels),
-        shared_bytes=channels * channel_bytes,
-    )
+    parameters = {"T": TYPES[problem.dtype], "UNIT": problem.stride[1] == problem.dilation[1] == 1, **config}
+    grid, given = (count_tiles(problem, BIG_TILE, config["KT"]),), (*arguments(problem, *tensors), channels)
+    yield KERNEL.launch(parameters, grid, THREADS, given, channels * channel_bytes)
 
 
 DESIGN = Design(refuses=refuses, configs=lambda problem, target: covering(problem, SPACE), launches=launches)

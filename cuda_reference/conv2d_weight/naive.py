@@ -2,22 +2,18 @@
 
 from tritonkernels.design import Design
 
-from ..conv2d.parts.operands import sources
-from ..launch import CudaLaunch, ceil_div
+from ..conv2d.parts.operands import TYPES
+from ..launch import Kernel, ceil_div
 from .parts.operands import arguments
 
 THREADS = 128
-SOURCES = sources("conv2d_weight/naive.cuh", [f"conv2d_weight::naive<{{T}}, {THREADS}>"])
-
-
-def configs(problem, target):
-    return [{"THREADS": THREADS}]
+KERNEL = Kernel("conv2d_weight::naive<{T}, {THREADS}>")
 
 
 def launches(problem, config, *operands):
-    source, (tensors, structs) = SOURCES[problem.dtype], arguments(problem, *operands)
+    tensors, structs = arguments(problem, *operands)
     grid = (ceil_div(problem.outputs, THREADS),)
-    yield CudaLaunch(source, source.expressions[0], grid, (THREADS, 1, 1), (*tensors, *structs))
+    yield KERNEL.launch({"T": TYPES[problem.dtype], **config}, grid, THREADS, (*tensors, *structs))
 
 
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)

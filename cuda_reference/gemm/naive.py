@@ -2,22 +2,16 @@
 
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch
+from ..launch import Kernel
 from .parts.configs import count_tiles
-from .parts.launches import arguments, source
+from .parts.launches import arguments
 
-SPACE = [{"BM": 8, "BN": 32}, {"BM": 4, "BN": 64}, {"BM": 32, "BN": 32}]
-KERNEL = "gemm::naive<{BM}, {BN}>"
-SOURCE = source("naive.cuh", SPACE, KERNEL)
+KERNEL = Kernel("gemm::naive<{BM}, {BN}>", [{"BM": 8, "BN": 32}, {"BM": 4, "BN": 64}, {"BM": 32, "BN": 32}])
 
 
-def configs(problem, target):
-    return SPACE
+def launches(problem, config, *tensors):
+    threads = config["BM"] * config["BN"]
+    yield KERNEL.launch(config, (count_tiles(problem, config),), threads, arguments(problem, *tensors))
 
 
-def launches(problem, config, a, b, c, out):
-    grid, block = (count_tiles(problem, config),), (config["BM"] * config["BN"], 1, 1)
-    yield CudaLaunch(SOURCE, KERNEL.format(**config), grid, block, arguments(problem, a, b, c, out))
-
-
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=lambda problem, target: KERNEL.space, launches=launches)

@@ -4,15 +4,14 @@ import torch
 
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, ceil_div
+from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, count_tiles, each, enough_splits, tiles
-from .parts.launches import group, source, strides, threads, vector
+from .parts.launches import group, strides, threads, vector, with_vector
 
 SPACE = each(tiles(SEED, SMALL, GROUP=1), SPLITS=(2, 4, 8, 16))
-MULTIPLY = "gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>"
 ADDING_THREADS = 256
 ADD = f"gemm::add_splits<{ADDING_THREADS}>"
-SOURCE = source("split_k.cuh", SPACE, MULTIPLY, ADD)
+KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE), others=(ADD,))
 
 
 def configs(problem, target):
@@ -24,14 +23,13 @@ def launches(problem, config, a, b, c, out):
     split_size = ceil_div(ceil_div(k, config["BK"]), splits) * config["BK"]
     partial = torch.empty(splits, m, n, dtype=out.dtype, device=out.device)
 
-    kernel = MULTIPLY.format(**config, VECTOR=vector(a, b))
-    grid, block = (count_tiles(problem, config), splits), (threads(config), 1, 1)
+    parameters, grid = config | {"VECTOR": vector(a, b)}, (count_tiles(problem, config), splits)
     arguments = (a, b, partial, m, n, k, strides(a, b, None, partial[0]), group(problem, config), split_size)
-    yield CudaLaunch(SOURCE, kernel, grid, block, arguments)
+    yield KERNEL.launch(parameters, grid, threads(config), arguments)
 
-    grid, block = (m * ceil_div(n, ADDING_THREADS),), (ADDING_THREADS, 1, 1)
+    grid = (m * ceil_div(n, ADDING_THREADS),)
     arguments = (partial, c, out, m, n, splits, problem.alpha, problem.beta, strides(a, b, c, out))
-    yield CudaLaunch(SOURCE, ADD, grid, block, arguments)
+    yield KERNEL.launch(parameters, grid, ADDING_THREADS, arguments, template=ADD)
 
 
 DESIGN = Design(configs=configs, launches=launches)

@@ -1,24 +1,6 @@
 """FP32 GEMM, warp_tiled: the configs and launches of warp_tiled.cuh."""
 
-from tritonkernels.design import Design
+from .parts.configs import SEED, tiles
+from .parts.launches import one_tile_a_block
 
-from ..launch import CudaLaunch
-from .parts.configs import SEED, count_tiles, fewest_rounds, tiles
-from .parts.launches import arguments, source, threads
-
-SPACE = tiles(SEED, (64, 64, 8, 4, 4))
-KERNEL = "gemm::warp_tiled<{BM}, {BN}, {BK}, {TM}, {TN}>"
-SOURCE = source("warp_tiled.cuh", SPACE, KERNEL)
-
-
-def configs(problem, target):
-    return fewest_rounds(SPACE, problem, target)
-
-
-def launches(problem, config, a, b, c, out):
-    kernel = KERNEL.format(**config)
-    grid, block = (count_tiles(problem, config),), (threads(config), 1, 1)
-    yield CudaLaunch(SOURCE, kernel, grid, block, arguments(problem, a, b, c, out))
-
-
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = one_tile_a_block(tiles(SEED, (64, 64, 8, 4, 4)), "gemm::warp_tiled<{BM}, {BN}, {BK}, {TM}, {TN}>")

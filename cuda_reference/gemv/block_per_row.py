@@ -1,23 +1,18 @@
-"""How block_per_row.cuh is launched: a block of WARPS warps takes a row."""
+"""How block_per_row.cuh is launched: a block of WARPS warps takes a row.
 
-from tritonkernels.design import Design
+As many threads as a row has rounds of UNROLL loads for come first.
+"""
+
 from tritonkernels.gemv.parts.regime import UNROLL, threads_of_row
 
-from .parts.kernel import Kernel, row_arguments, rows_of, streaming
+from ..launch import Kernel
+from .parts.kernel import design_of_rows
 
 SPACE = ({"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL})
-KERNEL = Kernel("block_per_row", "{WARPS}, {UNROLL}", SPACE)
-
-
-def configs(problem, target):
-    """As many threads as a row has rounds of UNROLL loads for come first."""
-    nearest = sorted(SPACE, key=lambda config: 32 * config["WARPS"] != threads_of_row(problem))
-    return streaming(nearest, problem, target)
-
-
-def launches(problem, config, a, *others):
-    threads = 32 * config["WARPS"]
-    yield KERNEL.launch(problem, config, (rows_of(a),), threads, *row_arguments(problem, a, *others), config["STREAMS"])
-
-
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = design_of_rows(
+    Kernel("gemv::block_per_row<{A}, {X}, {WARPS}, {UNROLL}>", SPACE),
+    rows=lambda config: 1,
+    threads=lambda config: 32 * config["WARPS"],
+    streams=True,
+    distance=lambda problem, config: 32 * config["WARPS"] != threads_of_row(problem),
+)

@@ -1,24 +1,15 @@
-"""How rows_per_warp.cuh is launched: a block takes THREADS / LANES rows."""
+"""How rows_per_warp.cuh is launched: a block takes THREADS / LANES rows. The lanes nearest to `sub_warp` come first."""
 
-from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, sub_warp
 
-from ..launch import ceil_div
-from .parts.kernel import Kernel, row_arguments, rows_of, streaming
+from ..launch import Kernel
+from .parts.kernel import design_of_rows
 
 SPACE = tuple({"LANES": lanes, "THREADS": 128, "UNROLL": UNROLL} for lanes in (1, 2, 4, 8, 16))
-KERNEL = Kernel("rows_per_warp", "{LANES}, {THREADS}, {UNROLL}", SPACE)
-
-
-def configs(problem, target):
-    """The lanes nearest to `sub_warp` come first."""
-    nearest = sorted(SPACE, key=lambda config: abs(config["LANES"] - sub_warp(problem)))
-    return streaming(nearest, problem, target)
-
-
-def launches(problem, config, a, *others):
-    blocks, threads = ceil_div(rows_of(a), config["THREADS"] // config["LANES"]), config["THREADS"]
-    yield KERNEL.launch(problem, config, (blocks,), threads, *row_arguments(problem, a, *others), config["STREAMS"])
-
-
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = design_of_rows(
+    Kernel("gemv::rows_per_warp<{A}, {X}, {LANES}, {THREADS}, {UNROLL}>", SPACE),
+    rows=lambda config: config["THREADS"] // config["LANES"],
+    threads=lambda config: config["THREADS"],
+    streams=True,
+    distance=lambda problem, config: abs(config["LANES"] - sub_warp(problem)),
+)

@@ -5,11 +5,11 @@ from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
 from tritonkernels.gemv.parts.vectors import full_vector
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import ceil_div
-from .parts.kernel import Kernel, rows_of, streaming, strides
+from ..launch import Kernel, ceil_div
+from .parts.kernel import rows_of, streaming, strides, typed
 
 SPACE = ({"WARPS": 8, "UNROLL": UNROLL},)
-KERNEL = Kernel("split_n", "{WARPS}, {UNROLL}", SPACE)
+KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
 
 
 def configs(problem, target):
@@ -24,7 +24,7 @@ def launches(problem, config, a, x, y, scale, out):
     shared = partial_sums(splits, rows, out), counters(rows, out)
     numbers = rows, m, n, columns, problem.alpha, problem.beta
     arguments = a, x, y, scale, out, *shared, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
-    yield KERNEL.launch(problem, config, (rows, splits), 32 * config["WARPS"], *arguments)
+    yield KERNEL.launch(typed(problem, config), (rows, splits), 32 * config["WARPS"], arguments)
 
 
 DESIGN = Design(configs=configs, launches=launches)

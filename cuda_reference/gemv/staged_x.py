@@ -2,11 +2,11 @@
 
 from tritonkernels.design import Design
 
-from ..launch import ceil_div
-from .parts.kernel import Kernel, strides
+from ..launch import Kernel, ceil_div
+from .parts.kernel import strides, typed
 
 SPACE = ({"ROWS": 4, "STAGE": 1024}, {"ROWS": 8, "STAGE": 128})
-KERNEL = Kernel("staged_x", "{ROWS}, {STAGE}", SPACE)
+KERNEL = Kernel("gemv::staged_x<{A}, {X}, {ROWS}, {STAGE}>", SPACE)
 
 
 def configs(problem, target):
@@ -17,7 +17,7 @@ def launches(problem, config, a, x, y, scale, out):
     batch, m, n = a.shape
     blocks = batch * ceil_div(m, config["ROWS"])
     arguments = a, x, y, scale, out, m, n, problem.alpha, problem.beta, strides(a, x, y, scale, out)
-    yield KERNEL.launch(problem, config, (blocks,), 32 * config["ROWS"], *arguments)
+    yield KERNEL.launch(typed(problem, config), (blocks,), 32 * config["ROWS"], arguments)
 
 
 DESIGN = Design(configs=configs, launches=launches)

@@ -5,8 +5,8 @@ from tritonkernels.gemv.parts.regime import UNROLL, tile_of_columns
 from tritonkernels.gemv.parts.vectors import cut, full_vector
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import ceil_div
-from .parts.kernel import TYPES, Kernel, streaming, strides
+from ..launch import Kernel, ceil_div
+from .parts.kernel import TYPES, streaming, strides, typed
 
 SINGLE = {"LANES": 32, "WARPS": 8, "UNROLL": UNROLL}  # of elements, where vectors are not aligned
 
@@ -19,7 +19,7 @@ def space(a_dtype):
 
 def kernel(a_dtype):
     vectors = [config | {"WIDTH": full_vector(a_dtype)} for config in space(a_dtype)]
-    return Kernel("transposed", "{WIDTH}, {LANES}, {WARPS}, {UNROLL}", (*vectors, SINGLE | {"WIDTH": 1}))
+    return Kernel("gemv::transposed<{A}, {X}, {WIDTH}, {LANES}, {WARPS}, {UNROLL}>", (*vectors, SINGLE | {"WIDTH": 1}))
 
 
 KERNELS = {a_dtype: kernel(a_dtype) for a_dtype in TYPES}
@@ -41,7 +41,7 @@ def launches(problem, config, a, x, y, scale, out):
     shared = (partial_sums(splits, tiles * rows, out), counters(tiles, out)) if splits > 1 else (None, None)
     numbers = m, n, ceil_div(n, splits), problem.alpha, problem.beta
     arguments = a, x, y, scale, out, *shared, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
-    yield KERNELS[a.dtype].launch(problem, instance, (tiles, splits), 32 * instance["WARPS"], *arguments)
+    yield KERNELS[a.dtype].launch(typed(problem, instance), (tiles, splits), 32 * instance["WARPS"], arguments)
 
 
 DESIGN = Design(configs=configs, launches=launches)

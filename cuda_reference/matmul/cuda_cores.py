@@ -1,17 +1,18 @@
 """cuda_cores: its config space and its launches."""
 
-import itertools
-
 from tritonkernels.design import Design
 
 from ..gemm.parts.configs import OPERAND_FMAS
-from ..launch import CudaLaunch, Source
+from ..launch import Kernel, configs_of
 from .parts.align import k_major, without_idle_strides
-from .parts.arguments import arguments, booleans
+from .parts.arguments import arguments, layouts
 from .parts.space import fastest, tiles
 
-_NAMES = ("BM", "BN", "BK", "TM", "TN", "GROUP")
-_SPACE = [dict(zip(_NAMES, sizes)) for sizes in ((128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))]
+_SPACE = configs_of("BM BN BK TM TN GROUP", (128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))
+_KERNEL = Kernel(
+    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
+    [{**by_k, "VECTOR": vector} for by_k in layouts() for vector in (True, False)],
+)
 
 
 def _configs(problem, target):
@@ -23,24 +24,15 @@ def _refuses(problem, target):
     return None if problem.precision == "ieee" else f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
 
 
-def instantiations(config):
-    """{(A lies along K, B does, both are read in vectors): kernel}, built together."""
-    tile = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
-    switches = itertools.product((True, False), repeat=3)
-    return {which: f"matmul::cuda_cores<{tile}, {', '.join(booleans(*which))}>" for which in switches}
-
-
 def _launches(problem, config, a, b, c, bias, out):
     a, b = without_idle_strides(a, 1), without_idle_strides(b, 2)
     in_chunks = k_major(a, 1, True), k_major(b, 2, True)
     vector = None not in in_chunks
-    by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
-    kernels = instantiations(config)
-    yield CudaLaunch(
-        Source("matmul/cuda_cores.cuh", tuple(kernels.values())),
-        kernels[(*by_k, vector)],
+    a_by_k, b_by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
+    yield _KERNEL.launch(
+        {**config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "VECTOR": vector},
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
-        (config["BM"] // config["TM"] * (config["BN"] // config["TN"]), 1, 1),
+        config["BM"] // config["TM"] * (config["BN"] // config["TN"]),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
     )
 

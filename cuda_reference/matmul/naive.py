@@ -1,10 +1,8 @@
 """naive: its config space and its launches."""
 
-import itertools
-
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source
+from ..launch import Kernel
 from .parts.arguments import arguments
 from .parts.operands import OPERANDS, instance, lacks
 from .parts.space import tiles
@@ -16,15 +14,10 @@ def _space(precision):
     return [{"WM": m, "WN": n} for m, n in OPERANDS[precision].shapes]
 
 
-def _kernel(precision, config, instance):
-    sums, result, a, b = instance
-    return f"matmul::naive<matmul::{OPERANDS[precision].name}, {sums}, {config['WM']}, {config['WN']}, {a}, {b}, {result}>"
-
-
-_SOURCES = {
-    precision: Source(
-        "matmul/naive.cuh",
-        tuple(_kernel(precision, *one) for one in itertools.product(_space(precision), operand.instances)),
+_KERNELS = {
+    precision: Kernel(
+        f"matmul::naive<matmul::{operand.name}, {{SUMS}}, {{WM}}, {{WN}}, {{A}}, {{B}}, {{RESULT}}>",
+        [{**config, **instance} for config in _space(precision) for instance in operand.instances],
     )
     for precision, operand in OPERANDS.items()
 }
@@ -39,13 +32,9 @@ def _refuses(problem, target):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    yield CudaLaunch(
-        _SOURCES[problem.precision],
-        _kernel(problem.precision, config, instance(problem)),
-        (a.shape[0] * tiles(problem, config["WM"], config["WN"]),),
-        (THREADS, 1, 1),
-        arguments(problem, a, b, c, bias, out),
-    )
+    grid = (a.shape[0] * tiles(problem, config["WM"], config["WN"]),)
+    parameters = {**config, **instance(problem)}
+    yield _KERNELS[problem.precision].launch(parameters, grid, THREADS, arguments(problem, a, b, c, bias, out))
 
 
 DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)

@@ -1,28 +1,25 @@
 """persistent: its config space, its operands as tensor maps, and its launches."""
 
-import itertools
-
 from tritonkernels.design import Design
 from tritonkernels.problem import rows_are_whole_chunks
 
-from ..launch import CudaLaunch, Source, TensorMap
+from ..launch import Kernel, TensorMap, configs_of
 from .parts.align import aligned, along_k, k_major
-from .parts.arguments import ELEMENTS, SUMS, TYPES, arguments
+from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import fastest, tiles
 
 SLICE = 128  # bytes of k: what the swizzle repeats in
 
-_NAMES = ("BM", "BN", "CONSUMERS", "STAGES", "GROUP")
-_SPACE = [
-    dict(zip(_NAMES, sizes))
-    for sizes in (
-        (128, 256, 2, 4, 8),
-        (256, 128, 2, 4, 4),
-        (128, 128, 2, 6, 8),
-        (128, 64, 2, 8, 8),
-        (64, 64, 1, 4, 8),
-    )
-]
+_SPACE = configs_of(
+    "BM BN CONSUMERS STAGES GROUP",
+    (128, 256, 2, 4, 8),
+    (256, 128, 2, 4, 4),
+    (128, 128, 2, 6, 8),
+    (128, 64, 2, 8, 8),
+    (64, 64, 1, 4, 8),
+)
+# IN_BOXES: TMA writes the result
+_TEMPLATE = "matmul::persistent<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {A_BY_K}, {B_BY_K}, {IN_BOXES}>"
 OPERAND_FMAS = 100  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 2048 and 20 a clock on an H200
 
 
@@ -68,28 +65,17 @@ def _operand(problem, matrix, span_dim, span):
     return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), by_k, copies
 
 
-def _kernels(problem, config, in_boxes):
-    """{(A lies along K, B does): kernel}, built together; `in_boxes`: TMA writes the result."""
-    types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
-    numbers = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
-    of = ", ".join(map(str, (*types, *numbers)))
-    layouts = itertools.product((True, False) if problem.dtype.itemsize == 2 else (True,), repeat=2)
-    return {(a, b): f"matmul::persistent<{of}, {a:d}, {b:d}, {in_boxes:d}>" for a, b in layouts}
-
-
 def _launches(problem, config, a, b, c, bias, out):
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
     b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
     yield from copies_of_a + copies_of_b
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
-    kernels = _kernels(problem, config, in_boxes)
     _, _, *others = arguments(problem, a, b, c, bias, out)
-    yield CudaLaunch(
-        Source("matmul/persistent.cuh", tuple(kernels.values())),
-        kernels[a_by_k, b_by_k],
+    yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(
+        {**mma_types(problem), **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "IN_BOXES": in_boxes},
         (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
-        ((config["CONSUMERS"] + 1) * 128, 1, 1),
+        (config["CONSUMERS"] + 1) * 128,
         (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),
         shared_bytes(config),
     )

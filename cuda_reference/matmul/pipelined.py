@@ -1,28 +1,24 @@
 """pipelined: its config space and its launches."""
 
-import itertools
-
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source
+from ..launch import Kernel, configs_of
 from .parts.align import aligned, k_major
-from .parts.arguments import ELEMENTS, SUMS, TYPES, arguments, booleans
+from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import fastest, tiles
 
 # SLICE is BK in bytes: to copies and ldmatrix all elements are bytes, and shared memory is what limits it
-_NAMES = ("BM", "BN", "SLICE", "WM", "WN", "STAGES", "GROUP")
-_SPACE = [
-    dict(zip(_NAMES, sizes))
-    for sizes in (
-        (128, 256, 128, 64, 64, 3, 8),
-        (256, 128, 128, 64, 64, 3, 4),
-        (128, 128, 128, 64, 64, 3, 8),
-        (128, 256, 64, 64, 64, 4, 8),
-        (128, 128, 64, 64, 64, 4, 8),
-        (64, 64, 128, 32, 32, 4, 8),
-        (64, 64, 64, 32, 32, 4, 8),
-    )
-]
+_SPACE = configs_of(
+    "BM BN SLICE WM WN STAGES GROUP",
+    (128, 256, 128, 64, 64, 3, 8),
+    (256, 128, 128, 64, 64, 3, 4),
+    (128, 128, 128, 64, 64, 3, 8),
+    (128, 256, 64, 64, 64, 4, 8),
+    (128, 128, 64, 64, 64, 4, 8),
+    (64, 64, 128, 32, 32, 4, 8),
+    (64, 64, 64, 32, 32, 4, 8),
+)
+_TEMPLATE = "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
 OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 1280 and 20 a clock on an H200
 
 
@@ -49,17 +45,12 @@ def _launches(problem, config, a, b, c, bias, out):
     a, copies_of_a = aligned(a, 1)
     b, copies_of_b = aligned(b, 2)
     yield from copies_of_a + copies_of_b
-    depth = config["SLICE"] // a.element_size()
-    types = ELEMENTS[problem.precision], TYPES[problem.out_dtype], SUMS[problem.accumulate]
-    numbers = (config["BM"], config["BN"], depth, *(config[name] for name in ("WM", "WN", "STAGES")))
-    present = k_major(a, 1), k_major(b, 2)
-    layouts = list(itertools.product((True, False), repeat=2)) if a.element_size() == 2 else [present]
-    kernels = {along: f"matmul::pipelined<{', '.join(map(str, (*types, *numbers, *booleans(*along))))}>" for along in layouts}
-    yield CudaLaunch(
-        Source("matmul/pipelined.cuh", tuple(kernels.values())),  # built together: that takes little longer than one
-        kernels[present],
+    numbers = {**config, "DEPTH": config["SLICE"] // a.element_size(), "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
+    # all layouts of 16 bits are built together: that takes little longer than one
+    yield Kernel(_TEMPLATE, layouts() if a.element_size() == 2 else [{}]).launch(
+        {**mma_types(problem), **numbers},
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
-        (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
+        config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
         shared_bytes(config),
     )

@@ -3,34 +3,23 @@
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.schemes import SCHEMES
 
-from ..launch import CudaLaunch, Source
+from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
 from .parts.space import filling, tiles
 from .parts.split import TYPES, split
 
-_NAMES = ("BM", "BN", "BK", "WM", "WN", "STAGES", "GROUP")
-_BIG, _MIDDLE, _SMALL = (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
+_BIG, _MIDDLE, _SMALL = configs_of(
+    "BM BN BK WM WN STAGES GROUP", (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
+)
 # Three sums an element of C and two sets of fragments take all of a thread's registers: of three planes with 32 x 32 a warp.
 # Slices of tf32 take twice the shared memory, 192 KB for the biggest tile
 _SPACE = {
-    "tf32x3": (_BIG, _MIDDLE, _SMALL),
-    "fp16x3": (_BIG, _SMALL),
-    "bf16x6": (_MIDDLE, _SMALL),
-    "bf16x9": (_MIDDLE, _SMALL),
+    "tf32x3": [_BIG, _MIDDLE, _SMALL],
+    "fp16x3": [_BIG, _SMALL],
+    "bf16x6": [_MIDDLE, _SMALL],
+    "bf16x9": [_MIDDLE, _SMALL],
 }
-_SPACE = {precision: [dict(zip(_NAMES, sizes)) for sizes in space] for precision, space in _SPACE.items()}
-
-
-def _kernel(precision, config):
-    scheme = SCHEMES[precision]
-    numbers = ", ".join(str(config[name]) for name in _NAMES if name != "GROUP")
-    return f"matmul::planes<{TYPES[scheme.dtype]}, {scheme.depth}, {numbers}>"
-
-
-_SOURCES = {
-    precision: Source("matmul/planes.cuh", tuple(_kernel(precision, config) for config in space))
-    for precision, space in _SPACE.items()
-}
+_TEMPLATE = "matmul::planes<{PLANE}, {DEPTH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}>"
 
 
 def _shared_bytes(precision, config):
@@ -59,11 +48,11 @@ def _launches(problem, config, a, b, c, bias, out):
     split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_ranges, b_ranges))
-    yield CudaLaunch(
-        _SOURCES[problem.precision],
-        _kernel(problem.precision, config),
+    scheme = SCHEMES[problem.precision]
+    yield Kernel(_TEMPLATE, _SPACE[problem.precision]).launch(
+        {"PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth, **config},
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
-        (config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, 1, 1),
+        config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
         (
             *arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out),
             a_ranges,

@@ -4,44 +4,40 @@ import itertools
 
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source
-from .parts.arguments import arguments, booleans
+from ..launch import Kernel, configs_of
+from .parts.arguments import arguments
 from .parts.operands import OPERANDS, instance, lacks
 from .parts.space import filling, tiles
 
 # The largest first: warps hold 32 x 64 sums of C, or 32 x 32; slices are 64 bytes deep, and as shallow or small as fp64 needs
 # to stay in 128 registers
-_NAMES = ("BM", "BN", "BK", "WARPS_M", "WARPS_N")
 _SPACE = {
     **dict.fromkeys(("fp16", "bf16"), ((128, 128, 32, 4, 2), (64, 64, 32, 2, 2))),
     "tf32": ((128, 128, 16, 4, 2), (64, 64, 16, 2, 2)),
     "fp64": ((64, 64, 8, 2, 2), (32, 32, 16, 2, 2)),
     **dict.fromkeys(("int8", "uint8"), ((128, 128, 64, 4, 2), (64, 64, 64, 2, 2))),
 }
-_SPACE = {precision: [dict(zip(_NAMES, sizes)) for sizes in space] for precision, space in _SPACE.items()}
+_SPACE = {precision: configs_of("BM BN BK WARPS_M WARPS_N", *sizes) for precision, sizes in _SPACE.items()}
 
 
 def _threads(config):
     return 32 * config["WARPS_M"] * config["WARPS_N"]
 
 
-def _kernel(precision, config, instance, vector):
+def _parameters(config, instance, vector):
     """Reads of single elements do not care how the slices lie: of their instances one layout will do."""
-    sums, result, *layouts = instance
-    if not vector:
-        layouts = ["matmul::row_major"] * 2
-    tile = (config[name] for name in _NAMES)
-    parameters = (f"matmul::{OPERANDS[precision].name}", sums, *tile, *layouts, result, *booleans(vector))
-    return f"matmul::tiled<{', '.join(map(str, parameters))}>"
+    layouts = {} if vector else dict.fromkeys("AB", "matmul::row_major")
+    return {**config, **instance, **layouts, "VECTOR": vector}
 
 
-def _source(precision):
-    every = itertools.product((True, False), _SPACE[precision], OPERANDS[precision].instances)
-    kernels = (_kernel(precision, config, instance, vector) for vector, config, instance in every)
-    return Source("matmul/tiled.cuh", tuple(dict.fromkeys(kernels)))
+def _kernel(precision):
+    operand, tile = OPERANDS[precision], "{BM}, {BN}, {BK}, {WARPS_M}, {WARPS_N}"
+    every = itertools.product((True, False), _SPACE[precision], operand.instances)
+    space = [_parameters(config, instance, vector) for vector, config, instance in every]
+    return Kernel(f"matmul::tiled<matmul::{operand.name}, {{SUMS}}, {tile}, {{A}}, {{B}}, {{RESULT}}, {{VECTOR}}>", space)
 
 
-_SOURCES = {precision: _source(precision) for precision in _SPACE}
+_KERNELS = {precision: _kernel(precision) for precision in _SPACE}
 
 
 def _configs(problem, target):
@@ -63,13 +59,11 @@ def _in_vectors(matrices, layout):
 
 def _launches(problem, config, a, b, c, bias, out):
     vector = _in_vectors(a, problem.a_layout) and _in_vectors(b, problem.b_layout)
-    yield CudaLaunch(
-        _SOURCES[problem.precision],
-        _kernel(problem.precision, config, instance(problem), vector),
+    parameters, grid = (
+        _parameters(config, instance(problem), vector),
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
-        (_threads(config), 1, 1),
-        arguments(problem, a, b, c, bias, out),
     )
+    yield _KERNELS[problem.precision].launch(parameters, grid, _threads(config), arguments(problem, a, b, c, bias, out))
 
 
 DESIGN = Design(

@@ -22,7 +22,7 @@ def by_tma(launches):
     *_, product = launches
     if isinstance(product, tritonkernels.launch.TritonLaunch):
         return product.values["out_boxes"] is not None
-    return product.expression.endswith(", 1>")
+    return product.expression.endswith(", true>")
 
 
 def in_a_buffer(shape, dtype, device):

@@ -11,11 +11,10 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.dot import widened
 from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.tile import bias_or_zero, count_tiles, covering_configs, load_tap, store_sums, tile_of_program
+from .parts.tile import bias_or_zero, count_tiles, covering_configs, multiply_taps, store_sums, tile_of_program
 
 
 @triton.jit
@@ -28,19 +27,7 @@ def _direct_kernel(
     plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), SUMS) + bias_or_zero(bias, k, k_inside, SUMS)[:, None]
-    filter_ptrs = weight.ptr + k * weight.k
-    for _ in range(g.c_per_group):
-        row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
-        for r in range(g.R):
-            tap_ptrs = row_ptrs
-            for s in range(g.S):
-                x = load_tap(plane_ptr, input, p, q, r, s, True, g)
-                weights = tl.load(tap_ptrs, mask=k_inside, other=0)
-                acc += widened(weights, SUMS)[:, None] * widened(x, SUMS)[None, :]
-                tap_ptrs += weight.s
-            row_ptrs += weight.r
-        plane_ptr += input.c
-        filter_ptrs += weight.c
+    acc = multiply_taps(acc, input, plane_ptr, weight, k, p, q, True, k_inside, g, OUTER=True)
     store_sums(acc, out, image, p, q, k, k_inside, g)
 
 

@@ -2,7 +2,6 @@
 
 Neighbouring lanes own neighbouring outputs of a row, so they read neighbouring inputs and the same filter tap. A multiply-add
 takes two loads, and each input is read K / groups * R * S times: the baseline for the other designs.
-
 Mirrors cuda_reference/conv2d/naive.cuh.
 """
 
@@ -10,46 +9,29 @@ import triton
 import triton.language as tl
 
 from ..design import Design
-from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
-from ..language.tiles import span
+from ..language.tiles import block_of
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.tile import bias_or_zero, load_tap
+from .parts.tile import bias_or_zero, multiply_taps
 
 
 @triton.jit
 def _naive_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
-    BLOCK: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry, BLOCK: tl.constexpr, WIDE: tl.constexpr
+):
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
-    program = tl.program_id(0)
-    if WIDE:
-        program = program.to(tl.int64)
-    index = span(program * BLOCK, BLOCK, WIDE)  # of the output, q fastest
+    index = block_of(tl.program_id(0), BLOCK, WIDE)  # of the output, q fastest
     q = index % g.Q
     p = index // g.Q % g.P
     k = index // g.Q // g.P % (g.k_per_group * g.groups)
     image = index // g.Q // g.P // (g.k_per_group * g.groups)
     valid = image < g.N
-
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = bias_or_zero(bias, k, valid, SUMS)
     plane_ptrs = input.ptr + image * input.n + k // g.k_per_group * g.c_per_group * input.c
-    filter_ptrs = weight.ptr + k * weight.k
-    for _ in range(g.c_per_group):
-        row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
-        for r in range(g.R):
-            tap_ptrs = row_ptrs
-            for s in range(g.S):
-                x = load_tap(plane_ptrs, input, p, q, r, s, valid, g)
-                acc += widened(tl.load(tap_ptrs, mask=valid, other=0), SUMS) * widened(x, SUMS)
-                tap_ptrs += weight.s
-            row_ptrs += weight.r
-        plane_ptrs += input.c
-        filter_ptrs += weight.c
+    acc = multiply_taps(acc, input, plane_ptrs, weight, k, p, q, valid, valid, g, OUTER=False)
     out_ptrs = out.ptr + image * out.n + k * out.c + p * out.h + q * out.w
     tl.store(out_ptrs, rounded(acc, out.ptr.dtype.element_ty), mask=valid)
 

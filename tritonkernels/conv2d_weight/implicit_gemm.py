@@ -22,7 +22,7 @@ from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
-from .parts.gather import load_grads, load_inputs
+from .parts.gather import load_grads, load_inputs, place_of_tap
 from .parts.space import THIN_ROWS, ceil_div, count_tiles, power_of_2, splits_for
 
 
@@ -57,10 +57,7 @@ def _implicit_gemm_kernel(
         s = column % g.S
         r = column // g.S % g.R
         c = column // g.S // g.R
-    channel = (group * g.c_per_group + c) * input.c
-    tap_h = r * g.dilation_h - g.padding_h
-    tap_w = s * g.dilation_w - g.padding_w
-
+    channel, tap_h, tap_w = place_of_tap(input, g, group, c, r, s)
     SUMS: tl.constexpr = tl.float64 if sums.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK_M, BLOCK_N, BLOCK_L) if THIN else (BLOCK_M, BLOCK_N), SUMS)
     first = split * positions_per_split

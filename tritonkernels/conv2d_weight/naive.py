@@ -3,7 +3,6 @@
 Two loads for a multiply-add, straight from the caches; neighbouring lanes own neighbouring taps, so they read the same
 grad_output and neighbouring inputs. A small filter keeps only a few lanes busy, each with millions of products: it is what the
 other designs are measured by.
-
 Mirrors cuda_reference/conv2d_weight/naive.cuh.
 """
 
@@ -11,14 +10,13 @@ import triton
 import triton.language as tl
 
 from ..conv2d.parts.operands import Geometry
-from ..conv2d.parts.splits import count_positions, element
+from ..conv2d.parts.splits import count_positions, element, store_weights
 from ..design import Design
 from ..language.dot import widened
-from ..language.epilogue import rounded
 from ..language.structs import Filters, Images
-from ..language.tiles import span
+from ..language.tiles import block_of, span
 from ..launch import TritonLaunch
-from .parts.gather import load_grads, load_inputs
+from .parts.gather import load_grads, load_inputs, place_of_tap
 
 
 @triton.jit
@@ -26,16 +24,9 @@ def _naive_kernel(
     input: Images, grad: Images, weight: Filters, g: Geometry, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr, WIDE: tl.constexpr
 ):
     """weight (K, C / groups, R, S), the result. AT_ONCE: positions. WIDE: offsets need 64 bits."""
-    program = tl.program_id(0)
-    if WIDE:
-        program = program.to(tl.int64)
     positions = count_positions(g.N, g.P, g.Q, WIDE)
-    index = span(program * BLOCK, BLOCK, WIDE)
-    k, c, r, s = element(index, g.c_per_group, g.R, g.S)
-    channel = (k // g.k_per_group * g.c_per_group + c) * input.c
-    tap_h = r * g.dilation_h - g.padding_h
-    tap_w = s * g.dilation_w - g.padding_w
-
+    k, c, r, s = element(block_of(tl.program_id(0), BLOCK, WIDE), g.c_per_group, g.R, g.S)
+    channel, tap_h, tap_w = place_of_tap(input, g, k // g.k_per_group, c, r, s)
     SUMS: tl.constexpr = tl.float64 if weight.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK,), SUMS)
     for first in range(0, positions, AT_ONCE):
@@ -44,8 +35,7 @@ def _naive_kernel(
         gradient = load_grads(grad, g, at, k[:, None], inside)
         x = load_inputs(input, g, at, channel[:, None], tap_h[:, None], tap_w[:, None], inside)
         acc += tl.sum(widened(gradient, SUMS) * widened(x, SUMS), axis=1)
-    out_ptrs = weight.ptr + k * weight.k + c * weight.c + r * weight.r + s * weight.s
-    tl.store(out_ptrs, rounded(acc, weight.ptr.dtype.element_ty), mask=k < g.K)
+    store_weights(acc, weight, k, c, r, s, k < g.K)
 
 
 def configs(problem, target):

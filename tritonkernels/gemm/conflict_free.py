@@ -16,10 +16,8 @@ Mirrors cuda_reference/gemm/conflict_free.cuh, the seed's conflict-free store an
 
 from triton.experimental.gluon import language as gl
 
-from ..design import Design
 from . import vectorized
-from .parts.gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
-from .parts.space import block_tile
+from .parts.gluon_tile import PLAIN, accumulators, gluon_design, k_inside, loads, reads_quads
 
 
 def stored(config, length, along_k, width):
@@ -45,8 +43,4 @@ def layouts(problem, config, a, b):
     }
 
 
-def launches(problem, config, a, b, c, out):
-    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
-
-
-DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)
+DESIGN = gluon_design(layouts)

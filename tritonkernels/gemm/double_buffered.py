@@ -10,7 +10,8 @@ hand.
 
 from ..design import Design
 from .parts.space import block_tile, blocked_configs
-from .tiled import launches
+from .parts.tile import one_program_a_tile
+from .tiled import tiled_kernel
 
 
 def configs(problem, target):
@@ -18,4 +19,4 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2, 4))
 
 
-DESIGN = Design(configs=configs, launches=launches, tile=block_tile)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), tile=block_tile)

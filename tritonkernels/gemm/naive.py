@@ -12,9 +12,7 @@ import triton.language as tl
 
 from ..design import Design
 from ..language.structs import Matrix
-from ..launch import TritonLaunch
-from .parts.space import count_tiles
-from .parts.tile import blas, rows_and_cols, store_tile
+from .parts.tile import one_program_a_tile, rows_and_cols, store_tile
 
 
 @triton.jit
@@ -44,9 +42,4 @@ def configs(problem, target):
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=4, num_stages=1)
 
 
-def launches(problem, config, a, b, c, out):
-    grid = (count_tiles(problem, config.kwargs),)
-    yield TritonLaunch(_naive_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
-
-
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(_naive_kernel))

@@ -15,9 +15,8 @@ import triton.language as tl
 from ..design import Design
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
-from ..launch import TritonLaunch
-from .parts.space import block_tile, blocked_configs, count_tiles
-from .parts.tile import blas, store_tile, tile_product
+from .parts.space import block_tile, blocked_configs
+from .parts.tile import one_program_a_tile, store_tile, tile_product
 
 
 @triton.jit
@@ -39,9 +38,4 @@ def configs(problem, target):
         yield from blocked_configs(problem, target, num_stages=(3,), GROUP_M=group_m)
 
 
-def launches(problem, config, a, b, c, out):
-    grid = (count_tiles(problem, config.kwargs),)
-    yield TritonLaunch(_rasterized_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
-
-
-DESIGN = Design(configs=configs, launches=launches, tile=block_tile)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(_rasterized_kernel), tile=block_tile)

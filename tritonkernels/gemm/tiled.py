@@ -13,9 +13,8 @@ import triton.language as tl
 
 from ..design import Design
 from ..language.structs import Matrix
-from ..launch import TritonLaunch
-from .parts.space import block_tile, blocked_configs, count_tiles
-from .parts.tile import blas, rows_and_cols, store_tile, tile_product
+from .parts.space import block_tile, blocked_configs
+from .parts.tile import one_program_a_tile, rows_and_cols, store_tile, tile_product
 
 
 @triton.jit
@@ -34,9 +33,4 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(1,))
 
 
-def launches(problem, config, a, b, c, out):
-    grid = (count_tiles(problem, config.kwargs),)
-    yield TritonLaunch(tiled_kernel, grid, config, *blas(problem, a, b, c, out), WIDE=problem.wide)
-
-
-DESIGN = Design(configs=configs, launches=launches, tile=block_tile)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), tile=block_tile)

@@ -11,10 +11,8 @@ conflicts are left to `conflict_free`.
 Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
 """
 
-from ..design import Design
 from . import warp_tiled
-from .parts.gluon_tile import gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu, reads_quads
-from .parts.space import block_tile
+from .parts.gluon_tile import gluon_design, k_inside, loads, reads_quads
 
 
 def layouts(problem, config, a, b):
@@ -26,8 +24,4 @@ def layouts(problem, config, a, b):
     }
 
 
-def launches(problem, config, a, b, c, out):
-    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
-
-
-DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)
+DESIGN = gluon_design(layouts)

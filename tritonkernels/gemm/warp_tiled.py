@@ -11,9 +11,7 @@ A thread brings single floats from global into shared memory; from there Triton 
 Mirrors cuda_reference/gemm/warp_tiled.cuh, the seed's warp tile.
 """
 
-from ..design import Design
-from .parts.gluon_tile import PLAIN, accumulators, gluon_configs, gluon_launch, k_inside, loads, needs_a_gpu
-from .parts.space import block_tile
+from .parts.gluon_tile import PLAIN, accumulators, gluon_design, k_inside, loads
 
 
 def layouts(problem, config, a, b):
@@ -27,8 +25,4 @@ def layouts(problem, config, a, b):
     }
 
 
-def launches(problem, config, a, b, c, out):
-    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
-
-
-DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)
+DESIGN = gluon_design(layouts)

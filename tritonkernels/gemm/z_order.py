@@ -12,18 +12,12 @@ that part is missing: a phase reads 1 quad of A and 8 of B instead of 2 and 4, n
 Mirrors cuda_reference/gemm/z_order.cuh.
 """
 
-from ..design import Design
 from . import conflict_free
-from .parts.gluon_tile import accumulators, gluon_configs, gluon_launch, needs_a_gpu
-from .parts.space import block_tile
+from .parts.gluon_tile import accumulators, gluon_design
 
 
 def layouts(problem, config, a, b):
     return {**conflict_free.layouts(problem, config, a, b), "ACC": accumulators(config, thread_tile=[4, 4], order=[1, 0])}
 
 
-def launches(problem, config, a, b, c, out):
-    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
-
-
-DESIGN = Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)
+DESIGN = gluon_design(layouts)

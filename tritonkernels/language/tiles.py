@@ -14,6 +14,14 @@ def span(start, LENGTH: tl.constexpr, WIDE: tl.constexpr):
 
 
 @triton.jit
+def block_of(program, BLOCK: tl.constexpr, WIDE: tl.constexpr):
+    """The indices of a program's block of BLOCK, of those that are counted along one axis."""
+    if WIDE:
+        program = program.to(tl.int64)
+    return span(program * BLOCK, BLOCK, WIDE)
+
+
+@triton.jit
 def grouped_tile(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     """(tile_m, tile_n) of a program when GROUP_M tile rows are walked column by column, for reuse in L2.
 

@@ -1,6 +1,6 @@
 """Config spaces of the gemm rungs, and which of its space's configs a problem gets: pure functions of Problem and Target."""
 
-from ...launch import ceil_div
+from ...launch import ceil_div, configs_of
 
 OPERAND_FMAS = 24  # FMAs in the time that a block takes to fetch an operand: fits the tiles' order on an H200
 ALONE = 1.15  # slower by this is a block with an SM to itself: nobody works while it waits; 4 stages wait too seldom to matter
@@ -13,7 +13,7 @@ SMALL, LONG, WIDE = (64, 64, 16, 4, 4), (128, 128, 16, 8, 8), (128, 256, 8, 8, 1
 
 def tiles(*sizes, **also):
     """Configs of these (BM, BN, BK, TM, TN), each with what else is given."""
-    return [dict(zip(("BM", "BN", "BK", "TM", "TN"), size)) | also for size in sizes]
+    return [config | also for config in configs_of("BM BN BK TM TN", *sizes)]
 
 
 def each(space, **choices):

@@ -1,20 +1,39 @@
-"""What the rungs' launches are made of: the instantiations of their kernels, a block's threads, and the arguments."""
+"""What the rungs' launches are made of: their instances with VECTOR and without, a block's threads, the arguments; and the
+Design of most rungs."""
 
-from ...launch import Source
-from .configs import tile_grid
+from tritonkernels.design import Design, takes_everything
+
+from ...launch import Kernel
+from .configs import count_tiles, fewest_rounds, tile_grid
 
 
-def source(header, space, *templates):
-    """The rung's file with its templates' instantiations for all of a space, with VECTOR and without, built together."""
-    every = (
-        template.format(**config, VECTOR=vector) for config in space for vector in ("true", "false") for template in templates
-    )
-    return Source(f"gemm/{header}", tuple(dict.fromkeys(every)))
+def one_tile_a_block(
+    space, kernel, order=fewest_rounds, refuses=takes_everything, in_groups=False, shared_bytes=lambda config: 0
+):
+    """The Design whose blocks compute a tile each. `kernel` is its template, as "gemm::tiled<{BM}, ...>" of tiled.cuh.
+
+    order         of the space's configs, for a problem and target
+    in_groups     whether the kernel takes `group` after the usual arguments
+    shared_bytes  of a block, beyond what the kernel declares
+    """
+    instances = Kernel(kernel, with_vector(space))
+
+    def launches(problem, config, a, b, c, out):
+        given = *arguments(problem, a, b, c, out), *((group(problem, config),) if in_groups else ())
+        grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b)}
+        yield instances.launch(parameters, grid, threads(config), given, shared_bytes(config))
+
+    return Design(refuses=refuses, configs=lambda problem, target: order(space, problem, target), launches=launches)
+
+
+def with_vector(space):
+    """The space's configs with VECTOR and without."""
+    return [config | {"VECTOR": vector} for config in space for vector in (True, False)]
 
 
 def vector(a, b):
     """VECTOR of a kernel: whether the rows of both operands can be read 128 bits at a time."""
-    return "true" if _in_vectors(a) and _in_vectors(b) else "false"
+    return _in_vectors(a) and _in_vectors(b)
 
 
 def _in_vectors(matrix):

@@ -1,42 +1,44 @@
-"""How gemv's kernels are instantiated, and the arguments that they take."""
-
-from dataclasses import dataclass
+"""What gemv's designs share: types and arguments of kernels, and the designs that number the rows of a batch through."""
 
 import torch
 
+from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import streams
 
-from ...launch import CudaLaunch, Source
+from ...launch import ceil_div
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.int8: "int8_t"}
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """gemv::name<A, X, numbers> of name.cuh: `numbers`, as "{ROWS}, {UNROLL}", have their values in `space`, by instance."""
+def typed(problem, config):
+    """The config as parameters of a template, with the types {A} and {X}."""
+    return {"A": TYPES[problem.a_dtype], "X": TYPES[problem.dtype], **config}
 
-    name: str
-    numbers: str
-    space: tuple
 
-    def launch(self, problem, config, grid, threads, *arguments):
-        """A launch of the config's instance; all instances for the problem's types are built together."""
-        types = f"{TYPES[problem.a_dtype]}, {TYPES[problem.dtype]}"
-        template = f"gemv::{self.name}<{types}, {self.numbers}>"
-        source = Source(f"gemv/{self.name}.cuh", tuple(template.format(**numbers) for numbers in self.space))
-        return CudaLaunch(source, template.format(**config), grid, (threads, 1, 1), arguments)
+def design_of_rows(kernel, rows, threads, streams=False, distance=lambda problem, config: 0):
+    """The Design of a kernel whose blocks of threads(config) threads take rows(config) rows each.
+
+    streams   whether the kernel takes STREAMS (`streaming`)
+    distance  of a config from the one that a problem wants: the nearest comes first
+    """
+
+    def configs(problem, target):
+        nearest = sorted(kernel.space, key=lambda config: distance(problem, config))
+        return streaming(nearest, problem, target) if streams else nearest
+
+    def launches(problem, config, a, x, y, scale, out):
+        (_, m, n), count = a.shape, rows_of(a)
+        numbers = count, m, n, problem.alpha, problem.beta
+        arguments = a, x, y, scale, out, *numbers, strides(a, x, y, scale, out), *((config["STREAMS"],) if streams else ())
+        yield kernel.launch(typed(problem, config), (ceil_div(count, rows(config)),), threads(config), arguments)
+
+    return Design(configs=configs, launches=launches)
 
 
 def streaming(space, problem, target):
     """The configs of a kernel with a parameter for whether A is the first to leave L2 (`regime.streams`)."""
     numbers = {"STREAMS": streams(problem, target)}
     return [config | numbers for config in space]
-
-
-def row_arguments(problem, a, x, y, scale, out):
-    """The arguments of a kernel that numbers the rows of the batch through."""
-    _, m, n = a.shape
-    return a, x, y, scale, out, rows_of(a), m, n, problem.alpha, problem.beta, strides(a, x, y, scale, out)
 
 
 def rows_of(a):

@@ -1,5 +1,7 @@
 """The arguments of every kernel with the Epilogue (epilogue.cuh), and what C++ calls the types."""
 
+import itertools
+
 import torch
 
 TYPES = {
@@ -31,6 +33,11 @@ def arguments(problem, a, b, c, bias, out):
     return a, b, c, bias, out, *sizes, *scalars, ACTIVATIONS.index(problem.activation), strides
 
 
-def booleans(*values):
-    """As template arguments."""
-    return [str(bool(value)).lower() for value in values]
+def mma_types(problem):
+    """{ELEMENT}, {RESULT} and {SUMS} of a template whose kernel multiplies by mma.sync or wgmma."""
+    return {"ELEMENT": ELEMENTS[problem.precision], "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
+
+
+def layouts(choices=(True, False)):
+    """All {A_BY_K} and {B_BY_K} of a template: whether the slices of an operand lie along K."""
+    return [{"A_BY_K": a, "B_BY_K": b} for a, b in itertools.product(choices, repeat=2)]

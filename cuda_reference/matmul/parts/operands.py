@@ -25,10 +25,10 @@ class Operand:
 
     @property
     def instances(self):
-        """(type of the sums, type of the result, layout of A, layout of B) as C++ has them."""
+        """{SUMS}, {RESULT}, {A} and {B} of templates: the types of sums and result and the layouts, as C++ has them."""
         layouts = [LAYOUTS.values()] * 2 if self.name not in PACKED_OPERANDS else [["row_major"], ["col_major"]]
         for sums, result, a, b in itertools.product(self.sums, self.results, *layouts):
-            yield SUMS[sums], TYPES[result], f"matmul::{a}", f"matmul::{b}"
+            yield _parameters(SUMS[sums], TYPES[result], a, b)
 
 
 FLOATS, INTS = ("fp32",), (("int32",), (torch.int32,))
@@ -57,5 +57,9 @@ def lacks(precisions, problem, target):
 def instance(problem):
     """The one of its operand's instances that a problem needs."""
     layouts = (problem.a_layout, problem.b_layout) if problem.precision not in PACKED else ("row", "col")
-    layouts = (f"matmul::{LAYOUTS.get(layout, 'row_major')}" for layout in layouts)
-    return SUMS[problem.accumulate], TYPES[problem.out_dtype], *layouts
+    a, b = (LAYOUTS.get(layout, "row_major") for layout in layouts)
+    return _parameters(SUMS[problem.accumulate], TYPES[problem.out_dtype], a, b)
+
+
+def _parameters(sums, result, a, b):
+    return {"SUMS": sums, "RESULT": result, "A": f"matmul::{a}", "B": f"matmul::{b}"}

@@ -9,7 +9,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
-from cuda_reference.matmul.cuda_cores import DESIGN, instantiations
+from cuda_reference.matmul.cuda_cores import DESIGN
 from perf.offline import sass
 from tests import cases
 from tests.harness import DEVICES, offset_by_one, padded, prepare, random, run_checked, thorough, transposed
@@ -19,11 +19,15 @@ NAME, ROOT = "cuda_cores", Path(cuda_reference.__file__).parent
 CONFIGS = list(DESIGN.configs(None, Target.named("simt")))
 
 
+def launch(*operands, config=CONFIGS[0], **options):
+    call = prepare("matmul", *operands, **options)
+    (only,) = DESIGN.launches(call.problem, config, *call.parts[0])
+    return only
+
+
 def kernel(*operands, **options):
     """(A along K, B along K, in vectors) of the kernel that a call launches."""
-    call = prepare("matmul", *operands, **options)
-    (launch,) = DESIGN.launches(call.problem, CONFIGS[0], *call.parts[0])
-    return tuple(word == "true" for word in launch.expression.rstrip(">").split(", ")[-3:])
+    return tuple(word == "true" for word in launch(*operands, **options).expression.rstrip(">").split(", ")[-3:])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -108,7 +112,7 @@ def test_tiles_grow_with_the_product(size, tile):
 @thorough  # tests/designs/test_compile.py has the kernels of the smallest tile
 @pytest.mark.parametrize("architecture", ("80", "90a", "100a", "120a"))
 def test_no_kernel_spills(architecture, tmp_path):
-    kernels = [kernel for config in CONFIGS for kernel in instantiations(config).values()]
+    kernels = [kernel for config in CONFIGS for kernel in launch(*random((4, 8), (8, 4)), config=config).source.expressions]
     unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
     unit.write_text('#include "matmul/cuda_cores.cuh"\n' + "".join(f"auto k{i} = &{k};\n" for i, k in enumerate(kernels)))
     command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings", "-I", ROOT, "-o", cubin]

@@ -15,7 +15,7 @@ import triton.language as tl
 from ...language.epilogue import rounded
 from ...language.splits import sum_of_splits
 from ...language.structs import Filters
-from ...language.tiles import span
+from ...language.tiles import block_of
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from ...workspace import partial_sums
@@ -51,20 +51,23 @@ def element(index, C, R, S):
 
 
 @triton.jit
+def store_weights(sums, out, k, c, r, s, inside):
+    """Writes elements of the result."""
+    out_ptrs = out.ptr + k * out.k + c * out.c + r * out.r + s * out.s
+    tl.store(out_ptrs, rounded(sums, out.ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
 def _add_splits_kernel(
     sums, out: Filters, total, splits, C, R, S, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr, WIDE: tl.constexpr
 ):
     """sums (splits, total), contiguous; out (K, C, R, S). BLOCK_S splits are added at a time. WIDE: offsets need 64 bits."""
-    program = tl.program_id(0)
+    index = block_of(tl.program_id(0), BLOCK, WIDE)
     if WIDE:
-        program = program.to(tl.int64)
         total = tl.cast(total, tl.int64)  # of one element it is a constant
-    index = span(program * BLOCK, BLOCK, WIDE)
     inside = index < total
     result = sum_of_splits(sums + index, inside, splits, total, BLOCK_S)
-    k, c, r, s = element(index, C, R, S)
-    out_ptrs = out.ptr + k * out.k + c * out.c + r * out.r + s * out.s
-    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
+    store_weights(result, out, *element(index, C, R, S), inside)
 
 
 ADD = triton.Config({"BLOCK": 32, "BLOCK_S": 32}, num_warps=4, num_stages=1)

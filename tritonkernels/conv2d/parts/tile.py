@@ -65,6 +65,28 @@ def load_tap(plane_ptr, input, p, q, r, s, there, g):
 
 
 @triton.jit
+def multiply_taps(acc, input, plane_ptrs, weight, k, p, q, there, k_inside, g, OUTER: tl.constexpr):
+    """acc and the products of all channels and taps: each weight with its own input, or the outer product of both if OUTER."""
+    filter_ptrs = weight.ptr + k * weight.k
+    for _ in range(g.c_per_group):
+        row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
+        for r in range(g.R):
+            tap_ptrs = row_ptrs
+            for s in range(g.S):
+                x = load_tap(plane_ptrs, input, p, q, r, s, there, g)
+                tap = widened(tl.load(tap_ptrs, mask=k_inside, other=0), acc.dtype)
+                if OUTER:
+                    acc += tap[:, None] * widened(x, acc.dtype)[None, :]
+                else:
+                    acc += tap * widened(x, acc.dtype)
+                tap_ptrs += weight.s
+            row_ptrs += weight.r
+        plane_ptrs += input.c
+        filter_ptrs += weight.c
+    return acc
+
+
+@triton.jit
 def store_sums(acc, out, image, p, q, k, k_inside, g):
     """Writes the part of a tile that lies inside the result."""
     inside = k_inside[:, None] & ((p < g.P) & (q < g.Q))[None, :]

@@ -14,6 +14,12 @@ def load_grads(grad, g, at, k, inside):
 
 
 @triton.jit
+def place_of_tap(input, g, group, c, r, s):
+    """(a channel's offset, row, column) of taps (c, r, s) of a group, as `load_inputs` wants them."""
+    return (group * g.c_per_group + c) * input.c, r * g.dilation_h - g.padding_h, s * g.dilation_w - g.padding_w
+
+
+@triton.jit
 def load_inputs(input, g, at, channel, tap_h, tap_w, inside):
     """The inputs at positions `at` of taps (channel's offset, row, column), zeros outside of the image; shapes that broadcast.
 

@@ -19,10 +19,11 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
+from ...design import Design
 from ...language.structs import Matrix
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
-from .space import count_tiles
+from .space import block_tile, count_tiles
 
 # Renamed between Triton 3.6 and 3.9: the new name first.
 _barrier = getattr(gl, "barrier", None) or gl.thread_barrier
@@ -260,3 +261,12 @@ def gluon_launch(problem, config, layouts, a, b, c, out):
     arguments = *operands, *sizes, Matrix.of(c), Matrix.of(out), how
     wide = problem.wide or needs_wide_offsets(a, b)
     return TritonLaunch(_gluon_kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
+
+
+def gluon_design(layouts):
+    """The Design whose kernel has `layouts(problem, config, a, b)`, and nothing else of its own."""
+
+    def launches(problem, config, a, b, c, out):
+        yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
+
+    return Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)

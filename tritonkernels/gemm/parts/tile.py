@@ -5,12 +5,23 @@ import triton.language as tl
 
 from ...language.structs import Matrix
 from ...language.tiles import span
+from ...launch import TritonLaunch
+from .space import count_tiles
 
 
 def blas(problem, a, b, c, out):
     """The arguments that a kernel of this operation begins with."""
     operands = (Matrix.of(t) for t in (a, b, c, out))
     return (*operands, problem.m, problem.n, problem.k, problem.alpha, problem.beta)
+
+
+def one_program_a_tile(kernel):
+    """`launches` of a design whose kernel computes a tile of C a program."""
+
+    def launches(problem, config, *tensors):
+        yield TritonLaunch(kernel, (count_tiles(problem, config.kwargs),), config, *blas(problem, *tensors), WIDE=problem.wide)
+
+    return launches
 
 
 @triton.jit
