@@ -7,6 +7,7 @@
 #pragma once
 #include <type_traits>
 
+#include "block.h"
 #include "tensors.h"
 
 namespace simt {
