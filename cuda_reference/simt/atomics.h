@@ -7,7 +7,6 @@
 #pragma once
 #include <type_traits>
 
-#include "block.h"
 #include "tensors.h"
 
 namespace simt {

@@ -24,7 +24,7 @@ std::string place() {
     return "block " + text(blockIdx) + ", thread " + text(threadIdx) + ": ";
 }
 
-Block::Block(const std::function<void()>& kernel, dim3 shape, const uint64_t* seed)
+Block::Block(const Body& kernel, dim3 shape, const uint64_t* seed)
     : kernel_(kernel),
       threads_(shape.x * shape.y * shape.z),
       seed_(seed) {

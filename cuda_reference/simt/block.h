@@ -7,7 +7,6 @@
 #pragma once
 #include <deque>
 #include <exception>
-#include <functional>
 #include <vector>
 
 #include "chance.h"
@@ -40,12 +39,26 @@ struct Thread {
 
 std::string text(uint3 v);  // "(1, 0, 0)"
 
+// What every thread of a launch runs: a function object, which must live as long. <functional> would take g++ longer.
+class Body {
+public:
+    template <class Object> Body(const Object& object)
+        : object_(&object),
+          call_([](const void* object) { (*static_cast<const Object*>(object))(); }) {}
+
+    void operator()() const { call_(object_); }
+
+private:
+    const void* object_;
+    void (*call_)(const void* object);
+};
+
 class Block {
 public:
     static inline thread_local Block* current = nullptr;
     static inline thread_local uint64_t count = 0;  // of blocks that this OS thread has begun
 
-    Block(const std::function<void()>& kernel, dim3 shape, const uint64_t* seed);
+    Block(const Body& kernel, dim3 shape, const uint64_t* seed);
     ~Block();
     Block(const Block&) = delete;
 
@@ -101,7 +114,7 @@ private:
     // "3 threads wait at __syncthreads: (0, 0, 0), (1, 0, 0), (2, 0, 0); 1 thread exited: (3, 0, 0)"
     std::string census() const;
 
-    const std::function<void()>& kernel_;
+    const Body& kernel_;
     std::vector<Thread> threads_;
     std::vector<size_t> order_;
     const uint64_t* seed_;  // null: in thread order

@@ -65,12 +65,9 @@ static void fresh_shared(size_t bytes) {
     std::memset(dynamic_shared_memory, 0xFF, bytes);
 }
 
-static std::map<const void*, unsigned>& most_threads() {
-    static std::map<const void*, unsigned> of_kernels;
-    return of_kernels;
-}
+static std::map<const void*, unsigned> most_threads;  // of a kernel
 
-void at_most(const void* kernel, unsigned threads) { most_threads()[kernel] = threads; }
+void at_most(const void* kernel, unsigned threads) { most_threads[kernel] = threads; }
 
 static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared_bytes) {
     const auto refuse = [](const std::string& what) {
@@ -79,8 +76,8 @@ static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared
     const uint64_t threads = uint64_t(block.x) * block.y * block.z;
     if (threads == 0 || threads > 1024 || block.z > 64)
         refuse("block " + text(block) + " is not 1 to 1024 threads with z at most 64");
-    const auto bound = most_threads().find(kernel);
-    if (bound != most_threads().end() && threads > bound->second)
+    const auto bound = most_threads.find(kernel);
+    if (bound != most_threads.end() && threads > bound->second)
         refuse("block " + text(block) + " has more threads than the kernel's __launch_bounds__(" + std::to_string(bound->second) + ")");
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
         refuse("grid " + text(grid) + " is not within (1..2^31-1, 1..65535, 1..65535)");
@@ -88,7 +85,7 @@ static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared
         refuse(std::to_string(shared_bytes) + " bytes of shared memory; a block can have 232448");
 }
 
-void run_grid(const void* address, const std::function<void()>& kernel, dim3 grid, dim3 block, size_t shared_bytes) {
+void run_grid(const void* address, const Body& kernel, dim3 grid, dim3 block, size_t shared_bytes) {
     check_shape(address, grid, block, shared_bytes);
     const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
     const char* order = setting("SIMT_ORDER");
