@@ -21,6 +21,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from tritonkernels.errors import BuildError
@@ -118,26 +119,43 @@ class _Recipe:
     backend: str
     source: str
     flags: tuple
+    suffix: str = ".so"  # of what is built
 
 
 def _recipe(header, expressions, backend):
     path = (ROOT / header).resolve()
     if not path.is_file():
         raise BuildError(f"there is no kernel source {path}.")
-    import torch
-
-    flags, tools = toolchain.flags(backend)
     files = _sources([path, ROOT / "common/binding.cuh"])
     source = _source(path, expressions, backend, files)
     if backend != "cuda":
-        files |= set((ROOT / "simt").glob("*.h"))
+        files |= _emulation()
+    return _named(f"{backend}_{path.parent.name}_{path.stem}", backend, source, files)
+
+
+def _runtime(backend):
+    """The recipe of the emulation's own code, which every module is linked with: it takes g++ longer than most kernels."""
+    files = _emulation()
+    source = "".join(f'#include "{file.relative_to(ROOT)}"\n' for file in sorted(files) if file.suffix == ".cpp")
+    return _named(f"{backend}_runtime", backend, source, files, ".o")
+
+
+def _emulation():
+    return {file for pattern in ("*.h", "*.cpp") for file in (ROOT / "simt").glob(pattern)}
+
+
+def _named(prefix, backend, source, files, suffix=".so"):
+    """The recipe, whose name holds a digest of all that goes in."""
+    import torch
+
+    flags, tools = toolchain.flags(backend)
     digest = hashlib.sha256()
     for part in (source, *flags, *tools, torch.__version__, sys.version, importlib.machinery.EXTENSION_SUFFIXES[0]):
         digest.update(part.encode() + b"\0")
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    prefix = re.sub(r"\W+", "_", f"{backend}_{path.parent.name}_{path.stem}")
-    return _Recipe(f"{prefix}_{digest.hexdigest()[:16]}", backend, source, tuple(flags))
+    prefix = re.sub(r"\W+", "_", prefix)
+    return _Recipe(f"{prefix}_{digest.hexdigest()[:16]}", backend, source, tuple(flags), suffix)
 
 
 def _source(path, expressions, backend, files):
@@ -172,21 +190,21 @@ def _sources(paths):
 
 
 def _build(recipe):
-    """An open descriptor of the module, built unless the cache has it."""
+    """An open descriptor of what the recipe makes, built unless the cache has it."""
     cache.folder()  # or the error that says what is wrong with it
-    module = cache.find(recipe.name)
-    if module is not None:
-        return module
+    built = cache.find(recipe.name, recipe.suffix)
+    if built is not None:
+        return built
     _check_tools(recipe.backend)
     timeout = _timeout()
     with cache.locked(recipe.name, timeout):
-        module = cache.find(recipe.name)  # from who held the lock before
-        if module is None:
-            cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout))
-            module = cache.find(recipe.name)
-    if module is None:
+        built = cache.find(recipe.name, recipe.suffix)  # from who held the lock before
+        if built is None:
+            cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout), recipe.suffix)
+            built = cache.find(recipe.name, recipe.suffix)
+    if built is None:
         raise BuildError(f"{recipe.name} was built and is gone: something else changes {cache.folder()}.")
-    return module
+    return built
 
 
 def _import(name, descriptor):
@@ -255,15 +273,18 @@ def _compile(recipe, folder, timeout):
 
 def _commands(recipe, folder):
     """Of g++. To link is apart: what asks for callbacks at each access of a traced kernel would ask for their library there."""
-    source, compiled, module = (folder / name for name in ("main.cpp", "main.o", f"{recipe.name}.so"))
+    source, result = folder / "main.cpp", folder / f"{recipe.name}{recipe.suffix}"
     source.write_text(recipe.source)
     compiler = shlex.split(toolchain.compiler().path)
     named = [f"-DTORCH_EXTENSION_NAME={recipe.name}", "-isystem", sysconfig.get_paths()["include"]]
+    compile = [*compiler, *named, *recipe.flags, "-fPIC", "-c", str(source), "-o"]
+    if recipe.suffix == ".o":
+        return [[*compile, str(result), "-O2"]]  # built once, and every launch runs it
+    parts = [str(folder / name) for name in ("main.o", "runtime.o")]
+    with open(_build(_runtime(recipe.backend)), "rb") as runtime:
+        Path(parts[1]).write_bytes(runtime.read())
     link = ["-fsanitize=address"] if toolchain.sanitizer() else []
-    return [
-        [*compiler, *named, *recipe.flags, "-fPIC", "-c", str(source), "-o", str(compiled)],
-        [*compiler, "-shared", *link, str(compiled), "-o", str(module)],
-    ]
+    return [[*compile, parts[0]], [*compiler, "-shared", *link, *parts, "-o", str(result)]]
 
 
 def _end(child):

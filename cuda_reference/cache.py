@@ -39,33 +39,33 @@ def folder() -> Path:
     return path
 
 
-def find(name):
-    """An open descriptor of the entry's module, verified, or None."""
+def find(name, suffix):
+    """An open descriptor of the entry's name.suffix, verified, at its beginning, or None."""
     try:
         with (
             _opened(folder() / name, os.O_DIRECTORY) as entry,
             _opened(f"{name}.sha256", dir_fd=entry) as digest,
-            _opened(f"{name}.so", dir_fd=entry) as module,
+            _opened(f"{name}{suffix}", dir_fd=entry) as file,
         ):
-            return os.dup(module) if os.read(digest, 65) == _sha256(module) else None
+            return os.dup(file) if os.read(digest, 65) == _sha256(file) else None
     except OSError:
         return None
 
 
-def store(name, fill):
-    """Make the entry: `fill(directory)` writes name.so there."""
+def store(name, fill, suffix):
+    """Make the entry: `fill(directory)` writes name.suffix there."""
     cache = folder()
     _remove_stale(cache)
     try:
         private = Path(tempfile.mkdtemp(prefix=".building-", dir=cache))
         try:
             fill(private)
-            module, digest = private / f"{name}.so", private / f"{name}.sha256"
-            with open(module, "rb") as file:
+            result, digest = private / f"{name}{suffix}", private / f"{name}.sha256"
+            with open(result, "rb") as file:
                 digest.write_bytes(_sha256(file.fileno()))
-            module.chmod(0o600)  # whatever the umask
+            result.chmod(0o600)  # whatever the umask
             digest.chmod(0o600)
-            for leftover in private.glob("*.o"):
+            for leftover in {*private.glob("*.o")} - {result}:
                 leftover.unlink()
             _discard(cache / name)
             private.rename(cache / name)
@@ -106,7 +106,9 @@ def _opened(path, flags=0, dir_fd=None):
 
 def _sha256(descriptor):
     with open(descriptor, "rb", closefd=False) as file:
-        return hashlib.sha256(file.read()).hexdigest().encode()
+        content = file.read()
+        file.seek(0)
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _discard(path):

@@ -1,6 +1,7 @@
 """The tools that build kernels: which compilers there are, what they can, and the flags that each backend builds with."""
 
 import dataclasses
+import functools
 import os
 import re
 import shlex
@@ -74,7 +75,12 @@ def sanitizer_preload() -> str:
 
 
 def compiler():
-    command = shlex.split(os.environ.get("CXX") or "g++")
+    return _compiler(os.environ.get("CXX") or "g++", path())
+
+
+@functools.cache  # to ask it takes longer than to load a module
+def _compiler(named, path):
+    command = shlex.split(named)
     if shutil.which(command[0]) is None:
         raise ToolchainError(f"there is no C++ compiler {command[0]!r}: install g++ 9 or newer, or set CXX to one.")
     # What the compiler predefines says all: what it is, whether it knows C++17, and which CPU -march=native means.

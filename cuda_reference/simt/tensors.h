@@ -17,7 +17,7 @@ struct Range {
 // Of the launch that runs on this OS thread, or is being prepared on it; nothing is known where there is none.
 inline thread_local std::vector<Range> tensors;
 
-Range shared_segment();  // where the block's __shared__ variables are (launch.h)
+Range shared_segment();  // where the block's __shared__ variables are (launch.cpp)
 
 inline void check_inside(const char* what, const void* pointer, size_t bytes) {
     const auto first = reinterpret_cast<uintptr_t>(pointer);

@@ -120,7 +120,7 @@ inline PyObject* shared_address(PyObject*, PyObject* const*, Py_ssize_t) {
 
 namespace simt {
 
-SIMT_UNTRACED inline void trace_block() {
+SIMT_UNTRACED void trace_block() {
     std::memset(trace::intervals, 0, sizeof trace::intervals);
     std::memset(trace::warp_intervals, 0, sizeof trace::warp_intervals);
 }

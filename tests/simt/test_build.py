@@ -1,5 +1,6 @@
 """The build of kernels: cached by all that goes in, one clear error for every fault. Its cache: tests/concurrency."""
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -66,7 +67,7 @@ def test_a_waiting_process_gives_up(cache, monkeypatch):
         load(4)
 
 
-def test_a_compile_error_is_quoted(cache):
+def test_a_compile_error_is_quoted(fresh):
     with pytest.raises(BuildError, match=r"(?s)failed.*'nothing' is not a member of 'tiny'"):
         build.load(SOURCE, ["tiny::nothing"], "simt")
 
@@ -88,6 +89,7 @@ def test_environments_that_cannot_build(cache, monkeypatch, name, value, text):
 
 
 def test_an_old_compiler(cache, monkeypatch):
+    monkeypatch.setenv("CXX", "true")  # one that was not asked before
     monkeypatch.setattr(toolchain, "output", lambda command: "#define __GNUC__ 7\n")
     with pytest.raises(ToolchainError, match=r"is g\+\+ 7: install g\+\+ 9 or newer"):
         load(5)
@@ -135,6 +137,37 @@ def test_the_name_follows_every_input(cache, monkeypatch, tmp_path):
     monkeypatch.setenv("TRITONKERNELS_SANITIZE", "address")
     names.append(name())
     assert names[0] == names[1] and len(set(names)) == 5
+
+
+@pytest.mark.parametrize("changed", ["simt/block.cpp", "simt/warp.h"])
+def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
+    monkeypatch.setattr(build, "ROOT", shutil.copytree(build.ROOT, tmp_path / "package"))
+
+    def names():
+        return {build._runtime("simt").name, build._recipe(SOURCE, ("tiny::fill<1>",), "simt").name}
+
+    before = names()
+    assert names() == before
+    with open(build.ROOT / changed, "a") as file:
+        file.write("//")
+    assert len(names() | before) == 4
+
+
+def test_kernels_are_linked_with_one_build_of_the_emulation(cache, monkeypatch, tmp_path):
+    built = []
+
+    def compile(recipe, folder, timeout):
+        built.append(recipe.name)
+        (folder / f"{recipe.name}{recipe.suffix}").write_bytes(b"compiled")
+
+    monkeypatch.setattr(build, "_compile", compile)
+    runtime = build._runtime("simt").name
+    for times, damaged in (1, False), (1, False), (2, True):
+        if damaged:
+            (cache / runtime / f"{runtime}.o").write_bytes(b"comp")
+        _, link = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), "simt"), tmp_path)
+        assert built == [runtime] * times
+        assert str(tmp_path / "runtime.o") in link and (tmp_path / "runtime.o").read_bytes() == b"compiled"
 
 
 def test_unknown_sources_and_backends(cache):

@@ -1,5 +1,4 @@
 // A kernel's integer division by zero is an error of its launch, as a fault is on a GPU's side; the process lives on.
-#pragma once
 #include <signal.h>
 
 #include "block.h"
@@ -27,6 +26,6 @@ struct DivisionTrap {
         sigaction(SIGFPE, &action, &before);
     }
 };
-inline const DivisionTrap division_trap;
+static const DivisionTrap division_trap;
 
 }  // namespace simt

@@ -1,0 +1,135 @@
+// A launch: the blocks of the grid, spread over OS threads (launch.h).
+#include "cuda_runtime.h"
+
+#include <link.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <system_error>
+#include <thread>
+
+#include "tensors.h"
+#include "trace.h"
+
+namespace simt {
+
+// The segment of this module that holds dynamic_shared_memory and its like: of thread-local variables, of this OS thread, or of
+// static ones.
+Range shared_segment() {
+    struct Search {
+        uintptr_t address;
+        Range found;
+    } search{reinterpret_cast<uintptr_t>(dynamic_shared_memory), {0, 0}};
+    const auto look = [](dl_phdr_info* module, size_t, void* data) {
+        auto& search = *static_cast<Search*>(data);
+        for (int i = 0; i < module->dlpi_phnum; ++i) {
+            const auto& part = module->dlpi_phdr[i];
+            if (part.p_type != PT_TLS && part.p_type != PT_LOAD) continue;
+            const uintptr_t first =
+                part.p_type == PT_TLS ? reinterpret_cast<uintptr_t>(module->dlpi_tls_data) : module->dlpi_addr + part.p_vaddr;
+            if (search.address - first < part.p_memsz) search.found = {first, first + part.p_memsz};
+        }
+        return 0;
+    };
+    dl_iterate_phdr(look, &search);
+    return search.found;
+}
+
+static const char* setting(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+static unsigned os_threads(uint64_t blocks) {
+#if defined(__SANITIZE_ADDRESS__) || defined(SIMT_TRACE)
+    (void)blocks;
+    return 1;  // __shared__ is one array for the whole process there; the recorder knows one thread
+#else
+    const char* wanted = setting("SIMT_THREADS");
+    const int count = wanted != nullptr ? std::atoi(wanted) : int(std::thread::hardware_concurrency());
+    return unsigned(std::min<uint64_t>(std::max(count, 1), blocks));
+#endif
+}
+
+// 0xFF in every byte is a NaN in every floating type: a read of shared memory that nobody wrote shows in the result.
+static void fresh_shared(size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(dynamic_shared_memory, SIMT_SHARED_LIMIT);
+    __asan_poison_memory_region(dynamic_shared_memory + bytes, SIMT_SHARED_LIMIT - bytes);
+#endif
+    std::memset(dynamic_shared_memory, 0xFF, bytes);
+}
+
+static std::map<const void*, unsigned> most_threads;  // of a kernel
+
+void at_most(const void* kernel, unsigned threads) { most_threads[kernel] = threads; }
+
+static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared_bytes) {
+    const auto refuse = [](const std::string& what) {
+        throw std::runtime_error("cudaErrorInvalidConfiguration: " + what);
+    };
+    const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+    if (threads == 0 || threads > 1024 || block.z > 64)
+        refuse("block " + text(block) + " is not 1 to 1024 threads with z at most 64");
+    const auto bound = most_threads.find(kernel);
+    if (bound != most_threads.end() && threads > bound->second)
+        refuse("block " + text(block) + " has more threads than the kernel's __launch_bounds__(" + std::to_string(bound->second) + ")");
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+        refuse("grid " + text(grid) + " is not within (1..2^31-1, 1..65535, 1..65535)");
+    if (shared_bytes > SIMT_SHARED_LIMIT)
+        refuse(std::to_string(shared_bytes) + " bytes of shared memory; a block can have 232448");
+}
+
+void run_grid(const void* address, const Body& kernel, dim3 grid, dim3 block, size_t shared_bytes) {
+    check_shape(address, grid, block, shared_bytes);
+    const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    const char* order = setting("SIMT_ORDER");
+    const uint64_t seed = order != nullptr ? std::strtoull(order, nullptr, 10) : 0;
+    std::vector<uint64_t> shuffled(order != nullptr ? blocks : 0);
+    std::iota(shuffled.begin(), shuffled.end(), uint64_t(0));
+    if (order != nullptr) Chance{seed}.shuffle(shuffled);
+
+#ifdef __SANITIZE_ADDRESS__
+    static std::mutex one_launch;
+    std::lock_guard<std::mutex> alone(one_launch);
+#endif
+    std::atomic<uint64_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr error;
+    const auto work = [&, given = tensors] {
+        try {
+            tensors = given;
+            Block threads(kernel, block, order != nullptr ? &seed : nullptr);
+            blockDim = block;
+            gridDim = grid;
+            for (uint64_t i; (i = next++) < blocks;) {
+                const uint64_t number = order != nullptr ? shuffled[i] : i;
+                blockIdx = {unsigned(number % grid.x), unsigned(number / grid.x % grid.y),
+                            unsigned(number / grid.x / grid.y)};
+                fresh_shared(shared_bytes);
+                trace_block();
+                threads.run(number);
+            }
+        } catch (...) {
+            next = blocks;  // begin no further block
+            std::lock_guard<std::mutex> lock(mutex);
+            if (!error) error = std::current_exception();
+        }
+    };
+    std::vector<std::thread> helpers;
+    try {
+        for (unsigned i = os_threads(blocks); i > 1; --i) helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+        // the machine gives no more threads: those that there are do all blocks
+    }
+    work();
+    for (std::thread& helper : helpers) helper.join();
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace simt
