@@ -1,12 +1,10 @@
 """docs/designs.md: the designs of every operation, twins side by side, as the packages declare them."""
 
-import importlib
 from pathlib import Path
 
-import cuda_reference
 import tritonkernels
+from tritonkernels.launch import LIBRARY
 
-from .. import ROOT
 from . import table
 
 INTRODUCTION = """\
@@ -18,21 +16,27 @@ Every design of every operation, simplest first. Pick one with `design="naive"`;
 
 
 def markdown():
-    return INTRODUCTION + "".join(f"\n## {op}\n\n{table.markdown(*_rows(op))}\n" for op in tritonkernels.OPS)
+    return INTRODUCTION + "".join(f"\n## {op}\n\n{''.join(_section(LIBRARY.operation(op)))}" for op in tritonkernels.OPS)
 
 
-def _rows(op):
-    folder = getattr(importlib.import_module(f"tritonkernels.{op}"), "REDUCES_TO", op)  # the operation that has the designs
-    triton, cuda = ({d.name: d for d in package.designs(op)} for package in (tritonkernels, cuda_reference))
+def _section(operation):
+    """Its own designs as a table, then a sentence for each operation whose designs it has too."""
+    if operation.own:
+        yield table.markdown(*_rows(operation)) + "\n\n" * bool(operation.reductions)
+    for reduction in operation.reductions:
+        of, example = reduction.to.name, operation.named(reduction, reduction.to.own[-1].name)
+        former = f" Records of earlier commits call it `{reduction.formerly}`." if reduction.formerly else ""
+        yield f"\nThe designs of [{of}](#{of}), by names such as `{example}`, also answer {reduction.summary}.{former}\n"
+
+
+def _rows(operation):
     body = []
-    for name in dict.fromkeys([*cuda, *triton]):
-        design = triton.get(name) or cuda[name]
-        kernels = (f"tritonkernels/{folder}/{name}.py",) if name in triton else ()
-        launches = (f"cuda_reference/{folder}/{name}.cuh", f"cuda_reference/{folder}/{name}.py") if name in cuda else ()
-        body.append([f"`{name}`", design.summary, _link(kernels), _link(launches), design.mirrors])
+    for rung in operation.own:
+        kernels = (f"tritonkernels/{operation.name}/{rung.name}.py",) if rung.is_in("tritonkernels") else ()
+        launches = (f"cuda_reference/{operation.name}/{rung.name}.cuh",) if rung.is_in("cuda_reference") else ()
+        body.append([f"`{rung.name}`", rung.summary, _link(kernels), _link(launches), rung.mirrors])
     return ["design", "what it does", "Triton", "CUDA", "mirrors"], body
 
 
 def _link(files):
-    """A link to the first of the files that exists: a design without its own kernel launches another's."""
-    return next((f"[{Path(file).name}](../{file})" for file in files if (ROOT / file).exists()), "-")
+    return next((f"[{Path(file).name}](../{file})" for file in files), "-")

@@ -2,8 +2,8 @@
 
 import statistics
 
-import cuda_reference
 import tritonkernels
+from tritonkernels.launch import LIBRARY
 
 from . import measured, table
 from .measured import PACKAGES
@@ -90,10 +90,11 @@ def _host(suites):
 
 def _untimed(suites):
     timed = {(case.op, r.implementation, r.design) for cases in suites.values() for case in cases for r in case.designs}
-    libraries = dict(zip(PACKAGES, (tritonkernels, cuda_reference)))
+    libraries = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
     for op in tritonkernels.OPS:
         for package, title in PACKAGES.items():
-            names = [f"`{d.name}`" for d in libraries[package].designs(op) if (op, package, d.name) not in timed]
+            rungs = [rung for rung in LIBRARY.operation(op).own if rung.is_in(libraries[package])]
+            names = [f"`{rung.name}`" for rung in rungs if (op, package, rung.name) not in timed]
             if names:
                 yield f"- {op}, {title}: {', '.join(names)}"
 

@@ -140,6 +140,8 @@ def test_nothing_of_nvidia_s_own_takes_an_amd_gpu():
     own = {"warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy", "persistent"}
     for op, problem in problems.items():
         for design in tritonkernels.designs(op):
+            if "." in design.name:
+                continue
             refusal = design.refuses(problem, Target.named("gfx942"))
             if design.name in own:
                 assert "mi300x is gfx942" in refusal, design.name

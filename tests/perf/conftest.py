@@ -29,7 +29,7 @@ def gemv_does(monkeypatch, triton_only):
             yield Act((1,), act, (problem, a[0], x[0], None if y is None else y[0], out[0]))
 
         design = Design(refuses=refuses, configs=lambda problem, target: [{}], launches=launches, name="stand_in")
-        operation = dataclasses.replace(GEMV, ladder=(Rung("stand_in", "for a test", "nothing"),))
+        operation = dataclasses.replace(GEMV, own=(Rung("stand_in", "for a test", "nothing"),))
         monkeypatch.setitem(LIBRARY.served, "gemv", Served(operation))
         monkeypatch.setitem(LIBRARY._designs, "gemv", (design,))
 

@@ -20,7 +20,7 @@ def steps(problem, arrange, grad_output, weight, out):
 
 TO_CONV2D = Reduction(
     to=CONV2D,
-    summary="every call: a convolution of grad_output with the flipped filter, one for each phase of the stride",
+    summary="every call, as a convolution of grad_output with the flipped filter for each phase of the stride",
     refuses=lambda problem: None,
     problems=lambda problem: tuple(phase.problem for phase in phases(problem)),
     steps=steps,
