@@ -320,6 +320,21 @@ def test_matmul_never_reads_c_when_beta_is_zero_nor_a_and_b_when_alpha_is(librar
     run_where_taken(library, op, design, a, b, c=c, alpha=0.0, beta=1.0, **options)
 
 
+@pytest.mark.parametrize("layout", (torch.clone, transposed))
+@pytest.mark.parametrize("library, op, design", designs("gemm", "matmul"))
+def test_what_lies_behind_aligned_operands_adds_nothing(library, op, design, layout, device):
+    """Rows of whole vectors, read as such, that end inside a slice; NaN in the rows and columns behind them."""
+    available_on(library, device)
+    dtype, options = taken(library, op, design)
+
+    def inside(rows, cols):
+        buffer = layout(torch.full((rows + 16, cols + 16), sentinel(dtype), dtype=dtype, device=device))
+        buffer[:rows, :cols] = random(rows, cols, dtype=dtype)
+        return buffer[:rows, :cols]
+
+    run_checked(library, op, design, inside(48, 48), inside(48, 80), **options)
+
+
 @pytest.mark.parametrize("library, op, design", designs())
 def test_every_config_computes_the_same_problem(library, op, design, device, everything):
     """The GPU's configs too, on a size that no tile divides; `make test` has the first and the last."""

@@ -73,3 +73,8 @@ def test_the_last_band_of_tiles_may_be_lower_than_the_others(group):
     """Five rows of tiles: bands of 4 and of 1, or all in one."""
     config = {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4, "GROUP": group}
     run_checked(LIBRARY, "gemm", "rasterized", random(290, 9), random(9, 150), config=config)
+
+
+def test_a_block_of_stream_k_may_end_one_tile_and_begin_the_next():
+    """4 blocks share 5 tiles of 5 slices: the second has 4 slices of one tile and 2 of the next."""
+    run_checked(LIBRARY, "gemm", "stream_k", random(70, 37), random(37, 580), config={"BM": 128, "BN": 128})
