@@ -2,7 +2,6 @@
 
 In channels_last, where lanes lie along channels, a tap costs a lane four distant loads, as many as the inputs that it meets. So
 runs have up to eight outputs, all their rows are unrolled, strided ones too, and the taps of a 3 x 3 filter stay in registers.
-
 Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
 """
 
@@ -24,16 +23,11 @@ from .parts.tile import bias_or_zero
 
 @triton.jit
 def _depthwise_channels_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
-    RUN: tl.constexpr,  # outputs below each other
-    BLOCK: tl.constexpr,  # runs at a time
-    BLOCK_K: tl.constexpr,
-    TURNS,  # how many blocks of runs
-    KEPT: tl.constexpr,  # all taps stay in registers; else a column of them at a time
-    VECTOR: tl.constexpr,  # channels that lie side by side and aligned in input and result
-    WIDE: tl.constexpr,
+    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry, RUN: tl.constexpr, BLOCK: tl.constexpr,
+    BLOCK_K: tl.constexpr, TURNS, KEPT: tl.constexpr, VECTOR: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    """TURNS blocks of BLOCK runs of RUN outputs. KEPT: all taps stay in registers, else a column of them at a time. VECTOR
+    channels lie side by side and aligned in input and result. WIDE: offsets need 64 bits."""
     # program -> (runs, channels), the last fastest
     blocks_k = tl.cdiv(g.K, BLOCK_K)
     program = tl.program_id(0)
@@ -86,13 +80,9 @@ def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
     runs = count_runs(problem, tile["RUN"])
     grid = (triton.cdiv(problem.k, tile["BLOCK_K"]) * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"]),)
-    switches = {
-        "KEPT": problem.r * problem.s <= MOST_KEPT,
-        "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out)),
-        "WIDE": problem.wide,
-    }
-    sizes = Geometry.of(problem, "R", "S", "step_h", "dilation_h")
-    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *operands(input, weight, bias, out), sizes, **switches)
+    switches = {"KEPT": problem.r * problem.s <= MOST_KEPT, "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out))}
+    arguments = *operands(input, weight, bias, out), Geometry.of(problem, "R", "S", "step_h", "dilation_h")
+    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)
 
 
 DESIGN = Design(refuses=refuses, configs=channels_configs, launches=launches)

@@ -6,13 +6,14 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d/direct.py",
         "tritonkernels and conv2d and direct",
-        ("last channel dropped", "for _ in range(g.c_per_group):", "for _ in range(g.c_per_group - 1):"),
-        ("last filter row dropped", "for r in range(g.R):", "for r in range(g.R - 1):"),
         ("group forgotten", "group * g.c_per_group * input.c", "0 * input.c"),
     ),
     *of(
         "tritonkernels/conv2d/parts/tile.py",
         "tritonkernels and conv2d and (naive or direct or prefetched)",
+        ("last channel dropped", "for _ in range(g.c_per_group):", "for _ in range(g.c_per_group - 1):"),
+        ("last filter row dropped", "for r in range(g.R):", "for r in range(g.R - 1):"),
+        ("each row of taps is the first", "            row_ptrs += weight.r\n", ""),
         ("filter flipped", "h = p * g.step_h + (r * g.dilation_h", "h = p * g.step_h + ((g.R - 1 - r) * g.dilation_h"),
         ("left edge of the image unmasked", "(h < g.H) & (w >= 0) & (w < g.W)", "(h < g.H) & (w < g.W)"),
         ("right edge of the image unmasked", "(w >= 0) & (w < g.W)", "(w >= 0)"),
@@ -60,7 +61,6 @@ MUTANTS = [
         "tritonkernels/conv2d/naive.py",
         "tritonkernels and conv2d and naive",
         ("group of the first channels", "k // g.k_per_group * g.c_per_group", "0 * g.c_per_group"),
-        ("each row of taps is the first", "            row_ptrs += weight.r\n", ""),
     ),
     *of(
         "tritonkernels/conv2d/depthwise.py",

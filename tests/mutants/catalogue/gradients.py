@@ -65,8 +65,7 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_weight/naive.py",
         "tritonkernels and conv2d_weight and naive and test_conv2d_gradients",
-        ("padding of the other axis", "s * g.dilation_w - g.padding_w", "s * g.dilation_w - g.padding_h"),
-        ("first group of channels", "k // g.k_per_group * g.c_per_group + c", "c"),
+        ("first group of channels", "input, g, k // g.k_per_group, c", "input, g, 0, c"),
     ),
     *of(
         "tritonkernels/conv2d_weight/implicit_gemm.py",
@@ -76,8 +75,6 @@ MUTANTS = [
             "count_positions(g.N, g.P, g.Q, WIDE))",
             "count_positions(g.N, g.P, g.Q, WIDE) - 1)",
         ),
-        ("dilation of the other axis", "tap_w = s * g.dilation_w", "tap_w = s * g.dilation_h"),
-        ("group forgotten", "channel = (group * g.c_per_group + c)", "channel = c"),
         ("columns in the order of contiguous channels", "s = column // g.c_per_group % g.S", "s = column % g.S"),
         ("splits overlap", "first = split * positions_per_split", "first = split * (positions_per_split - 1)"),
     ),
@@ -85,6 +82,9 @@ MUTANTS = [
         "tritonkernels/conv2d_weight/parts/gather.py",
         "tritonkernels and conv2d_weight and implicit_gemm",
         ("right edge of the image unmasked", "(w >= 0) & (w < g.W)", "(w >= 0)"),
+        ("padding of the other axis", "s * g.dilation_w - g.padding_w", "s * g.dilation_w - g.padding_h"),
+        ("dilation of the other axis", "s * g.dilation_w", "s * g.dilation_h"),
+        ("group forgotten", "(group * g.c_per_group + c)", "c"),
     ),
     *of(
         "tritonkernels/conv2d/parts/splits.py",

@@ -7,6 +7,8 @@ import triton
 
 from .runs import best_run, count_runs, extent
 
+MOST_UNROLLED = 7  # taps of a column
+MOST_LOADED = 3  # of those that load four inputs each
 MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
 REGISTERS = 128  # which leave an SM 16 warps; of longer columns and other types ptxas spills a few
 BUDGET = 116  # of them, for sums, taps and inputs
@@ -29,6 +31,11 @@ def depthwise_configs(problem, target):
     for runs in (2, 1):
         warps = 128 // target.warp_size
         yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
+
+
+def taps_unrolled(problem, slides):
+    """How many taps of a column `depthwise` unrolls: all of a short one."""
+    return problem.r if problem.r <= (MOST_UNROLLED if slides else MOST_LOADED) else 1
 
 
 def channels_configs(problem, target):

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from ...language.dot import widened
+from ...language.epilogue import rounded
 from ...language.tiles import span
 
 
@@ -20,6 +21,29 @@ def place_of_runs(block, RUN: tl.constexpr, BLOCK: tl.constexpr, g, WIDE: tl.con
     q = index % g.Q
     p = index // g.Q % runs * RUN
     return index // g.Q // runs, p, q
+
+
+@triton.jit
+def blocks_of_program(g, BLOCK_K: tl.constexpr, CHANNELS_INSIDE: tl.constexpr):
+    """(block of runs, block of output channels) of a program: channels are fastest where they lie side by side, else runs."""
+    program = tl.program_id(0)
+    if CHANNELS_INSIDE:
+        blocks = tl.cdiv(g.K, BLOCK_K)
+        block_k = program % blocks
+        block = program // blocks
+    else:
+        blocks = tl.num_programs(0) // tl.cdiv(g.K, BLOCK_K)
+        block = program % blocks
+        block_k = program // blocks
+    return block, block_k
+
+
+@triton.jit
+def store_run(acc, out, out_ptrs, p, valid, g):
+    """Writes the sums of a run, a tuple, whose first output is in row p."""
+    for i in tl.static_range(len(acc)):
+        row = (p + i)[:, None]
+        tl.store(out_ptrs + row * out.h, rounded(acc[i], out.ptr.dtype.element_ty), mask=valid & (row < g.P))
 
 
 @triton.jit
