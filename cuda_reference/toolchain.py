@@ -45,7 +45,7 @@ def flags(backend):
         if backend == "trace":
             return [*common, *_TRACE_FLAGS], [tool.version]
         if sanitizer():
-            return [*common, "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address"], [tool.version]
+            return [*common, "-O0", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address"], [tool.version]
         return [*common, "-O1", "-march=native"], [tool.version, tool.macros]  # -O3 runs no faster and builds twice as long
     if sanitizer():
         raise BuildError("TRITONKERNELS_SANITIZE applies to the simt backend only; use compute-sanitizer on a GPU.")

@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.concurrency.calls import digest
+from tests.concurrency.calls import COMBINING, digest
 from tests.harness import DEVICES, available_on, designs, short
 
 ROOT = Path(__file__).parents[2]
-
-
-# Whose results several blocks add up. In `make test` these; the order inside of a block is the kernel's own, and
-# test_designs_in_the_emulation.py changes it.
-COMBINING = ("split_k", "stream_k", "split_n", "transposed", "implicit_gemm", "channel_sums", "planes")
 
 
 @functools.cache
@@ -38,6 +33,7 @@ def with_threads(monkeypatch):
     torch.set_num_threads(before)
 
 
+# The order inside of a block is the kernel's own, and test_designs_in_the_emulation.py changes it.
 @short(lambda design: design in COMBINING)
 @pytest.mark.usefixtures("every_cuda_design_built")
 @pytest.mark.parametrize("device", DEVICES)

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.concurrency.calls import COMBINING
+from tests.harness import runnable_designs
+
 ROOT = Path(__file__).parents[2]
 BUILT = ("cuda_reference-gemm-naive", "cuda_reference-gemv-warp_per_row")  # two builds: enough to run side by side
 INTERPRETED = ("tritonkernels-gemm-naive", "tritonkernels-gemv-warp_per_row", "tritonkernels-conv2d-direct")
@@ -23,5 +26,6 @@ def test_cold_with_nothing_built(tmp_path):
     assert len(list(tmp_path.glob("cache/*/*.so"))) == len(BUILT), "each module is built once"
 
 
-def test_every_design_of_both_packages(every_cuda_design_built):
-    run()
+def test_every_design_of_both_packages(every_cuda_design_built, everything):
+    """`make test` has those that combine."""
+    run(*[] if everything else [p.id for p in runnable_designs() if p.values[2] in COMBINING])

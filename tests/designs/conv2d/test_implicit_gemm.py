@@ -55,6 +55,7 @@ def small(split_k=1, flat=False, pack=False):
     return triton.Config(tile | {"SPLIT_K": split_k, "FLAT": flat, "PACK": pack}, num_warps=4, num_stages=2)
 
 
+@short(lambda layout, split_k: layout is nchw or split_k == 3)
 @pytest.mark.parametrize("layout", (nchw, channels_last, cropped))
 @pytest.mark.parametrize("flat", (False, True))
 @pytest.mark.parametrize("split_k, dtype", [(1, torch.bfloat16), (3, torch.float32), (8, torch.float64)], ids=str)
@@ -69,6 +70,7 @@ def test_tails_of_tiles_slices_and_splits(device, layout, flat, split_k, dtype):
     assert verdict.ok, verdict
 
 
+@short(lambda channels: channels in (3, 8, 20))
 @pytest.mark.parametrize("channels", (1, 3, 8, 16, 20))
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
