@@ -50,8 +50,8 @@ def test_mbarriers_hand_values_over(kernels, monkeypatch, order):
     [
         ("NO_ARRIVAL", "diverged: 62 threads exited.*2 threads wait at mbarrier.try_wait"),
         ("WRONG_PARITY", "diverged: 62 threads exited.*2 threads wait at mbarrier.try_wait"),
-        ("NO_INIT", "mbarrier.try_wait of what is no mbarrier"),
-        ("TWO_INITS", "mbarrier.init of what is one already"),
+        ("NO_INIT", "mbarrier.try_wait on memory that is not an mbarrier"),
+        ("TWO_INITS", "mbarrier.init on an mbarrier"),
     ],
 )
 def test_a_wrong_use_of_mbarriers_is_an_error(kernels, mistake, text):
@@ -211,7 +211,7 @@ def test_wgmma(kernels, product, step):
         ("NO_FENCE", "wgmma without wgmma.fence"),
         ("ALONE", "diverged: 32 threads exited.*96 threads wait at wgmma.wait_group"),
         ("OTHER_OPERAND", "the threads of a warpgroup do not issue the same"),
-        ("NO_PROXY_FENCE", "wgmma of what cp.async left without fence.proxy.async"),
+        ("NO_PROXY_FENCE", "wgmma of data from cp.async without fence.proxy.async"),
     ],
 )
 def test_a_wrong_use_of_wgmma_is_an_error(kernels, misuse, text):

@@ -198,7 +198,7 @@ def arrive(run, fence, before):
 def test_who_arrives_has_told_what_his_block_wrote(run):
     assert arrive(run, fence="true", before="false") == 24
     for before in ("true", "false"):  # a fence before the barrier is of one thread's own writes
-        with pytest.raises(RuntimeError, match=r"thread \(0, 0, 0\): uses what an atomic found without __threadfence\(\)"):
+        with pytest.raises(RuntimeError, match=r"thread \(0, 0, 0\): uses the result of an atomic without __threadfence\(\)"):
             arrive(run, "false", before)
 
 
@@ -276,7 +276,7 @@ def test_launches_that_no_gpu_takes(run, grid, block, shared):
     ("which", "text"),
     [
         (0, r" diverged: 24 threads exited: \(1, 0, 0\).*24 threads wait at __syncthreads: \(0, 0, 0\)"),
-        (1, r", thread .* comes to __syncthreads.* while other threads of its block wait: "),
+        (1, r", thread .* arrives at __syncthreads.* while other threads of its block wait: "),
         (2, r" diverged: 17 threads exited.*31 threads wait at __syncwarp with mask 0xffffffff"),
         (3, r", thread \(\d+, 0, 0\): __shfl_sync with a mask that does not name the calling lane"),
         (4, r" diverged: .*1 thread wait at __syncthreads: \(7, 0, 0\); 31 threads wait at __syncwarp"),
