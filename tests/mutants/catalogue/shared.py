@@ -39,7 +39,7 @@ MUTANTS = [
     ),
     *of(
         "perf/measure/comparison.py",
-        "ratio_is_to_the_fastest",
+        "ratio_is_to_torch_s_fastest",
         ("the slowest of torch's ways the yardstick", "min(fair)", "max(fair)"),
     ),
     *of(
