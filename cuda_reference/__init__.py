@@ -1,8 +1,7 @@
-"""The CUDA C++ twins of tritonkernels' designs, under the same signatures.
+"""The CUDA C++ twins of tritonkernels' designs, with the same signatures.
 
-On CUDA tensors a kernel is built by nvcc for the present GPU; on CPU tensors the same source, to the byte, is built by g++
-against simt/, which runs it thread for thread. Either build happens on first use and is cached (build.py); importing this
-package builds nothing.
+On CUDA tensors a kernel is built by nvcc for the present GPU; on CPU tensors the unchanged source is built by g++ against
+simt/, which runs every thread. Both are built on first use and cached (build.py); importing this package builds nothing.
 """
 
 from tritonkernels.report import Report
@@ -42,5 +41,5 @@ def explain(op, *args, design=None, config=None, target=None, **kwargs):
 
 
 def doctor():
-    """What would be built here, and with what, as a Report; raises nothing."""
+    """What would be built here, and with which tools, as a Report; never raises."""
     return Report(build.doctor())

@@ -1,9 +1,9 @@
 """Builds CUDA kernels into Python functions: nvcc for the present GPU ("cuda"), g++ with simt/ for the CPU ("simt").
 
-"trace" is simt with a recorder of accesses in it, for trace.py.
+"trace" is simt with a recorder of memory accesses, for trace.py.
 
-A build is a pure function of its name, which holds a hash of all that goes in: sources, flags, versions, architecture.
-It happens in a child process that a timeout can kill, with the tools of toolchain.py, and is kept in cache.py's folder.
+The name of a build contains a hash of all its inputs: sources, flags, versions, architecture. It runs in a child process that a
+timeout can kill, with the tools of toolchain.py, and is kept in cache.py's folder.
 """
 
 import ctypes
@@ -32,10 +32,10 @@ from .toolchain import ROOT, sanitizer_preload
 __all__ = ["BACKENDS", "ROOT", "doctor", "load", "sanitizer_preload"]
 
 BACKENDS = ("simt", "cuda", "trace")
-_RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # what a traced module has besides its kernels
+_RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # functions of a traced module besides its kernels
 
-# SIGTERM, also when the process that wants the module dies, goes to all of the child's group: to g++ and its compiler,
-# and to ninja, which alone can end its compilers.
+# SIGTERM, also sent when the parent process dies, goes to all of the child's process group: to g++ and its compiler, and to
+# ninja, which alone can end its compilers.
 _CHILD = """
 import ctypes, json, os, signal, subprocess, sys
 def end(*_):
@@ -45,21 +45,21 @@ PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 job = json.load(sys.stdin)
 """
-# What is for the CPU needs nothing of torch, whose import would take as long as the compiler.
+# Builds for the CPU do not import torch, which would take as long as the compiler.
 _RUN = "signal.signal(signal.SIGTERM, end); sys.exit(any(subprocess.call(command) for command in job))"
 _LOAD_INLINE = "from torch.utils.cpp_extension import load_inline; signal.signal(signal.SIGTERM, end); load_inline(**job)"
-_GRACE = 10  # seconds to end in
+_GRACE = 10  # seconds to end after SIGTERM
 
 _kernels: dict = {}
-_locks: dict = {}  # one per module, so that a build delays nobody who does not want it
-os.register_at_fork(after_in_child=_locks.clear)  # their holders do not live there
+_locks: dict = {}  # one per module, so that a build delays only those who need it
+os.register_at_fork(after_in_child=_locks.clear)  # their holders do not exist there
 
 
 def load(header: str, expressions: Sequence[str], backend: str) -> Mapping[str, Callable]:
-    """The kernels that `expressions` name, as functions (grid, block, shared_bytes, stream, *args); built if need be.
+    """The kernels of `expressions`, as functions (grid, block, shared_bytes, stream, *args); built on first use.
 
     `header` is relative to cuda_reference/, or absolute; an expression is C++ for a kernel: "gemm::tiled<128, 128, 8>".
-    What the environment says (CXX, TRITONKERNELS_*) counts on the first call; later calls are one lookup.
+    Environment variables (CXX, TRITONKERNELS_*) are read on the first call; later calls are one lookup.
     """
     key = (header, tuple(expressions), backend)
     kernels = _kernels.get(key)
@@ -67,7 +67,7 @@ def load(header: str, expressions: Sequence[str], backend: str) -> Mapping[str, 
 
 
 def doctor() -> dict[str, str]:
-    """What would be built, with what; for each backend "ready" or the error that `load` would raise. Never raises."""
+    """The tools, and for each backend "ready" or the error that `load` would raise. Never raises."""
     checks = {
         "c++ compiler": lambda: toolchain.compiler().version,
         "ninja": toolchain.ninja,
@@ -81,7 +81,7 @@ def doctor() -> dict[str, str]:
     for name, check in checks.items():
         try:
             answers[name] = check()
-        except Exception as error:  # whatever is wrong is the answer
+        except Exception as error:  # any error is the answer
             answers[name] = str(error)
     return answers
 
@@ -113,7 +113,7 @@ def _load(key):
 
 @dataclasses.dataclass(frozen=True)
 class _Recipe:
-    """All that a build depends on."""
+    """The inputs of a build."""
 
     name: str
     backend: str
@@ -177,7 +177,7 @@ def _source(path, expressions, backend, files):
 
 
 def _sources(paths):
-    """The files, and all that they include by name in quotes."""
+    """The files, and all files that they include in quotes."""
     sources, todo = set(), list(paths)
     while todo:
         path = todo.pop().resolve()
@@ -190,28 +190,28 @@ def _sources(paths):
 
 
 def _build(recipe):
-    """An open descriptor of what the recipe makes, built unless the cache has it."""
-    cache.folder()  # or the error that says what is wrong with it
+    """An open descriptor of the build, from the cache or made now."""
+    cache.folder()  # raises if the folder cannot be used
     built = cache.find(recipe.name, recipe.suffix)
     if built is not None:
         return built
     _check_tools(recipe.backend)
     timeout = _timeout()
     with cache.locked(recipe.name, timeout):
-        built = cache.find(recipe.name, recipe.suffix)  # from who held the lock before
+        built = cache.find(recipe.name, recipe.suffix)  # built by the previous holder of the lock
         if built is None:
             cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout), recipe.suffix)
             built = cache.find(recipe.name, recipe.suffix)
     if built is None:
-        raise BuildError(f"{recipe.name} was built and is gone: something else changes {cache.folder()}.")
+        raise BuildError(f"{recipe.name} was built and has disappeared: another program changes {cache.folder()}.")
     return built
 
 
 def _import(name, descriptor):
-    """The module behind the descriptor, which stays open: to the dynamic linker a second file of its number is the first."""
+    """The module behind the descriptor, which stays open: the dynamic linker identifies files by their number."""
     import torch  # noqa: F401  the module is linked against its libraries
 
-    if toolchain.sanitizer() and not hasattr(ctypes.CDLL(None), "__asan_init"):  # loading would end the process
+    if toolchain.sanitizer() and not hasattr(ctypes.CDLL(None), "__asan_init"):  # else loading would end the process
         raise BuildError(f"an address-sanitized module needs a Python started with LD_PRELOAD='{sanitizer_preload()}'.")
     loader = importlib.machinery.ExtensionFileLoader(name, f"/proc/self/fd/{descriptor}")
     spec = importlib.util.spec_from_loader(name, loader)
@@ -244,7 +244,7 @@ def _compile(recipe, folder, timeout):
             "build_directory": str(folder),
             "no_implicit_headers": True,
             "verbose": True,
-            "cpp_sources": "// all is in the CUDA source",
+            "cpp_sources": "// everything is in the CUDA source",
             "cuda_sources": recipe.source,
             "extra_cuda_cflags": recipe.flags,
         }
@@ -267,12 +267,12 @@ def _compile(recipe, folder, timeout):
         if child.poll() is None:  # timed out or interrupted
             _end(child)
     if child.returncode != 0:
-        compiler_says = output.partition("\nninja: build stopped")[0]  # what follows is torch's traceback
+        compiler_says = output.partition("\nninja: build stopped")[0]  # torch's traceback follows
         raise BuildError(f"building {recipe.name} failed:\n{toolchain.tail(compiler_says)}")
 
 
 def _commands(recipe, folder):
-    """Of g++. To link is apart: what asks for callbacks at each access of a traced kernel would ask for their library there."""
+    """g++'s commands. Linking is separate: there, the flag for a traced kernel's callbacks would require their library."""
     source, result = folder / "main.cpp", folder / f"{recipe.name}{recipe.suffix}"
     source.write_text(recipe.source)
     compiler = shlex.split(toolchain.compiler().path)

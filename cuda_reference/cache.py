@@ -1,9 +1,9 @@
 """The folder of built modules: private, atomic, verified on every load.
 
-What lies there is executed. So it is used only if it is ours and nobody else can write it, and it is loaded through the
-descriptor that it was verified by: what was read is what runs, whatever happens to its name meanwhile. Anything else in
-an entry's place is a miss, and built again. An entry is filled in a directory of its own and appears by a rename, so
-neither a killed build nor another process can leave anything that a later one would trip over.
+Its files are executed. So a file is used only if the user owns it and nobody else can write it, and it is loaded through the
+descriptor by which it was verified, so that replacing it meanwhile has no effect. Anything else is a cache miss, and is built
+again. An entry is filled in a temporary directory and renamed, so that a killed build leaves nothing that a later one could
+use.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ _STALE_SECONDS = 86400
 
 
 def folder() -> Path:
-    """Where modules are kept: a directory of ours that only we can write, made if need be."""
+    """The folder of modules: created if missing, owned by the user and writable for nobody else."""
     remedy = "Set TRITONKERNELS_CACHE to a folder of your own."
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         path = Path(os.environ.get("TRITONKERNELS_CACHE") or Path(base) / "tritonkernels").absolute()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.lstat()
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
-        raise BuildError(f"the cache folder cannot be made: {error}. {remedy}") from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
+        raise BuildError(f"the cache folder cannot be created: {error}. {remedy}") from error
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise BuildError(f"the cache folder {path} is a symbolic link or belongs to another user. {remedy}")
     if status.st_mode & 0o022:
@@ -53,7 +53,7 @@ def find(name, suffix):
 
 
 def store(name, fill, suffix):
-    """Make the entry: `fill(directory)` writes name.suffix there."""
+    """Create the entry: `fill(directory)` writes name and suffix there."""
     cache = folder()
     _remove_stale(cache)
     try:
@@ -63,7 +63,7 @@ def store(name, fill, suffix):
             result, digest = private / f"{name}{suffix}", private / f"{name}.sha256"
             with open(result, "rb") as file:
                 digest.write_bytes(_sha256(file.fileno()))
-            result.chmod(0o600)  # whatever the umask
+            result.chmod(0o600)  # for any umask
             digest.chmod(0o600)
             for leftover in {*private.glob("*.o")} - {result}:
                 leftover.unlink()
@@ -77,8 +77,9 @@ def store(name, fill, suffix):
 
 @contextmanager
 def locked(name, seconds):
-    """An exclusive lock between processes and threads, waited for that long; the kernel releases it when its holder dies."""
-    from filelock import FileLock, Timeout  # not with the package, whose import is torch's and no more
+    """An exclusive lock between processes and threads, with a timeout; the operating system releases it when its holder
+    dies."""
+    from filelock import FileLock, Timeout  # imported here, so that importing the package stays cheap
 
     path = folder() / f"{name}.lock"
     try:
@@ -93,7 +94,7 @@ def locked(name, seconds):
 
 @contextmanager
 def _opened(path, flags=0, dir_fd=None):
-    """A descriptor of what is ours and only ours to write, else an OSError. Follows no link and waits for no pipe."""
+    """A descriptor of a file that only the user can write, else an OSError. Follows no link and does not block on a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, dir_fd=dir_fd)
     try:
         status = os.fstat(descriptor)
@@ -124,4 +125,4 @@ def _remove_stale(cache):
             if time.time() - left.lstat().st_mtime > _STALE_SECONDS:
                 _discard(left)
         except OSError:
-            pass  # another process was faster, or it is not ours to remove
+            pass  # another process was faster, or it cannot be removed

@@ -1,4 +1,4 @@
-"""How CUDA designs are launched, and the Library of them: CUDA tensors on the GPU, CPU tensors in the emulation (simt/)."""
+"""Launches of CUDA designs, and the Library of them: CUDA tensors on the GPU, CPU tensors in the emulation (simt/)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from . import build
 
 @dataclass(frozen=True)
 class Source:
-    """A .cuh file and the instantiations of its kernel that are built together: its design's config space."""
+    """A .cuh file and the kernel instantiations that are built together: the config space of a design."""
 
     header: str  # relative to this package
     expressions: tuple[str, ...]
@@ -25,7 +25,7 @@ class Source:
 
 @dataclass(frozen=True)
 class CudaLaunch:
-    """`expression<<<grid, block, shared_bytes>>>(*arguments)`; tensors travel as pointers, None as null, tuples as structs."""
+    """`expression<<<grid, block, shared_bytes>>>(*arguments)`: tensors become pointers, None null, tuples structs."""
 
     source: Source
     expression: str
@@ -36,7 +36,7 @@ class CudaLaunch:
 
     @property
     def name(self):
-        """The kernel's, for people: "align"."""
+        """The kernel's short name: "align"."""
         return self.expression.partition("<")[0].rpartition("::")[2]
 
     def run(self):
@@ -94,13 +94,13 @@ class TensorMap:
     def wire(self):
         """The members of common/tensor_map.cuh's TiledTensor."""
         (batches, rows, columns), (batch, row, _) = self.tensor.shape, self.tensor.stride()
-        row = row if rows > 1 else ceil_div(columns, 16) * 16  # where there is but one, any legal stride will do
+        row = row if rows > 1 else ceil_div(columns, 16) * 16  # of a single row any legal stride will do
         batch = batch if batches > 1 else rows * row
         return self.tensor.data_ptr(), self.tensor.element_size(), batches, rows, columns, batch, row, *self.box
 
 
 def ceil_div(a, b):
-    """Blocks of b that cover a."""
+    """a / b rounded up."""
     return -(-a // b)
 
 
@@ -110,16 +110,16 @@ def configs_of(names, *sizes):
 
 
 def holds(tensor, elements):
-    """Whether so many elements from the tensor's first on are in its memory.
+    """Whether that many elements, from the tensor's first on, are in its memory.
 
-    cp.async names whole chunks of 16 bytes, of which it reads what is valid. No GPU faults on the rest, as the 16 are aligned,
-    but compute-sanitizer reports an error where it is not in the tensor's memory, and the emulation does too.
+    cp.async takes whole chunks of 16 bytes, of which it reads the valid ones. A GPU does not fault on the rest of an aligned
+    chunk, but compute-sanitizer and the emulation report an error if it is outside the tensor's memory.
     """
     return (tensor.storage_offset() + elements) * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
 def _wire(argument):
-    """The argument as a bound kernel takes it (common/binding.cuh)."""
+    """The argument in the form of a bound kernel (common/binding.cuh)."""
     if isinstance(argument, torch.Tensor):
         return argument.data_ptr() if argument.is_cuda else (argument.data_ptr(), _room(argument))
     if isinstance(argument, TensorMap):
@@ -128,7 +128,7 @@ def _wire(argument):
 
 
 def _with_address(argument):
-    """The argument as Launched wants it."""
+    """The argument in the form of Launched.values."""
     if isinstance(argument, TensorMap):
         _, *rest = argument.wire()
         return FromAddress(argument.tensor, lambda address: (address, *rest))
@@ -153,7 +153,7 @@ def _runs_on(tensor):
 
 
 def _misses(target):
-    return f"its kernels are CUDA's, for NVIDIA GPUs, and this one is {target.isa}" if target.vendor == "amd" else None
+    return f"its CUDA kernels run on NVIDIA GPUs only, and this one is {target.isa}" if target.vendor == "amd" else None
 
 
 LIBRARY = Library("cuda_reference", target=_target, runs_on=_runs_on, misses=_misses)

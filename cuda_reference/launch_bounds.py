@@ -1,6 +1,6 @@
-"""Kernels' `__launch_bounds__` for the emulation, which refuses a launch of more threads than they allow, as a GPU does.
+"""The `__launch_bounds__` of kernels for the emulation, which refuses a launch with more threads, as a GPU does.
 
-g++ has no attribute that would keep them. So they are read off the source and said once more, in C++, for the same arguments:
+g++ has no such attribute. So they are read from the source and defined again as C++ constants of the same template arguments:
 
     template <int BM, int BN> __global__ void __launch_bounds__(BM * BN) naive(...)
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"\s*(?://.*\n\s*)?(\w+)\(")
 
 
 def lines(expressions, files):
-    """C++ (before the function of the module, in it): the bounds of those kernels of the expressions that have some."""
+    """C++ code (before the module's function, inside it): the bounds of the expressions' kernels, where they have any."""
     bounds = {name: bound for file in files for name, bound in _bounds(file.read_text())}
     known = [expression for expression in expressions if expression.partition("<")[0] in bounds]
     constants = [bounds[name] for name in dict.fromkeys(expression.partition("<")[0] for expression in known)]
@@ -28,7 +28,7 @@ def _constant(expression):
 
 
 def _bounds(text):
-    """(kernel, the constant that tells its bound) of each in a file."""
+    """(kernel, the definition of its bound's constant) for each kernel in a file."""
     for match in _BEGIN.finditer(text):
         before, bound = text[: match.start()].rstrip(), _in_parentheses(text, match.end())
         (namespace,) = _NAMESPACE.findall(before)[-1:]

@@ -1,4 +1,4 @@
-"""The tools that build kernels: which compilers there are, what they can, and the flags that each backend builds with."""
+"""The tools that build kernels: the installed compilers, their abilities, and the flags of each backend."""
 
 import dataclasses
 import functools
@@ -14,10 +14,10 @@ from tritonkernels.errors import BuildError, ToolchainError
 
 ROOT = Path(__file__).resolve().parent
 
-_LINE_LIMIT = 40  # of a tool's output, quoted in an error
+_LINE_LIMIT = 40  # lines of a tool's output quoted in an error
 
-# Every access calls a recorder (simt/trace_recorder.h). An access in the source is to stay one instruction, on its own line and
-# as wide as written: what merges, moves or splits accesses to memory is off; what inlines and forwards values is on.
+# Every access calls a recorder (simt/trace_recorder.h). An access in the source must stay one instruction, on its own line and
+# as wide as written: passes that merge, move or split accesses are off; inlining and forwarding of values are on.
 _TRACE_PASSES_OFF = (
     *("tree-vectorize", "tree-slp-vectorize", "store-merging", "tree-loop-distribute-patterns", "tree-pre", "code-hoisting"),
     *("tree-tail-merge", "crossjumping", "ipa-icf", "partial-inlining"),
@@ -37,16 +37,16 @@ def flags(backend):
     """(compiler flags, versions of the tools that will be used)."""
     if backend == "simt" or (backend == "trace" and not sanitizer()):
         tool = compiler()
-        # One translation unit's floats must not be assumed apart from its ints: kernels reinterpret, as nvcc allows.
-        # _FORTIFY_SOURCE would take a switch of fibers for a corrupt longjmp.
-        # Fused multiply-adds where the optimizer sees fit would round otherwise on machines that have them.
+        # No strict aliasing: kernels reinterpret floats as ints, as nvcc allows.
+        # No _FORTIFY_SOURCE: it would take a switch of fibers for a corrupt longjmp.
+        # No automatic fused multiply-adds: they would round differently on machines that have them.
         common = ["-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"]
         common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}"]
         if backend == "trace":
             return [*common, *_TRACE_FLAGS], [tool.version]
         if sanitizer():
             return [*common, "-O0", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address"], [tool.version]
-        return [*common, "-O1", "-march=native"], [tool.version, tool.macros]  # -O3 runs no faster and builds twice as long
+        return [*common, "-O1", "-march=native"], [tool.version, tool.macros]  # -O3 is no faster, builds longer
     if sanitizer():
         raise BuildError("TRITONKERNELS_SANITIZE applies to the simt backend only; use compute-sanitizer on a GPU.")
     arch = gpu_architecture()
@@ -54,7 +54,7 @@ def flags(backend):
 
 
 def cuda_flags(arch):
-    # torch's defaults take the operators of half and bfloat16 away
+    # torch's defaults disable the operators of half and bfloat16
     operators = [
         f"-U__CUDA_NO_{what}__" for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")
     ]
@@ -83,7 +83,7 @@ def _compiler(named, path):
     command = shlex.split(named)
     if shutil.which(command[0]) is None:
         raise ToolchainError(f"there is no C++ compiler {command[0]!r}: install g++ 9 or newer, or set CXX to one.")
-    # What the compiler predefines says all: what it is, whether it knows C++17, and which CPU -march=native means.
+    # The predefined macros tell the compiler, whether it supports C++17, and the CPU of -march=native.
     macros = output([*command, "-std=c++17", "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
     known = dict(re.findall(r"^#define (\w+) (.*)$", macros, re.MULTILINE))
     if int(known.get("__GNUC__", 0)) < 9 and "__clang__" not in known:
@@ -94,7 +94,7 @@ def _compiler(named, path):
 def ninja():
     command = shutil.which("ninja", path=path())
     if command is None:
-        raise ToolchainError("ninja, which torch builds extensions with, is missing: pip install ninja.")
+        raise ToolchainError("ninja is missing, and torch needs it to build extensions: pip install ninja.")
     return f"{command} {output([command, '--version']).strip()}"
 
 
@@ -130,7 +130,7 @@ def gpu_architecture():
 
 
 def with_its_own(arch):
-    """The architecture's name with the instructions that only it has: "90a", but "80"."""
+    """The architecture with its specific instructions, if it has any: "90a", but "80"."""
     return f"{arch}a" if arch >= 90 else str(arch)
 
 
@@ -149,7 +149,7 @@ def path():
 
 
 def clean_environment():
-    """For the tools: without the sanitizer's runtime, which would slow the compiler down and judge it."""
+    """The environment for the tools, without the sanitizer's runtime, which would slow down and check the compiler."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {
         "PATH": path(),
         "LC_ALL": "C",

@@ -1,10 +1,10 @@
 """The accesses of CUDA kernels to memory, counted without a GPU: sectors, bank conflicts and races, line by line.
 
 A kernel runs in the emulation, in a build that records every access (simt/trace_recorder.h). The lanes of a warp that execute
-an instruction for the n-th time since the last barrier make one warp-level access; where lanes diverge inside a loop this may
-pair what hardware would not. Requests, sectors and wavefronts are counted as tritonkernels.analysis defines them.
+an instruction for the n-th time since the last barrier make one warp-level access. (If lanes diverge inside a loop, this may
+combine accesses that hardware would not.) Requests, sectors and wavefronts are counted as in tritonkernels.analysis.
 
-WMMA fragments are loaded and stored as the emulation does it, element by element: not the hardware's way.
+WMMA fragments are loaded and stored element by element in the emulation, unlike in hardware.
 """
 
 import itertools
@@ -34,7 +34,7 @@ class Trace:
 
 
 def trace(*launches: CudaLaunch) -> list[Trace]:
-    """Runs the launches, in order, on their CPU tensors, and says what each did. The kernels of one file are built together."""
+    """Runs the launches in order on their CPU tensors and returns their Traces. Kernels of one file are built together."""
     expressions = {}
     for launch in launches:
         for argument in launch.arguments:
@@ -48,7 +48,7 @@ def trace(*launches: CudaLaunch) -> list[Trace]:
 
 
 def _trace(launch, module):
-    file = module["__file__"].replace("/proc/self/", f"/proc/{os.getpid()}/")  # for the tools, which are other processes
+    file = module["__file__"].replace("/proc/self/", f"/proc/{os.getpid()}/")  # for the tools, which run in other processes
     arrays = sorted([*_global_arrays(launch), *_shared_arrays(module["trace_shared"](), file)], key=lambda array: array.first)
     records = _record(launch, module, arrays)
     array = _array_of(records["address"], arrays)
@@ -89,7 +89,7 @@ def _shared_arrays(dynamic, file):
     offsets = {name: (int(offset, 16), int(size, 0)) for offset, size, name in symbols}
     base = dynamic - offsets["dynamic_shared_memory"][0]
     for name, (offset, size) in offsets.items():
-        if name.startswith("guard variable for "):  # of an array whose type has constructors: the compiler's, not the kernel's
+        if name.startswith("guard variable for "):  # made by the compiler for an array whose type has constructors
             continue
         function, _, variable = name.rpartition(")::")
         if name == "dynamic_shared_memory" or (function and not function.startswith(("simt::", "std::"))):
@@ -119,14 +119,14 @@ def _array_of(address, arrays):
 
 
 def _lines(sites, file):
-    """Of each site, the lines of the kernel that it is inlined from, innermost first."""
+    """For each site, the kernel's lines that it is inlined from, innermost first."""
     command = ["addr2line", "-i", "-a", "-e", file, *(hex(site) for site in sites)]
     blocks = re.split(r"^0x[0-9a-f]+\n", toolchain.output(command), flags=re.MULTILINE)[1:]
     return [_kernel_lines(block.splitlines()) for block in blocks]
 
 
 def _kernel_lines(frames):
-    """As paths in this package where they are; without the emulation's, where a float4's load would be everybody's."""
+    """The lines with paths relative to this package, without those of the emulation, which all kernels share."""
     lines = []
     for frame in frames:
         path, _, line = frame.split(" ")[0].rpartition(":")  # " (discriminator 2)" may follow

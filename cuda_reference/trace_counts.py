@@ -1,4 +1,4 @@
-"""From recorded accesses to counts, as tritonkernels.analysis makes them of one warp's access, and to races."""
+"""Recorded accesses as counts, as tritonkernels.analysis defines them for a warp's access, and as races."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ RECORD = np.dtype(  # as in simt/trace_recorder.h
         ("address", "u8"),
         ("site", "u4"),  # of the instruction
         ("block", "u4"),
-        ("interval", "u4"),  # barriers of the block, and
-        ("warp_interval", "u4"),  # of the warp, that the thread has passed
+        ("interval", "u4"),  # barriers of the block that the thread has passed
+        ("warp_interval", "u4"),  # barriers of the warp that it has passed
         ("thread", "u2"),
         ("width", "u1"),
         ("kind", "u1"),
@@ -32,8 +32,8 @@ class Access:
     lines         "gemm/tiled.cuh:57" of the access, then of each call that was inlined around it
     space, array  "shared" and the variable, or "global" and "argument n"
     instructions  executions by a warp; each is 1, 2 or 4 requests, for up to 4, 8 or 16 bytes a lane
-    units         sectors if global, wavefronts if shared: all that the requests cost, as few as there could be for the same
-                  bytes, and the most of one request
+    units         sectors if global, wavefronts if shared: the requests' total, the fewest possible for the same bytes, and the
+    most of one request
     """
 
     lines: tuple[str, ...]
@@ -60,7 +60,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Race:
-    """Two accesses of a block to the same bytes, one of them a write, that no barrier orders.
+    """Two accesses of a block to the same bytes, at least one a write, without a barrier between them.
 
     block, threads  an example
     places          how often: elements, as wide as the narrowest access in that space, times intervals between barriers; each
@@ -85,7 +85,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Part:
-    """The records of one space, where each is in the source, and in which array."""
+    """The records of one space, with the source line and the array of each."""
 
     space: str
     records: np.ndarray
@@ -118,7 +118,7 @@ def accesses(part):
         words = np.bincount(request[pair] * BANKS + bank, minlength=BANKS * len(first))
         units, ideal = words.reshape(-1, BANKS).max(1), np.ones(len(first), np.int64)
 
-    row_of = {}  # sites may share a line: the copies of an unrolled loop
+    row_of = {}  # sites may share a line: copies of an unrolled loop
     keys = zip(*(column[first].tolist() for column in (part.site, part.array, records["kind"], width)))
     row = [row_of.setdefault((part.lines[s], a, k, w), len(row_of)) for s, a, k, w in keys]
     sums = [np.bincount(row, x).astype(np.int64).tolist() for x in (opens, np.ones(len(first)), units, ideal)]
@@ -149,7 +149,7 @@ def races(part):
 
 
 def _racing(keys, actor, kind):
-    """A pair of records of every cell, by its keys, that is written and that two actors access, not both atomically."""
+    """For every cell (by its keys) that is written and that two actors access, not both atomically: a pair of records."""
     _, cell = _number(*keys)
     order = np.lexsort((np.array([1, 0, 2])[kind], cell))  # a cell's plain writes first, its atomics last
     begins = np.flatnonzero(np.diff(cell[order], prepend=-1))
@@ -174,7 +174,7 @@ def _number(*keys):
     code, size = np.zeros(len(keys[0]), np.int64), 1
     for key in keys:
         key = (key - key.min()).astype(np.int64)
-        if size * (int(key.max()) + 1) >= 1 << 62:  # too sparse to be multiplied: 64-bit addresses
+        if size * (int(key.max()) + 1) >= 1 << 62:  # too sparse for a product, as 64-bit addresses are
             _, code = np.unique(code, return_inverse=True)
             _, key = np.unique(key, return_inverse=True)
             size = int(code.max()) + 1

@@ -2,7 +2,7 @@
 
     gemm, gemv, conv2d, matmul    the operations, on torch tensors
     conv2d_input, conv2d_weight, conv2d_bias    the gradients of conv2d, which its backward calls
-    designs(op) the designs of an operation, simplest first
+    designs(op)                   the designs of an operation, simplest first
     explain(op, *args)            the design and config that a call uses, on which target, and what limits it
     doctor()                      what this installation would run on, and what is missing
 

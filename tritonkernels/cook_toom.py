@@ -48,8 +48,7 @@ class Transform:
         return 2 * sum(ROUNDINGS[self.outputs])
 
     def sizes(self, problem, input, weight):
-        """(U, V) = (|G| |g| |G^T|, |B^T| |d| |B|): the largest sizes of transformed filters and tiles of inputs, without
-        cancellation."""
+        """(U, V) = (|G| |g| |G^T|, |B^T| |d| |B|): bounds on the sizes of transformed filters and tiles of inputs."""
         m, (above, left), groups = self.outputs, problem.padding, problem.groups
         rows, cols = (-(-size // m) * m + 2 for size in (problem.p, problem.q))
         margins = (left, cols - left - problem.w, above, rows - above - problem.h)

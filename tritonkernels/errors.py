@@ -10,8 +10,7 @@ class TritonKernelsError(Exception):
 
 
 class ArgumentError(TritonKernelsError, ValueError):
-    """An argument that cannot be accepted. The message has its name, what it got, what is allowed, and a remedy if there is
-    one."""
+    """An argument that cannot be accepted: its name, what it got, what is allowed, and a remedy if there is one."""
 
     def __init__(self, argument, got, allowed, remedy=""):
         self.argument = argument

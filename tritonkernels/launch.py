@@ -55,8 +55,7 @@ class TritonLaunch:
                 raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}") from error
 
     def _launched(self, compiled):
-        """The Launched that repeats a launch of a compiled kernel without Triton; None if Triton would launch it
-        differently."""
+        """The Launched that repeats the launch without Triton; None if Triton would launch in another way."""
         if not (_has_known_launcher(type(compiled)) and _switches()[0]):
             return None
         after = (compiled.function, compiled.packed_metadata, None, None, None)  # no launch metadata and no hooks
@@ -66,8 +65,7 @@ class TritonLaunch:
 
 @functools.cache
 def _has_known_launcher(compiled_kernel):
-    """Whether Triton launches with the arguments of `_launched`, seen from its compiled[grid](...) with a stand-in for a
-    kernel."""
+    """Whether Triton's compiled[grid](...) launches with the arguments of `_launched`, tried on a stand-in."""
     runtime, calls = _knobs().runtime, []
     stand_in = types.SimpleNamespace(function=1, packed_metadata=2, launch_metadata=lambda *_: 3, _init_handles=lambda: None)
     stand_in.run = lambda *arguments: calls.append(arguments)

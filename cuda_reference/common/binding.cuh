@@ -1,10 +1,9 @@
 // bind(module, name, kernel): any kernel as a Python function (grid, block, shared_bytes, stream, *args).
 //
-// Grid and block are three ints, the stream is its handle. An argument is an int where the kernel takes a pointer
-// (tensor.data_ptr()), an int, a float or a bool where it takes these, and a tuple of ints where it takes a struct
-// whose members are all int or all int64_t; for a CUtensorMap they are those of a TiledTensor (tensor_map.cuh). In the emulation
-// a pointer may also be (address, bytes), and the launch then knows what is its own. Python's own API alone: pybind11 takes g++
-// longer than the kernel does.
+// Grid and block are three ints, the stream is its handle. For a pointer, the argument is an int (tensor.data_ptr()); for an
+// int, a float or a bool it is one; for a struct whose members are all int or all int64_t it is a tuple of ints, and for a
+// CUtensorMap the members of a TiledTensor (tensor_map.cuh). In the emulation a pointer may also be (address, bytes), which
+// tells the launch its memory. It uses Python's C API, since compiling pybind11 takes longer than the kernel.
 #pragma once
 #include <Python.h>
 
@@ -21,14 +20,14 @@
 
 namespace binding {
 
-struct Raised {};  // Python knows the exception
+struct Raised {};  // Python's exception is set
 
 template <class... Text> [[noreturn]] void raise(PyObject* type, const char* format, Text... text) {
     PyErr_Format(type, format, text...);
     throw Raised{};
 }
 
-// What an exception's text calls a value: "grid", "kernel argument 3", "kernel argument 3 member 1".
+// A value's name in an exception's text: "grid", "kernel argument 3", "kernel argument 3 member 1".
 struct Where {
     const char* what;
     int argument = -1, member = -1;
@@ -105,7 +104,7 @@ template <class... P, size_t... I> std::tuple<P...> to_arguments(PyObject* const
     return {to_argument<P>(args[I], {"kernel argument", int(I)})...};
 }
 
-// The body of a Python function: what it throws becomes Python's exception.
+// The body of a Python function: a C++ exception becomes Python's.
 template <class Body> PyObject* guarded(const Body& body) {
     try {
         return body();
@@ -116,9 +115,9 @@ template <class Body> PyObject* guarded(const Body& body) {
     return nullptr;
 }
 
-struct OthersMayRun {  // Python's other threads, as long as it lives
+struct WithoutGil {  // releases the GIL during its lifetime
     PyThreadState* const state = PyEval_SaveThread();
-    ~OthersMayRun() { PyEval_RestoreThread(state); }
+    ~WithoutGil() { PyEval_RestoreThread(state); }
 };
 
 template <class... P> PyObject* call(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
@@ -138,7 +137,7 @@ template <class... P> PyObject* call(PyObject* capsule, PyObject* const* args, P
 #endif
         const auto values = to_arguments<P...>(args + CONFIGURATION, std::index_sequence_for<P...>());
         {
-            const OthersMayRun during_the_launch;
+            const WithoutGil during_the_launch;
             std::apply([&](const P&... p) { launch(kernel, grid, block, shared_bytes, stream, p...); }, values);
         }
         return Py_NewRef(Py_None);
@@ -147,7 +146,7 @@ template <class... P> PyObject* call(PyObject* capsule, PyObject* const* args, P
 
 using Function = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count);
 
-// Definitions live as long as the process, as modules do.
+// Definitions live until the process ends, as modules do.
 inline void add_function(PyObject* module, const char* name, Function function, PyObject* self) {
     const auto code = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
     const auto definition = new PyMethodDef{name, code, METH_FASTCALL, nullptr};

@@ -1,5 +1,5 @@
-// 128-bit loads that tell L2 what to keep, by a policy made once a thread (PTX createpolicy). A hint and no more: no result
-// depends on it, and before sm_80, and in the emulation, there is none.
+// 128-bit loads with a cache policy for L2, made once per thread (PTX createpolicy). It is only a hint: no result depends on
+// it, and before sm_80 and in the emulation there is none.
 #pragma once
 #include <cstdint>
 
@@ -18,7 +18,7 @@ class Loader {
             asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
     }
 
-    // From an aligned address of memory that nobody writes.
+    // From an aligned address of read-only memory.
     __device__ __forceinline__ uint4 load(const void* from) const {
         uint4 quad;
         asm("ld.global.nc.L1::evict_first.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"

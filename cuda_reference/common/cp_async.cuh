@@ -1,8 +1,8 @@
-// Copies from global to shared memory that pass no register and wait for nobody: cp.async, sm_80 and later.
+// Asynchronous copies from global to shared memory, without registers: cp.async, sm_80 and later.
 //
-// A thread starts copies, commits those since its last commit as a group, and waits until all but its PENDING youngest
-// groups have landed: for itself; the other threads of the block see them after a barrier. Before sm_80 there is none of
-// this: a trap. In the emulation a copy is done as late as allowed, by the wait that names it, so that a missing wait shows.
+// A thread starts copies, commits those since its last commit as a group, and waits until all but its PENDING youngest groups
+// have landed. The wait is for its own copies; other threads of the block see them after a barrier. Before sm_80 it is a trap.
+// In the emulation a copy is done as late as allowed, in its wait, so that a missing wait shows.
 #pragma once
 #include <cstdint>
 
@@ -62,7 +62,7 @@ struct AsyncCopy {
     int bytes, valid;
 };
 
-// The uncommitted copies of a thread and its groups, oldest first.
+// A thread's uncommitted copies, and its groups, oldest first.
 struct AsyncCopies {
     std::vector<AsyncCopy> open;
     std::deque<std::vector<AsyncCopy>> groups;
@@ -75,7 +75,7 @@ struct AsyncCopies {
 
 }  // namespace simt
 
-// Inlined, so that a trace knows the caller's line; the copy itself, by memcpy, is not traced again.
+// Inlined, so that a trace has the caller's line; the memcpy is not traced again.
 template <int BYTES> __forceinline__ void cp_async(void* to_shared, const void* from, int valid = BYTES) {
     static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
     if (reinterpret_cast<uintptr_t>(to_shared) % BYTES != 0 || reinterpret_cast<uintptr_t>(from) % BYTES != 0)

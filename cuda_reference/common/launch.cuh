@@ -1,5 +1,5 @@
-// launch(kernel, grid, block, shared_bytes, stream, args...): one name for <<<>>> and for the CPU's emulation. A fault
-// is a std::runtime_error that carries CUDA's name and text for it.
+// launch(kernel, grid, block, shared_bytes, stream, args...): one name for <<<>>> and for the emulation. A fault becomes a
+// std::runtime_error with CUDA's name and text.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -15,8 +15,8 @@ inline void check(cudaError_t error) {
 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... args) {
-    constexpr size_t UNASKED = 47 * 1024;  // of 48 KB, that beside what a kernel declares itself; more only on request
-    if (shared_bytes > UNASKED)
+    constexpr size_t DEFAULT = 47 * 1024;  // of 48 KB with what a kernel declares statically; more only on request
+    if (shared_bytes > DEFAULT)
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)));
     kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);
     check(cudaGetLastError());

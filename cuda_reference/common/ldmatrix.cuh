@@ -1,9 +1,9 @@
-// ldmatrix: a warp loads COUNT 8 x 8 matrices of 16-bit elements from shared memory, in the layout that mma_sync.cuh wants.
+// ldmatrix: a warp loads COUNT 8 x 8 matrices of 16-bit elements from shared memory, in the layout of mma_sync.cuh.
 //
 // Lane 8 i + r gives the address of row r of matrix i: 16 bytes, aligned to 16. Lane l receives, in word i, the elements
-// 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of matrix i, or of its column l / 4 where TRANSPOSED. A row may as well be 16 bytes
-// of any type: untransposed, lane l receives its bytes 4 (l % 4) to 4 (l % 4) + 3. Eight rows that lie in different banks take
-// one wavefront. All lanes must come. sm_75 and later.
+// 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of matrix i, or of its column l / 4 where TRANSPOSED. A row may also be 16 bytes of
+// any type: untransposed, lane l receives its bytes 4 (l % 4) to 4 (l % 4) + 3. Eight rows in different banks take one
+// wavefront. All lanes must call it. sm_75 and later.
 #pragma once
 #include <cuda_runtime.h>
 

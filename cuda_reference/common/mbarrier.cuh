@@ -1,8 +1,8 @@
-// An mbarrier: 8 bytes of shared memory that count arrivals and bytes, and pass from phase to phase: sm_90 and later.
+// An mbarrier: 8 bytes of shared memory that count arrivals and bytes in phases: sm_90 and later.
 //
-// A phase ends when as many threads have arrived as `mbarrier_init` said and as many bytes have landed as were announced
+// A phase ends when the number of threads given to `mbarrier_init` have arrived and all announced bytes have landed
 // (mbarrier_arrive_expect; the copy engine counts them down, tma.cuh). The first phase has parity 0. mbarrier_wait(parity)
-// returns once the phase of that parity has ended: of a new barrier, the phase of parity 1 has.
+// returns once the phase of that parity has ended; on a new barrier, parity 1 counts as ended.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,7 @@
 
 __device__ __forceinline__ unsigned shared_address(const void* pointer) { return unsigned(__cvta_generic_to_shared(pointer)); }
 
-// By one thread; the others, and the copy engine, see it after mbarrier_init_fence and a barrier of the block.
+// Called by one thread; the others and the copy engine see it after mbarrier_init_fence and a barrier of the block.
 __device__ __forceinline__ void mbarrier_init(uint64_t* barrier, int arrivals) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");

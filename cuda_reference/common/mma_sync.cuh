@@ -4,8 +4,8 @@
 //   A, word i    row g + 8 (i % 2), bytes 16 (i / 2) + 4 t to + 3: matrix i of an ldmatrix of A's quarters, 8 rows of 16 bytes
 //   B, word i    column g, bytes 16 i + 4 t to + 3
 //   D, number i  row g + 8 (i / 2), column 2 t + i % 2
-// All lanes must come. Products are exact, sums are those of D's type, in which int wraps; the low 13 bits of a tf32 operand
-// are ignored: round_to_tf32 first. T says what A and B hold, float standing for tf32.
+// All lanes must call it. Products are exact, sums have D's type, and int wraps. The low 13 bits of a tf32 operand are ignored:
+// call round_to_tf32 first. T is the type of A and B; float means tf32.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -57,8 +57,8 @@ __device__ __forceinline__ void mma_sync(__half2 (&sum)[2], const unsigned (&a)[
 #endif
 }
 
-// To nearest, ties away from zero; infinity stays, and so does NaN: the addition makes it quiet, since one whose payload
-// stands in the 13 bits that the tensor core ignores would be an infinity.
+// To nearest, ties away from zero. Infinity and NaN are kept; the addition makes NaN quiet, since a payload in only the 13
+// ignored bits would otherwise turn into an infinity.
 __device__ __forceinline__ unsigned round_to_tf32(unsigned value) {
 #if __CUDA_ARCH__ >= 800
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value) + 0.0f));

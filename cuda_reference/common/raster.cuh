@@ -1,4 +1,4 @@
-// The order in which blocks take the tiles of a result: down a band of `group` rows of tiles, then the next column.
+// The order in which blocks compute the tiles of a result: in a band of `group` tile rows, column by column.
 #pragma once
 #include <cuda_runtime.h>
 

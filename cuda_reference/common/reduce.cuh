@@ -2,8 +2,8 @@
 #pragma once
 #include <cuda_runtime.h>
 
-// The sum of `value` over groups of LANES neighbouring lanes, in the first of each: 16, 8, 4, 2, 1, so each step halves the
-// lanes that still count. Every lane of the warp must call it.
+// The sum of `value` over groups of LANES neighbouring lanes, in the first lane of each. Each step halves the lanes that count:
+// 16, 8, 4, 2, 1. Every lane of the warp must call it.
 template <int LANES = 32, class T> __device__ __forceinline__ T warp_sum(T value) {
     static_assert(LANES >= 1 && LANES <= 32 && (LANES & (LANES - 1)) == 0, "shuffles work in powers of two");
 #pragma unroll
@@ -16,7 +16,7 @@ template <int WARPS> __device__ __forceinline__ float block_sum(float value) {
     __shared__ float of_warp[WARPS];
     value = warp_sum(value);
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
-    __syncthreads();  // all warps have put theirs
+    __syncthreads();  // all warps have stored their sums
     if (threadIdx.x == 0)
         for (int warp = 1; warp < WARPS; ++warp) value += of_warp[warp];
     return value;

@@ -1,9 +1,9 @@
-// A block's dynamic shared memory, as an array of any type: extern arrays of two types cannot share the one name.
-// It is aligned to 1024 bytes, after which the 128-byte swizzle repeats (tma.cuh).
+// A block's dynamic shared memory as an array of any type, since extern arrays of two types cannot share a name.
+// It is aligned to 1024 bytes, the period of the 128-byte swizzle (tma.cuh).
 #pragma once
 #include <cuda_runtime.h>
 
-#ifdef __CUDACC__  // on the CPU the launch defines it, and poisons what lies beyond the size launched with
+#ifdef __CUDACC__  // on the CPU the launch defines it, and poisons the bytes beyond the launched size
 extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
 #endif
 

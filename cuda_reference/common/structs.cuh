@@ -1,5 +1,5 @@
 // Strides of operands, in elements; 0 repeats one element. The names are those of the Triton side's structs
-// (tritonkernels/language/structs.py). Pointers are parameters of their own: a struct's member cannot be __restrict__, and loads
+// (tritonkernels/language/structs.py). Pointers are separate parameters: a struct's member cannot be __restrict__, so its loads
 // would lose the read-only path.
 #pragma once
 #include <cstdint>

@@ -1,7 +1,7 @@
-// A CUtensorMap, which tells the copy engine (tma.cuh) how a matrix lies in memory, made on the host from plain numbers.
+// A CUtensorMap, which describes a matrix in memory to the copy engine (tma.cuh), made on the host from plain numbers.
 //
 // The kernel takes it by value as `const __grid_constant__ CUtensorMap`. The driver encodes it; the runtime finds the driver's
-// function, so that nothing links against libcuda. In the emulation it is a struct of our own.
+// function, so that nothing links against libcuda. In the emulation it is a plain struct.
 #pragma once
 #include <cstdint>
 
@@ -23,7 +23,7 @@ struct TiledTensor {
 
 inline CUtensorMap encode(const TiledTensor& t) {
     CUtensorMap map{};
-    if (t.sizes[0] == 0 || t.sizes[1] == 0 || t.sizes[2] == 0) return map;  // of nothing, which nobody copies
+    if (t.sizes[0] == 0 || t.sizes[1] == 0 || t.sizes[2] == 0) return map;  // empty, and never copied
     static const auto encode_tiled = [] {
         void* function = nullptr;
         cudaDriverEntryPointQueryResult found;

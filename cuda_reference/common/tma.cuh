@@ -1,12 +1,14 @@
-// The copy engine (TMA): one thread asks for a box of a matrix, which lands in shared memory past all registers: sm_90, later.
+// The copy engine (TMA): one thread requests a box of a matrix, which is copied to shared memory without registers. sm_90 and
+// later.
 //
-// What lies outside of the matrix becomes zeros. Rows of the box stand 128 bytes apart, and 16-byte chunk c of a row stands
-// where chunk c XOR (row % 8) would: bits 4 to 6 of the address XOR bits 7 to 9, so `to` should be a multiple of 1024. The
-// bytes of the whole box, zeros too, count down the bytes that `barrier` waits for.
+// Elements outside of the matrix become zeros. Rows of the box are 128 bytes apart, and 16-byte chunk c of a row is stored as
+// chunk c XOR (row % 8): bits 4 to 6 of the address XOR bits 7 to 9, so `to` should be a multiple of 1024. The bytes of the
+// whole box, zeros included, count down the bytes that `barrier` waits for.
 //
-// The other way, tma_store writes what of a box lies inside. Threads that wrote the box to shared memory call tma_store_fence
-// and meet; then one thread asks and commits, which makes a group of what it asked for. Shared memory may be written again once
-// tma_store_wait<PENDING>, by that thread, has returned: all but the youngest PENDING groups have been read.
+// In the other direction, tma_store writes the part of a box inside the matrix. Threads that wrote the box to shared memory
+// call tma_store_fence and pass a barrier; then one thread requests the stores and commits them as a group. Shared memory may
+// be written again once tma_store_wait<PENDING> has returned in that thread: all but the youngest PENDING groups have been
+// read.
 #pragma once
 #include "mbarrier.cuh"
 #include "tensor_map.cuh"

@@ -1,16 +1,16 @@
-// wgmma: the 4 warps of a warpgroup multiply 64 rows of A by 8 TILES columns of B, both in shared memory: sm_90a alone.
+// wgmma: the 4 warps of a warpgroup multiply 64 rows of A by 8 TILES columns of B, both in shared memory: sm_90a only.
 //
-// It goes 32 bytes along k: 16 elements of 16 bits, 8 tf32, 32 of one byte. D stays in registers: warp w of the group holds rows
-// 16 w to 16 w + 15, in TILES tiles of 16 x 8, each as mma.sync (mma_sync.cuh) has it. Tile is a struct whose x is
-// float[4], int[4] or __half2[2]. T says what A and B hold, float standing for tf32, whose low 13 bits are ignored.
+// It covers 32 bytes along k: 16 elements of 16 bits, 8 tf32, 32 of one byte. D stays in registers: warp w of the group holds
+// rows 16 w to 16 w + 15, in TILES tiles of 16 x 8, each in the layout of mma.sync (mma_sync.cuh). Tile is a struct whose x is
+// float[4], int[4] or __half2[2]. T is the type of A and B; float means tf32, whose low 13 bits are ignored.
 //
 // Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or
-// column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 bytes and follow each
-// other; the next 64 rows of A or columns of B are `next` bytes on, which only the latter layout asks.
+// column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 contiguous bytes; the
+// next 64 rows of A or columns of B are `next` bytes on, which only the latter layout needs.
 //
-// A wgmma runs on after it is issued. wgmma_fence comes before the first and after any other access to D, wgmma_commit makes a
-// group of what was issued, wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their
-// shared memory may be written again, and after wgmma_results D be read: else the compiler might read it before the wait.
+// A wgmma is asynchronous. wgmma_fence comes before the first one and after any other access to D. wgmma_commit makes a group
+// of those issued, and wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their shared memory
+// may be written again. D may be read after wgmma_results, or else the compiler might read it before the wait.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -51,7 +51,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_INT(i) "+r"(sum[(i) / 4].x[(i) % 4])
 #define WGMMA_HALVES(i) "+r"(reinterpret_cast<unsigned&>(sum[(i) / 2].x[(i) % 2]))
 
-// What follows them: the descriptors, and the flags that say whether A and B lie along M and N.
+// The operands after them: the descriptors, and the flags whether A and B are contiguous along M and N.
 #define WGMMA_AB_16 "%16, %17"
 #define WGMMA_AB_32 "%32, %33"
 #define WGMMA_AB_64 "%64, %65"
@@ -80,7 +80,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     else if constexpr (TILES == 16) WGMMA_##BITS("128", COUNT_128, D, TYPES); \
     else WGMMA_##BITS("256", COUNT_256, D, TYPES)
 
-// sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B that the descriptors show.
+// sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors.
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
@@ -129,7 +129,7 @@ __device__ __forceinline__ void warpgroup_barrier() {
     asm volatile("bar.sync %0, 128;" ::"r"(1 + threadIdx.x / 128) : "memory");  // barrier 0 is the block's
 }
 
-// All threads of a warpgroup give up registers, or wait until others have: COUNT each from here on, a multiple of 8.
+// All threads of a warpgroup release registers, or wait until others have: COUNT each from here on, a multiple of 8.
 template <int COUNT> __device__ __forceinline__ void give_up_registers() {
     SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
 }

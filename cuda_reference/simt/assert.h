@@ -1,5 +1,5 @@
-// A failing device assert is an error of the launch, not the end of the process. Like the system's header, which it
-// stands before, this one has no include guard: every inclusion defines `assert` anew.
+// A failing device assert is an error of the launch, and does not end the process. Like the system's header, which it replaces,
+// it has no include guard: every inclusion defines `assert` again.
 #include_next <assert.h>
 #ifndef NDEBUG
 #include "fail.h"

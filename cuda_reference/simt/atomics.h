@@ -1,9 +1,8 @@
-// Atomics, relaxed as CUDA's are; between the threads of one block nothing more would be needed, but blocks run on
-// several OS threads.
+// Atomics, relaxed as in CUDA. They must be atomic because blocks run on several OS threads.
 //
-// On a GPU the order in which others see a thread's writes is another matter than its program's; here it is the same. So what a
-// kernel must do for it is asked for: who uses what an atomic found there acts on what other blocks have done, and tells them
-// what his own did. That takes a __threadfence() before it, after the barrier at which the block's other threads left theirs.
+// On a GPU, other threads may see a thread's writes in another order than the program's; in the emulation they do not. So the
+// emulation requires the fence: a thread that uses the result of an atomic acts on what other blocks have done, and publishes
+// its own block's writes. That takes a __threadfence() before the atomic, after the barrier that follows the block's writes.
 #pragma once
 #include <type_traits>
 
@@ -11,18 +10,18 @@
 
 namespace simt {
 
-// What an atomic found; it is looked at only where it becomes a T.
-template <class T> struct Found {
+// The old value at an atomic's address; the fence is required only where it is used, as a T.
+template <class T> struct OldValue {
     T value;
 
     operator T() const {
         if (!Block::current->self().fenced)
-            fail("uses what an atomic found without __threadfence() before it: other blocks may not see yet what this one wrote");
+            fail("uses the result of an atomic without __threadfence() before it: other blocks may not see this one's writes");
         return value;
     }
 };
 
-template <class T, class Change> Found<T> atomic(T* address, Change change) {
+template <class T, class Change> OldValue<T> atomic(T* address, Change change) {
     check_inside("an atomic", address, sizeof(T));
     T old, next;
     __atomic_load(address, &old, __ATOMIC_RELAXED);
@@ -33,7 +32,7 @@ template <class T, class Change> Found<T> atomic(T* address, Change change) {
 }
 
 template <class T>
-using Same = std::common_type_t<T>;  // is not deduced, so that atomicAdd(float*, 1) converts as CUDA's overloads do
+using Same = std::common_type_t<T>;  // not deduced, so that atomicAdd(float*, 1) converts as with CUDA's overloads
 
 template <class T>
 constexpr bool is_word = std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long>;
@@ -42,13 +41,13 @@ template <class T> constexpr bool can_add = is_word<T> || std::is_same_v<T, floa
 
 }  // namespace simt
 
-template <class T> simt::Found<T> atomicAdd(T* address, simt::Same<T> value) {
+template <class T> simt::OldValue<T> atomicAdd(T* address, simt::Same<T> value) {
     static_assert(simt::can_add<T>, "atomicAdd: int, unsigned, unsigned long long, float, double");
     return simt::atomic(address, [=](T old) -> T { return old + value; });
 }
 
 #define SIMT_ATOMIC(NAME, RESULT)                                                          \
-    template <class T> simt::Found<T> NAME(T* address, simt::Same<T> value) {              \
+    template <class T> simt::OldValue<T> NAME(T* address, simt::Same<T> value) {              \
         static_assert(simt::is_word<T>, #NAME ": int, unsigned, unsigned long long");      \
         return simt::atomic(address, [=]([[maybe_unused]] T old) -> T { return RESULT; }); \
     }
@@ -60,12 +59,12 @@ SIMT_ATOMIC(atomicOr, old | value)
 SIMT_ATOMIC(atomicXor, old ^ value)
 #undef SIMT_ATOMIC
 
-template <class T> simt::Found<T> atomicExch(T* address, simt::Same<T> value) {
+template <class T> simt::OldValue<T> atomicExch(T* address, simt::Same<T> value) {
     static_assert(simt::is_word<T> || std::is_same_v<T, float>, "atomicExch: int, unsigned, unsigned long long, float");
     return simt::atomic(address, [=](T) -> T { return value; });
 }
 
-template <class T> simt::Found<T> atomicCAS(T* address, simt::Same<T> expected, simt::Same<T> value) {
+template <class T> simt::OldValue<T> atomicCAS(T* address, simt::Same<T> expected, simt::Same<T> value) {
     static_assert(simt::is_word<T>, "atomicCAS: int, unsigned, unsigned long long");
     return simt::atomic(address, [=](T old) -> T { return old == expected ? value : old; });
 }

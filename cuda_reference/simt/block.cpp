@@ -8,8 +8,8 @@
 
 namespace simt {
 
-// Stacks outlive a launch. A stack is two mappings, of which a process may have 65530: so all its modules share one pool,
-// by symbols of default visibility, which are unique in a process.
+// Stacks are kept after a launch. A stack is two mappings, of which a process may have 65530, so all its modules share one
+// pool, by symbols of default visibility, which are unique in a process.
 struct Pool {
     [[gnu::visibility("default")]] static inline std::mutex mutex;
     [[gnu::visibility("default")]] static inline std::vector<std::deque<Fiber>> fibers;
@@ -62,38 +62,38 @@ void Block::run(uint64_t number) {
         begin_round();
         while (Thread* thread = next()) resume(*thread);
     } while (progress_ && exited_ < threads_.size());
-    if (exited_ < threads_.size()) throw std::runtime_error("block " + text(blockIdx) + " diverged: " + census());
+    if (exited_ < threads_.size()) throw std::runtime_error("block " + text(blockIdx) + " diverged: " + states());
 }
 
-void Block::wait_block(const char* name, Meet meet, void* operand) {
-    if (at_barrier_ > 0 && barrier_ != meet)
-        fail(std::string("comes to ") + name + " while other threads of its block wait: " + census());
-    barrier_ = meet;
-    wait(name, meet, 0, operand);
+void Block::wait_block(const char* name, Exchange exchange, void* operand) {
+    if (at_barrier_ > 0 && barrier_ != exchange)
+        fail(std::string("arrives at ") + name + " while other threads of its block wait: " + states());
+    barrier_ = exchange;
+    wait(name, exchange, 0, operand);
     if (++at_barrier_ < threads_.size()) return yield();
     at_barrier_ = 0;
-    meet(threads_.data(), int(threads_.size()), 0);
+    exchange(threads_.data(), int(threads_.size()), 0);
     for (Thread& thread : threads_) {
         thread.state = Thread::RUNNABLE;
         thread.fenced = false;
     }
 }
 
-void Block::wait_warp(const char* name, Meet meet, unsigned mask, void* operand) {
+void Block::wait_warp(const char* name, Exchange exchange, unsigned mask, void* operand) {
     const int lane = rank() % warpSize, lanes = warp_lanes();
     if (!(mask >> lane & 1)) fail(std::string(name) + " with a mask that does not name the calling lane");
     if (lanes < warpSize) mask &= (1u << lanes) - 1;  // lanes that the block does not have
-    wait(name, meet, mask, operand);
-    wait_for(&threads_[rank() - lane], lanes, meet, mask);
+    wait(name, exchange, mask, operand);
+    wait_for(&threads_[rank() - lane], lanes, exchange, mask);
 }
 
-void Block::wait_warpgroup(const char* name, Meet meet, void* operand) {
+void Block::wait_warpgroup(const char* name, Exchange exchange, void* operand) {
     constexpr int SIZE = 4 * warpSize;
     const int first = rank() / SIZE * SIZE;
     if (first + SIZE > int(threads_.size()))
         fail(std::string(name) + " needs 4 warps; the block's last warpgroup has fewer");
-    wait(name, meet, 0, operand);
-    wait_for(&threads_[first], SIZE, meet, 0);
+    wait(name, exchange, 0, operand);
+    wait_for(&threads_[first], SIZE, exchange, 0);
 }
 
 void Block::wait_until(const char* name, bool (*ready)(void* operand), void* operand) {
@@ -112,12 +112,12 @@ void Block::abandon(const std::string& why) {
     __builtin_unreachable();
 }
 
-void Block::wait_for(Thread* group, int count, Meet meet, unsigned mask) {
+void Block::wait_for(Thread* group, int count, Exchange exchange, unsigned mask) {
     const auto named = [mask](int i) { return mask == 0 || (mask >> i & 1); };
-    for (int i = count - 1; i >= 0; --i)  // downwards: threads mostly come upwards, so an absent one is found at once
+    for (int i = count - 1; i >= 0; --i)  // downwards: threads mostly arrive upwards, so an absent one is found at once
         if (named(i))
-            if (group[i].state != Thread::WAITING || group[i].meet != meet || group[i].mask != mask) return yield();
-    meet(group, count, mask);
+            if (group[i].state != Thread::WAITING || group[i].exchange != exchange || group[i].mask != mask) return yield();
+    exchange(group, count, mask);
     for (int i = 0; i < count; ++i)
         if (named(i)) group[i].state = Thread::RUNNABLE;
 }
@@ -151,11 +151,11 @@ void Block::resume(Thread& thread) {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Block::wait(const char* name, Meet meet, unsigned mask, void* operand) {
+void Block::wait(const char* name, Exchange exchange, unsigned mask, void* operand) {
     Thread& thread = *self_;
     thread.state = Thread::WAITING;
     thread.name = name;
-    thread.meet = meet;
+    thread.exchange = exchange;
     thread.ready = nullptr;
     thread.mask = mask;
     thread.operand = operand;
@@ -183,7 +183,7 @@ void Block::fiber_main() {
             block.enter(*thread);
             continue;
         }
-        if (thread != nullptr) --block.cursor_;  // it has a fiber already: the scheduler's turn
+        if (thread != nullptr) --block.cursor_;  // it has a fiber already: the scheduler switches to it
         block.idle_.push_back(&fiber);
         Fiber::change(fiber, block.scheduler_);
     }
@@ -200,7 +200,7 @@ Fiber* Block::take_fiber() {
     return &fibers_[begun_++];
 }
 
-std::string Block::census() const {
+std::string Block::states() const {
     std::map<std::string, std::vector<uint3>> groups;
     for (const Thread& thread : threads_) {
         std::string what = thread.state == Thread::EXITED ? "exited" : "can still run";

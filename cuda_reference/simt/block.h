@@ -1,9 +1,9 @@
-// The threads of one block, run as fibers in turn on one OS thread, and the rendezvous that barriers, votes, shuffles
-// and WMMA are made of.
+// The threads of one block, run as fibers in turn on one OS thread, and the rendezvous behind barriers, votes, shuffles and
+// WMMA.
 //
-// A thread runs until it must wait for others or exits. Who exits hands its fiber to the next thread that has not
-// begun, so a kernel that never waits needs one fiber and no switch. When nobody can go on and not everybody has
-// exited, the block has diverged: an error.
+// A thread runs until it must wait for others or exits. On exit its fiber goes to the next thread that has not begun, so a
+// kernel that never waits needs one fiber and no switch. If no thread can run and not all have exited, the block has diverged:
+// an error.
 #pragma once
 #include <deque>
 #include <exception>
@@ -20,21 +20,21 @@ inline thread_local dim3 blockDim, gridDim;
 namespace simt {
 
 struct Thread;
-// Done once for all threads of a rendezvous, by the last to arrive. Its address also tells kinds of rendezvous apart.
-using Meet = void (*)(Thread* first, int count, unsigned mask);
+// Called once for all threads of a rendezvous, by the last to arrive. Its address also identifies the kind of rendezvous.
+using Exchange = void (*)(Thread* first, int count, unsigned mask);
 
 struct Thread {
     enum State { UNSTARTED, RUNNABLE, WAITING, EXITED };
     State state;
     Fiber* fiber;
     uint3 index;
-    Meet meet;         // while WAITING: for what,
-    const char* name;  // called what,
-    unsigned mask;     // with which lanes of the warp; 0: with the whole block
-    void* operand;     // and what it brought
-    bool (*ready)(void* operand);  // if not null, asked again and again whether the wait is over
-    bool fenced;         // __threadfence() since it last met the block: what the block wrote before, others may now see
-    bool proxy_unfenced;  // cp.async has landed for it in shared memory with no fence.proxy.async since
+    Exchange exchange;  // while WAITING: the rendezvous,
+    const char* name;   // its name,
+    unsigned mask;      // the lanes of the warp that take part; 0: the whole block
+    void* operand;      // and this thread's operand
+    bool (*ready)(void* operand);  // if not null, polled until the wait is over
+    bool fenced;          // __threadfence() since its last barrier: other blocks see what this one wrote before
+    bool proxy_unfenced;  // a cp.async of it has landed in shared memory without fence.proxy.async since
 };
 
 std::string text(uint3 v);  // "(1, 0, 0)"
@@ -56,7 +56,7 @@ private:
 class Block {
 public:
     static inline thread_local Block* current = nullptr;
-    static inline thread_local uint64_t count = 0;  // of blocks that this OS thread has begun
+    static inline thread_local uint64_t count = 0;  // how many blocks this OS thread has begun
 
     Block(const Body& kernel, dim3 shape, const uint64_t* seed);
     ~Block();
@@ -69,20 +69,20 @@ public:
     int rank() const { return int(self_ - threads_.data()); }
     int warp_lanes() const;
 
-    // Returns once every thread of the block has come, after the last of them has done `meet`.
-    void wait_block(const char* name, Meet meet, void* operand);
+    // Returns once every thread of the block has arrived, after the last one has called `exchange`.
+    void wait_block(const char* name, Exchange exchange, void* operand);
 
-    // Returns once every lane that `mask` names has come with the same mask, after the last of them has done `meet`.
-    void wait_warp(const char* name, Meet meet, unsigned mask, void* operand);
+    // Returns once every lane in `mask` has arrived with the same mask, after the last one has called `exchange`.
+    void wait_warp(const char* name, Exchange exchange, unsigned mask, void* operand);
 
     // The same for the 4 warps of a warpgroup.
-    void wait_warpgroup(const char* name, Meet meet, void* operand);
+    void wait_warpgroup(const char* name, Exchange exchange, void* operand);
 
-    // Returns once `ready` says so, of what other threads have done.
+    // Returns once `ready` is true, by what other threads have done.
     void wait_until(const char* name, bool (*ready)(void* operand), void* operand);
 
-    // wgmma and TMA reach shared memory by another way (the async proxy) than cp.async's and plain stores, and see what these
-    // wrote after fence.proxy.async alone. Of plain stores the emulation knows nothing.
+    // wgmma and TMA access shared memory through the async proxy, and see the writes of cp.async and of plain stores only after
+    // fence.proxy.async. The emulation does not track plain stores.
     void wrote_to_shared() {
         proxy_unfenced_ += !self_->proxy_unfenced;
         self_->proxy_unfenced = true;
@@ -93,38 +93,38 @@ public:
     }
     bool proxy_sees_all() const { return proxy_unfenced_ == 0; }
 
-    // Ends the running thread, and with it the launch, wherever it is.
+    // Ends the running thread, wherever it is, and with it the launch.
     [[noreturn]] void abandon(const std::string& why);
 
-    // By chance in a random order, else never.
+    // Random with a seed, else always false.
     bool flip() { return seed_ != nullptr && random_() % 2 != 0; }
 
 private:
-    // A mask of 0 names all.
-    void wait_for(Thread* group, int count, Meet meet, unsigned mask);
+    // A mask of 0 means all.
+    void wait_for(Thread* group, int count, Exchange exchange, unsigned mask);
 
     void begin_round();
     Thread* next();  // of this round, that can run
     void enter(Thread& thread);
     void resume(Thread& thread);
-    void wait(const char* name, Meet meet, unsigned mask, void* operand);
+    void wait(const char* name, Exchange exchange, unsigned mask, void* operand);
     void yield();
     static void fiber_main();
     Fiber* take_fiber();
     // "3 threads wait at __syncthreads: (0, 0, 0), (1, 0, 0), (2, 0, 0); 1 thread exited: (3, 0, 0)"
-    std::string census() const;
+    std::string states() const;
 
     const Body& kernel_;
     std::vector<Thread> threads_;
     std::vector<size_t> order_;
     const uint64_t* seed_;  // null: in thread order
     Chance random_;
-    std::deque<Fiber> fibers_;  // the first `begun_` of them run in this launch;
-    std::vector<Fiber*> idle_;  // these of them have no thread now
+    std::deque<Fiber> fibers_;  // the first `begun_` run in this launch;
+    std::vector<Fiber*> idle_;  // those without a thread now
     size_t begun_ = 0;
     Fiber scheduler_;
     Thread* self_ = nullptr;
-    Meet barrier_ = nullptr;
+    Exchange barrier_ = nullptr;
     size_t cursor_ = 0, exited_ = 0, at_barrier_ = 0, proxy_unfenced_ = 0;
     bool progress_ = false;
     std::exception_ptr error_;

@@ -1,5 +1,5 @@
-// Random orders of a seed: splitmix64 (G. Steele et al., Fast splittable pseudorandom number generators, 2014). <random> would
-// take g++ longer than most kernels do.
+// Random orders of a seed: splitmix64 (G. Steele et al., Fast splittable pseudorandom number generators, 2014). Compiling
+// <random> would take longer than most kernels.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -17,7 +17,7 @@ struct Chance {
         return z ^ z >> 31;
     }
 
-    // Fisher and Yates; a little more likely are some orders than others, by 2^-64 times the size.
+    // Fisher and Yates; the probabilities of orders differ by 2^-64 times the size.
     template <class T> void shuffle(std::vector<T>& items) {
         for (size_t left = items.size(); left > 1; --left) std::swap(items[left - 1], items[(*this)() % left]);
     }

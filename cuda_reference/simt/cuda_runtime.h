@@ -1,8 +1,7 @@
-// Stands before CUDA's header of this name when g++ compiles a kernel: the language, then its built-in functions.
+// Replaces CUDA's header of this name when g++ compiles a kernel: the language, then its built-in functions.
 //
 // Every CUDA thread runs, in turn with the others of its block, on a fiber (block.h); blocks are spread over OS threads
-// (launch.h). What the hardware leaves undefined is an error here where it can be told, and a NaN pattern where it
-// cannot.
+// (launch.h). Undefined behaviour is an error where it can be detected, and otherwise gives a NaN pattern.
 #pragma once
 #include <math.h>
 #include <stdint.h>

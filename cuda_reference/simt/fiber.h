@@ -1,6 +1,6 @@
-// A fiber: a stack of its own that runs until it switches back. It is started by setcontext, which costs two system
-// calls, and switched by _setjmp / _longjmp, which cost none. A fiber stays on the OS thread that started it: the
-// compiler may keep the address of a thread_local across a switch.
+// A fiber: code with its own stack that runs until it switches back. It is started by setcontext, which costs two system calls,
+// and switched by _setjmp / _longjmp, which cost none. A fiber stays on the OS thread that started it, because the compiler may
+// keep the address of a thread_local across a switch.
 #pragma once
 #include <setjmp.h>
 #include <sys/mman.h>
@@ -25,8 +25,7 @@ public:
 
     static constexpr size_t STACK = 256 * 1024;  // only touched pages take memory
 
-    // `colour` staggers where the stacks begin: hot frames at the same offset of every stack would share a few cache
-    // sets.
+    // `colour` staggers the beginnings of stacks: hot frames at the same offset of every stack would share a few cache sets.
     void allocate(unsigned colour) {
         const size_t page = sysconf(_SC_PAGESIZE);
         mapped_ = STACK + page;
@@ -45,7 +44,7 @@ public:
         if (mapping_ != nullptr) munmap(mapping_, mapped_);
     }
 
-    // The next switch here begins `entry` on an empty stack; whatever was running on it is dropped.
+    // The next switch to it begins `entry` on an empty stack, and drops whatever was running there.
     void restart(void (*entry)()) {
         forget_frames();
         getcontext(&start_);

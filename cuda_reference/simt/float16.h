@@ -1,17 +1,16 @@
 // The 16-bit floating types in software, correctly rounded (to nearest, ties to even) whatever the CPU: one template
 // for the number, one for its pair; cuda_fp16.h and cuda_bf16.h name them.
 //
-// A sum, difference, product or quotient goes through float: float has more than twice a half's or bfloat16's digits,
-// so the two roundings give what one would. A fused multiply-add does not have that margin and goes through
-// round_to_odd instead.
+// Sums, differences, products and quotients are computed in float, which has more than twice the digits of half or bfloat16, so
+// that rounding twice equals rounding once. A fused multiply-add lacks that margin and uses round_to_odd instead.
 #pragma once
 #include "intrinsics.h"
 #include "vector_types.h"
 
 namespace simt {
 
-// To float with inexact results forced to an odd last bit, so that a second rounding to fewer digits sees on which side
-// of a tie the value was.
+// To float, with the last bit of inexact results made odd, so that a second rounding to fewer digits knows on which side of a
+// tie the value was.
 inline float round_to_odd(double value) {
     const float nearest = float(value);
     const uint32_t pattern = bits<uint32_t>(nearest);

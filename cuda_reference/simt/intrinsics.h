@@ -39,7 +39,7 @@ inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c);
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 
-// As CUDA's: a NaN, signalling or not, loses against a number.
+// As CUDA's: of a NaN, signalling or not, and a number, the number is returned.
 template <class A, class B> simt::Arithmetic<A, B> min(A a, B b) {
     const std::common_type_t<A, B> x = a, y = b;
     return x < y || y != y ? x : y;

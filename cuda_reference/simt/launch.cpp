@@ -18,8 +18,8 @@
 
 namespace simt {
 
-// The segment of this module that holds dynamic_shared_memory and its like: of thread-local variables, of this OS thread, or of
-// static ones.
+// The segment of this module with dynamic_shared_memory and the other __shared__ variables: this OS thread's thread-local
+// variables, or static ones.
 Range shared_segment() {
     struct Search {
         uintptr_t address;
@@ -48,7 +48,7 @@ static const char* setting(const char* name) {
 static unsigned os_threads(uint64_t blocks) {
 #if defined(__SANITIZE_ADDRESS__) || defined(SIMT_TRACE)
     (void)blocks;
-    return 1;  // __shared__ is one array for the whole process there; the recorder knows one thread
+    return 1;  // there __shared__ is one array for the whole process; the recorder supports one thread
 #else
     const char* wanted = setting("SIMT_THREADS");
     const int count = wanted != nullptr ? std::atoi(wanted) : int(std::thread::hardware_concurrency());
@@ -56,7 +56,7 @@ static unsigned os_threads(uint64_t blocks) {
 #endif
 }
 
-// 0xFF in every byte is a NaN in every floating type: a read of shared memory that nobody wrote shows in the result.
+// 0xFF in every byte is a NaN in every floating type, so that a read of unwritten shared memory shows in the result.
 static void fresh_shared(size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_unpoison_memory_region(dynamic_shared_memory, SIMT_SHARED_LIMIT);
@@ -125,7 +125,7 @@ void run_grid(const void* address, const Body& kernel, dim3 grid, dim3 block, si
     try {
         for (unsigned i = os_threads(blocks); i > 1; --i) helpers.emplace_back(work);
     } catch (const std::system_error&) {
-        // the machine gives no more threads: those that there are do all blocks
+        // the machine has no more threads: the existing ones run all blocks
     }
     work();
     for (std::thread& helper : helpers) helper.join();

@@ -16,7 +16,7 @@ alignas(1024) inline __shared__ unsigned char dynamic_shared_memory[SIMT_SHARED_
 
 namespace simt {
 
-// What a kernel's __launch_bounds__ allows; the module's source says so for each (launch_bounds.py).
+// The __launch_bounds__ of each kernel, set by the module's source (launch_bounds.py).
 void at_most(const void* kernel, unsigned threads);
 
 template <class... P> void at_most(void (*kernel)(P...), unsigned threads) {

@@ -1,4 +1,4 @@
-// ldmatrix (common/ldmatrix.cuh): each lane reads the row that it points to, and the last to come deals the elements out.
+// ldmatrix (common/ldmatrix.cuh): each lane reads the row that it points to, and the last to arrive distributes the elements.
 #pragma once
 #include <cstring>
 
@@ -25,7 +25,7 @@ template <int COUNT, bool TRANSPOSED> void deal_matrices(Thread* warp, int, unsi
 
 }  // namespace simt
 
-// Inlined, so that a trace knows the caller's line; a row is read by one 16-byte access.
+// Inlined, so that a trace has the caller's line; a row is read by one 16-byte access.
 template <bool TRANSPOSED, int COUNT> __forceinline__ void ldmatrix(unsigned (&to)[COUNT], const void* row) {
     static_assert(COUNT == 1 || COUNT == 2 || COUNT == 4, "one, two or four matrices");
     if (simt::Block::current->warp_lanes() != warpSize)
@@ -36,6 +36,6 @@ template <bool TRANSPOSED, int COUNT> __forceinline__ void ldmatrix(unsigned (&t
         const uint4 words = *static_cast<const uint4*>(row);
         std::memcpy(rows.row, &words, sizeof words);
     }
-    simt::meet_warp("ldmatrix", 0xffffffff, rows, simt::deal_matrices<COUNT, TRANSPOSED>);
+    simt::rendezvous_of_warp("ldmatrix", 0xffffffff, rows, simt::deal_matrices<COUNT, TRANSPOSED>);
     std::memcpy(to, rows.result, sizeof to);
 }

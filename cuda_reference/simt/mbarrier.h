@@ -1,5 +1,6 @@
-// mbarriers (common/mbarrier.cuh). Copies land as late as they may, when a thread waits for their barrier, so that a missing
-// wait shows; in a random order of threads (SIMT_ORDER) about half land at once, so that overwriting what is still read shows.
+// mbarriers (common/mbarrier.cuh). Copies land as late as allowed, when a thread waits for their barrier, so that a missing
+// wait shows. In a random order of threads (SIMT_ORDER) about half land at once, so that overwriting data that is still read
+// shows.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,14 +11,14 @@
 namespace simt {
 
 struct Mbarrier {  // its 8 bytes
-    uint16_t expected, pending;  // arrivals: a phase's, and those that this one still waits for
-    int32_t bytes : 24;          // announced and not landed
+    uint16_t expected, pending;  // arrivals: of a phase, and still missing in this one
+    int32_t bytes : 24;          // announced but not landed yet
     uint32_t parity : 1, mark : 7;
 };
 static_assert(sizeof(Mbarrier) == sizeof(uint64_t), "as large as the hardware's");
-constexpr unsigned MBARRIER_MARK = 0x2A;  // fresh shared memory, all ones, is no mbarrier
+constexpr unsigned MBARRIER_MARK = 0x2A;  // fresh shared memory, all ones, is not an mbarrier
 
-// By untraced copies: mbarriers may be raced for.
+// Copied untraced: concurrent access to an mbarrier is no race.
 inline Mbarrier read_mbarrier(const uint64_t* place) {
     Mbarrier barrier;
     untraced_copy(&barrier, place, sizeof barrier);
@@ -33,15 +34,15 @@ inline void write_mbarrier(uint64_t* place, Mbarrier barrier) {
 
 inline Mbarrier initialized(const char* name, const uint64_t* place) {
     const Mbarrier barrier = read_mbarrier(place);
-    if (barrier.mark != MBARRIER_MARK) fail(std::string(name) + " of what is no mbarrier");
+    if (barrier.mark != MBARRIER_MARK) fail(std::string(name) + " on memory that is not an mbarrier");
     return barrier;
 }
 
-// Copies of the block that runs on this OS thread, by the barrier that they report to.
+// Pending copies of the block that runs on this OS thread, by their barrier.
 struct Copies {
     uint64_t block;
     std::map<const uint64_t*, std::vector<std::function<void()>>> of_barrier;
-    bool knows_barriers;  // those that were made are known to the copy engine too: mbarrier_init_fence()
+    bool knows_barriers;  // mbarrier_init_fence() has made the initialized ones known to the copy engine
 
     static Copies& mine() {
         static thread_local Copies copies{};
@@ -73,7 +74,7 @@ inline bool mbarrier_lets_pass(void* operand) {
 
 namespace simt {
 
-// Where the 128-byte swizzle puts the chunk of 16 bytes at an address of shared memory.
+// The swizzled address of a chunk of 16 bytes in shared memory.
 inline unsigned swizzled(unsigned address) { return address ^ (address >> 7 & 7) << 4; }
 
 }  // namespace simt
@@ -87,7 +88,7 @@ inline unsigned shared_address(const void* pointer) {
 inline void mbarrier_init(uint64_t* place, int arrivals) {
     if (reinterpret_cast<uintptr_t>(place) % 8 != 0) simt::fail("mbarrier.init of a misaligned address");
     if (arrivals < 1 || arrivals > 0xFFFF) simt::fail("mbarrier.init with " + std::to_string(arrivals) + " arrivals");
-    if (simt::read_mbarrier(place).mark == simt::MBARRIER_MARK) simt::fail("mbarrier.init of what is one already");
+    if (simt::read_mbarrier(place).mark == simt::MBARRIER_MARK) simt::fail("mbarrier.init on an mbarrier");
     simt::write_mbarrier(place, {uint16_t(arrivals), uint16_t(arrivals), 0, 0, simt::MBARRIER_MARK});
     simt::Copies::mine().knows_barriers = false;
 }

@@ -1,4 +1,4 @@
-// nvcuda::wmma: loads, stores and products of fragments. All 32 lanes must come to each.
+// nvcuda::wmma: loads, stores and products of fragments. All 32 lanes must call each.
 #pragma once
 #include "mma_fragments.h"
 #include "mma_multiply.h"
@@ -12,7 +12,7 @@ struct Address {
     unsigned ldm;
 };
 
-// One matrix of `bits`-bit elements for the warp: the lanes come together and agree on it.
+// Checks that the warp's lanes agree on one matrix of `bits`-bit elements.
 inline void meet_at(const char* name, const void* pointer, unsigned ldm, int bits) {
     if (reinterpret_cast<uintptr_t>(pointer) % 32 != 0)
         simt::fail(std::string(name) + ": the pointer is not aligned to 32 bytes");
@@ -22,7 +22,7 @@ inline void meet_at(const char* name, const void* pointer, unsigned ldm, int bit
     if (simt::Block::current->warp_lanes() != warpSize)
         simt::fail(std::string(name) + " needs all 32 lanes; the block's last warp has fewer");
     Address address{pointer, ldm};
-    simt::meet_warp(name, 0xffffffff, address, [](simt::Thread* warp, int lanes, unsigned) {
+    simt::rendezvous_of_warp(name, 0xffffffff, address, [](simt::Thread* warp, int lanes, unsigned) {
         const auto& first = *static_cast<Address*>(warp[0].operand);
         for (int i = 1; i < lanes; ++i) {
             const auto& other = *static_cast<Address*>(warp[i].operand);
@@ -35,7 +35,7 @@ inline void meet_at(const char* name, const void* pointer, unsigned ldm, int bit
 template <class Fragment>
 constexpr int element_bits = 8 * sizeof(typename Fragment::storage_element_type) / packed<typename Fragment::element_type>;
 
-// Where this lane's storage element i lies.
+// The address of this lane's storage element i.
 template <class Fragment> size_t offset(int i, unsigned ldm, bool by_rows) {
     const unsigned element = i * warpSize + simt::lane(), row = element / Fragment::cols,
                    col = element % Fragment::cols, pitch = ldm / packed<typename Fragment::element_type>;
@@ -48,7 +48,7 @@ template <class Fragment> void load(Fragment& a, const void* pointer, unsigned l
     for (int i = 0; i < Fragment::num_storage_elements; ++i) a.x[i] = from[offset<Fragment>(i, ldm, by_rows)];
 }
 
-// Sub-byte operands have no type of their own in memory.
+// Sub-byte operands have no type in memory.
 template <class T> using In = std::conditional_t<(packed<T> > 1), void, typename StorageOf<T>::type>;
 
 }  // namespace detail
@@ -89,7 +89,7 @@ void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, 
     detail::multiply_together<experimental::bmmaBitOpXOR>("mma_sync", d, a, b, c, false);
 }
 
-// `satf` keeps an int accumulator from wrapping. The guide promises it for floating point too, but the header has no such
+// `satf` keeps an int accumulator from wrapping. The guide documents it for floating point too, but the header has no such
 // overload, as PTX has had no such instruction since ISA 6.5.
 template <int M, int N, int K, class T, class LA, class LB>
 void mma_sync(fragment<accumulator, M, N, K, int>& d, const fragment<matrix_a, M, N, K, T, LA>& a,

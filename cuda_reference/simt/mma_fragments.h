@@ -1,7 +1,7 @@
-// Which WMMA fragments there are, and where the lanes hold their elements.
+// The WMMA fragments, and the elements that each lane holds.
 //
-// Which lane holds which element is the hardware's secret, so any one-to-one map will do: storage element i of lane l is
-// number 32 * i + l in row-major order. A storage element is an element, but 8 of u4 and s4 and 32 of b1, neighbours along K.
+// The hardware's map of elements to lanes is unspecified, so any one-to-one map will do: storage element i of lane l is number
+// 32 * i + l in row-major order. A storage element is one element, or 8 neighbours along K of u4 and s4, or 32 of b1.
 #pragma once
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"

@@ -1,4 +1,4 @@
-// The arithmetic of a WMMA instruction, done for the warp by the last lane to come.
+// The arithmetic of a WMMA instruction, done for the warp by the last lane to arrive.
 #pragma once
 #include <limits>
 
@@ -8,7 +8,7 @@ namespace nvcuda {
 namespace wmma {
 namespace detail {
 
-// What the multiplier makes of a storage element: exact, but that tensor cores ignore the low 13 bits of a tf32.
+// A storage element as the multiplier reads it: exact, except that tensor cores ignore the low 13 bits of a tf32.
 template <class T, class Storage> auto operand(Storage value) {
     if constexpr (std::is_same_v<T, tf32>)
         return simt::bits<float>(simt::bits<uint32_t>(value) & ~0x1FFFu);
@@ -20,12 +20,12 @@ template <class T, class Storage> auto operand(Storage value) {
         return value;
 }
 
-// Of two storage elements; OP only matters to bits.
+// The product of two storage elements; OP matters only for bits.
 template <class T, experimental::bmmaBitOp OP, class Factor> auto product(Factor a, Factor b) {
     if constexpr (std::is_same_v<T, b1>) {
         return __builtin_popcount(OP == experimental::bmmaBitOpXOR ? a ^ b : a & b);
     } else if constexpr (packed<T> == 8) {
-        int sum = 0;  // a shift up leaves the nibble on top, a shift down brings it back with its sign, if any
+        int sum = 0;  // shifted up, then down again with its sign, if it has one
         for (int i = 28; i >= 0; i -= 4) sum += int(Factor(unsigned(a) << i) >> 28) * int(Factor(unsigned(b) << i) >> 28);
         return sum;
     } else {
@@ -33,7 +33,7 @@ template <class T, experimental::bmmaBitOp OP, class Factor> auto product(Factor
     }
 }
 
-// An int accumulator wraps unless it saturates, so it sums in 64 bits.
+// An int accumulator wraps or saturates, so it sums in 64 bits.
 template <class D, class Sum> D result(Sum sum, bool saturate) {
     using Limits = std::numeric_limits<int>;
     if constexpr (std::is_same_v<D, int>)
@@ -42,7 +42,7 @@ template <class D, class Sum> D result(Sum sum, bool saturate) {
         return sum;
 }
 
-// The fragments of one lane, whatever their layouts: those decided only where a load put what.
+// The fragments of one lane; layouts matter only for loads.
 template <class T, class C, class D> struct Operands {
     typename StorageOf<D>::type* d;
     const typename StorageOf<T>::type *a, *b;
@@ -68,7 +68,7 @@ template <int M, int N, int K, class T, class C, class D, experimental::bmmaBitO
     for (int i = 0; i < M * N; ++i) of_lane(i).d[i / warpSize] = result<D>(sum[i], of_lane(i).saturate);
 }
 
-// The lanes come together; `name` is what they came to.
+// A rendezvous of the lanes, called `name`.
 template <experimental::bmmaBitOp OP, int M, int N, int K, class D, class T, class LA, class LB, class C>
 void multiply_together(const char* name, fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, N, K, T, LA>& a,
                        const fragment<matrix_b, M, N, K, T, LB>& b, const fragment<accumulator, M, N, K, C>& c,
@@ -80,7 +80,7 @@ void multiply_together(const char* name, fragment<accumulator, M, N, K, D>& d, c
     if (simt::Block::current->warp_lanes() != warpSize)
         simt::fail(std::string(name) + " needs all 32 lanes; the block's last warp has fewer");
     Operands<T, C, D> operands{d.x, a.x, b.x, c.x, saturate};
-    simt::meet_warp(name, 0xffffffff, operands,
+    simt::rendezvous_of_warp(name, 0xffffffff, operands,
                     [](simt::Thread* warp, int, unsigned) { multiply<M, N, K, T, C, D, OP>(warp); });
 }
 

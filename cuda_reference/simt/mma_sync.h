@@ -1,4 +1,4 @@
-// mma.sync (common/mma_sync.cuh): the last lane to come collects all lanes' operands and multiplies for the warp.
+// mma.sync (common/mma_sync.cuh): the last lane to arrive collects all lanes' operands and multiplies for the warp.
 #pragma once
 #include <cstring>
 
@@ -6,7 +6,7 @@
 
 namespace simt {
 
-// Numbers per lane and where they are: registers hold half sums in pairs, which lie as an array does.
+// Numbers per lane, and their places: registers hold half sums in pairs, in the order of an array.
 template <class D> struct MmaOperands {
     D* sum;
     const unsigned *a, *b;
@@ -44,7 +44,7 @@ template <class T, class D> void mma(D* sum, const unsigned* a, unsigned b0, uns
     if (Block::current->warp_lanes() != warpSize) fail("mma.sync needs all 32 lanes; the block's last warp has fewer");
     const unsigned b[2] = {b0, b1};
     MmaOperands<D> operands{sum, a, b};
-    meet_warp("mma.sync", 0xffffffff, operands, multiply_warp<T, D>);
+    rendezvous_of_warp("mma.sync", 0xffffffff, operands, multiply_warp<T, D>);
 }
 
 }  // namespace simt

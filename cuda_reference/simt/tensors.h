@@ -1,7 +1,7 @@
-// The tensors that a launch was given, where the caller says how long they are (binding.cuh): what lies outside is not its own.
+// The memory of a launch's tensors, if the caller gives their sizes (binding.cuh); access outside of it is an error.
 //
-// Checked where that is cheap: atomics and the copy engine's stores. A kernel's plain accesses are the sanitizer's, and
-// tests/memory's.
+// Atomics and the copy engine's stores are checked, which is cheap. Plain accesses are checked by the sanitizer and by
+// tests/memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,7 +14,7 @@ struct Range {
     uintptr_t first, end;
 };
 
-// Of the launch that runs on this OS thread, or is being prepared on it; nothing is known where there is none.
+// Those of the launch that runs on this OS thread or is being prepared on it; empty without one.
 inline thread_local std::vector<Range> tensors;
 
 Range shared_segment();  // where the block's __shared__ variables are (launch.cpp)

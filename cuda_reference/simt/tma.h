@@ -1,7 +1,9 @@
-// The copy engine (common/tma.cuh). Boxes leave as late as they may, when the thread that asked waits for them, so that a missing
-// wait shows; in a random order of threads (SIMT_ORDER) about half leave at once, so that asking too early shows.
+// The copy engine (common/tma.cuh). Boxes are stored as late as allowed, when the requesting thread waits for them, so that a
+// missing wait shows. In a random order of threads (SIMT_ORDER) about half are stored at once, so that a request made too early
+// shows.
 //
-// What leaves is whole chunks of 16 bytes, as on the hardware: where a row of the tensor ends within one, so does what follows it.
+// Stores write whole chunks of 16 bytes, as in hardware: if a row of the tensor ends within a chunk, the bytes after it are
+// overwritten.
 #pragma once
 #include <deque>
 #include <vector>
@@ -10,7 +12,7 @@
 
 namespace simt {
 
-inline void land(const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row, int batch) {
+inline void load_box(const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row, int batch) {
     const int size = int(tensor.element_bytes), width = int(tensor.box[1]) * size, height = int(tensor.box[0]);
     const int64_t first = std::max(0, -column), last = std::min<int64_t>(tensor.box[1], tensor.sizes[2] - column);
     const unsigned start = shared_address(to);
@@ -30,7 +32,7 @@ inline void land(const TiledTensor& tensor, unsigned char* to, uint64_t* place, 
     write_mbarrier(place, barrier);
 }
 
-inline void leave(const TiledTensor& tensor, const unsigned char* from, int column, int row, int batch) {
+inline void store_box(const TiledTensor& tensor, const unsigned char* from, int column, int row, int batch) {
     constexpr int CHUNK = 16;
     const int64_t size = tensor.element_bytes, first = column * size, width = tensor.box[1] * size;
     const unsigned start = shared_address(from);
@@ -46,10 +48,10 @@ inline void leave(const TiledTensor& tensor, const unsigned char* from, int colu
     }
 }
 
-// What one thread has asked for.
+// The stores that one thread has requested.
 struct Stores {
     uint64_t block;
-    bool fenced;  // since it last asked for one
+    bool fenced;  // since its last request
     std::vector<std::function<void()>> open;
     std::deque<std::vector<std::function<void()>>> groups;  // oldest first
 
@@ -67,9 +69,9 @@ inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int co
     simt::initialized("a tensor copy's barrier", barrier);
     if (!simt::Copies::mine().knows_barriers) simt::fail("a tensor copy without mbarrier_init_fence() after its barrier was made");
     if (shared_address(to) % 128 != 0) simt::fail("a tensor copy to an address that is not a multiple of 128");
-    // The map by value: the thread that asks may have exited when the box lands
+    // The map by value: the requesting thread may have exited when the box lands
     const auto copy = [tensor = map.tensor, to = static_cast<unsigned char*>(to), barrier, column, row, batch] {
-        simt::land(tensor, to, barrier, column, row, batch);
+        simt::load_box(tensor, to, barrier, column, row, batch);
     };
     if (simt::Block::current->flip())
         copy();
@@ -81,10 +83,10 @@ inline void tma_store(const CUtensorMap& map, const void* from, int column, int 
     if (shared_address(from) % 128 != 0) simt::fail("a tensor copy from an address that is not a multiple of 128");
     if (column * map.tensor.element_bytes % 16 != 0) simt::fail("a tensor copy to within a chunk of 16 bytes");
     auto& mine = simt::Stores::mine();
-    if (!mine.fenced) simt::fail("a tensor copy without tma_store_fence() since the one before: it may read what stood there");
+    if (!mine.fenced) simt::fail("a tensor store without tma_store_fence() since the last one: it may read old data");
     mine.fenced = false;
     const auto copy = [tensor = map.tensor, from = static_cast<const unsigned char*>(from), column, row, batch] {
-        simt::leave(tensor, from, column, row, batch);
+        simt::store_box(tensor, from, column, row, batch);
     };
     if (simt::Block::current->flip())
         copy();

@@ -1,4 +1,4 @@
-// What the emulation tells the recorder of accesses (trace_recorder.h) in a traced build, and nothing in any other.
+// Calls from the emulation to the recorder of accesses (trace_recorder.h) in a traced build; empty in others.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -9,7 +9,7 @@ namespace simt {
 void trace_block();         // a new block begins
 void trace_barrier();       // the running thread has passed a barrier of its block,
 void trace_warp_barrier();  // and one of its warp that orders memory: a shuffle or a vote does not
-// It copies past its registers: `to_bytes`, of which it reads `from_bytes`, as one instruction of the calling line.
+// A copy without registers, of `to_bytes` of which it reads `from_bytes`, as one instruction on the calling line.
 void trace_copy(const void* to, size_t to_bytes, const void* from, size_t from_bytes);
 void untraced_copy(void* to, const void* from, size_t bytes);  // memcpy
 #else

@@ -1,8 +1,8 @@
 // Records the accesses of kernel threads to shared memory and to given ranges of global memory, in a build with
-// -fsanitize=thread: that calls __tsan_read4(address) and its like before every access, and here they are. Its own
-// runtime, libtsan, is not linked.
+// -fsanitize=thread. Such a build calls functions like __tsan_read4(address) before every access; they are defined here, and
+// the sanitizer's runtime, libtsan, is not linked.
 //
-// Everything the callbacks run must itself be compiled without them, so they use no template of the standard library.
+// Everything that the callbacks call must be compiled without callbacks, so they use no templates of the standard library.
 #pragma once
 #include <cstdlib>
 
@@ -64,7 +64,7 @@ SIMT_UNTRACED inline void record(const volatile void* pointer, size_t width, Kin
     Record& to = records[record_count++];
     const unsigned thread = rank();
     to.address = address;
-    to.site = uint32_t(static_cast<const char*>(site) - 1 - __ehdr_start);  // in the call, not behind it
+    to.site = uint32_t(static_cast<const char*>(site) - 1 - __ehdr_start);  // the call's address, not the return address
     to.block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     to.interval = intervals[thread];
     to.warp_interval = warp_intervals[thread];
@@ -165,7 +165,7 @@ SIMT_UNTRACED void __tsan_write_range(void* address, size_t size) {
     simt::trace::record_range(address, size, simt::trace::WRITE, __builtin_return_address(0));
 }
 
-// Atomics are replaced by calls, so these must also do them. A load records nothing: it begins a read-modify-write.
+// The build replaces atomics by calls, so these perform them too. A load is not recorded: it begins a read-modify-write.
 #define SIMT_TRACE_MODIFY(BITS, T, NAME, BUILTIN)                                                              \
     SIMT_UNTRACED T __tsan_atomic##BITS##_##NAME(volatile T* to, T value, int) {                               \
         simt::trace::record(to, BITS / 8, simt::trace::ATOMIC, __builtin_return_address(0));                   \

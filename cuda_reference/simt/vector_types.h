@@ -1,6 +1,5 @@
-// dim3, uint3 and the vectors. A vector is copied through one word of its own size, so that one load of a float4 is one
-// 16-byte access here as it is on the GPU: element-wise copies would hide a misaligned pointer and falsify access
-// traces.
+// dim3, uint3 and the vectors. A vector is copied as one word of its size, so that a load of a float4 is one 16-byte access, as
+// on the GPU: element-wise copies would hide a misaligned pointer and falsify traces.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Barriers, votes and shuffles: each is one rendezvous whose last thread does the exchange for all.
+// Barriers, votes and shuffles: each is a rendezvous whose last thread does the exchange for all.
 #pragma once
 #include <type_traits>
 
@@ -7,19 +7,19 @@
 
 namespace simt {
 
-// The compiler must neither keep shared variables in registers across a wait nor move accesses over it.
+// The compiler must not keep shared variables in registers across a wait, nor move accesses over it.
 inline void fence() { asm volatile("" ::: "memory"); }
 
 template <class Operand, class Do>  // Do: a captureless lambda (Thread* warp, int lanes, unsigned mask)
-void meet_warp(const char* name, unsigned mask, Operand& operand, Do meet) {
+void rendezvous_of_warp(const char* name, unsigned mask, Operand& operand, Do exchange) {
     fence();
-    Block::current->wait_warp(name, +meet, mask, &operand);
+    Block::current->wait_warp(name, +exchange, mask, &operand);
     fence();
 }
 
-template <class Operand, class Do> void meet_block(const char* name, Operand& operand, Do meet) {
+template <class Operand, class Do> void rendezvous_of_block(const char* name, Operand& operand, Do exchange) {
     fence();
-    Block::current->wait_block(name, +meet, &operand);
+    Block::current->wait_block(name, +exchange, &operand);
     fence();
     trace_barrier();
 }
@@ -28,20 +28,20 @@ inline int lane() { return Block::current->rank() % warpSize; }
 
 template <class T> struct Shuffle {
     T value, result;
-    int source;  // a lane, outside of the mask or the warp where the result is undefined
+    int source;  // a lane; if outside of the mask or the warp, the result is undefined
 };
 
 template <class T> T shuffle(const char* name, unsigned mask, T value, int source) {
     static_assert(std::is_trivially_copyable<T>::value, "a shuffle moves registers");
     Shuffle<T> mine{value, value, source};
-    meet_warp(name, mask, mine, [](Thread* warp, int lanes, unsigned mask) {
+    rendezvous_of_warp(name, mask, mine, [](Thread* warp, int lanes, unsigned mask) {
         for (int i = 0; i < lanes; ++i) {
             if (!(mask >> i & 1)) continue;
             auto& to = *static_cast<Shuffle<T>*>(warp[i].operand);
             if (to.source < lanes && (mask >> to.source & 1))
                 to.result = static_cast<Shuffle<T>*>(warp[to.source].operand)->value;
             else
-                std::memset(static_cast<void*>(&to.result), 0xFF, sizeof(T));  // that lane gave no value
+                std::memset(static_cast<void*>(&to.result), 0xFF, sizeof(T));  // that lane has no value
         }
     });
     return mine.result;
@@ -61,7 +61,7 @@ struct Votes {
 
 inline unsigned ballot(const char* name, unsigned mask, bool vote) {
     Votes votes{vote, 0};
-    meet_warp(name, mask, votes, [](Thread* warp, int lanes, unsigned mask) {
+    rendezvous_of_warp(name, mask, votes, [](Thread* warp, int lanes, unsigned mask) {
         unsigned all = 0;
         for (int i = 0; i < lanes; ++i)
             if (mask >> i & 1) all |= unsigned(static_cast<Votes*>(warp[i].operand)->mine) << i;
@@ -75,12 +75,12 @@ inline unsigned ballot(const char* name, unsigned mask, bool vote) {
 
 inline void __syncthreads() {
     int nothing = 0;
-    simt::meet_block("__syncthreads", nothing, [](simt::Thread*, int, unsigned) {});
+    simt::rendezvous_of_block("__syncthreads", nothing, [](simt::Thread*, int, unsigned) {});
 }
 
 inline int __syncthreads_count(int predicate) {
     int operand = predicate != 0;
-    simt::meet_block("__syncthreads_count", operand, [](simt::Thread* threads, int count, unsigned) {
+    simt::rendezvous_of_block("__syncthreads_count", operand, [](simt::Thread* threads, int count, unsigned) {
         int sum = 0;
         for (int i = 0; i < count; ++i) sum += *static_cast<int*>(threads[i].operand);
         for (int i = 0; i < count; ++i) *static_cast<int*>(threads[i].operand) = sum;
@@ -90,7 +90,7 @@ inline int __syncthreads_count(int predicate) {
 
 inline int __syncthreads_or(int predicate) {
     int operand = predicate != 0;
-    simt::meet_block("__syncthreads_or", operand, [](simt::Thread* threads, int count, unsigned) {
+    simt::rendezvous_of_block("__syncthreads_or", operand, [](simt::Thread* threads, int count, unsigned) {
         int any = 0;
         for (int i = 0; i < count; ++i) any |= *static_cast<int*>(threads[i].operand);
         for (int i = 0; i < count; ++i) *static_cast<int*>(threads[i].operand) = any;
@@ -100,7 +100,7 @@ inline int __syncthreads_or(int predicate) {
 
 inline int __syncthreads_and(int predicate) {
     int operand = predicate != 0;
-    simt::meet_block("__syncthreads_and", operand, [](simt::Thread* threads, int count, unsigned) {
+    simt::rendezvous_of_block("__syncthreads_and", operand, [](simt::Thread* threads, int count, unsigned) {
         int all = 1;
         for (int i = 0; i < count; ++i) all &= *static_cast<int*>(threads[i].operand);
         for (int i = 0; i < count; ++i) *static_cast<int*>(threads[i].operand) = all;
@@ -110,7 +110,7 @@ inline int __syncthreads_and(int predicate) {
 
 inline void __syncwarp(unsigned mask = 0xffffffff) {
     int nothing = 0;
-    simt::meet_warp("__syncwarp", mask, nothing, [](simt::Thread*, int, unsigned) {});
+    simt::rendezvous_of_warp("__syncwarp", mask, nothing, [](simt::Thread*, int, unsigned) {});
     simt::trace_warp_barrier();
 }
 
@@ -139,6 +139,5 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return simt::ballot("__any_sync", mask, predicate != 0) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return simt::ballot("__all_sync", mask, predicate == 0) == 0; }
 
-// All that the language promises: who asks is active. A kernel that takes the answer for the whole warp is wrong here
-// as it may be there.
+// The language only promises that the calling lane is active. A kernel that assumes more fails here, as it may on a GPU.
 inline unsigned __activemask() { return 1u << simt::lane(); }

@@ -1,5 +1,5 @@
-// wgmma (common/wgmma.cuh). A group of multiplications is done by the last of the warpgroup's threads to wait for it, no
-// sooner: so sums that are touched, and slices that are overwritten, before the wait show.
+// wgmma (common/wgmma.cuh). A group of multiplications is done as late as allowed, by the last of the warpgroup's threads to
+// wait for it, so that accesses to sums and overwritten slices before the wait show.
 #pragma once
 #include <deque>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace simt {
 
 struct Wgmma {
-    void (*multiply)(const Wgmma& what, void* const* sums);  // those of 128 threads
+    void (*multiply)(const Wgmma& what, void* const* sums);  // the sums of 128 threads
     uint64_t a, b;
     void* sum;
 };
@@ -32,7 +32,7 @@ struct Wgmmas {
 
 template <class T> using FormatOf = std::conditional_t<std::is_same_v<T, float>, nvcuda::wmma::precision::tf32, T>;
 
-// The 32 bytes of k of SPAN rows of A or columns of B: by chunks of 16 bytes along k, or along M or N.
+// Reads 32 bytes along k of SPAN rows of A or columns of B, by chunks of 16 bytes along k, or along M or N.
 template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint64_t descriptor, Factor (*to)[32 / sizeof(T)]) {
     constexpr int CHUNK = 16 / sizeof(T);
     const auto field = [descriptor](int bit) { return unsigned(descriptor >> bit & 0x3FFF) << 4; };
@@ -99,7 +99,7 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
         if (descriptor >> 62 != 1 || descriptor >> 49 & 7) simt::fail("wgmma: only the 128-byte swizzle is emulated");
     auto& mine = simt::Wgmmas::mine();
     if (!mine.fenced) simt::fail("wgmma without wgmma.fence since the warpgroup last waited");
-    if (!simt::Block::current->proxy_sees_all()) simt::fail("wgmma of what cp.async left without fence.proxy.async since");
+    if (!simt::Block::current->proxy_sees_all()) simt::fail("wgmma of data from cp.async without fence.proxy.async since");
     mine.open.push_back({simt::multiply_warpgroup<T, A_K_MAJOR, B_K_MAJOR, Number, TILES>, a, b, sum});
 }
 

@@ -123,8 +123,7 @@ class Gate:
                 raise
 
     def run(self, step, repeat=False):
-        """Run the step unless it has passed. An outcome is also written before the step starts, because it may kill this
-        process."""
+        """Run the step unless it has passed. A failure is recorded before it starts, in case it kills this process."""
         known = self.outcomes.get(step.name)
         if known and known.status == "passed" and not repeat:
             return self._say(step.name, "passed before")

@@ -138,8 +138,7 @@ def inspected(op, architecture):
 
 
 def traced(op):
-    """For each rung of the CUDA ladder: the cost of its accesses, counted in the emulation, with the seed's tile if it has that
-    config."""
+    """The cost of each CUDA rung's accesses, counted in the emulation, with the seed's tile if it has that config."""
     import torch
 
     from cuda_reference.launch import LIBRARY

@@ -1,5 +1,4 @@
-"""summary.md of a campaign: the outcome of each step, the records with their ratio to torch, failures, and steps that did not
-run."""
+"""summary.md of a campaign: each step's outcome, the records with their ratio to torch, failures, steps not run."""
 
 from ..measure import records
 from . import table

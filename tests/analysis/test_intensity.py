@@ -1,4 +1,4 @@
-"""Intensity, latency and the roofline: the figures of the GEMM seed."""
+"""Intensity, latency and the roofline, checked with the figures of the GEMM seed."""
 
 import pytest
 import torch

@@ -87,7 +87,7 @@ def test_shared_memory_comes_in_units():
     assert [occupancy(RTX_2080, threads=32, shared_bytes=36 * 256 + more).blocks for more in (0, 1)] == [7, 6]
 
 
-def test_what_does_not_fit_anywhere():
+def test_a_block_that_does_not_fit():
     assert occupancy(H200, threads=1056) == (0, 0, 0, ("threads",))
     assert occupancy(H200, threads=32, registers=256) == (0, 0, 0, ("registers",))
 

@@ -1,4 +1,4 @@
-"""The analyses together, on the seed's product: 4096^3 on an RTX 2080 in tiles of 128 x 128 x 8."""
+"""All analyses of the seed's product: 4096^3 on an RTX 2080 in tiles of 128 x 128 x 8."""
 
 import pytest
 import torch
@@ -74,7 +74,7 @@ def test_halves_and_batches():
     assert predict(half(1, 128, 512, 512), tile, H200, registers=200, shared_bytes=1024)["estimated"] == "none"
 
 
-def test_what_cannot_be_known_is_left_out():
+def test_unknown_facts_are_left_out():
     product = gemm(100, 100, 100)
     assert predict(product, SEED, Target.named("interpreter")) == {"blocks": 1, "intensity": 32}
     assert predict(gemm(0, 100, 100), SEED, H200) == {"blocks": 0, "intensity": 32}
@@ -90,7 +90,7 @@ def test_what_cannot_be_known_is_left_out():
     assert nothing_to_sum["times"]["cache_s"] == 0
 
 
-def test_it_prints_and_holds_what_json_holds():
+def test_it_prints_and_is_json():
     import json
 
     told = predict(gemm(4096, 4096, 4096), SEED, H200)

@@ -45,13 +45,13 @@ def test_off_a_sector_s_edge():
     assert sectors(lambda lane: 16 * lane + 16, 16) == [5, 5, 5, 5]
 
 
-def test_inactive_lanes_ask_for_nothing():
+def test_inactive_lanes_access_nothing():
     assert sectors(only({5}, floats(lambda lane: lane))) == [1]
     assert sectors(only(set(), floats(lambda lane: lane))) == [0]
     assert sectors(only(range(8), lambda lane: 16 * lane), 16) == [4, 0, 0, 0]
 
 
-def test_efficiency_is_what_was_wanted_of_what_was_moved():
+def test_efficiency_is_bytes_requested_over_bytes_moved():
     assert efficiency(floats(lambda lane: lane)) == 1
     assert efficiency(floats(lambda lane: 2 * lane)) == 1 / 2
     assert efficiency(floats(lambda lane: 8 * lane)) == 1 / 8
@@ -69,7 +69,7 @@ def test_a_slice_of_a_row_major_matrix():
 
 @repeatable
 @given(st.lists(st.integers(0, 1000), min_size=32, max_size=32), widths, st.randoms())
-def test_sectors_do_not_depend_on_which_lane_asks(indices, width, random):
+def test_sectors_do_not_depend_on_the_order_of_lanes(indices, width, random):
     lanes = min(32, 128 // width)
     shuffled = [index for i in range(0, 32, lanes) for index in random.sample(indices[i : i + lanes], lanes)]
     counted = sectors(lambda lane: indices[lane] * width, width)
@@ -120,7 +120,7 @@ def test_padding_by_4_stores_a_transposed_without_conflicts(pitch, degree):
 
 
 def test_remapping_odd_lanes_into_m_stores_a_transposed_without_conflicts():
-    """The seed's other way: the 32 lanes hold 32 different rows of the slice."""
+    """The seed's other remedy: the 32 lanes hold 32 different rows of the slice."""
     for i in range(4):
         assert degrees(floats(lambda lane, i=i: i * 128 + lane)) == [1]
 
@@ -142,8 +142,8 @@ def test_lanes_in_different_banks_never_conflict(banks, rows):
 
 @repeatable
 @given(st.lists(st.integers(0, 200), min_size=32, max_size=32), st.integers(0, 31), st.integers(0, 31), widths)
-def test_joining_a_lane_s_word_or_leaving_never_adds_conflicts(indices, lane, other, width):
-    """And joining costs exactly what leaving costs: a broadcast is free."""
+def test_a_lane_that_joins_another_s_word_adds_no_conflict(indices, lane, other, width):
+    """A lane that joins a word adds no conflict, since a broadcast is free."""
     lanes = min(32, 128 // width)
     other = lane // lanes * lanes + other % lanes  # of the same phase
 
@@ -159,7 +159,7 @@ def test_joining_a_lane_s_word_or_leaving_never_adds_conflicts(indices, lane, ot
 @repeatable
 @given(st.lists(st.integers(0, 200), min_size=32, max_size=32), st.integers(0, 200), widths)
 def test_conflicts_do_not_depend_on_where_the_array_starts(indices, start, width):
-    """As long as it starts at a word: elsewhere two half words could part."""
+    """If it starts at a multiple of 4 bytes; else half words could fall into different words."""
     first = max(width, 4) * start
     assert degrees(lambda lane: width * indices[lane], width) == degrees(lambda lane: first + width * indices[lane], width)
 

@@ -97,7 +97,7 @@ def test_the_simulator_agrees_with_the_formula_on_a_full_wave(rows, cols, bm, bn
 @repeatable
 @given(few, few, st.integers(1, 20), st.integers(1, 4))
 def test_a_launch_hits_at_least_as_its_waves_do(tiles_m, tiles_n, wave, group_m):
-    """At least: with room for more than its own steps, a wave may find what the one before it left, down to each byte once."""
+    """With room for more than its own steps, a wave may also hit what the previous one left in the cache."""
     problem = gemm(tiles_m * 16, tiles_n * 16, 64)
     order = list(grouped(tiles_m, tiles_n, group_m))
     one_step = (tiles_m + tiles_n) * 16 * 8 * 4
@@ -118,8 +118,8 @@ def test_the_seed_s_wave_in_the_simulator():
     assert round(100 * hit, 2) == 49.46
 
 
-def test_least_recently_used_is_what_leaves():
-    """Two blocks of one tile row, one after the other, K of 3 slices: the second finds A only if the whole walk stayed."""
+def test_the_least_recently_used_slice_is_evicted():
+    """Two consecutive blocks of one tile row, 3 slices of K: the second hits A only if all slices are still cached."""
     problem, slice_bytes = gemm(16, 32, 24), 16 * 8 * 4
     for slices, hit in ((0, 0), (1, 0), (5, 0), (6, 3 / 12), (7, 3 / 12)):
         assert simulate(problem, 16, 16, 8, row_major(1, 2), wave=1, capacity=slices * slice_bytes) == hit, slices
@@ -136,7 +136,7 @@ def test_grouping_helps_where_the_matrix_is_wide_and_the_cache_small():
     assert rates == sorted(rates) and rates[0] == pytest.approx(wave_hit_rate(64, 64, 1, 32), abs=0.02)
 
 
-def test_ragged_edges_and_nothing_at_all_in_the_simulator():
+def test_ragged_and_empty_problems_in_the_simulator():
     """Bytes are counted, not slices: 2 x 1 tiles of which the second has 1 row; B is read twice, A once."""
     problem = gemm(17, 16, 9)
     read, again = (17 + 2 * 16) * 9, 16 * 9

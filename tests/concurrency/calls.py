@@ -56,7 +56,7 @@ def calls(op):
 
 
 def runs(library, op, design, device="cpu", every_config=False):
-    """(call, args, kwargs, config) of each call that the design does not refuse; None is the config that it would choose."""
+    """(call, args, kwargs, config) of each call that the design does not refuse; config None: the default."""
     chosen = {d.name: d for d in library.designs(op)}[design]
     for args, kwargs in calls(op):
         args = tuple(t.to(device) if isinstance(t, torch.Tensor) else t for t in args)
@@ -68,7 +68,7 @@ def runs(library, op, design, device="cpu", every_config=False):
 
 
 def sources(op, design):
-    """The files of kernels, with their instantiations, that a CUDA design launches unasked."""
+    """The files and instantiations of kernels that a CUDA design launches with default configs."""
     found = {}  # in order
     for call, *_ in runs(CUDA, op, design):
         chosen, config = CUDA.choose(call.problem, CUDA.target(call.result.device), design)
@@ -90,7 +90,7 @@ def digest(library, op, design, device="cpu", every_config=False):
 
 
 def main(device, *names):
-    """Of the designs of these names; of all, if there are none."""
+    """Prints the hashes of the named designs; of all, if none is named."""
     served = [p for p in runnable_designs() if p.values[0].package != "tritonkernels" or backend.device_type() == device]
     print(json.dumps({p.id: digest(*p.values, device) for p in served if not names or p.values[2] in names}))
 

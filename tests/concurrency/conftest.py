@@ -1,4 +1,4 @@
-"""A build in a cache of its own. One module is really built; the tests' compiler copies it, and counts."""
+"""A build with its own cache. One module is really built; a stand-in for the compiler copies it and counts."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +32,7 @@ def built():
 
 
 class Builds:
-    """An entry in a cache of its own, as a new process would see it."""
+    """An entry in its own cache, as a new process would see it."""
 
     def __init__(self, folder, module):
         self.folder = folder

@@ -1,4 +1,5 @@
-"""The folder of built modules: what is not whole and only ours is never loaded, and no error but a typed one comes out."""
+"""The folder of built modules: a damaged file, or one that others could write, is never loaded, and every error is a typed
+one."""
 
 import ast
 import errno
@@ -16,7 +17,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files
 
 
 def replace(path, content):
-    """Another file: this process may have mapped the old one."""
+    """Write another file in its place: this process may have mapped the old one."""
     path.unlink()
     path.write_bytes(content)
     path.chmod(0o600)
@@ -29,7 +30,7 @@ def flip_a_bit(b):
 
 
 def move_away(path, to):
-    """The link at `path` that leads to what was there."""
+    """Move the folder away and leave a link to it at `path`."""
     path.rename(to)
     path.symlink_to(to)
 
@@ -87,7 +88,7 @@ GIVEN_AWAY = {
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, *(pytest.param(name, marks=needs_root) for name in GIVEN_AWAY)])
-def test_an_entry_that_is_not_whole_and_ours_is_built_again(builds, damage):
+def test_a_damaged_or_foreign_entry_is_built_again(builds, damage):
     builds.load()
     builds.load()
     assert builds.compiled == 1
@@ -102,7 +103,7 @@ def test_an_entry_that_is_not_whole_and_ours_is_built_again(builds, damage):
     assert elsewhere.exists() == before, "what a link led to is left alone"
 
 
-def test_what_was_verified_is_loaded_whatever_its_name_leads_to_then(builds, monkeypatch):
+def test_the_verified_file_is_loaded_even_if_it_is_replaced(builds, monkeypatch):
     def swap_and_import(name, descriptor, original=build._import):
         builds.entry.rename(builds.folder / "elsewhere")
         builds.entry.mkdir()
@@ -114,7 +115,7 @@ def test_what_was_verified_is_loaded_whatever_its_name_leads_to_then(builds, mon
     assert builds.compiled == 1
 
 
-def test_a_module_that_is_no_module_is_a_typed_error(builds):
+def test_an_invalid_module_is_a_typed_error(builds):
     builds.module_bytes = b"\x7fELF"
     with pytest.raises(BuildError, match="cannot be loaded"):
         builds.load()
@@ -144,7 +145,7 @@ def test_a_folder_that_others_could_write_is_refused(builds, make):
     assert "TRITONKERNELS_CACHE" in build.doctor()["cache folder"]
 
 
-def test_all_that_is_stored_is_private_whatever_the_umask(builds):
+def test_stored_files_are_private_for_any_umask(builds):
     before = os.umask(0)
     try:
         builds.load()
@@ -171,7 +172,7 @@ def test_a_relative_folder_and_no_home(builds, tmp_path, monkeypatch):
         cache.folder()
 
 
-def test_a_build_removes_what_builds_of_long_ago_left(builds):
+def test_a_build_removes_leftovers_of_old_builds(builds):
     builds.folder.mkdir(0o700)
     old, young = builds.folder / ".building-old", builds.folder / ".building-young"
     for folder in (old, young):
@@ -192,7 +193,7 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(builds, monkeypatch):
 
 
 def test_nothing_is_unpickled():
-    """Neither package imports or calls what runs code that it finds in a file of data."""
+    """Neither package imports or calls anything that runs code from a data file."""
     banned = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "torch.load", "torch.package"}
     banned |= {"torch.jit.load", "numpy.load", "np.load", "eval", "exec"}
     root = Path(__file__).parents[2]

@@ -1,4 +1,5 @@
-"""Locks between the threads and processes that want a module: taken once, held no longer than needed, not by a fork."""
+"""Locks between threads and processes that need the same module: taken once, held no longer than needed, not inherited by a
+fork."""
 
 import os
 import threading
@@ -12,7 +13,7 @@ from tritonkernels.errors import BuildError
 
 
 @pytest.mark.parametrize("make", [lambda lock: lock.symlink_to("precious"), lambda lock: lock.mkdir()], ids=["link", "folder"])
-def test_a_lock_that_is_not_ours_to_take(builds, make):
+def test_a_lock_that_cannot_be_opened(builds, make):
     builds.folder.mkdir(0o700)
     precious = builds.folder / "precious"
     precious.write_text("content")
@@ -22,7 +23,7 @@ def test_a_lock_that_is_not_ours_to_take(builds, make):
     assert precious.read_text() == "content"
 
 
-def test_threads_that_want_one_module_build_it_once_and_delay_no_other(builds, monkeypatch):
+def test_threads_build_a_module_once_and_delay_no_other(builds, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     original = builds.compile
 
@@ -47,7 +48,7 @@ def test_threads_that_want_one_module_build_it_once_and_delay_no_other(builds, m
 
 
 def in_a_fork(work):
-    """The number of a forked process that does `work` and ends with 0 if it raises nothing."""
+    """The process number of a fork that does `work`, and ends with 0 unless it raises."""
     pid = os.fork()
     if pid == 0:
         try:

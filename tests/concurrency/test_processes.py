@@ -1,4 +1,4 @@
-"""Builds among processes: two at once compile once, and one that was killed is in nobody's way."""
+"""Builds among processes: two concurrent ones compile once, and a killed one does not block others."""
 
 import functools
 import os

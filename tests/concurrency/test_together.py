@@ -1,4 +1,4 @@
-"""Threads that call different designs and shapes of both packages at once, cold and warm."""
+"""Threads that concurrently call different designs and shapes of both packages, with cold and warm caches."""
 
 import os
 import subprocess

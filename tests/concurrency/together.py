@@ -1,4 +1,5 @@
-"""Sixteen threads, or one per design, call at once, each with its own shape; then once more, warm. Named designs, or all.
+"""Sixteen threads, or one per design, make concurrent calls, each with its own shape; then again with warm caches. Named
+designs, or all.
 
 A program of its own, so that the first round is the first call of everything in its process. Prints what is wrong; a
 deadlock ends it with the stacks of all threads.
@@ -16,7 +17,7 @@ SECONDS = 200
 
 
 def operands(op, i, dtype):
-    """Of thread i: no two threads have a shape in common."""
+    """The operands of thread i; no two threads share a shape."""
     return {
         "gemm": lambda: (random(20 + 3 * i, 17 + i), random(17 + i, 40 + i)),
         "gemv": lambda: (random(20 + i, 100 + 7 * i), random(100 + 7 * i)),

@@ -1,6 +1,6 @@
 """Builds the CUDA kernels that the gate's calls and the tests launch, as many at a time as there are cores.
 
-Built as their turn comes they would keep the other test workers waiting, which want the same ones.
+Built on first use, they would block other test workers that need the same ones.
 """
 
 import os
@@ -20,7 +20,7 @@ from tritonkernels.errors import TritonKernelsError
 
 
 def sources(device):
-    """{(header, expressions)}, in order; what is built for it is the design's whole space of configs."""
+    """{(header, expressions)}, in order, for each design's whole config space."""
     found = {}
     for op in OPS:
         for design in (d for d in LIBRARY.designs(op) if d.name in designs(LIBRARY, op)):
@@ -32,7 +32,7 @@ def sources(device):
 
 
 def _prepared(op, design, device):
-    """(problem, config, the launches' tensors) of calls that between them launch all that the design has."""
+    """(problem, config, the launches' tensors) of calls that together launch all of the design's kernels."""
     target = LIBRARY.target(device)
     for call in calls(LIBRARY, op, design.name, target):
         args, kwargs = call.make()

@@ -1,7 +1,7 @@
 """The calls that `python -m perf gate` makes under compute-sanitizer.
 
-Of every design, in every type and precision that it takes: the smallest problem, ragged ones, and those without products (an
-empty K, alpha = 0). The smallest and the ragged ones with `out` given and without.
+For every design, in every type and precision that it supports: the smallest problem, ragged ones, and those without products
+(an empty K, alpha = 0). The smallest and the ragged ones with and without `out`.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def designs(library, op):
 
 
 def calls(library, op, design, target):
-    """The GateCalls that the design, given such a machine, does not refuse."""
+    """The GateCalls that the design does not refuse on such a machine."""
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
     for dtype, options in KINDS[op]:
         kind = " ".join([str(dtype).removeprefix("torch."), *(str(v).removeprefix("torch.") for v in options.values())])
@@ -173,12 +173,12 @@ def _gradient(operands, empty):
 
 
 def _along_k(*shape, dtype=torch.float32):
-    """A right operand whose rows are not contiguous but whose columns are."""
+    """A right operand with contiguous columns instead of rows."""
     return transposed(random(*shape, dtype=dtype))
 
 
 def _moderate(*shape, dtype):
-    """Integers far from the ends of int32, so that a multiple of them and a product do not wrap around."""
+    """Integers far from the limits of int32, so that multiples and products do not wrap around."""
     return random(*shape, dtype=dtype) // 1000 if dtype == torch.int32 else random(*shape, dtype=dtype)
 
 

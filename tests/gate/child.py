@@ -19,7 +19,7 @@ from tritonkernels.tuning.choose import as_dict
 
 
 def fault(library, call, device):
-    """What the call did wrong; None where nothing."""
+    """What the call did wrong, or None."""
     torch.manual_seed(zlib.crc32(str(call).encode()))
     args, kwargs = call.make()
     given, named = on(device, args), dict(zip(kwargs, on(device, kwargs.values())))
@@ -48,7 +48,7 @@ def fault(library, call, device):
 
 
 def on(device, values):
-    """The values, copies on the device of those that are tensors."""
+    """The values, with tensors copied to the device."""
     return [v.to(device, copy=True) if isinstance(v, torch.Tensor) else v for v in values]
 
 
@@ -61,7 +61,7 @@ def _same(value, expected):
 
 
 def groups(library, wanted, target):
-    """The calls, those of one kind of a design together: they share kernels."""
+    """The calls, grouped by design and kind, which share kernels."""
     found = {}
     for op in OPS:
         for design in designs(library, op):
@@ -72,7 +72,7 @@ def groups(library, wanted, target):
 
 
 def lost(device):
-    """Whether a kernel's fault took the CUDA context along: nothing can run in this process any more."""
+    """Whether a kernel's fault destroyed the CUDA context, after which nothing can run in this process."""
     if device.type == "cuda":
         try:
             torch.cuda.synchronize(device)

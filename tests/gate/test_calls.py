@@ -1,4 +1,4 @@
-"""The calls that the gate makes on a GPU: that none is missing, and that what makes them notices what goes wrong."""
+"""The calls that the gate makes on a GPU: none is missing, and every fault is noticed."""
 
 import types
 from collections import Counter
@@ -53,7 +53,7 @@ def test_every_design_of_another_operation(library, op):
 
 
 def takes(library, op, design, dtype, options):
-    """Whether the design takes a small ordinary call of the kind."""
+    """Whether the design accepts a small ordinary call of the kind."""
     shapes, _ = suited(library, op, design.name, SMALL[op])
     args = built(shapes, lambda *shape: torch.empty(shape, dtype=dtype))
     if dtype == torch.int8 and op == "gemv":
@@ -75,7 +75,7 @@ def test_every_type_and_precision_is_a_kind():
 
 
 def test_ragged_results_end_between_vectors():
-    """What is given as `out` then has rows that begin at 16 bytes and are no multiple of 16 bytes long."""
+    """`out` then has rows that begin at multiples of 16 bytes and have other lengths."""
     for library in LIBRARIES:
         for call in calls(library, "matmul", names(library, "matmul")[-1], H200):
             if call.problem.startswith("ragged"):
@@ -110,7 +110,7 @@ def ragged():
 
 
 def broken(harm):
-    """The library, whose designs do some harm after the call."""
+    """The library with designs that write to wrong memory after the call."""
 
     def run(call, design):
         LIBRARY.run(call, design)
@@ -120,12 +120,12 @@ def broken(harm):
 
 
 def spoil(t, index):
-    """Write an element that lies `index` elements after the tensor's first."""
+    """Write the element `index` elements after the tensor's first."""
     t.as_strided((1,), (1,), t.storage_offset() + index).fill_(7.0)
 
 
 def test_a_given_out_has_rows_for_vectors():
-    """That begin at 16 bytes, and end in between: what is written there in whole vectors shows."""
+    """They begin at multiples of 16 bytes and end in between, so that writes of whole vectors show."""
     if backend.device_type() != "cpu":
         pytest.skip("looks at a result of the interpreter's")
     seen = []

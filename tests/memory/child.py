@@ -1,4 +1,4 @@
-"""Runs designs on guarded tensors, in a process that may die of it. Prints a line before each call and after each design.
+"""Runs designs on guarded tensors, in a process that a fault may kill. Prints a line before each call and after each design.
 
 python -m tests.memory.child every|some PACKAGE op/design ...
 

@@ -1,4 +1,5 @@
-"""Tensors whose memory ends, or begins, at an unreadable page: any access past that end is a fault, at once, in any kernel."""
+"""Tensors whose memory ends, or begins, at an unreadable page: any access past that end is an immediate fault, in any
+kernel."""
 
 import ctypes
 import mmap
@@ -11,9 +12,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def guarded(t, side, read_only):
-    """A tensor equal to t, with its strides, flush against an unreadable page at its "end" or its "start".
+    """A copy of t with its strides, next to an unreadable page at its "end" or its "start".
 
-    The rest of its pages is 0xFF, a NaN in every floating type; read_only makes a write to it a fault as well.
+    The rest of its pages is 0xFF, a NaN in every floating type. With read_only a write to it is a fault too.
     """
     span = sum((size - 1) * stride for size, stride in zip(t.shape, t.stride())) + 1 if t.numel() else 0
     size = span * t.element_size()

@@ -1,5 +1,5 @@
-"""No design reads or writes outside its tensors: every operand and result lies flush against an unreadable page, and inputs are
-read-only. A fault kills the child process, and its last line tells the call.
+"""No design reads or writes outside its tensors: every operand and result lies next to an unreadable page, and inputs are
+read-only. A fault kills the child process, and its last line names the call.
 
 Those of Triton are for `make test-all`: the interpreter refuses accesses outside of the tensors in every test
 (test_interpreter.py), and run_checked compares the inputs.
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def faults(which, package, designs):
-    """{design: the call that died, and how} of the designs that did not get through."""
+    """{design: the call that died, and how} of the designs that did not finish."""
     found, left = {}, list(designs)
     while left:
         command = [sys.executable, "-m", "tests.memory.child", which, package, *left]

@@ -1,4 +1,4 @@
-"""A broken kernel: one edit of one file, the kind of slip that hurts users in silence."""
+"""A broken kernel: one edit of one file, a slip that gives wrong results silently."""
 
 import hashlib
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Mutant:
         return text.replace(self.old, self.new)
 
     def digest(self):
-        """Of the broken file: an outcome is of the mutant as it is while this stays the same."""
+        """A hash of the broken file: an outcome is current while it is unchanged."""
         return hashlib.sha256(self.broken(ROOT).encode()).hexdigest()[:16]
 
 

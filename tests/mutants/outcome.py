@@ -17,13 +17,13 @@ def read(file=FILE):
 
 
 def is_known(mutant, outcomes):
-    """Whether the mutant, as it is now, was noticed."""
+    """Whether the current version of the mutant was noticed."""
     outcome = outcomes.get(mutant.name, {})
     return outcome.get("outcome") == "killed" and outcome["digest"] == mutant.digest()
 
 
 def add(mutant, by, seconds, names, file=FILE):
-    """Writes what became of the mutant; drops what is of none of `names`. Other shards may do the same now."""
+    """Writes the mutant's outcome, and drops outcomes of mutants not in `names`. Other shards may write concurrently."""
     with FileLock(file.with_suffix(".lock")):
         outcomes = {name: outcome for name, outcome in read(file).items() if name in names}
         outcomes[mutant.name] = {

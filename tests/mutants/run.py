@@ -108,7 +108,7 @@ class Attempt:
 
 
 def _attempt(attempt, teller):
-    """In a process of its own: as if it had been started in the copy of the tree."""
+    """Runs in its own process, as if started in the copy of the tree."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 10))
     os.chdir(attempt.folder)
@@ -149,7 +149,7 @@ def attempts(mutant, outcomes):
 
 
 def prepare(count, place):
-    """As many copies of the tree; and imported, what is not ours."""
+    """That many copies of the tree, with other packages imported beforehand."""
     os.environ |= {"TRITONKERNELS_BACKEND": "interpreter", "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "TRITONKERNELS_CACHE": str(place / "cache")}
     for name in [name for name in os.environ if name.startswith("PYTEST")]:
@@ -176,7 +176,7 @@ def _copy_of_the_tree(folder):
 
 
 def run(mutants, jobs, outcomes, place):
-    """(mutant, what noticed it or None, seconds) of each, as they become known; so many at a time."""
+    """(mutant, the test that noticed it or None, seconds) of each as they finish, `jobs` at a time."""
     place.mkdir(parents=True, exist_ok=True)
     try:
         held = FileLock(place / "lock").acquire(blocking=False)

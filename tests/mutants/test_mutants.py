@@ -32,7 +32,7 @@ sys.exit(run.main([*sample, whole], file=Path(place, "outcome.json"), place=Path
 
 
 @thorough
-def test_what_is_broken_is_noticed_and_what_is_whole_is_not(tmp_path):
+def test_a_broken_kernel_is_noticed_and_an_intact_one_is_not(tmp_path):
     """Of a Triton and of a CUDA kernel."""
     run = subprocess.run([sys.executable, "-c", SAMPLE, tmp_path, *NAMES], cwd=ROOT, capture_output=True, text=True)
     outcomes = read(tmp_path / "outcome.json")
@@ -41,7 +41,7 @@ def test_what_is_broken_is_noticed_and_what_is_whole_is_not(tmp_path):
 
 
 def test_mutants_apply():
-    """A kernel that changed must not leave its mutants behind."""
+    """The mutants of a changed kernel must still apply."""
     for mutant in MUTANTS:
         assert mutant.broken(ROOT) != (ROOT / mutant.path).read_text(), mutant.name
 
@@ -58,7 +58,7 @@ LAYOUTS = {"warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy"}
 
 @pytest.mark.parametrize("op", tritonkernels.OPS)
 def test_every_design_has_a_mutant(op):
-    """In CUDA, of its own file; in Triton, of that or of a part of its operation that it uses."""
+    """In CUDA, a mutant of its file; in Triton, of its file or of a part of its operation that it uses."""
     broken, graph = {mutant.path for mutant in MUTANTS}, imports(["tritonkernels"])
     for rung in LIBRARY.operation(op).own:
         if rung.is_in("cuda_reference"):

@@ -14,7 +14,7 @@ from tritonkernels.operation import Rung, Served
 
 @pytest.fixture
 def triton_only(monkeypatch):
-    """Without the CUDA package, which a cold cache would have to build first."""
+    """Without the CUDA package, whose kernels may have to be built first."""
     monkeypatch.setattr(contenders, "PACKAGES", {"triton": "tritonkernels"})
     monkeypatch.setattr(ahead, "build_all", lambda cases, names, device: None)
     contenders.device()  # decides Triton's backend

@@ -1,4 +1,4 @@
-"""Stand-ins for what the harness meets: a launch that runs Python, a right gemv, a record."""
+"""Stand-ins for the harness: a launch that runs Python, a correct gemv, a record."""
 
 import dataclasses
 from collections.abc import Callable

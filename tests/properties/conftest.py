@@ -1,4 +1,4 @@
-"""How properties run: a fixed number of examples from one seed, so that seed and depth alone bring a failure back.
+"""How properties run: a fixed number of examples from one seed, so that seed and depth alone reproduce a failure.
 
 The seed is 0, or the one given as --hypothesis-seed. `make fuzz MINUTES=n` runs this folder on fresh seeds (fuzz.py), and
 deeper: with --depth=n times as many examples.
@@ -16,7 +16,7 @@ from tritonkernels import backend
 
 @pytest.fixture(scope="session")
 def everything_imported():
-    """Hypothesis draws some numbers from the sources that it finds imported: all of them, or a seed would not be enough."""
+    """Import everything: Hypothesis draws some numbers from imported sources, and would not reproduce examples otherwise."""
     backend.name()  # prepares Triton, which design files import
     for package in ("tritonkernels", "cuda_reference", "perf"):
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
@@ -28,7 +28,7 @@ def everything_imported():
 def for_all(request, everything_imported):
     """for_all(strategy, examples, check): check(example) holds for that many examples; a failure says how to repeat it.
 
-    A check says whether its example counts, True or False. Where fewer than half do the strategy draws the wrong ones.
+    A check returns whether its example counts. If fewer than half do, the strategy draws the wrong ones.
     """
     given, depth = request.config.getoption("--hypothesis-seed"), request.config.getoption("--depth")
     seed = random.SystemRandom().randrange(2**31) if given == "random" else int(given or 0)

@@ -19,7 +19,7 @@ NAMES = {
 
 
 class Terse:
-    """Prints as the code that makes it, without the fields that are at their defaults."""
+    """Prints as the code that makes it, without fields at their defaults."""
 
     def __repr__(self):
         said = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
@@ -35,7 +35,7 @@ MARGIN = 2**12
 
 @dataclass(frozen=True, repr=False)
 class Layout(Terse):
-    """Where the elements of a tensor lie in a larger buffer; the default is contiguous."""
+    """The position of a tensor's elements in a larger buffer; contiguous by default."""
 
     order: tuple[int, ...] = ()  # the dimensions from the outermost to the innermost; (): as they are
     steps: tuple[int, ...] = ()  # per dimension, places per element: 0 is expanded, 2 leaves every second one out; (): all 1
@@ -55,7 +55,7 @@ class Layout(Terse):
         return buffer.as_strided(held, strides, MARGIN + self.offset), buffer
 
     def held(self, shape):
-        """The shape of what lies in memory: expanded dimensions once."""
+        """The shape in memory, with expanded dimensions once."""
         return [min(size, 1) if self.steps and not self.steps[dim] else size for dim, size in enumerate(shape)]
 
 
@@ -113,5 +113,5 @@ class Example(Terse):
     config: int = 0
 
     def build(self, device="cpu"):
-        """(tensors, buffers), None where there is no operand."""
+        """(tensors, buffers), None for an absent operand."""
         return tuple(zip(*((None, None) if x is None else x.build(device) for x in self.operands)))

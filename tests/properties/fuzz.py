@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def holds(seed, depth, tests):
-    """Run a round in a process of its own, as it will be repeated; print it if it fails."""
+    """Run a round in its own process, as for a repetition; print it if it fails."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += [f"--hypothesis-seed={seed}", f"--depth={depth}", tests]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,4 +1,4 @@
-"""One thing wrong with a call that was right: each mistake spoils it in place and says which error must name which argument."""
+"""One mistake in a valid call: each changes the call in place, and says which error must name which argument."""
 
 import numpy
 import torch
@@ -150,7 +150,7 @@ def no_addend(draw, call):
 
 @mistake("gemm", "gemv")
 def addend_of_another_size(draw, call):
-    """Even where beta is 0, and nothing would be read."""
+    """Also with beta 0, where it would not be read."""
     name, shape = ADDENDS[call.op], list(call.result().shape)
     shape[pick(draw, *range(len(shape)))] += 2
     call.arguments[name] = torch.zeros(shape, dtype=call.result().dtype)
@@ -253,7 +253,7 @@ def out_overlaps_itself(draw, call):
 
 @mistake()
 def out_overlaps_an_operand(draw, call):
-    """One memory for both, shifted against each other by less than their length, in either direction."""
+    """Both in the same memory, shifted by less than their length, in either direction."""
     plain, name = call.result(), pick(draw, *call.tensors())
     operand = call.arguments[name]
     assume(name == ADDENDS.get(call.op) or call.arguments.get("alpha") != 0)  # at 0 the factors are not read
@@ -315,7 +315,7 @@ def groups(draw, call):
 
 @mistake("conv2d")
 def weight(draw, call):
-    """Channels that the input has not, no taps, or taps that reach past the padded input."""
+    """Other channels than the input's, no taps, or taps that reach past the padded input."""
     k, c, r, s = call.arguments["weight"].shape
     h, w = call.arguments["input"].shape[-2:]
     shapes = [(k, c + 1, r, s), (k, c, 0, s), (k, c, r, 0)]

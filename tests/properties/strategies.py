@@ -1,6 +1,6 @@
 """Hypothesis strategies of valid calls. Sizes sit on and around the edges of tiles; layouts are any that torch can express.
 
-`calls_of` draws what a design takes: a filter of 3 x 3 for winograd, the precisions that a design of matmul has.
+`calls_of` draws calls that a design accepts: a 3 x 3 filter for winograd, the precisions of a matmul design.
 """
 
 import functools
@@ -30,7 +30,7 @@ def size(limit=260):
 
 @functools.cache
 def among(*values):
-    """st.sampled_from, made once: that takes longer than to draw from it."""
+    """st.sampled_from, made once: making it takes longer than drawing from it."""
     return st.sampled_from(values)
 
 
@@ -68,7 +68,7 @@ def maybe(strategy):
 
 @st.composite
 def blended(draw, shape, dtype=torch.float32):
-    """(addend or None, options): beta * C with a C that broadcasts to shape, or that nobody may read."""
+    """(addend or None, options): beta * C with a C that broadcasts to shape, or that must not be read."""
     beta = draw(among(*SCALARS))
     whole = tuple(itertools.product(*((1, size) for size in shape)))
     shapes = [s[first:] for s in whole for first in range(len(shape) + 1)]
@@ -80,7 +80,7 @@ def blended(draw, shape, dtype=torch.float32):
 
 
 def factors(alpha, *operands):
-    """What alpha multiplies. Infinity times a sum that cancels is NaN or infinite by a rounding error: make such sums exact."""
+    """The factors of the product, whose sums are exact: infinity times a rounding error would be infinite, not NaN."""
     return [replace(x, values="integers", planted=None) for x in operands] if math.isinf(alpha) else operands
 
 
@@ -154,7 +154,7 @@ WANTED = {  # by designs that are for some geometries
 def convolution(draw, design=None):
     """(image, weight, options, dtype) of every geometry: strides, padding, dilation, groups, unbatched, no images.
 
-    Torch, the reference, wants some channels.
+    torch, the reference, requires channels.
     """
     numbers = GEOMETRY | WANTED.get(design, {})
     groups, k = draw(numbers["groups"]), draw(numbers["k"])
@@ -196,7 +196,7 @@ def conv2d(draw, design=None):
 
 @st.composite
 def gradient(draw, op):
-    """Of a convolution, with respect to its input, weight or bias."""
+    """The gradient of a convolution with respect to its input, weight or bias."""
     image, weight, options, dtype = draw(convolution())
     result = prepare("conv2d", *(torch.empty(shape, device="meta") for shape in (image, weight)), **options).result.shape
     grad_output = draw(operand(tuple(result), dtype))
@@ -228,7 +228,7 @@ CALLS = {"gemm": gemm(), "gemv": gemv(), "matmul": matmul(), "conv2d": conv2d()}
 
 
 def calls_of(library, op, design, device):
-    """Calls that the design takes on the device, but for a few: of no products, say, or of more taps than it has room for."""
+    """Calls that the design accepts on the device, with few exceptions, such as no products or too many taps."""
     if op == "conv2d":
         return conv2d(design)
     if op != "matmul":

@@ -27,7 +27,7 @@ pytestmark = [
 
 @contextlib.contextmanager
 def launches_watched():
-    """A stand-in for every launch: a call that should have been refused must not get to run on what it was given."""
+    """A stand-in for every launch, since a call that should have been refused must not run."""
     watch = mock.Mock()
     with mock.patch.object(TritonLaunch, "run", watch), mock.patch.object(CudaLaunch, "run", watch):
         yield watch

@@ -28,7 +28,7 @@ STEPS = 400  # programs times products per element, as far as the interpreter is
 def config_of(library, design, call, rank):
     """The design's config of that rank, counted round.
 
-    Its first where the other is in another module, which takes 10 s to build, or has tiles too small for the interpreter.
+    The first one if the other is in another module, which takes 10 s to build, or has tiles too small for the interpreter.
     """
     target = library.target(call.result.device)
     configs = list(design.configs(call.problem, target))
@@ -45,7 +45,7 @@ def config_of(library, design, call, rank):
 
 
 def accepted(library, op, design, call):
-    """The design, or None if it refuses the call, and does so with its own sentence."""
+    """The design, or None if it refuses the call with its own reason."""
     chosen = next(d for d in library.designs(op) if d.name == design)
     refusal = chosen.refuses(call.problem, library.target(call.result.device))
     if refusal is None:

@@ -1,4 +1,4 @@
-"""A call with a mistake in it, and the register of the mistakes that there are (mistakes.py)."""
+"""A call with a mistake, and the registry of mistakes (mistakes.py)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Wrong:
     names: str = ""
 
     def _repr_pretty_(self, printer, cycle):
-        """What a failure prints."""
+        """The text of a failure."""
 
         def said(value):
             if not isinstance(value, torch.Tensor):
@@ -37,7 +37,7 @@ class Wrong:
         printer.text(f"{self.op}({arguments}), whose mistake is {self.mistake}: {self.error.__name__} of {self.names}")
 
     def tensors(self):
-        """The names of operands that are given and read (c is not where beta is 0)."""
+        """The names of operands that are given and read (c is not read if beta is 0)."""
         read = [name for name in NAMES[self.op] if isinstance(self.arguments.get(name), torch.Tensor)]
         return [name for name in read if name != ADDENDS.get(self.op) or self.arguments["beta"] != 0]
 
@@ -46,7 +46,7 @@ class Wrong:
 
 
 def mistake(*ops):
-    """Registers (draw, call) -> (error, argument): it spoils the call in place and says how that must be refused."""
+    """Registers (draw, call) -> (error, argument), which changes the call in place and says how it must be refused."""
 
     def register(function):
         for op in ops or MISTAKES:

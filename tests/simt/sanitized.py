@@ -15,7 +15,7 @@ from tests.harness import designs
 
 
 def kernels_of(cases, every_config):
-    """{(header, expression): None} of what they launch, in order."""
+    """{(header, expression): None} of their launches, in order."""
     found = {}
     for op, design in cases:
         for call, _, _, config in runs(LIBRARY, op, design, every_config=every_config):
@@ -27,7 +27,7 @@ def kernels_of(cases, every_config):
 
 
 def build_all(wanted):
-    """{expression: kernel} of all of them in two modules, built side by side: most of a build is not the kernel's.
+    """{expression: kernel} of all of them in two modules built in parallel, since most of a build is not the kernel's.
 
     So files of kernels must go together in one translation unit: what two of them define belongs in a header of its own.
     """

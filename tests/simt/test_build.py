@@ -1,4 +1,4 @@
-"""The build of kernels: cached by all that goes in, one clear error for every fault. Its cache: tests/concurrency."""
+"""The build of kernels: cached by all its inputs, with a clear error for every fault. Its cache: tests/concurrency."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """No modules in this process: what a new process would do."""
+    """Forget this process's modules, as in a new process."""
     monkeypatch.setattr(build, "_kernels", {})
 
 

@@ -34,7 +34,7 @@ def test_any_order_of_threads_and_blocks_gives_the_same_bits(monkeypatch, _, op,
     assert len(set(found.values())) == 1, found
 
 
-def test_a_design_without_its_barriers_does_not(monkeypatch):
+def test_a_design_without_its_barriers_gives_other_bits(monkeypatch):
     source = HERE / "kernels/without_barriers.cuh"
     monkeypatch.setattr(build, "load", lambda header, *rest, load=build.load: load(source, *rest))
     found = digests(monkeypatch, "gemm", "tiled", ORDERS, every_config=True)
@@ -57,7 +57,7 @@ def run():
 
 
 @pytest.mark.long
-def test_no_design_accesses_what_is_not_its(run, everything):
+def test_no_design_accesses_memory_outside_its_tensors(run, everything):
     """`make test` has the first config."""
     done = run(*["every config"] * everything)
     assert done.returncode == 0, done.stderr

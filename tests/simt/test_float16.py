@@ -52,7 +52,7 @@ def test_every_pattern_widens_exactly_and_comes_back(run, name):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_rounding_around_every_tie(run, name):
-    """At the middle between two neighbours, and one float beside it on either side."""
+    """At the midpoint of two neighbours, and one float above and below it."""
     values = every_pattern(TYPES[name])
     values = values[values.isfinite()].float()
     middle = (values + torch.cat([values[1:], values[:1]])) / 2
@@ -75,7 +75,7 @@ def test_rounding_around_every_tie(run, name):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_doubles_and_ints_round_once(run, name):
-    """A double a hair above a tie: rounding to float first would put it on the tie."""
+    """A double just above a tie: rounding to float first would put it on the tie."""
     dtype = TYPES[name]
     one, step = 1.0, torch.finfo(dtype).eps
     hairs = torch.tensor(

@@ -1,4 +1,4 @@
-"""mbarriers, tensor copies and wgmma of the CPU emulation: as the PTX ISA says, and the mistakes that must be noticed."""
+"""mbarriers, tensor copies and wgmma of the CPU emulation: as in the PTX ISA, and the mistakes that must be errors."""
 
 from pathlib import Path
 
@@ -50,8 +50,8 @@ def test_mbarriers_hand_values_over(kernels, monkeypatch, order):
     [
         ("NO_ARRIVAL", "diverged: 62 threads exited.*2 threads wait at mbarrier.try_wait"),
         ("WRONG_PARITY", "diverged: 62 threads exited.*2 threads wait at mbarrier.try_wait"),
-        ("NO_INIT", "mbarrier.try_wait of what is no mbarrier"),
-        ("TWO_INITS", "mbarrier.init of what is one already"),
+        ("NO_INIT", "mbarrier.try_wait on memory that is not an mbarrier"),
+        ("TWO_INITS", "mbarrier.init on an mbarrier"),
     ],
 )
 def test_a_wrong_use_of_mbarriers_is_an_error(kernels, mistake, text):
@@ -68,7 +68,7 @@ def copied(kernels, tensor, box, place=(0, 0, 0), more=0, arrivals=1, waits=True
 
 
 def unswizzled(rows):
-    """Chunk c of row r stands at c XOR r % 8; its own inverse."""
+    """Chunk c of row r is at c XOR r % 8; it is its own inverse."""
     chunks = rows.reshape(-1, 8, 16)
     return torch.stack([row[[c ^ r % 8 for c in range(8)]] for r, row in enumerate(chunks)]).reshape(rows.shape)
 
@@ -117,7 +117,7 @@ def test_a_store_within_a_chunk_is_refused(kernels):
         stored(kernels, torch.zeros(1, 8, 64, dtype=torch.uint8), column=8)
 
 
-def test_every_store_wants_a_fence_after_what_it_reads(kernels):
+def test_every_store_needs_a_fence_after_its_data(kernels):
     memory = torch.zeros(1, 8, 64, dtype=torch.uint8)
     stored(kernels, memory, column=0, times=2, fences=2)
     for times, fences in ((1, 0), (2, 1)):
@@ -125,7 +125,7 @@ def test_every_store_wants_a_fence_after_what_it_reads(kernels):
             stored(kernels, memory, 0, times, fences)
 
 
-def test_bytes_that_never_come_are_a_deadlock(kernels):
+def test_missing_bytes_are_a_deadlock(kernels):
     tensor = torch.ones(1, 8, 64, dtype=torch.int16)
     with pytest.raises(RuntimeError, match="diverged: 32 threads wait at mbarrier"):
         copied(kernels, tensor, (8, 64), more=16)
@@ -160,7 +160,7 @@ def test_a_tensor_map_is_nine_ints(kernels):
 
 
 def d_element(thread, i):
-    """(row, column) of D's number d_i of a thread of the warpgroup, in the ISA's words for wgmma.m64nNkK."""
+    """(row, column) of D's number d_i in a thread of the warpgroup, as the ISA defines it for wgmma.m64nNkK."""
     lane, warp = thread % 32, thread // 32
     row = 16 * warp + lane // 4 + 8 * (i // 2 % 2)
     return row, 8 * (i // 4) + lane % 4 * 2 + i % 2
@@ -211,7 +211,7 @@ def test_wgmma(kernels, product, step):
         ("NO_FENCE", "wgmma without wgmma.fence"),
         ("ALONE", "diverged: 32 threads exited.*96 threads wait at wgmma.wait_group"),
         ("OTHER_OPERAND", "the threads of a warpgroup do not issue the same"),
-        ("NO_PROXY_FENCE", "wgmma of what cp.async left without fence.proxy.async"),
+        ("NO_PROXY_FENCE", "wgmma of data from cp.async without fence.proxy.async"),
     ],
 )
 def test_a_wrong_use_of_wgmma_is_an_error(kernels, misuse, text):

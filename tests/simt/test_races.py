@@ -1,4 +1,4 @@
-"""No CUDA design has two threads touch the same bytes, one of them writing, without a barrier between; counted by access."""
+"""In no CUDA design do two threads access the same bytes, one of them writing, without a barrier in between."""
 
 import functools
 

@@ -63,6 +63,6 @@ def test_one_access_outside_is_found(preload, name, report):
     assert "inside" not in done.stdout
 
 
-def test_inside_all_is_well(preload):
+def test_accesses_inside_are_no_error(preload):
     done = run("shared_write<64>", "0", LD_PRELOAD=preload)
     assert done.returncode == 0 and "inside" in done.stdout, done.stderr

@@ -129,7 +129,7 @@ def test_votes(run):
     assert (out[:, 3].numpy().view(np.uint32) == 1 << np.arange(32, dtype=np.uint32)).all()
 
 
-def test_halves_of_a_warp_meet_by_their_own_masks(run):
+def test_halves_of_a_warp_synchronize_by_their_masks(run):
     out = torch.zeros(32, dtype=torch.int32)
     run("half_warps", (1,), (32,), out)
     assert out.tolist() == [sum(range(16))] * 16 + [sum(range(16, 32))] * 16
@@ -167,7 +167,7 @@ def test_other_atomics(run, monkeypatch):
 
 
 def bytes_of(t, less=0):
-    """A pointer argument that says how long its tensor is."""
+    """A pointer argument with the length of its tensor."""
     return t.data_ptr(), t.numel() * t.element_size() - less
 
 
@@ -195,10 +195,10 @@ def arrive(run, fence, before):
     return out.item()
 
 
-def test_who_arrives_has_told_what_his_block_wrote(run):
+def test_an_arrival_needs_a_fence_after_the_block_s_writes(run):
     assert arrive(run, fence="true", before="false") == 24
     for before in ("true", "false"):  # a fence before the barrier is of one thread's own writes
-        with pytest.raises(RuntimeError, match=r"thread \(0, 0, 0\): uses what an atomic found without __threadfence\(\)"):
+        with pytest.raises(RuntimeError, match=r"thread \(0, 0, 0\): uses the result of an atomic without __threadfence\(\)"):
             arrive(run, "false", before)
 
 
@@ -266,7 +266,7 @@ def test_the_number_of_arguments(run):
         ((1,), (1,), 227 * 1024 + 1),
     ],
 )
-def test_launches_that_no_gpu_takes(run, grid, block, shared):
+def test_launches_that_every_gpu_refuses(run, grid, block, shared):
     with pytest.raises(RuntimeError, match="cudaErrorInvalidConfiguration"):
         run("coordinates", grid, block, 0, shared=shared)
 
@@ -276,7 +276,7 @@ def test_launches_that_no_gpu_takes(run, grid, block, shared):
     ("which", "text"),
     [
         (0, r" diverged: 24 threads exited: \(1, 0, 0\).*24 threads wait at __syncthreads: \(0, 0, 0\)"),
-        (1, r", thread .* comes to __syncthreads.* while other threads of its block wait: "),
+        (1, r", thread .* arrives at __syncthreads.* while other threads of its block wait: "),
         (2, r" diverged: 17 threads exited.*31 threads wait at __syncwarp with mask 0xffffffff"),
         (3, r", thread \(\d+, 0, 0\): __shfl_sync with a mask that does not name the calling lane"),
         (4, r" diverged: .*1 thread wait at __syncthreads: \(7, 0, 0\); 31 threads wait at __syncwarp"),

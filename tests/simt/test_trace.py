@@ -83,7 +83,7 @@ def test_a_vector_is_one_access_in_phases(traces, t, width, phases, kind):
     assert access.units == access.ideal_units == 4 * sum(sectors.sectors(lambda lane: lane * width, width))
 
 
-def test_lanes_that_take_no_part(traces):
+def test_inactive_lanes(traces):
     access = at(traces["lower_half"], "lower half", "read")
     assert (access.instructions, access.units, access.ideal_units) == (2, 4, 4)
 
@@ -127,7 +127,7 @@ def test_a_race_in_global_memory(traces):
     assert race.first[0] == race.second[0] == line("same")
 
 
-def test_a_copy_past_the_registers(traces):
+def test_a_copy_without_registers(traces):
     copies = [a for a in traces["past_registers"].accesses if a.lines[0] == line("past registers")]
     widths = {(a.space, a.kind, a.width): (a.requests, a.units) for a in copies}
     assert widths == {("global", "read", 8): (2, 16), ("global", "read", 4): (1, 16), ("shared", "write", 16): (4, 4)}

@@ -133,7 +133,7 @@ def test_saturated_half_sums(saturate):
 
 
 def multiply_packed(kernels, kind, a, b, c, by_rows=True, flag=False):
-    """Of elements a (8, K) and b (K, 8), packed here in Python integers: element i of a word in its bits from i * bits on."""
+    """The product of a (8, K) and b (K, 8), packed in Python integers: element i of a word is in its bits from i * bits on."""
     k = PACKED[kind]
     bits = 128 // k
 
@@ -199,7 +199,7 @@ def test_alignment(kernels, offset, ldm, text):
     ("which", "threads", "text"),
     [(0, 32, "31 threads wait at load_matrix_sync"), (1, 32, "different WMMA tiles"), (2, 16, "needs all 32 lanes")],
 )
-def test_the_whole_warp_must_come_to_one_tile(kernels, which, threads, text):
+def test_all_lanes_must_use_one_tile(kernels, which, threads, text):
     a, _ = aligned(64, 32, torch.float16, True)
     with pytest.raises(RuntimeError, match=text):
         kernels["tile::wrong"]((1, 1, 1), (threads, 1, 1), 0, 0, a.data_ptr(), which)

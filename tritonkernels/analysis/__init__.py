@@ -1,15 +1,15 @@
-"""The theory behind the designs, as plain functions: what a kernel may reach, to be shown beside what it did.
+"""The theory behind the designs, as plain functions: what a kernel can reach, to compare with measurements.
 
 intensity   FLOP per byte of a thread, warp or block tile, and the bandwidth that a rate needs
 latency     Little's law; instruction- against thread-level parallelism
 occupancy   how many blocks an SM holds, and what stops the next one
-waves       whole and partial waves of blocks, and what the last one wastes
-order       the ways to walk the tiles of C
+waves       whole and partial waves of blocks, and the waste of the last one
+order       the orders in which blocks compute the tiles of C
 l2          hit rate of a wave in closed form, and of a whole launch by simulation
 sectors     32-byte sectors that a warp's global access touches
 banks       bank conflicts of a warp's shared-memory access
-roofline    the two times below which no kernel can go
-predict     all of it for one blocked GEMM
+roofline    the two lower bounds of a kernel's time
+predict     all of these for one blocked GEMM
 
 Units are bytes, seconds, FLOP and their quotients unless a docstring says otherwise. Source, except where noted: "how to write
 a fast FP32 matrix product" (Hands-on-GEMM).

@@ -1,7 +1,7 @@
 """Arithmetic intensity of a tile.
 
-Whoever owns rows x cols elements of C reads rows + cols operands per k for rows * cols multiply-adds, be it a thread (TM x TN)
-or a warp (WM x WN), out of shared memory, or a block (BM x BN), out of L2. The tile's depth cancels.
+The owner of rows x cols elements of C reads rows + cols operands per k for rows * cols multiply-adds: a thread (TM x TN) or a
+warp (WM x WN) from shared memory, a block (BM x BN) from L2. The tile's depth cancels.
 """
 
 
@@ -11,7 +11,7 @@ def operand_loads(rows, cols):
 
 
 def reuse(rows, cols):
-    """How often an operand read is used: 2 rows cols / (rows + cols); 8 x 8 reads 16 instead of 128, so 8 times."""
+    """How often each operand is used: 2 rows cols / (rows + cols); 8 x 8 reads 16 instead of 128, so 8 times."""
     return 2 * rows * cols / operand_loads(rows, cols)
 
 
@@ -24,7 +24,7 @@ def intensity(rows, cols, itemsize=4):
 
 
 def required_bandwidth(rate, flop_per_byte):
-    """Bytes per second that feed `rate` FLOP/s at that intensity: 10.1 TFLOP/s at 16 FLOP per byte take 631.25 GB/s."""
+    """Bytes per second that `rate` FLOP/s need at that intensity: 10.1 TFLOP/s at 16 FLOP per byte need 631.25 GB/s."""
     return rate / flop_per_byte
 
 

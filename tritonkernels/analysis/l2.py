@@ -1,7 +1,7 @@
-"""What of a blocked GEMM's reads L2 serves.
+"""The L2 hit rate of a blocked GEMM's reads.
 
-The blocks of a wave walk K in step, so of what they read at one step each tile row of A and each tile column of B comes from
-DRAM once, however many blocks ask for it.
+The blocks of a wave walk K in step. So in each step, each tile row of A and each tile column of B is read from DRAM once,
+however many blocks use it.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ def effective_bandwidth(hit, l2_bandwidth, dram_bandwidth):
 
 
 def wave_hit_rate(bm, bn, rows, cols, blocks=None):
-    """1 - (rows BM + cols BN) / (blocks (BM + BN)) of a wave of `blocks` (rows cols) in so many tile rows and columns.
+    """1 - (rows BM + cols BN) / (blocks (BM + BN)): a wave of `blocks` blocks over `rows` tile rows and `cols` columns.
 
     A flat wave is rows = 1: 92 blocks (46 SMs x 2) of 128 x 128 hit 49.46 %. The squarer, the better.
     """
@@ -22,13 +22,13 @@ def wave_hit_rate(bm, bn, rows, cols, blocks=None):
 
 
 def covered(tiles):
-    """(rows, cols): the distinct tile rows and tile columns among (row, column) pairs, such as one wave of an order."""
+    """(rows, cols): how many distinct tile rows and columns (row, column) pairs have, such as one wave of an order."""
     tiles = list(tiles)
     return len({m for m, _ in tiles}), len({n for _, n in tiles})
 
 
 def best_rows(bm, bn, blocks):
-    """The tile rows over which a wave of `blocks` blocks is best spread (the fewest, on a tie): the GROUP_M to start from."""
+    """The tile rows with the best hit rate for a wave of `blocks` blocks, the fewest on a tie: a first guess of GROUP_M."""
     return max(range(1, blocks + 1), key=lambda rows: wave_hit_rate(bm, bn, rows, -(-blocks // rows), blocks))
 
 
@@ -37,7 +37,8 @@ def simulate(problem, bm, bn, bk, order, wave, capacity):
 
     `order` gives each block's (tile row, tile column); `wave` blocks at a time walk K together, each reading its slice of A,
     then of B. The cache keeps whole slices (BM x BK of A, BK x BN of B, cut at the edges) from wave to wave, so a launch may
-    do better than its waves alone. Writes of C are left out. It takes one lookup for each block, operand and slice of K.
+    do better than its waves alone. Writes of C are ignored. The simulation does one lookup for each block, operand and slice of
+    K.
     """
     blocks = list(order)
     cache = OrderedDict()  # slice -> its bytes, the least recently used first

@@ -1,8 +1,8 @@
-"""Occupancy: how many blocks one SM holds at once, and which resource stops the next.
+"""Occupancy: how many blocks one SM holds at once, and which resource is the limit.
 
-Allocation follows NVIDIA's calculator (cuda_occupancy.h): registers per warp in units of 256, out of the quarter of the file
-that belongs to the warp's scheduler; shared memory per block in units of 256 bytes, from sm_80 on of 128 and with the 1 KB
-that the system adds. The carve-out between shared memory and L1 is taken to be at its largest.
+Allocation follows NVIDIA's calculator (cuda_occupancy.h): registers per warp in units of 256, from the quarter of the file that
+belongs to the warp's scheduler; shared memory per block in units of 256 bytes, from sm_80 on of 128 and with the 1 KB that the
+system adds. The carve-out for shared memory is assumed to be the largest.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ REGISTERS_PER_THREAD = 255
 
 
 class Occupancy(NamedTuple):
-    """Blocks and warps per SM (0 where a block does not fit), the fraction of warp slots in use, and what stops one more block.
+    """Blocks and warps per SM (0 if a block does not fit), the fraction of warp slots in use, and the limit.
 
     `limited_by` holds one or more of "blocks", "threads", "registers", "shared memory".
     """
@@ -27,13 +27,13 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(target, threads, registers=0, shared_bytes=0):
-    """Occupancy of blocks of `threads` threads with `registers` each and `shared_bytes` a block; 0 leaves a resource out.
+    """Occupancy of blocks of `threads` threads with `registers` each and `shared_bytes` a block; 0 ignores a resource.
 
     128 registers leave 65,536 / 128 = 512 threads, half of an RTX 2080's 1024.
     """
     warps = _ceil_div(threads, WARP)
     blocks = {
-        "blocks": target.blocks_per_sm or None,  # 0: an architecture that the table of targets does not know
+        "blocks": target.blocks_per_sm or None,  # 0: an architecture that is not in the table of targets
         "threads": target.threads_per_sm // (warps * WARP) if threads <= THREADS_PER_BLOCK else 0,
         "registers": _warps_by_registers(target, registers) // warps if registers else None,
         "shared memory": _blocks_by_shared(target, shared_bytes) if shared_bytes else None,

@@ -1,4 +1,4 @@
-"""The orders in which blocks, as they are numbered, walk the tiles of C: iterables of (tile row, tile column)."""
+"""The orders in which numbered blocks compute the tiles of C: iterables of (tile row, tile column)."""
 
 from itertools import product
 
@@ -26,5 +26,5 @@ def z_order(tiles_m, tiles_n):
 
 
 def _spread(x):
-    """The bits of x at the even places: read in base 4, its binary digits are the same."""
+    """The bits of x moved to the even places: the same digits, read in base 4."""
     return int(f"{x:b}", 4)

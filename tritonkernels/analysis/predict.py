@@ -1,4 +1,4 @@
-"""The analyses put together for one blocked matrix product: what to expect of a tile on a target, before anything runs."""
+"""All analyses of one blocked matrix product: what to expect of a tile on a target, before anything runs."""
 
 from itertools import islice
 
@@ -11,7 +11,7 @@ from .waves import waves
 
 
 def predict(problem, tile, target, registers=None, shared_bytes=None):
-    """Facts by name, for `explain` to show beside the design; a fact that cannot be known is None.
+    """Facts by name, for `explain`; an unknown one is None.
 
     problem       has m, n, k (and batch): a GemmProblem or MatmulProblem
     tile          BM, BN, BK and threads of a block; where they apply, stages of shared memory (1) and GROUP_M (1: flat waves)
@@ -19,10 +19,10 @@ def predict(problem, tile, target, registers=None, shared_bytes=None):
     shared_bytes  per block, from the compiled kernel. Default: (BM + BN) * BK * stages elements
 
     `tile_fill` is the share of the computed elements that lie inside C, `l2_hit` that of the first wave. Times, in seconds,
-    are what each resource alone would take: compute_s at the peak rate in the slots that waves and tiles fill, cache_s for the
+    are what each resource alone would take: compute_s at the peak rate of the slots that waves and tiles fill, cache_s for the
     operands at the effective bandwidth of L2 and DRAM, memory_s for the compulsory bytes (a bound; the others are estimates).
-    Facts about the GPU are left out where there is none; those of a launch where there is nothing to launch or no block fits
-    an SM.
+    Facts about the GPU are left out where there is none; those of a launch where there is nothing to launch or no block fits an
+    SM.
     """
     bm, bn, bk, threads = (tile[name] for name in ("BM", "BN", "BK", "threads"))
     itemsize = problem.dtype.itemsize

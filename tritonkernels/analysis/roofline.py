@@ -1,4 +1,4 @@
-"""The roofline (Williams, Waterman, Patterson 2009): no kernel computes faster than the peak, nor than its bytes arrive."""
+"""The roofline (Williams, Waterman, Patterson 2009): a kernel is limited by the peak, and by the bandwidth of its bytes."""
 
 
 def attainable(intensity, peak, bandwidth):
@@ -18,7 +18,7 @@ def slowest(seconds):
 
 
 def limits(problem, target):
-    """The two times (seconds) that no kernel for the problem can beat, None where the rate is unknown, and which one binds."""
+    """The two lower bounds (seconds) of a kernel for the problem, None where the rate is unknown, and which one is larger."""
     peak = target.peak(problem.precision)
     memory = problem.bytes / target.dram_bandwidth if target.dram_bandwidth else None
     compute = problem.flops / peak if peak else None

@@ -1,4 +1,4 @@
-"""Sectors (32 bytes, what L2 and DRAM deal in) that a warp's access to global memory touches.
+"""Sectors (32 bytes, the unit of L2 and DRAM) that a warp's access to global memory touches.
 
 A request here is one phase: 1, 2 or 4 for 4, 8 or 16 bytes a lane. (Nsight Compute counts one request per instruction, so its
 sectors per request are our sum.)
@@ -18,7 +18,7 @@ def sectors(address, width=4):
 
 
 def efficiency(address, width=4):
-    """Distinct bytes asked over bytes moved (32 per sector and request); 1 if no lane is active."""
+    """Distinct bytes requested over bytes moved (32 per sector and request); 1 if no lane is active."""
     used = sum(width * len(set(phase)) for phase in phases(address, width))
     moved = SECTOR * sum(sectors(address, width))
     return used / moved if moved else 1.0

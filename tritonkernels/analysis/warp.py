@@ -1,4 +1,4 @@
-"""How a warp's access is cut up before memory sees it: at most 128 bytes at a time.
+"""The phases of a warp's access to memory, of at most 128 bytes each.
 
 Accesses of up to 4 bytes a lane go in one phase of 32 lanes, of 8 bytes in 2 half-warps, of 16 bytes in 4 quarter-warps (CUDA
 C++ Programming Guide for global memory, Hands-on-GEMM for shared memory).
@@ -13,8 +13,8 @@ WIDTHS = (1, 2, 4, 8, 16)
 def phases(address, width):
     """The active lanes' byte addresses, one list for each phase.
 
-    address  lane (0 to 31) -> byte address, or None where the lane takes no part
-    width    bytes per lane; addresses are multiples of it, as the hardware demands
+    address  lane (0 to 31) -> byte address, or None for an inactive lane
+    width    bytes per lane; addresses are multiples of it, as the hardware requires
     """
     if width not in WIDTHS:
         raise ArgumentError("width", width, f"{', '.join(map(str, WIDTHS))} bytes per lane")

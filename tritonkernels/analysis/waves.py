@@ -15,7 +15,7 @@ class Waves(NamedTuple):
 def waves(blocks, sms, blocks_per_sm):
     """size = sms * blocks_per_sm; efficiency = blocks / (waves, rounded up, * size), 1 where there are no blocks.
 
-    Blocks are taken to last equally long however full their SM is, so one block past a full wave costs a wave.
+    All blocks are assumed to take equally long, so one block past a full wave costs a wave.
     """
     size = sms * blocks_per_sm
     full, last = divmod(blocks, size)

@@ -1,1 +1,1 @@
-"""@triton.jit building blocks that several designs share. Imported by design files only, after the backend is chosen."""
+"""@triton.jit building blocks that several designs share. Only design files import it, after the backend is chosen."""

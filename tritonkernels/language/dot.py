@@ -1,9 +1,9 @@
-"""tl.dot with the numerics that its precision promises, on a GPU and in the interpreter alike.
+"""tl.dot with the numerics that its precision promises, on a GPU and in the interpreter.
 
-Left to itself, tl.dot truncates fp32 operands to tf32 (cuBLAS rounds), Triton's interpreter does not round them at all, takes
-bf16 for the integers that it stores them in (its own conversion to fp32 loses denormals) and the NaN of fp8 for a number, uint8
-is refused everywhere, and 4- and 1-bit elements do not exist. The sums of products do not care for the order of k, so packed
-elements are never put in order: the first elements of all bytes are multiplied, then the second ones.
+tl.dot by itself truncates fp32 operands to tf32, where cuBLAS rounds. Triton's interpreter does not round them at all,
+multiplies bf16 as the integers that store it (its own conversion to fp32 loses denormals) and treats the NaN of fp8 as a
+number. uint8 is refused everywhere, and 4- and 1-bit elements do not exist. A sum of products does not depend on the order of
+k, so packed elements are never reordered: the first elements of all bytes are multiplied, then the second ones.
 """
 
 import triton
@@ -17,7 +17,7 @@ def round_to_tf32(x):
     """Round fp32 to tf32's 10 bits of mantissa, to nearest, ties away from zero, as cvt.rna.tf32.f32; NaN stays NaN."""
     bits = x.to(tl.uint32, bitcast=True)
     rounded = (bits + 0x1000) & 0xFFFFE000
-    quiet = bits | 0x7FC00000  # adding to a NaN's payload could carry it into the sign, cutting it could make an infinity
+    quiet = bits | 0x7FC00000  # adding to a NaN's payload could carry into the sign, truncating it could make an infinity
     return tl.where(x == x, rounded, quiet).to(tl.float32, bitcast=True)
 
 
@@ -29,14 +29,14 @@ def bf16_to_fp32(x):
 
 @triton.jit
 def fp8_to_fp32(x):
-    """e5m2 is the upper half of an fp16. e4m3 has a bias of 7 and no infinity; all ones but the sign are NaN."""
+    """e5m2 is the upper half of an fp16. e4m3 has a bias of 7 and no infinity; NaN is all ones except the sign."""
     bits = x.to(tl.uint8, bitcast=True)
     if x.dtype == tl.float8e5:
         return (bits.to(tl.uint16) << 8).to(tl.float16, bitcast=True).to(tl.float32)
     else:
         small = bits & 0x7F
         normal = ((small.to(tl.uint32) << 20) + (120 << 23)).to(tl.float32, bitcast=True)
-        size = tl.where(small < 8, small.to(tl.float32) * 0.001953125, normal)  # below 8 denormals, in steps of 2^-9
+        size = tl.where(small < 8, small.to(tl.float32) * 0.001953125, normal)  # below 8: denormals, in steps of 2^-9
         size = tl.where(small == 0x7F, float("nan"), size)
         return tl.where(bits > 0x7F, -size, size)
 
@@ -55,7 +55,7 @@ def nibbles(x, HIGH: tl.constexpr, SIGNED: tl.constexpr):
     """The high or low 4 bits of every byte as int8."""
     if SIGNED:
         high = x if HIGH else x << 4
-        return high.to(tl.int8, bitcast=True) >> 4  # the shift carries the sign down
+        return high.to(tl.int8, bitcast=True) >> 4  # the shift extends the sign
     else:
         low = x >> 4 if HIGH else x & 15
         return low.to(tl.int8, bitcast=True)
@@ -73,7 +73,7 @@ def dot_of_bytes(a, b, acc):
 
 @triton.jit
 def dot_of_bits(a, b, acc, XOR: tl.constexpr):
-    """acc + the ones in a and b, eight elements a byte; for xor, acc - the sum of products of bits as +1 and -1."""
+    """acc + the number of ones in a and b, eight elements per byte; for xor, acc - the sum of products of bits as +1 and -1."""
     for j in tl.static_range(8):
         bit_a = ((a >> j) & 1).to(tl.int8, bitcast=True)
         bit_b = ((b >> j) & 1).to(tl.int8, bitcast=True)
@@ -86,7 +86,7 @@ def dot_of_bits(a, b, acc, XOR: tl.constexpr):
 
 @triton.jit
 def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = False):
-    """acc + a b, up to `settled`; PRECISION is one of numerics.MODES and fits the operands' type. ARE_TF32: rounded before."""
+    """acc + a b, to be corrected by `settled`; PRECISION is a key of numerics.MODES. ARE_TF32: operands are rounded already."""
     if PRECISION == "tf32":
         if not ARE_TF32:
             a = round_to_tf32(a)
@@ -96,7 +96,7 @@ def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = Fa
         return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
     elif PRECISION == "fp8" and INTERPRETED:
         return tl.dot(fp8_to_fp32(a), fp8_to_fp32(b), acc, input_precision="ieee")
-    elif PRECISION == "fp8":  # Hopper adds up in few bits: after at most numerics.FP8_SLICE products, in fp32
+    elif PRECISION == "fp8":  # Hopper adds up in few bits: after at most numerics.FP8_SLICE products, add in fp32
         return tl.dot(a, b, acc, max_num_imprecise_acc=min(128, a.shape[1]))
     elif PRECISION == "uint8":
         return dot_of_bytes(a, b, acc)
@@ -111,9 +111,9 @@ def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = Fa
 
 @triton.jit
 def settled(acc, walked, PRECISION: tl.constexpr):
-    """The sum that acc stands for after slices of `walked` stored elements along K, zeros that pad it included.
+    """The final sum from acc, after slices of `walked` stored elements along K, including padding zeros.
 
-    Of xor it holds -(equal bits) + (different bits), and their sum is all bits; the bits of two padding zeros are equal.
+    For xor, acc is -(equal bits) + (different bits), and their sum is all bits; padding zeros are equal bits.
     """
     if PRECISION == "b1_xor":
         return (acc + 8 * walked) >> 1

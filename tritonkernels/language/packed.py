@@ -1,10 +1,9 @@
-"""A matrix written once more, as bulk copies want it: columns contiguous, 16 bytes aligned, padded with zeros to whole quads.
+"""A copy of a matrix for bulk copies: contiguous columns, aligned to 16 bytes, padded with zeros to whole quads.
 
-cp.async moves 16 bytes along a line, TMA wants lines that begin at multiples of 16 bytes, and WGMMA reads 8-bit and tf32
-operands along K only. The copy reads and writes each element once, so beside a product over N columns of B at 50 TFLOP/s
-packing 4-byte elements costs a share of 50 / N of the time on an H200 (4.3 TB/s): 5 % at N = 1024, under 1 % at 8192. The
-workspace is as large as the matrix. GotoBLAS packs for the same reason (Goto and van de Geijn, "Anatomy of high-performance
-matrix multiplication", 2008).
+cp.async moves 16 bytes along a line, TMA needs lines that begin at multiples of 16 bytes, and WGMMA reads 8-bit and tf32
+operands along K only. Packing reads and writes each element once. For 4-byte elements and a product over N columns of B at 50
+TFLOP/s it costs 50 / N of the time on an H200 (4.3 TB/s): 5 % at N = 1024, under 1 % at 8192. The workspace is as large as the
+matrix. GotoBLAS packs for the same reason (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008).
 """
 
 import torch
@@ -18,7 +17,7 @@ from .structs import Matrices
 from .tiles import span
 
 CONFIG = triton.Config({"BLOCK_M": 64, "BLOCK_N": 64}, num_warps=8, num_stages=1)
-MULTIPLE = 16  # of elements: what Triton can prove of a size or stride is whether 16 divides it
+MULTIPLE = 16  # of elements, since Triton specialises sizes and strides on divisibility by 16
 
 
 @triton.jit
@@ -51,9 +50,9 @@ def _pack_kernel(
 
 
 def packed(matrix, to_tf32=False):
-    """(the launches that fill it, the packed matrix): the (..., M, N) one with zeros below it to a multiple of 16 rows.
+    """(the launches that fill it, the packed matrix): the (..., M, N) matrix, padded with zeros to a multiple of 16 rows.
 
-    What is empty needs no launch. There may be one batch dimension. `to_tf32` rounds fp32 elements to tf32 on the way.
+    An empty matrix needs no launch. There may be one batch dimension. `to_tf32` rounds fp32 elements to tf32.
     """
     matrices = matrix if matrix.ndim == 3 else matrix[None]
     batch, m, n = matrices.shape

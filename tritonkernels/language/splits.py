@@ -1,4 +1,4 @@
-"""Blocks that share rows: each leaves its partial sums in a workspace, and the last to arrive adds them up, in one launch."""
+"""Blocks that share rows: each writes its partial sums to a workspace, and the last to arrive adds them up, in one launch."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def last_to_arrive(counter_ptr, splits):
-    """Whether this program is the last of `splits`; its stores before are then seen after, and the counter is zero again."""
+    """Whether this program arrives last of `splits`; it then sees the others' stores, and the counter is zero again."""
     tl.debug_barrier()  # all of this program's partial sums are written
     arrived = tl.atomic_add(counter_ptr, 1, sem="acq_rel", scope="gpu")
     last = arrived == splits - 1
@@ -17,9 +17,9 @@ def last_to_arrive(counter_ptr, splits):
 
 @triton.jit
 def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
-    """The partial sums of all splits, `stride` apart from `places` on, BLOCK_S at a time by all threads in a fixed order.
+    """The sum of all splits' partial sums, `stride` apart from `places` on, BLOCK_S at a time by all threads in a fixed order.
 
-    One after the other, hundreds of them would take longer than the whole product: each is a trip to L2.
+    One at a time, hundreds of them would take longer than the whole product, because each is a trip to L2.
     """
     at = tl.arange(0, BLOCK_S)
     places = places[None, :] + (at * stride)[:, None]
@@ -33,7 +33,7 @@ def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
 
 @triton.jit
 def sum_in_order(place, SIZE: tl.constexpr, SPLITS: tl.constexpr):
-    """The partial sums of all splits, SIZE apart from `place` on; unrolled, so that their loads are under way together."""
+    """The sum of all splits' partial sums, SIZE apart from `place` on; unrolled, so that their loads are in flight together."""
     total = tl.load(place, cache_modifier=".cg")
     for split in tl.static_range(1, SPLITS):
         total += tl.load(place + split * SIZE, cache_modifier=".cg")

@@ -1,15 +1,15 @@
-"""Operands as kernels take them: a pointer and the strides in elements, 0 where one element repeats.
+"""The structs that pass operands to kernels: a pointer and the strides in elements, 0 where one element repeats.
 
-A kernel's parameter is one of these, and so is a device function's; Triton specialises each field for itself, as it does flat
-arguments. An operand that a call has not is None, and a kernel asks `if c is not None`. The names and the order of the strides
-are those of cuda_reference/common/structs.cuh. `ptr` comes first: a plan (plans.py) puts another address in its place.
+Kernels and device functions take them as parameters; Triton specialises each field like a flat argument. An absent operand is
+None, which a kernel tests by `if c is not None`. The names and order of the strides are those of
+cuda_reference/common/structs.cuh. `ptr` comes first, because a plan (plans.py) replaces its address.
 """
 
 from typing import Any, NamedTuple
 
 
 def operand(struct):
-    """Gives a struct `of(tensor)`: that of a tensor with as many dimensions, None of None."""
+    """Adds `of(tensor)` to a struct: the struct of a tensor with as many dimensions, or None for None."""
     struct.of = classmethod(lambda cls, tensor: None if tensor is None else cls(tensor, *tensor.stride()))
     return struct
 
@@ -44,7 +44,7 @@ class Matrices(NamedTuple):
 
 @operand
 class Images(NamedTuple):
-    """Also a convolution's result and its gradient: c, h and w are then its channels and positions."""
+    """Also for a convolution's result and its gradient, where c, h and w are channels and positions."""
 
     ptr: Any
     n: Any

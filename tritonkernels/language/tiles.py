@@ -1,4 +1,4 @@
-"""Which part of the result a program owns, and the indices along one axis of a tile."""
+"""The tile of a program, and the indices along one axis of a tile."""
 
 import triton
 import triton.language as tl
@@ -23,7 +23,7 @@ def block_of(program, BLOCK: tl.constexpr, WIDE: tl.constexpr):
 
 @triton.jit
 def grouped_tile(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """(tile_m, tile_n) of a program when GROUP_M tile rows are walked column by column, for reuse in L2.
+    """(tile_m, tile_n) of a program, in groups of GROUP_M tile rows that are walked column by column, for reuse in L2.
 
     A wave of w programs then touches about GROUP_M tile rows of A and w / GROUP_M tile columns of B, instead of 1 and w.
     """

@@ -1,6 +1,6 @@
-"""How exact a result must be: the one error bound that docstrings, tests and `perf compare` share.
+"""The error bound of every result, shared by docstrings, tests and `perf compare`.
 
-docs/numerics.md derives it, with the papers that it stands on.
+docs/numerics.md derives it and names the papers.
 """
 
 from .bounds import Bound, error_bound, gamma

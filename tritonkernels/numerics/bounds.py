@@ -1,4 +1,4 @@
-"""How far a result may be from the exact one. docs/numerics.md derives every formula here."""
+"""Error bounds of results. docs/numerics.md derives every formula here."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from .references import magnitude, magnitude_of_inputs
 
 
 def gamma(n, u):
-    """Higham's gamma_n; infinite where n roundings may lose everything."""
+    """Higham's gamma_n; infinite if n u >= 1."""
     return n * u / (1 - n * u) if n * u < 1 else math.inf
 
 
@@ -30,7 +30,7 @@ class Bound:
 
 
 def error_bound(problem):
-    """The Bound that every design owes on this problem, whatever its order of summation."""
+    """The Bound of every design on this problem, for any order of summation."""
     mode = mode_of(problem)
     store, subnormal = STORES[problem.out_dtype]
     if problem.out_dtype == torch.int32:
@@ -48,7 +48,7 @@ def error_bound(problem):
 
 
 def _summation(n, mode):
-    """What adding up n products, and the four roundings after it, adds to the error, relative to S."""
+    """The error of adding up n products and of the four roundings after it, relative to S."""
     if mode.products == 1:
         return gamma(n + 4, mode.accumulate)
     inside, outside = gamma(min(n, SLICE), mode.accumulate), gamma(math.ceil(2 * n / SLICE) + 5, 2.0**-24)
@@ -56,7 +56,7 @@ def _summation(n, mode):
 
 
 def lost_by_scaling(problem, a, b, **kwargs):
-    """What elements far below the largest of their row or column add to the error of a product that fp16x3 does not refuse."""
+    """The error of a product that fp16x3 does not refuse, from elements far below the largest of their row or column."""
     dim_of_k = -min(2, b.ndim)
     largest = a.abs().amax(-1, keepdim=True).expand_as(a), b.abs().amax(dim_of_k, keepdim=True).expand_as(b)
     beside_largest = mode_of(problem).spread * magnitude_of_inputs("matmul", (a, b), kwargs, largest)
@@ -65,11 +65,11 @@ def lost_by_scaling(problem, a, b, **kwargs):
 
 
 def may_refuse(problem, a, b):
-    """Where fp16x3 refuses by its rule, or would if the product were off by its bound."""
+    """Where fp16x3 refuses by its rule, or would refuse a product with the largest allowed error."""
     a, b = (a if a.ndim > 1 else a[None, :]).double(), (b if b.ndim > 1 else b[:, None]).double()
 
     def of_lines(t, dim):
-        """The smallest power of two above, m, and the ratio of the smallest element to the largest."""
+        """The power of two above the largest element, m, and the ratio of the smallest element to the largest."""
         largest, smallest = torch.where(t.isfinite(), t.abs(), 0).amax(dim, True), t.abs().amin(dim, True)
         exponent = largest.clamp(min=2.0**-126).view(torch.int64) >> 52  # torch.ldexp fails on a GPU that is not current
         above = (exponent + 1 << 52).view(torch.float64)
@@ -86,7 +86,7 @@ def may_refuse(problem, a, b):
 
 
 def winograd_bound(transform, problem, exact, *args, **kwargs):
-    """(S', the bound, where an operand or its transform is not finite) of conv2d or conv2d_input by Winograd's transforms."""
+    """(S', the bound, where the result may be non-finite) of conv2d or conv2d_input by Winograd's transforms."""
     through = _through_of_gradient if problem.op == "conv2d_input" else _through
     return through(transform, problem, exact, *args, **kwargs)
 
@@ -111,7 +111,7 @@ def _through(transform, problem, exact, input, weight, bias=None, *args, **kwarg
 
 
 def _through_of_gradient(transform, problem, exact, input_size, weight, grad_output, *args, **kwargs):
-    """The same of conv2d_input, which is a convolution of grad_output then: of stride 1, with the flipped filter."""
+    """The same for conv2d_input, which is a convolution of grad_output with the flipped filter, of stride 1."""
     filters = weight.unflatten(0, (problem.groups, problem.k // problem.groups)).transpose(1, 2).flatten(0, 1).flip(-2, -1)
     margins = tuple(taps - 1 - margin for taps, margin in zip((problem.r, problem.s), problem.padding))
     sizes = {"c": problem.k, "k": problem.c, "h": problem.p, "w": problem.q, "p": problem.h, "q": problem.w}

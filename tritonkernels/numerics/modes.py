@@ -1,32 +1,32 @@
-"""The ways to multiply and to store, and how each of them rounds. Where each number comes from: docs/numerics.md."""
+"""How each mode of multiplication and each stored type rounds. docs/numerics.md derives the numbers."""
 
 import math
 from dataclasses import dataclass
 
 import torch
 
-FP8_SLICE = 128  # fp8 products that a design may add up before it adds their sum to an fp32 one
-SLICE = 64  # the same of products of planes; and at least half of it
-REFUSED = 2.0**-12  # of a product: where fp16x3 may have lost more of one, it is NaN
+FP8_SLICE = 128  # most fp8 products that a design adds up before it adds their sum to an fp32 total
+SLICE = 64  # the same for products of planes, of which it adds up at least half as many
+REFUSED = 2.0**-12  # of a product: fp16x3 returns NaN where it may have lost more
 
 
 @dataclass(frozen=True)
 class Mode:
-    """How one way to multiply rounds."""
+    """How a mode of multiplication rounds."""
 
     inputs: float  # unit roundoff v of the inputs before the product
     accumulate: float  # unit roundoff u of the products and sums
-    input_spacing: float = 0.0  # between the smallest inputs that the mode can tell apart
+    input_spacing: float = 0.0  # between the smallest inputs that the mode can represent
     coarse: float = 0.0  # unit u' of sums that are coarser than that
     coarse_terms: float = math.inf  # the most products t that such a sum runs over
     sums: torch.dtype = torch.float32  # in which partial sums overflow and underflow
-    products: int = 1  # of planes for one product; all but the first are corrections
-    corrections: float = 0.0  # what these are at most, as a share w of the product
+    products: int = 1  # of planes per product; all but the first are corrections
+    corrections: float = 0.0  # their largest size, as a share w of the product
     dropped: float = 0.0  # products of planes that are left out, as a share d of the product
     spread: float = 0.0  # absolute error of an input, as a share of the largest of its row (column)
 
 
-# Tensor cores chop where CUDA cores round to nearest, hence 2^-23 for an fp32 accumulator; integers into int32 are exact.
+# Tensor cores truncate fp32 sums, hence 2^-23; CUDA cores round to nearest. Integers into int32 are exact.
 MODES = {
     "ieee": Mode(0.0, 2.0**-24),
     "fp64": Mode(0.0, 2.0**-53, sums=torch.float64),
@@ -65,6 +65,6 @@ STORES = {
 
 
 def mode_of(problem):
-    """The Mode that a problem is computed in."""
+    """The Mode of a problem."""
     into_fp16 = problem.precision == "fp16" and getattr(problem, "accumulate", "") == "fp16"
     return MODES["fp16 into fp16" if into_fp16 else problem.precision]

@@ -18,7 +18,7 @@ def magnitude(op, *args, **kwargs):
 
 
 def magnitude_of_products(op, args, kwargs, *replaced):
-    """sum |a_i| |b_i| over each element's products: nothing is added to them, and pairs (position, tensor) replace factors."""
+    """sum |a_i| |b_i| over each element's products: without addends; pairs (position, tensor) replace factors."""
     args, added = list(args), _tensors_among(args)[2:]
     for i, value in (*((i, None) for i in added), *replaced):
         args[i] = value
@@ -26,21 +26,22 @@ def magnitude_of_products(op, args, kwargs, *replaced):
 
 
 def magnitude_of_inputs(op, args, kwargs, units=None):
-    """sum |a_i| e(b_i) + e(a_i) |b_i| over each element's products: what an input's error in `units` e (default: 1) adds."""
+    """sum |a_i| e(b_i) + e(a_i) |b_i| over each element's products: the effect of an input's error, in `units` e (default:
+    1)."""
     left, right, *_ = _tensors_among(args)
     e_left, e_right = units or (torch.ones_like(args[i], dtype=torch.float64) for i in (left, right))
     return magnitude_of_products(op, args, kwargs, (right, e_right)) + magnitude_of_products(op, args, kwargs, (left, e_left))
 
 
 def _tensors_among(args):
-    """Their positions: those of the two factors, then of what is added to the products."""
+    """The positions of tensors among the arguments: the two factors, then the addends."""
     return [i for i, value in enumerate(args) if isinstance(value, torch.Tensor)]
 
 
 def _evaluate(op, args, kwargs, change):
-    """The call in float64, its tensors and its alpha and beta (rounded to fp32, as kernels get them) changed by `change`.
+    """The call in float64, with `change` applied to its tensors and to alpha and beta (rounded to fp32, as in kernels).
 
-    A product of float64 has its alpha and beta in float64 too.
+    For float64 operands, alpha and beta are float64 too.
     """
     scalars = torch.float64 if any(getattr(value, "dtype", None) == torch.float64 for value in args) else torch.float32
     if kwargs.get("precision") in PACKED:
@@ -59,7 +60,7 @@ def _evaluate(op, args, kwargs, change):
 
 
 def _unpacked(t, precision, dim):
-    """The elements, float64, that the bytes of t hold along `dim` (negative); PACKED says how many a byte."""
+    """The elements, as float64, packed into the bytes of t along `dim` (negative); PACKED has how many per byte."""
     bits = 8 // PACKED[precision]
     shifts = torch.arange(0, 8, bits, device=t.device).reshape(-1, *[1] * (-dim - 1))
     values = (t.long().unsqueeze(dim) >> shifts) % 2**bits
@@ -82,8 +83,8 @@ def _gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None):
 
 
 def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Padded by hand: the zeros are multiplied then, so infinity times padding is NaN on every device, whatever cuDNN skips."""
-    pads = []  # from the last dimension to the first, as torch.nn.functional.pad wants them
+    """Padded explicitly, so that infinity times padding is NaN on every device; cuDNN may skip padding."""
+    pads = []  # from the last dimension to the first, as torch.nn.functional.pad expects
     for dim in (-1, -2):
         if padding == "same":
             total = (dilation if isinstance(dilation, int) else dilation[dim % len(dilation)]) * (weight.shape[dim] - 1)
@@ -91,7 +92,7 @@ def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
         else:
             before = 0 if padding == "valid" else padding if isinstance(padding, int) else padding[dim % len(padding)]
             pads += [before, before]
-    more = 0 in (input.shape[-3], weight.shape[0])  # torch refuses no channels: then both get some of zeros
+    more = 0 in (input.shape[-3], weight.shape[0])  # torch refuses 0 channels: add channels of zeros to both
     input = torch.nn.functional.pad(input, (*pads, 0, more * groups))
     filters = torch.nn.functional.pad(weight, (0, 0, 0, 0, 0, more, 0, more * groups))
     out = torch.nn.functional.conv2d(input, filters, None, stride, 0, dilation, groups).narrow(-3, 0, weight.shape[0])
@@ -110,7 +111,7 @@ def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, ac
 
 
 def _gradient(grad_output, variable, forward):
-    """The gradient of forward(variable), which is linear in `variable`, whatever that holds."""
+    """The gradient of forward(variable), which is linear in `variable`, so its values do not matter."""
     with torch.enable_grad():
         return torch.autograd.grad(forward(variable.requires_grad_()), variable, grad_output)[0]
 

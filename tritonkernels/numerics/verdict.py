@@ -1,4 +1,4 @@
-"""Whether a computed result is within the bound that its design owes."""
+"""Checks whether a computed result is within its design's error bound."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from .references import magnitude, magnitude_of_inputs, magnitude_of_products, r
 
 @dataclass(frozen=True)
 class Verdict:
-    """The element that comes closest to its bound (or breaks it by most); error and bound are relative to S there."""
+    """The element whose error is closest to its bound, or exceeds it most; both are relative to S there."""
 
     error: float
     bound: float
@@ -20,7 +20,7 @@ class Verdict:
 
 
 def judge(problem, computed, *args, transform=None, **kwargs):
-    """Compare the result of the user's call with float64, elementwise, within error_bound(problem) or what a transform owes."""
+    """Compare the result of the user's call with float64, elementwise, within error_bound(problem) or a transform's bound."""
     op = problem.op
     exact, scale = reference(op, *args, **kwargs), magnitude(op, *args, **kwargs)
     if computed.shape != exact.shape or computed.dtype != problem.out_dtype:
@@ -41,7 +41,7 @@ def judge(problem, computed, *args, transform=None, **kwargs):
     error = (computed - exact).abs()
     if problem.out_dtype.is_floating_point:
         infinite = ~torch.isfinite(computed)
-        if getattr(problem, "activation", None):  # which may have made an infinity finite
+        if getattr(problem, "activation", None):  # it may have made an infinity finite
             infinite = torch.ones_like(infinite)
         if infinite.any():
             error[infinite & _may_overflow(problem, exact, scale, bound, args, kwargs)] = 0.0
@@ -51,7 +51,7 @@ def judge(problem, computed, *args, transform=None, **kwargs):
         error[beyond & ~torch.isfinite(computed)] = 0.0
     agree = ((exact.isnan() | refused) & computed.isnan()) | (exact == computed)
     error = torch.where(agree, 0.0, error.nan_to_num(nan=math.inf, posinf=math.inf))
-    bound = bound.nan_to_num(nan=0.0, posinf=0.0)  # an operand is NaN or infinite there: only agreement is right
+    bound = bound.nan_to_num(nan=0.0, posinf=0.0)  # an operand is NaN or infinite there: results must agree
     worst = torch.where(error > 0, error / bound, 0.0).argmax()
     unit = scale.flatten()[worst].item()
     unit = unit if 0 < unit < math.inf else 1.0
@@ -60,8 +60,8 @@ def judge(problem, computed, *args, transform=None, **kwargs):
 
 
 def _may_overflow(problem, exact, scale, bound, args, kwargs):
-    """Where a partial sum may pass the largest number of its type although no operand is infinite or NaN."""
+    """Where a partial sum may overflow although no operand is infinite or NaN."""
     products = magnitude_of_products(problem.op, args, {k: v for k, v in kwargs.items() if k != "alpha"})
     largest = torch.finfo(mode_of(problem).sums).max
-    sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # planes alone may be that much larger
+    sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # sums of planes may be that much larger
     return torch.isfinite(exact) & torch.isfinite(scale) & (sums >= largest)

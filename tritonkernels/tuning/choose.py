@@ -1,4 +1,4 @@
-"""Which config a launch gets: the caller's own, else the first that the design deems legal. Pure functions."""
+"""The config of a launch: the caller's, else the first legal one of the design. Pure functions."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from ..errors import ConfigError, UnsupportedError
 
 
 def as_dict(config):
-    """A triton.Config or a mapping of template constants, as a plain dict that JSON can hold."""
+    """A triton.Config or a mapping of template constants, as a dict of JSON types."""
     if hasattr(config, "all_kwargs"):
         return {k: v for k, v in config.all_kwargs().items() if v is not None}
     return dict(config)
@@ -21,7 +21,7 @@ def choose_config(design, problem, target, explicit=None):
         return legal[0]
     numbers = as_dict(explicit) if isinstance(explicit, Mapping) or hasattr(explicit, "all_kwargs") else None
     if numbers is None:
-        raise ConfigError("config", type(explicit).__name__, "a triton.Config or a dict, as explain() shows it")
+        raise ConfigError("config", type(explicit).__name__, "a triton.Config or a dict as in explain()")
     for config in legal:
         if numbers.items() <= as_dict(config).items():
             return config

@@ -35,7 +35,7 @@ def _load_conflicts(LOAD: gl.constexpr, SHARED: gl.constexpr, ACC: gl.constexpr,
 
 
 def conflicts(layouts, config):
-    """Which of the ways into and out of shared memory meet bank conflicts, of "store A", "load A", "store B", "load B"."""
+    """Which shared-memory accesses have bank conflicts, of "store A", "load A", "store B", "load B"."""
     found = []
     for operand, name in enumerate("AB"):
         shape = (config.kwargs["BLOCK_K"], config.kwargs["BLOCK_M" if name == "A" else "BLOCK_N"])
@@ -53,7 +53,7 @@ def conflicts(layouts, config):
 
 
 def facts(design, operands):
-    """Of the config that an untuned call gets."""
+    """The facts of the default config."""
     module = importlib.import_module(f"tritonkernels.gemm.{design}")
     call = prepare("gemm", *OPERANDS[operands]())
     config = next(iter(module.DESIGN.configs(call.problem, TARGET)))

@@ -1,4 +1,4 @@
-"""What the stated layouts come to in machine code: widths, bank conflicts, and the share of FFMA in the slice loop.
+"""The machine code of the layouts: widths, bank conflicts, and the share of FFMA in the slice loop.
 
 For `make test-all`: in `make test` tests/designs/test_compile.py compiles each of these designs once.
 """
@@ -37,7 +37,7 @@ def test_no_spills(facts, design):
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_shared_memory_is_read_128_bits_at_a_time(facts, design):
-    """A slice is 16 k; per k a thread tile of 8 x 8 wants 4 quads, one of 16 x 8 wants 6. Every quad is read once."""
+    """A slice is 16 k; per k a thread tile of 8 x 8 needs 4 quads, one of 16 x 8 needs 6. Every quad is read once."""
     for operands in OPERANDS:
         assert facts[design, operands]["loop"]["LDS.128"] == (96 if design == "async_copy" else 64)
 
@@ -49,8 +49,8 @@ def test_vectorized_reads_global_memory_in_quads(facts, operands):
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("operands", [name for name in OPERANDS if name not in ("rows", "columns")])
-def test_nothing_is_wide_where_alignment_is_unknown(facts, design, operands):
-    """But in async_copy, which packs such operands: there nothing is narrow."""
+def test_accesses_are_narrow_where_alignment_is_unknown(facts, design, operands):
+    """Except in async_copy, which packs such operands, and has only wide accesses."""
     copies = {o for o in facts[design, operands]["loop"] if o.startswith(("LDG.", "LDGSTS"))}
     wide = {o for o in copies if o.endswith(("64", "128"))}
     assert copies and wide == (copies if design == "async_copy" else set())
@@ -66,7 +66,7 @@ def test_bank_conflicts_end_with_conflict_free(facts, operands):
         assert facts[design, operands]["conflicts"] == []
 
 
-def test_slices_go_past_the_registers_only_in_async_copy(facts):
+def test_only_async_copy_copies_slices_without_registers(facts):
     for (design, _), row in facts.items():
         copies = any(opcode.startswith("LDGSTS") for opcode in row["loop"])
         loads = any(opcode.startswith("LDG.") for opcode in row["loop"])

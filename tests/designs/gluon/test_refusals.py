@@ -1,4 +1,4 @@
-"""Where no Gluon program runs, its designs say so; and the package chooses another."""
+"""Gluon designs refuse where Gluon does not run, and the package chooses another design."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def test_a_gpu_is_not(design):
     assert told["design"] == design and told["config"]["BLOCK_M"] == 128
 
 
-def test_cp_async_came_with_sm_80():
+def test_cp_async_needs_sm_80():
     a = torch.empty(64, 64, device="meta")
     old = next(target.name for target in KNOWN if target.vendor == "nvidia" and target.arch < 80)
     with pytest.raises(UnsupportedError, match=r"cp\.async needs sm_80, titan_v is sm_70"):

@@ -1,4 +1,4 @@
-"""Silence where torch would speak."""
+"""Calls that stay silent where torch raises."""
 
 from tests.mutants.mutant import of
 

@@ -1,4 +1,4 @@
-"""Broken CUDA kernels of conv2d that came after the first ones: prefetched, implicit_gemm and grouped."""
+"""Broken CUDA kernels of conv2d: prefetched, implicit_gemm and grouped."""
 
 from tests.mutants.mutant import of
 

@@ -1,4 +1,4 @@
-"""Broken repetition of calls: keys that tell too little, plans that repeat something else."""
+"""Broken plans of repeated calls: incomplete keys, and plans that repeat something else."""
 
 from tests.mutants.mutant import of
 

@@ -39,7 +39,7 @@ MUTANTS = [
     ),
     *of(
         "perf/measure/comparison.py",
-        "ratio_is_to_the_fastest",
+        "ratio_is_to_torch_s_fastest",
         ("the slowest of torch's ways the yardstick", "min(fair)", "max(fair)"),
     ),
     *of(
@@ -83,12 +83,12 @@ MUTANTS = [
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "gemv_sizes and cuda_reference and split_n",
-        ("no fence before the arrival", "        __threadfence();  // they come before the arrival\n", ""),
+        ("no fence before the arrival", "        __threadfence();  // the stores come before the arrival\n", ""),
     ),
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "fences_of_cuda and split_n",
-        ("no fence after the arrival", "            __threadfence();  // and the others' after it\n", ""),
+        ("no fence after the arrival", "            __threadfence();  // and the loads after it\n", ""),
     ),
     *of(
         "cuda_reference/common/raster.cuh",

@@ -1,4 +1,4 @@
-"""The gate with steps of its own: what it writes down, repeats and refuses. No GPU is needed for that."""
+"""The gate with stand-in steps: what it records, repeats and refuses. Needs no GPU."""
 
 import json
 import os
@@ -21,7 +21,7 @@ ABOUT = {name: f"some {name}" for name in gate.KEY} | {"commit": "abc", "command
 
 
 def read(log):
-    """A stand-in prints the names of what passed, and of what did not with an exclamation mark."""
+    """A stand-in prints the names of passed tests, and of failed ones with an exclamation mark."""
     words = log.read_text().split() if log.exists() else []
     bad = {word: "it is wrong" for word in words if word.endswith("!")}
     return Findings(Counter(passed=len(words) - len(bad), failed=len(bad)), bad)
@@ -50,7 +50,7 @@ def visit(tmp_path):
 
 
 def counting(tmp_path):
-    """A program that counts how often it ran, and the count."""
+    """A program that counts its runs, and a function that returns the count."""
     file = tmp_path / "count"
     return f"open({str(file)!r}, 'a').write('x'); print('fine')", lambda: len(file.read_text())
 
@@ -65,7 +65,7 @@ print(os.environ["CUDA_VISIBLE_DEVICES"], time.monotonic())
 
 
 def test_steps_run_side_by_side_on_gpus_of_their_own(visit, step, monkeypatch, tmp_path):
-    """Two that wait for each other; before them one that wants the machine, and after them one that wants both GPUs."""
+    """Two steps that wait for each other; before them one that needs the whole machine, after them one that needs both GPUs."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
     tells = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], time.monotonic())"
     first, second = (MEETS.format(folder=tmp_path, me=me, other=other) for me, other in (("a", "b"), ("b", "a")))
@@ -81,7 +81,7 @@ def test_steps_run_side_by_side_on_gpus_of_their_own(visit, step, monkeypatch, t
     assert order[0] == "calls" and order[-1] == "two_gpus"
 
 
-def test_what_is_written_down(visit, step, capsys):
+def test_what_is_recorded(visit, step, capsys):
     steps = (
         step("calls", "print('a b')", "print('c d!'); raise SystemExit(1)"),
         step("two_gpus", instead="there is one GPU here"),
@@ -125,7 +125,7 @@ def test_a_program_that_is_not_there(visit, tmp_path):
     assert told["status"] == "failed" and "/nowhere/compute-sanitizer" in told["note"]
 
 
-def test_over_its_time_a_step_is_ended(visit, step, monkeypatch, tmp_path):
+def test_a_step_over_its_limit_is_ended(visit, step, monkeypatch, tmp_path):
     monkeypatch.setattr(gate, "LIMIT", 5)
     monkeypatch.setattr(gate, "EVERY", 0)
     (told,) = visit(step("tests-1", "import time; print('a b!', flush=True); time.sleep(600)"))["steps"].values()
@@ -134,7 +134,7 @@ def test_over_its_time_a_step_is_ended(visit, step, monkeypatch, tmp_path):
     assert "killed after 5 s, its limit; its last output: a b!" in told["failures"]["tests-1-0"]
 
 
-def test_what_passed_is_not_repeated(visit, step, tmp_path):
+def test_passed_steps_are_not_repeated(visit, step, tmp_path):
     code, times = counting(tmp_path)
     steps = step("once", code), step("fails", code + "; raise SystemExit(1)")
     assert visit(*steps)["steps"]["once"]["status"] == "passed" and times() == 2
@@ -147,7 +147,7 @@ def test_what_passed_is_not_repeated(visit, step, tmp_path):
 
 
 @pytest.mark.parametrize("name", gate.KEY)
-def test_of_other_sources_or_versions_nothing_has_passed(visit, step, tmp_path, name):
+def test_outcomes_of_other_sources_or_versions_do_not_count(visit, step, tmp_path, name):
     code, times = counting(tmp_path)
     visit(step("once", code))
     told = visit(step("other", "print('a')"), names=["once", "other"], **{name: "another"})

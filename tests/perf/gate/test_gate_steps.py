@@ -46,7 +46,7 @@ def found(step):
     return status, step.read(job.log)
 
 
-def test_every_way_to_fail_is_told(tmp_path, few):
+def test_every_way_to_fail_is_reported(tmp_path, few):
     tests = tmp_path / "tests"
     tests.mkdir()
     marked = "import pytest\npytestmark = pytest.mark.gpu\n"
@@ -85,7 +85,7 @@ class Enough(Exception):
     pass
 
 
-def test_an_ended_run_tells_what_it_knew(tmp_path, few):
+def test_a_killed_run_reports_its_results_so_far(tmp_path, few):
     (tmp_path / "test_slow.py").write_text(
         "import time, pytest\npytestmark = pytest.mark.gpu\n"
         "def test_a(): assert False\ndef test_b(): pass\ndef test_hangs(): time.sleep(300)"
@@ -136,7 +136,7 @@ def read(tmp_path, sanitizer, child="RUN a\nRUN b\nDONE 2 calls, 0 wrong\n"):
     return gate_steps.read_sanitized(tmp_path / "x.log")
 
 
-def test_errors_are_told_by_kernel(tmp_path):
+def test_errors_are_listed_by_kernel(tmp_path):
     findings = read(tmp_path, MEMCHECK)
     assert findings.counts == Counter(passed=2, error=3)
     (atomic, times), (shared, _) = findings.failures.items()
@@ -145,7 +145,7 @@ def test_errors_are_told_by_kernel(tmp_path):
     assert "gemm::tiled" in shared
 
 
-def test_races_are_errors_and_warnings_are_told(tmp_path):
+def test_races_are_errors_and_warnings_are_reported(tmp_path):
     findings = read(tmp_path, RACECHECK)
     assert findings.counts == Counter(passed=2, error=1, warning=1)
     (race,), (warning,) = findings.failures, findings.warnings
@@ -153,7 +153,7 @@ def test_races_are_errors_and_warnings_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("log", ["", MEMCHECK.replace("ERROR SUMMARY", "")], ids=["none", "cut off"])
-def test_without_a_summary_nothing_is_proven(tmp_path, log):
+def test_a_missing_summary_is_a_failure(tmp_path, log):
     assert any("no summary" in name for name in read(tmp_path, log).failures)
 
 
@@ -163,14 +163,14 @@ def test_errors_that_were_not_printed_count(tmp_path):
     assert clean.failures == {} and clean.counts == Counter(passed=2)
 
 
-def test_wrong_results_and_a_lost_context_are_told(tmp_path):
+def test_wrong_results_and_a_lost_context_are_reported(tmp_path):
     (tmp_path / "x.log").write_text("RUN a\nWRONG a: error 3: above\nRUN b\nRUN c\nWRONG c: LaunchError\nLOST the context\n")
     findings = gate_steps.read_calls(tmp_path / "x.log")
     last = "it did not end; its last line: LOST the context"
     assert findings.failures == {"a": "error 3: above", "c": "LaunchError", "x": last}
 
 
-def test_calls_that_were_not_made_are_missed(tmp_path):
+def test_missing_calls_are_failures(tmp_path):
     """Whatever the exit status: compute-sanitizer's may hide the program's."""
     findings = read(tmp_path, "========= ERROR SUMMARY: 0 errors\n", "RUN a\nRUN b\n")
     assert findings.failures == {"x": "it did not end; its last line: RUN b"} and findings.counts == Counter(passed=1)
@@ -211,6 +211,6 @@ def test_the_calls_run_under_the_sanitizer(tmp_path, few, monkeypatch):
 
 
 @pytest.mark.parametrize("count, runs", [(1, False), (2, True)])
-def test_two_gpus_want_two(tmp_path, monkeypatch, count, runs):
+def test_two_gpus_needs_two(tmp_path, monkeypatch, count, runs):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     assert (gate_steps.steps(tmp_path)[-1].instead is None) == runs

@@ -1,4 +1,4 @@
-"""Programs run side by side: their exit statuses, and that nothing of them is left behind."""
+"""Programs run in parallel: their exit statuses, and that no process is left behind."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def test_statuses_logs_and_environments(tmp_path):
 
 
 def gone(pid):
-    """Whether the process ends: it is dead or a zombie, whom nobody may have waited for."""
+    """Whether the process ends: it is dead, or a zombie that its parent has not waited for."""
     for _ in range(1000):
         status = Path(f"/proc/{pid}/stat")
         if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
@@ -35,7 +35,7 @@ def gone(pid):
     return False
 
 
-def test_what_a_program_leaves_behind_is_killed(tmp_path):
+def test_processes_left_behind_are_killed(tmp_path):
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
     parent = f"""
 import subprocess, sys
@@ -48,7 +48,7 @@ print(child.pid, flush=True)
     assert gone(int(leaves.log.read_text()))
 
 
-def test_what_ignores_that_its_time_is_up_is_killed(tmp_path):
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path):
     ignores = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     stubborn = job(tmp_path, "stubborn", f"{ignores}; print(os.getpid(), flush=True); time.sleep(600)")
     up = []

@@ -1,4 +1,4 @@
-"""Kernels built before the comparison are those that it runs; a build that fails is the comparison's to report."""
+"""Kernels built before the comparison are those that it runs; the comparison reports a failed build."""
 
 import contextlib
 
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What build.load was asked for, each time in vain."""
+    """The arguments of build.load, which always fails."""
     sources = []
 
     def load(header, expressions, backend):

@@ -1,4 +1,4 @@
-"""torch computes the same problem, at the precision that its row names, and gets its switches back."""
+"""torch computes the same problem at the precision of its row, and its switches are restored."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""The campaign with steps of its own: isolation, deadline, resumption, and what it writes down. No GPU is needed for that."""
+"""The campaign with stand-in steps: isolation, deadline, resumption, and its records. Needs no GPU."""
 
 import json
 import sys
@@ -54,13 +54,13 @@ def test_past_the_deadline_nothing_starts(tmp_path):
 
 
 def count(tmp_path):
-    """A step that counts how often it ran, and the count."""
+    """A step that counts its runs, and a function that returns the count."""
     file = tmp_path / "count"
     code = f"open({str(file)!r}, 'a').write('x')"
     return code, lambda: len(file.read_text())
 
 
-def test_what_passed_is_not_repeated(tmp_path):
+def test_passed_steps_are_not_repeated(tmp_path):
     code, times = count(tmp_path)
     steps = [step("once", code)]
     assert run(steps, tmp_path)["once"].status == "passed"
@@ -79,7 +79,7 @@ def test_another_commit_or_gpu_repeats_it(tmp_path, change):
     assert times() == 2
 
 
-def test_what_failed_is_repeated(tmp_path):
+def test_failed_steps_are_repeated(tmp_path):
     code, times = count(tmp_path)
     steps = [step("fails", code + "; raise SystemExit(1)")]
     run(steps, tmp_path)
@@ -93,7 +93,7 @@ def test_a_repeated_step_does_not_show_an_older_attempts_records(tmp_path):
     assert not (tmp_path / "r.json").exists()
 
 
-def test_the_summary_tells_everything(tmp_path):
+def test_the_summary_is_complete(tmp_path):
     environment = {"device": "H200", "torch": "2.13", "triton": "3.7", "commit": "abc", "date": "today", "command": "c"}
     kept = [
         record(environment=environment, p20_ms=0.2, p80_ms=0.3, gbps=3000.0, bound_by="memory", ratio_to_torch=1.5),
@@ -114,7 +114,7 @@ def test_the_summary_tells_everything(tmp_path):
         assert part in text
 
 
-def test_the_summary_is_there_while_steps_are_to_come(tmp_path):
+def test_the_summary_exists_while_steps_are_pending(tmp_path):
     looks = f"raise SystemExit('to come' not in open({str(tmp_path / 'summary.md')!r}).read())"
     assert run([step("first", "pass"), step("looks", looks)], tmp_path)["looks"].status == "passed"
 
@@ -140,7 +140,7 @@ def test_the_plan_in_order_of_worth(tmp_path):
     ]
 
 
-def test_behind_a_red_gate_nothing_is_measured(tmp_path):
+def test_after_a_failed_gate_nothing_is_measured(tmp_path):
     assert [s.name for s in campaign.plan(tmp_path) if s.gate] == ["gate"]
     code, times = count(tmp_path)
     steps = [step("before", "raise SystemExit(1)"), step("gate", "raise SystemExit(1)", gate=True), step("measures", code)]

@@ -109,7 +109,7 @@ def test_a_wrong_torch_fails_too(gemv_does, monkeypatch, capsys):
     assert "FAILED: gemv 131x16, torch addmv" in capsys.readouterr().out
 
 
-def test_an_operand_spoilt_by_one_is_whole_for_the_next(gemv_does, capsys):
+def test_a_changed_operand_is_restored_for_the_next_design(gemv_does, capsys):
     def spoil_and_crash(problem, a, x, y, out):
         a.zero_()
         raise ValueError
@@ -119,7 +119,7 @@ def test_an_operand_spoilt_by_one_is_whole_for_the_next(gemv_does, capsys):
     assert capsys.readouterr().out.splitlines()[-1].startswith("6 rows, 3 ok")
 
 
-def test_refusals_are_told_and_counted(gemv_does, capsys):
+def test_refusals_are_printed_and_counted(gemv_does, capsys):
     gemv_does(right, refuses=lambda problem, target: "it is narrow" if problem.n > 1000 else None)
     assert main([*GEMV]) == 0
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What is timed and how it is written down, with a stand-in for the GPU's timing loop."""
+"""What is timed and recorded, with a stand-in for the GPU's timing loop."""
 
 import types
 from dataclasses import replace
@@ -56,7 +56,7 @@ def test_a_right_design_is_timed(timed):
 
 
 @pytest.mark.parametrize("names", ["faster addmv slower", "slower faster addmv", "addmv slower faster"])
-def test_the_ratio_is_to_the_fastest_of_torch_s_ways(timed, monkeypatch, names):
+def test_the_ratio_is_to_torch_s_fastest_function(timed, monkeypatch, names):
     ways = tuple((name, *baselines.BASELINES["gemv"][0][1:]) for name in names.split())
     monkeypatch.setitem(baselines.BASELINES, "gemv", ways)
     ratios = {design: row.ratio_to_torch for design, row in timed(right).items()}
@@ -131,7 +131,7 @@ def test_no_ratio_to_a_torch_that_was_wrong_after_all(timed, monkeypatch):
     assert (rows["stand_in"].ok, rows["stand_in"].ratio_to_torch) == (True, None)
 
 
-def test_a_lost_gpu_is_told_apart_from_a_failed_run(timed, monkeypatch):
+def test_a_lost_gpu_differs_from_a_failed_run(timed, monkeypatch):
     def lost(checker):
         raise RuntimeError("CUDA error: unspecified launch failure")
 
@@ -142,7 +142,7 @@ def test_a_lost_gpu_is_told_apart_from_a_failed_run(timed, monkeypatch):
 
 @pytest.mark.parametrize("cache, least, warm", [("flushed", 1, False), ("rotating", 3, False), ("resident", 20, True)])
 def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, warm):
-    """Past L2 no operand is met again before twice its size was read; copies are equal, and a contender reads them all.
+    """Past L2 no operand is read again before twice L2's size was read; copies are equal, and a contender reads them all.
 
     Beside them run copies of memory that move as many bytes.
     """

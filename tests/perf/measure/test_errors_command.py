@@ -1,4 +1,4 @@
-"""The table of errors: its operands are as hard as they say, its records are told apart, and it is the documents'."""
+"""The table of errors: its operands are as ill-conditioned as named, its records are distinct, and it matches the docs."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def test_operands_are_fp32_of_the_asked_shape_and_the_same_for_a_seed(name):
     assert a.isfinite().all() and b.isfinite().all() and torch.equal(a, again[0]) and torch.equal(b, again[1])
 
 
-def test_every_mode_is_measured_and_what_is_refused_is_told(monkeypatch, triton_only):
+def test_every_mode_is_measured_and_refusals_are_reported(monkeypatch, triton_only):
     monkeypatch.setattr(errors, "SIZES", {"cpu": (3, 64, 64, 2), "cuda": (3, 64, 64, 2)})
     monkeypatch.setattr(errors, "CONDITIONS", (1e4,))
     monkeypatch.setattr(

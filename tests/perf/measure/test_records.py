@@ -18,7 +18,7 @@ def test_round_trip(tmp_path):
     assert (second.problem, second.message) == ({"m": 4}, "no\nway")
 
 
-def test_a_record_is_a_line_and_its_environment_stands_once(tmp_path):
+def test_a_record_is_a_line_and_its_environment_is_written_once(tmp_path):
     file, other = tmp_path / "r.json", {"torch": "2.14", "clock": {"max_sm_mhz": None}}
     written = [record(seed=0), record(seed=1, environment=other), record(seed=2)]
     records.write_json(file, written)

@@ -17,7 +17,7 @@ def prepare(case, seed=0):
 
 
 @pytest.mark.parametrize("case", SUITES["smoke"], ids=lambda case: f"{case.op}-{case.name}")
-def test_outlines_lie_as_the_operands_do(case):
+def test_outlines_have_the_operands_strides(case):
     (args, named), (outlined, also_named) = case.arguments(0, CPU), case.outlines()
     tensors = [
         [*a, *(t for t in n.values() if isinstance(t, torch.Tensor))] for a, n in ((args, named), (outlined, also_named))
@@ -154,7 +154,7 @@ def test_layouts(layout, strides):
     assert torch.equal(draw, Operand((4, 5)).draw(torch.Generator().manual_seed(0)))
 
 
-def test_what_lies_between_pitched_rows_is_poison():
+def test_the_gaps_between_pitched_rows_are_poison():
     draw = Operand((4, 5), layout="pitched").draw(torch.Generator().manual_seed(0))
     assert draw.as_strided((4, 3), (8, 1), 5).isnan().all()
 

@@ -77,7 +77,7 @@ def test_times_are_the_devices():
 
 
 @pytest.mark.parametrize("replayed", [True, False])
-def test_a_slow_host_is_hidden_and_told_apart(replayed):
+def test_a_slow_host_is_hidden_and_timed_separately(replayed):
     gpu = SimulatedGpu()
     reset, call = gpu.call("python", 5e-6, host=900e-6)
     result = measure(gpu, python=(reset, call if replayed else lambda: call()))["python"]
@@ -86,7 +86,7 @@ def test_a_slow_host_is_hidden_and_told_apart(replayed):
     assert (result.exposed, result.replayed) == (0.0, replayed)
 
 
-def test_a_host_that_cannot_be_hidden_is_told():
+def test_a_host_that_cannot_be_hidden_is_reported():
     gpu = SimulatedGpu()
 
     def waits():
@@ -104,7 +104,7 @@ def test_many_calls_share_a_run():
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_a_warm_run_finds_what_the_one_before_it_left(warm):
+def test_a_warm_run_finds_its_operands_in_the_cache(warm):
     gpu = SimulatedGpu()
     reset, call = gpu.call("a", 5e-6)
     gpu._captured[call] = lambda: gpu.enqueue("a", 5e-6 if gpu.log[-1] == "a" else 50e-6, 1e-6)

@@ -1,4 +1,4 @@
-"""`perf docs` writes what is out of date, removes what nothing makes any more, and --check says so without matplotlib."""
+"""`perf docs` writes stale files, removes files that are no longer generated, and --check lists both without matplotlib."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def line(figure, numbers):
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    """docs has a page and a drawing, both of other data, and a chart that nothing makes."""
+    """docs has a page and a drawing, both stale, and a chart that is not generated."""
     for name in ("gemm", "charts"):
         (tmp_path / name).mkdir()
     files = {"page.md": "old", "gemm/drawing.svg": "data 0123", "charts/left.svg": "over"}

@@ -1,4 +1,4 @@
-"""A picture knows without matplotlib whether its file is current: by its data and the function that draws them."""
+"""Without matplotlib, a picture tells whether its file is current, from its data and the function that draws them."""
 
 import pytest
 

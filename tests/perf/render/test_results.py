@@ -97,7 +97,7 @@ def test_the_page_has_wins_and_losses(folder):
     assert "a GPU, 2026-11-22, torch 2, Triton 3, CUDA 13, commit 0123" in page
 
 
-def test_a_suite_is_told_apart_by_arithmetic_where_there_is_enough_of_each():
+def test_a_suite_is_divided_by_precision_where_each_has_enough_cases():
     def cases(*kinds):
         vendors = [timed("torch", "t", 20, dtype=dtype) for dtype in kinds]
         return [measured.Case(str(i), "gemv", "ieee", vendor, []) for i, vendor in enumerate(vendors)]
