@@ -3,8 +3,7 @@
 With one input channel per group there is no sum over channels to block for: 2 R S operations per output on 8 bytes of traffic
 leave it bound by bandwidth. What can be saved is loads: down a column the four outputs share a window of inputs that slides
 from tap to tap (parts/window.py). Runs go down, so that neighbouring lanes stay neighbours in memory: along W in NCHW, along
-channels in channels_last, four a thread. Any convolution is computed, but with more channels per group the filter taps limit
-it, one load for 4 multiply-adds; and with one small filter per channel, `depthwise_channels` and `grouped` do better.
+channels in channels_last. Any convolution is computed; with more channels per group it is limited by loads of filter taps.
 Mirrors cuda_reference/conv2d/depthwise.cuh.
 """
 
@@ -62,9 +61,8 @@ def launches(problem, config, *tensors):
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
         "SLIDES": slides,
     }
-    yield TritonLaunch(
-        _depthwise_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide, **switches
-    )
+    arguments = *operands(*tensors), Geometry.of(problem)
+    yield TritonLaunch(_depthwise_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)
 
 
 DESIGN = Design(configs=depthwise_configs, launches=launches)

@@ -65,10 +65,8 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d/depthwise.py",
         "tritonkernels and conv2d and depthwise and not channels",
-        ("window never slides", "window = window[1:]", "window = window[:3]"),
+        ("group of the first channels", "k // g.k_per_group * g.c_per_group", "0 * g.c_per_group"),
         ("a window that slides where steps are longer", '"SLIDES": slides', '"SLIDES": True'),
-        ("last rows of the last run written", "valid & (row < g.P)", "valid"),
-        ("blocks of channels are taken for blocks of runs", "block_k = program % blocks\n", "block_k = program // blocks\n"),
     ),
     *of(
         "tritonkernels/conv2d/parts/choice.py",
@@ -79,6 +77,7 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d/parts/window.py",
         "tritonkernels and conv2d and (depthwise or register_blocked) and not channels",
+        ("window never slides", "window = window[1:]", "window = window[:3]"),
         ("outside of the image is not zero", "(at >= 0) & (at < size)", "(at < size)"),
         ("outputs side by side whatever their step", "first + i * apart", "first + i"),
     ),
@@ -99,6 +98,8 @@ MUTANTS = [
             "x * taps[(AT - i * STEP) // DILATION]",
             "x * taps[(AT - (i - 1) * STEP) // DILATION % len(taps)]",
         ),
+        ("last rows of the last run written", "valid & (row < g.P)", "valid"),
+        ("blocks of channels are taken for blocks of runs", "block_k = program % blocks\n", "block_k = program // blocks\n"),
         ("the last tap meets nothing", "<= (len(taps) - 1) * DILATION", "< (len(taps) - 1) * DILATION"),
         ("taps between those of a dilated column", " and (AT - i * STEP) % DILATION == 0", ""),
         ("one tap for the whole column", "        tap_ptrs += step\n", ""),
