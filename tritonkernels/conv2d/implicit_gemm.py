@@ -109,19 +109,9 @@ class How(NamedTuple):
 @triton.jit
 def _implicit_gemm_kernel(
     g: Geometry,  # not the last: then ptxas takes up to 32 registers more
-    input: Images,
-    weight: Filters,
-    bias: Vector,
-    out: Images,
-    workspace,
-    counters,
-    product: Product,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    how: How,
-    WIDE: tl.constexpr,
-):
+    input: Images, weight: Filters, bias: Vector, out: Images, workspace, counters, product: Product,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, how: How, WIDE: tl.constexpr,
+):  # fmt: skip
     """bias may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are zeros, one a
     tile. WIDE: offsets need 64 bits.
     """

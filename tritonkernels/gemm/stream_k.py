@@ -83,15 +83,18 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2), enough_tiles=0.25, PROGRAMS=target.sms or 5)
 
 
-def launches(problem, config, a, b, c, out):
-    tile = config.kwargs
-    tiles = count_tiles(problem, tile)
-    slices_per_tile = max(1, triton.cdiv(problem.k, tile["BLOCK_K"]))
+def cut(tiles, k, tile, dtype, device):
+    """(programs, the Pieces that they get) of all tiles' slices of K."""
+    slices_per_tile = max(1, triton.cdiv(k, tile["BLOCK_K"]))
     slices_per_program = triton.cdiv(tiles * slices_per_tile, tile["PROGRAMS"])
     programs = triton.cdiv(tiles * slices_per_tile, slices_per_program)
-    shape = (programs, 2, tile["BLOCK_M"], tile["BLOCK_N"])
-    parts = torch.empty(shape, dtype=torch.float32, device=out.device)
-    pieces = Pieces(parts, slices_per_tile, slices_per_program)
+    parts = torch.empty((programs, 2, tile["BLOCK_M"], tile["BLOCK_N"]), dtype=dtype, device=device)
+    return programs, Pieces(parts, slices_per_tile, slices_per_program)
+
+
+def launches(problem, config, a, b, c, out):
+    tiles = count_tiles(problem, config.kwargs)
+    programs, pieces = cut(tiles, problem.k, config.kwargs, torch.float32, out.device)
     yield TritonLaunch(_stream_kernel, (programs,), config, *blas(problem, a, b, c, out), pieces, WIDE=problem.wide)
     operands = pieces, Matrix.of(c), Matrix.of(out), problem.m, problem.n, problem.alpha, problem.beta
     yield TritonLaunch(_add_parts_kernel, (tiles,), config, *operands, WIDE=problem.wide)

@@ -24,14 +24,8 @@ MULTIPLE = 16  # of elements, since Triton specialises sizes and strides on divi
 def _pack_kernel(
     matrices: Matrices,  # (BATCH, M, N)
     out,  # (BATCH, N, padded_m), contiguous
-    M,
-    N,
-    padded_m,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    TO_TF32: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    M, N, padded_m, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TO_TF32: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     tiles_n = tl.cdiv(N, BLOCK_N)
     tiles = tl.cdiv(padded_m, BLOCK_M) * tiles_n
     tile = tl.program_id(0) % tiles

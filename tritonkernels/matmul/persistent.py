@@ -58,21 +58,10 @@ def _load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
 
 @triton.jit
 def _persistent_kernel(
-    a,  # TMA descriptors; that of out is None where TMA cannot write it
-    b,
-    out_boxes,
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,
-    epilogue: Epilogue,
-    how: Arithmetic,
-    layout: Layout,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-):
+    a, b, out_boxes, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
+    layout: Layout, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """a, b and out_boxes: TMA descriptors, the last None where TMA cannot write the result. c and bias may be None."""
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)

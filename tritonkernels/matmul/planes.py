@@ -59,21 +59,12 @@ class Products(NamedTuple):
 
 @triton.jit
 def _planes_kernel(
-    a: Planes,  # (PLANES, BATCH, M, K), padded along K, which is contiguous
-    b: Planes,  # (PLANES, BATCH, N, K)
-    a_ranges: Ranges,  # None where no rows are shifted
-    b_ranges: Ranges,
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,  # K of the planes
-    epilogue: Epilogue,
-    how: Products,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-):
+    a: Planes, b: Planes, a_ranges: Ranges, b_ranges: Ranges, c: Matrices, bias: Vector, out: Matrices,
+    sizes: Sizes, epilogue: Epilogue, how: Products,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """a (PLANES, BATCH, M, K) and b (PLANES, BATCH, N, K), padded along K, which is contiguous; sizes.K is the planes'. Ranges
+    are None where no rows are shifted; c and bias may be None."""
     batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)

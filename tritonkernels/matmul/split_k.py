@@ -41,21 +41,11 @@ class Splits(NamedTuple):
 
 @triton.jit
 def _split_kernel(
-    a: Matrices,
-    b: Matrices,
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,
-    epilogue: Epilogue,
-    how: Arithmetic,
-    splits: Splits,
-    counters,  # (TILES,) zeros that count the finished splits; None: a second kernel adds them up
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-):
+    a: Matrices, b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
+    splits: Splits, counters,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c and bias may be None. counters: (TILES,) zeros that count the finished splits; None: a second kernel adds them up."""
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     tile = tl.program_id(0) % tiles
     split = tl.program_id(0) // tiles
@@ -75,18 +65,10 @@ def _split_kernel(
 
 @triton.jit
 def _add_splits_kernel(
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,
-    epilogue: Epilogue,
-    splits: Splits,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    ROWS: tl.constexpr,  # of a tile that a program adds up
-    GROUP_M: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, splits: Splits,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """A program adds up ROWS rows of a tile."""
     tile = tl.program_id(0) // (BLOCK_M // ROWS)
     first_row = tl.program_id(0) % (BLOCK_M // ROWS) * ROWS
     batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)

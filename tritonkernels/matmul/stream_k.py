@@ -12,12 +12,11 @@ Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense
 (2023). Mirrors tritonkernels/gemm/stream_k.py, the same for FP32 on CUDA cores.
 """
 
-import torch
 import triton
 import triton.language as tl
 
 from ..design import Design
-from ..gemm.stream_k import Pieces
+from ..gemm.stream_k import Pieces, cut
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
@@ -30,20 +29,11 @@ from .parts.tile import count_tiles_of, tile_corner, tile_product
 
 @triton.jit
 def _stream_kernel(
-    a: Matrices,
-    b: Matrices,
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,
-    epilogue: Epilogue,
-    how: Arithmetic,
+    a: Matrices, b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
     pieces: Pieces,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-):
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c and bias may be None."""
     program = tl.program_id(0).to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
     slices = count_tiles_of(sizes, BLOCK_M, BLOCK_N).to(tl.int64) * pieces.slices_per_tile
@@ -69,18 +59,10 @@ def _stream_kernel(
 
 @triton.jit
 def _add_parts_kernel(
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,
-    epilogue: Epilogue,
-    pieces: Pieces,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    ROWS: tl.constexpr,  # of the tile that a program adds up; without operands few registers are enough
-    GROUP_M: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, pieces: Pieces,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """A program adds up ROWS rows of a tile; without operands few registers are enough."""
     tile = tl.program_id(0) // (BLOCK_M // ROWS)
     first_row = tl.program_id(0) % (BLOCK_M // ROWS) * ROWS
     line = tile.to(tl.int64) * pieces.slices_per_tile
@@ -120,15 +102,10 @@ def launches(problem, config, a, b, c, bias, out):
     yield from packs
     tile = config.kwargs
     tiles = count_tiles(problem, tile, out.shape[0])
-    slices_per_tile = max(1, triton.cdiv(stored_k(problem), tile["BLOCK_K"]))
-    slices_per_program = triton.cdiv(tiles * slices_per_tile, tile["PROGRAMS"])
-    programs = triton.cdiv(tiles * slices_per_tile, slices_per_program)
-    shape = (programs, 2, tile["BLOCK_M"], tile["BLOCK_N"])
-    parts = torch.empty(shape, dtype=WORKSPACES[problem.accumulate], device=out.device)
-    pieces = Pieces(parts, slices_per_tile, slices_per_program)
+    programs, pieces = cut(tiles, stored_k(problem), tile, WORKSPACES[problem.accumulate], out.device)
     arguments = matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)
     yield TritonLaunch(_stream_kernel, (programs,), config, *arguments, pieces)
-    if slices_per_program % slices_per_tile:  # a cut goes through a tile
+    if pieces.slices_per_program % pieces.slices_per_tile:  # a cut goes through a tile
         add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
         grid = (tiles * (tile["BLOCK_M"] // ADD_ROWS),)
         _, _, *result, how = arguments

@@ -28,19 +28,10 @@ from .parts.tile import tile_corner, tile_product
 
 @triton.jit
 def _tiled_kernel(
-    a: Matrices,
-    b: Matrices,
-    c: Matrices,  # or None
-    bias: Vector,  # or None
-    out: Matrices,
-    sizes: Sizes,
-    epilogue: Epilogue,
-    how: Arithmetic,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-):
+    a: Matrices, b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c and bias may be None."""
     batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)

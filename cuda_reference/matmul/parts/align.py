@@ -2,11 +2,11 @@
 
 import torch
 
-from ...launch import Source, ceil_div, holds
-from .patch import by_patches
+from ...launch import CudaLaunch, Source, ceil_div, holds
 
 _KERNELS = (*(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32)), "matmul::align<uint32_t, true>")
 _SOURCE = Source("matmul/parts/align.cuh", _KERNELS)
+PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
 
 
 def k_major(matrix, span_dim, transposable=None):
@@ -58,3 +58,9 @@ def along_k(matrix, span_dim, to_tf32=False):
     launches = by_patches(_SOURCE, kernel, batch, span, k, (matrix, room, span, k, strides))
     rows = room[:, :, :k].expand(matrix.shape[0], span, k)
     return rows if span_dim == 1 else rows.transpose(1, 2), launches
+
+
+def by_patches(source, kernel, batch, span, k, arguments):
+    """The launches, one or none, of a kernel over (batch, span, K)."""
+    blocks = batch * ceil_div(span, PATCH) * ceil_div(k, PATCH)
+    return [CudaLaunch(source, kernel, (blocks,), (THREADS, 1, 1), arguments)] if blocks else []

@@ -5,7 +5,7 @@ import torch
 from tritonkernels.matmul.parts.schemes import of_batch, room
 
 from ...launch import Source
-from .patch import by_patches
+from .align import by_patches
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}  # of planes
 EXTREMES = "matmul::extremes<float>"

@@ -125,17 +125,9 @@ def _split_kernel(
     x: Matrices,  # (BATCH, R, K)
     ranges: Ranges,  # of which it makes the third line; None where no rows are shifted
     planes: Planes,
-    R,
-    K,
-    padded_k,
-    BLOCK_R: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    PLANES: tl.constexpr,
-    STEP: tl.constexpr,
-    SMALLEST: tl.constexpr,
-    LIMIT: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    R, K, padded_k, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+    PLANES: tl.constexpr, STEP: tl.constexpr, SMALLEST: tl.constexpr, LIMIT: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     batch, rows, ks = _corner_of_patch(padded_k, R, BLOCK_R, BLOCK_K, WIDE)
     inside = (rows < R)[:, None] & (ks < K)[None, :]
     x_ptrs = x.ptr + batch * x.batch + rows[:, None] * x.row + ks[None, :] * x.col
