@@ -7,10 +7,15 @@ TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in me
 
 
 def prefer(problem, target):
-    """gemv and gemm, where the problem is one of theirs, then the design of `_product`. In the interpreter the cost is per
-    operation, and `pipelined` has the fewest.
+    """gemv, where the problem is one of its own; gemm, where it was faster on an H200; then the design of `_product`.
+
+    In the interpreter the cost is per operation, and `pipelined` has the fewest.
     """
-    return ("gemv", "gemm", _product(problem, target)) if target.is_gpu else "pipelined"
+    if not target.is_gpu:
+        return "pipelined"
+    own = _product(problem, target)
+    large, along_k = min(problem.m, problem.n, problem.k) >= 256, problem.b_layout == "col"
+    return ("gemv", *(("gemm",) if own != "split_k" and (large or along_k) else ()), own)
 
 
 def _product(problem, target):
