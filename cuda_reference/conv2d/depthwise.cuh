@@ -1,12 +1,13 @@
-// conv2d, depthwise: a thread owns a RUN of outputs of a column, below each other, of one output channel.
+// conv2d, depthwise: a thread owns a vertical RUN of outputs of one output channel.
 //
-// With one input channel per group there is no sum over channels to block for: 2 R S operations an output, on 4 bytes in and 4
-// out, leave it to bandwidth. What is to be saved are loads from L1: by runs (parts/runs.cuh) an input serves all taps of a
+// With one input channel per group there is no sum over channels to block for: 2 R S operations per output, on 4 bytes in and 4
+// out, are limited by bandwidth. Only loads from L1 can be saved: in a run (parts/runs.cuh) an input serves all taps of a
 // column. Lanes lie along W, and taps are a broadcast. TAPS is R, unrolled, where taps of a column are neighbours and outputs
 // STEP rows apart; 0 takes any.
 //
-// It computes every convolution, but with more channels per group its filter taps, a load for a run's multiply-adds, hold it up:
-// `grouped` has them in shared memory, and in channels_last `depthwise_channels`. Mirrors tritonkernels/conv2d/depthwise.py.
+// It computes every convolution, but with more channels per group it is limited by filter taps, one load for a run's
+// multiply-adds: `grouped` has them in shared memory, and in channels_last `depthwise_channels`. Mirrors
+// tritonkernels/conv2d/depthwise.py.
 #pragma once
 #include "parts/runs.cuh"
 

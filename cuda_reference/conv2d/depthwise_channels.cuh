@@ -1,9 +1,9 @@
-// conv2d, depthwise_channels: `depthwise` with lanes along channels, which lie side by side in channels_last.
+// conv2d, depthwise_channels: `depthwise` with lanes along channels, which are contiguous in channels_last.
 //
 // A thread owns a RUN of outputs of a column of WIDTH channels and loads these at once, 128 bits of fp32; WIDTH is 1 where
-// channels do not lie side by side, aligned. There a tap is no broadcast: a block has its LANES * WIDTH filters in shared memory,
-// tap by tap. TAPS is R and S, unrolled, where taps of a column are neighbours and outputs STEP rows apart; 0 takes any.
-// For one filter a channel. Mirrors tritonkernels/conv2d/depthwise_channels.py.
+// channels are not contiguous and aligned. Each lane needs its own taps, so a block has its LANES * WIDTH filters in shared
+// memory, tap by tap. TAPS is R and S, unrolled, where taps of a column are neighbours and outputs STEP rows apart; 0 takes
+// any. For one filter a channel. Mirrors tritonkernels/conv2d/depthwise_channels.py.
 #pragma once
 #include "parts/filters.cuh"
 #include "parts/runs.cuh"

@@ -24,7 +24,7 @@ __device__ void stage_halo(Sum<T>* halo, Halo<T> shape, const T* plane, int firs
 }
 
 template <class T, int KT, bool STAGED>
-__global__ void __launch_bounds__(THREADS, 8)  // 8 blocks: left to itself ptxas spills to fit 32 on an SM
+__global__ void __launch_bounds__(THREADS, 8)  // 8 blocks: otherwise ptxas spills to fit 32 on an SM
 direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
        Strides stride) {
     const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
@@ -45,7 +45,7 @@ direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __res
     const T* filter = weight + (group * k_per_group + first_k) * stride.weight.k;
     for (int c = 0; c < c_per_group; ++c, plane += stride.input.c, filter += stride.weight.c) {
         if (STAGED) {
-            __syncthreads();  // nobody reads the channel before any more
+            __syncthreads();  // all threads have read the previous channel
             stage_halo(halo, shape, plane, first_h, first_w, g, stride);
             __syncthreads();  // the halo is complete
         }

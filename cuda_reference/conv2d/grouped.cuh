@@ -1,9 +1,9 @@
-// conv2d, grouped: a thread owns a run of 7 outputs of a column, below each other, of KT output channels of one group.
+// conv2d, grouped: a thread owns a vertical run of 7 outputs of KT output channels of one group.
 //
 // With few channels a group a block of `direct` has too little to reuse its halo for, and `implicit_gemm` has tiles that are
-// mostly empty. What is there to reuse is an input: it meets up to R taps of a column times KT output channels, from a register.
-// Per channel and column of 3 taps, with KT = 8, that is 168 multiply-adds for 9 inputs and 6 loads of taps, which lie in shared
-// memory as (channel, r, s, output channel), so that a load brings four.
+// mostly empty. The reuse is in inputs: from a register, one is multiplied by up to R taps of a column times KT output
+// channels. Per channel and column of 3 taps, with KT = 8, that is 168 multiply-adds for 9 inputs and 6 loads of taps, which
+// lie in shared memory as (channel, r, s, output channel), so that a load brings four.
 //
 // LANES = 1: lanes lie along W, a load brings one input of each and taps are a broadcast. LANES = 8, for channels_last: eight
 // lanes lie along the output channels, a load brings CT channels of a pixel, the same piece for all lanes of a group, and
@@ -15,12 +15,12 @@
 
 namespace conv2d {
 
-constexpr int OUTPUTS = 7;  // of a run
+constexpr int OUTPUTS = 7;  // in a run
 
 // Threads of a block: more share the filters of eight lanes, which take long to come.
 template <int LANES> constexpr int THREADS_OF = LANES > 1 ? 256 : 128;
 
-// Such blocks on an SM that sums and inputs leave registers for: left to itself ptxas spills a few to fit one more.
+// Blocks per SM for which sums and inputs fit in registers: otherwise ptxas spills a few to fit one more.
 template <class T> constexpr int resident(int KT, int LANES, int STEP) {
     if (sizeof(T) > 4) return LANES > 1 ? 1 : 2;
     if (LANES > 1) return KT > 4 ? 1 : 2;
@@ -74,7 +74,7 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     const int taps = TAPS > 0 ? TAPS * TAPS : g.R * g.S;
     for (int c = 0; c < c_per_group; c += staged) {
         const int here = min(staged, c_per_group - c);
-        if (c > 0) __syncthreads();  // nobody reads the filters before any more
+        if (c > 0) __syncthreads();  // all threads have read the previous filters
         stage_filters<Layout, TAPS>(filters, weight + c * stride.weight.c, here, first_k, g, stride);
         __syncthreads();
         const Sum<T>* tap = filters + lane * Layout::UNIT;

@@ -5,7 +5,7 @@
 // im2col's copy, R * S times the input, is made in shared memory, a slice at a time (parts/pixels.cuh). The rest is as in matmul:
 // slices fetched ahead by cp.async, fragments, mma.sync. On Hopper wgmma multiplies the same slices, which have the layout that TMA
 // would give them, while the threads fetch the next. Where C is no multiple of a chunk (the 3 channels of an image) the reduction
-// is flattened over (c, r, s), so no tap is padded. IEEE FP32 and FP64 run the same tiles on CUDA cores.
+// is flattened over (c, r, s), so that no tap is padded. IEEE FP32 and FP64 run the same tiles on CUDA cores.
 //
 // Where there are few tiles (batch 1), gridDim.y blocks share the reduction of each. The last to arrive adds their sums in order,
 // so the bits do not depend on which block that is. Mirrors tritonkernels/conv2d/implicit_gemm.py.
@@ -32,7 +32,8 @@ __device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change
     for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
 }
 
-// Whether this block has the sum of all splits now. `partial` is (splits, tiles, sums, threads): neighbours write side by side.
+// Whether this block has the sum of all splits. `partial` is (splits, tiles, sums, threads): neighbouring threads write
+// contiguously.
 template <int THREADS, class Number, class Sums>
 __device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
     constexpr int COUNT = sizeof sum / sizeof(Number);
@@ -48,7 +49,7 @@ __device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* coun
     return true;
 }
 
-// Where the results of a group's output pixels go: (pixel, channel of the group).
+// Stores the results of a group's output pixels: (pixel, channel of the group).
 template <class T> struct Results {
     T* out;
     const T* bias;

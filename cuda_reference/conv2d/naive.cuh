@@ -1,7 +1,7 @@
 // conv2d, naive: a thread per output, its whole inner product straight from the caches.
 //
 // Neighbouring lanes own neighbouring outputs of a row, so they read neighbouring inputs, and the same filter tap: a broadcast.
-// Two loads for a multiply-add, and each input is fetched K / groups * R * S times: it is what the others are measured by.
+// A multiply-add takes two loads, and each input is loaded K / groups * R * S times: it is the baseline of the others.
 // No lane is idle, however few outputs a plane has. Mirrors tritonkernels/conv2d/naive.py.
 #pragma once
 #include "parts/common.cuh"

@@ -1,11 +1,11 @@
-// conv2d, prefetched: `direct` with the next channel's inputs and filters under way while the present channel is multiplied.
+// conv2d, prefetched: `direct`, but the next channel's inputs and filters are loaded while the present channel is multiplied.
 //
-// In `direct` a block of one warp loads a halo, waits for it (some 600 ns from DRAM), and reads every filter tap from global
-// memory as it goes. Here two stages of shared memory, each a channel's halo and its filters for KT output channels, take turns:
-// elements of 32 and 64 bits come by cp.async, past the registers; those of 16 bits, which it cannot copy one by one, wait in
-// registers, HELD pieces and HELD taps a thread, and what a huge filter has beyond is loaded without being ahead. One barrier a
-// channel instead of two, and a tap's KT values are a load or two of 128 bits. Costs twice the shared memory.
-// Mirrors tritonkernels/conv2d/prefetched.py.
+// In `direct` a block of one warp loads a halo, waits for it (about 600 ns from DRAM), and reads every filter tap from global
+// memory. Here two stages of shared memory alternate, each with a channel's halo and its filters for KT output channels.
+// Elements of 32 and 64 bits are copied by cp.async, without registers; it cannot copy single elements of 16 bits, which wait
+// in registers, HELD pieces and HELD taps per thread, and the rest of a huge filter is not prefetched. There is one barrier per
+// channel instead of two, and a tap's KT values are a load or two of 128 bits. It costs twice the shared memory. Mirrors
+// tritonkernels/conv2d/prefetched.py.
 #pragma once
 #include "../common/cp_async.cuh"
 #include "../common/shared.cuh"
@@ -160,7 +160,7 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
         prefetch.start(stages, stages + halo_size, next, g, stride);
         prefetch.finish(stages, stages + halo_size, next, g, stride);
     }
-    __syncthreads();  // the first channel is there
+    __syncthreads();  // the first channel has landed
     for (int c = 0; c < c_per_group; ++c) {
         T* const now = stages + c % 2 * stage_size;
         T* const other = stages + (c + 1) % 2 * stage_size;
@@ -181,7 +181,7 @@ prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* _
             }
         }
         if (more) prefetch.finish(other, other + halo_size, next, g, stride);
-        __syncthreads();  // the next channel is there, and nobody reads this one any more
+        __syncthreads();  // the next channel has landed, and this one has been read
     }
 
     const int p = tile.p + y, q = tile.q + x;

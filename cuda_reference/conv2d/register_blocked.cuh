@@ -2,16 +2,17 @@
 //
 // Over `direct` (one position a thread: an input and a filter tap for every multiply-add) both operands are reused in registers:
 //
-//   - four outputs side by side need S + 3 inputs of a row, not 4 S: they slide through a window of 8 registers, 4 a 128-bit load.
+//   - four neighbouring outputs need S + 3 inputs of a row, not 4 S: they slide through a window of 8 registers, 4 per 128-bit
+//     load.
 //   - a filter tap, KT values in a row in shared memory, is a broadcast that serves 8 outputs.
 //
 // For 3 x 3 and KT = 4, 7 loads of shared memory for 96 FFMA a thread, row of taps and channel. Filters with taps next to each
-// other and outputs next to each other (UNIT) are walked 4 taps at a time, what is left over in one piece. Otherwise a window
-// has nothing to slide over: a thread owns every 16th output of a row, so that lanes read side by side, a load for each.
+// other and outputs next to each other (UNIT) are walked 4 taps at a time, and the remainder in one piece. Otherwise windows
+// cannot slide: a thread owns every 16th output of a row, so that neighbouring lanes read contiguously, with a load for each.
 //
-// As many channels as fit are staged together: fewer barriers, more loads in flight. Aligned rows come in 128-bit pieces, shared
-// out evenly; other rows element by element, neighbouring lanes side by side; and channels_last with its channels inside.
-// Mirrors tritonkernels/conv2d/register_blocked.py.
+// As many channels as fit are staged together: fewer barriers, more loads in flight. Aligned rows are loaded in 128-bit pieces,
+// distributed evenly; other rows element by element, with neighbouring lanes contiguous; and channels_last with channels
+// innermost. Mirrors tritonkernels/conv2d/register_blocked.py.
 #pragma once
 #include "../common/shared.cuh"
 #include "parts/common.cuh"
@@ -167,12 +168,12 @@ __device__ __forceinline__ void store_through_shared(T* of_k, const float (&sum)
     constexpr int ROWS = 32 / LANES_W * PT;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     float* const rows = staging + warp * ROWS * BIG_TILE_W;
-    __syncwarp();  // nobody reads the results before any more
+    __syncwarp();  // all lanes have read the previous results
 #pragma unroll
     for (int i = 0; i < PT; ++i)
         *reinterpret_cast<float4*>(rows + (lane / LANES_W * PT + i) * BIG_TILE_W + lane % LANES_W * QT) =
             make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
-    __syncwarp();  // all are there
+    __syncwarp();  // all results are stored
 #pragma unroll
     for (int i = 0; i < ROWS * BIG_TILE_W; i += 32) {
         const int p = tile.p + warp * ROWS + i / BIG_TILE_W, q = tile.q + i % BIG_TILE_W + lane;
@@ -180,7 +181,7 @@ __device__ __forceinline__ void store_through_shared(T* of_k, const float (&sum)
     }
 }
 
-// Blocks on an SM that the sums leave registers for: left to itself ptxas spills a few words to fit one more.
+// Blocks per SM for which the sums fit in registers: otherwise ptxas spills a few words to fit one more.
 constexpr int resident(int KT) { return KT <= 4 ? 5 : KT <= 8 ? 4 : 2; }
 
 template <class T, int KT, bool UNIT>
@@ -211,7 +212,7 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
     const int h = tile.p * g.step_h - g.padding_h, w = tile.q * g.step_w - g.padding_w;
     for (int c = 0; c < c_per_group; c += channels, planes += channels * stride.input.c, from += channels * stride.weight.c) {
         const int staged = min(channels, c_per_group - c);
-        __syncthreads();  // nobody reads the channels before any more
+        __syncthreads();  // all threads have read the previous channels
         stage_halos(halos, shape, planes, staged, h, w, g, stride);
         stage_filters<T, KT, PITCH>(filters, from, staged, left_k, g, stride);
         __syncthreads();  // halos and filters are complete
@@ -232,7 +233,7 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
     T* const image = out + tile.image * stride.out.n;
     const bool aligned = (stride.out.n | stride.out.c | stride.out.h) % QT == 0 && is_aligned16(out);
     if (UNIT && stride.out.w == 1 && !aligned) {
-        __syncthreads();  // nobody reads the halos any more
+        __syncthreads();  // all threads have read the halos
 #pragma unroll
         for (int k = 0; k < KT; ++k) {
             if (k >= left_k) return;

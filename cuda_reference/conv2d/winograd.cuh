@@ -100,7 +100,7 @@ winograd_inputs(const T* __restrict__ input, Sum<T>* __restrict__ v, Geometry g,
     }
 }
 
-// A row of a tile: one store where the outputs lie side by side, aligned and all inside.
+// A row of a tile: one store where the outputs are contiguous, aligned and all inside.
 template <class T, int M> __device__ __forceinline__ void store_row(T* to, const Sum<T> (&sums)[M], int64_t step, int inside) {
     struct alignas(M * sizeof(T) > 16 ? 16 : M * sizeof(T)) Row {
         T values[M];

@@ -1,7 +1,7 @@
 // conv2d_bias, channel_sums: a block sums its share of the positions of CHANNELS channels; few channels are split over many.
 //
-// Bound by the one read of grad_output. Threads are CHANNELS x lanes, channels fastest: with 1, lanes lie along positions; with
-// 32, along the channels, which are side by side in channels_last. Mirrors tritonkernels/conv2d_bias/channel_sums.py.
+// It is limited by reading grad_output once. Threads are CHANNELS x lanes, channels fastest: with 1, lanes lie along positions;
+// with 32, along the channels, which are contiguous in channels_last. Mirrors tritonkernels/conv2d_bias/channel_sums.py.
 #pragma once
 #include "../conv2d/parts/splits.cuh"
 

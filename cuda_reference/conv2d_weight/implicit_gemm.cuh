@@ -15,7 +15,7 @@ namespace conv2d_weight {
 
 constexpr int BL = 32;
 
-// Where the positions of a slice are: offsets in grad_output (-1 past the end) and in the input at tap (0, 0), with row and column.
+// The positions of a slice: offsets in grad_output (-1 past the end) and in the input at tap (0, 0), with row and column.
 struct Positions {
     int64_t of_grad[BL], of_input[BL];
     int h[BL], w[BL];
@@ -56,12 +56,12 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
     Sum<T> sum[TM][TN] = {};
     columns.locate(tile, inside, sums != nullptr, g, stride);
     slices[0].locate(tile.first, tile.end, g, stride);
-    for (int e = threadIdx.x; e < BL * (BM + BN); e += THREADS)  // what no row or column of the weight fills is 0
+    for (int e = threadIdx.x; e < BL * (BM + BN); e += THREADS)  // zeros where the weight has no row or column
         (e < BL * BM ? grads[e / BM][e % BM] : inputs[(e - BL * BM) / BN][(e - BL * BM) % BN]) = Sum<T>(0);
     int parity = 0;
     for (int64_t l = tile.first; l < tile.end; l += BL, parity ^= 1) {
         const Positions& at = slices[parity];
-        __syncthreads();  // the positions are located, and nobody reads the slice before any more
+        __syncthreads();  // the positions are located, and the previous slice has been read
         for (int e = threadIdx.x; e < BL * tile.count_m; e += THREADS) {
             const Element i(e, tile.count_m, inside);
             const int64_t offset = at.of_grad[i.position];

@@ -1,8 +1,8 @@
 // conv2d_weight, naive: a thread per element of the weight, which walks all positions of the output.
 //
 // Two loads for a multiply-add, straight from the caches; neighbouring lanes own neighbouring taps, so they read the same
-// grad_output and neighbouring inputs. A small filter keeps only a few lanes busy, each with millions of products: it is what the
-// other designs are measured by. Mirrors tritonkernels/conv2d_weight/naive.py.
+// grad_output and neighbouring inputs. A small filter keeps only a few lanes busy, each with millions of products: it is the
+// baseline of the other designs. Mirrors tritonkernels/conv2d_weight/naive.py.
 #pragma once
 #include "parts/operands.cuh"
 

@@ -1,8 +1,8 @@
 // FP32 GEMM, async_copy: `rasterized` with slices copied by cp.async (sm_80 and later), STAGES of them in shared memory.
 //
-// A copy goes from global to shared memory by itself: no register holds it and no warp waits to put it down. So slices can
-// be STAGES - 1 ahead of the multiplication instead of one: at 3 stages of 128 x 256 x 8, 24 KB are under way to each of 132
-// SMs, 3.2 MB, where Little's law asks 2.6 MB of 4.3 TB/s at 600 ns. Costs STAGES buffers of shared memory.
+// A copy goes from global to shared memory asynchronously, without registers, and no warp waits to store it. So slices can be
+// STAGES - 1 ahead of the multiplication instead of one: at 3 stages of 128 x 256 x 8, 24 KB are in flight to each of 132 SMs,
+// 3.2 MB, where Little's law needs 2.6 MB at 4.3 TB/s and 600 ns. It costs STAGES buffers of shared memory.
 //
 // A is transposed on the way, so its copies are of 4 bytes: 8 lanes copy the 32 bytes of a row, which in a PaddedTile lie 4
 // banks apart, and a warp 4 such rows, 1 bank apart: all 32 banks, no conflict.
@@ -96,7 +96,7 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
     CopiesOfA<typename Buffer::A::Tile, BM, BK, THREADS, VECTOR> a_copies(a, first_row, M, stride.a);
     CopiesOfB<BN, BK, THREADS, VECTOR> b_copies(b, first_col, N, stride.b);
 
-    // The last slice, which may stick out of K, goes first, as in DoubleBuffer.
+    // The last slice, which may exceed K, is done first, as in DoubleBuffer.
     const int last = max(K - 1, 0) / BK, slices = last + 1;
     a_copies.copy_tail(buffers[0].a, last * BK, K);
     b_copies.copy_tail(buffers[0].b, last * BK, K);
@@ -114,7 +114,7 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
 
     typename Buffer::Fragments fragments;
     float sum[TM][TN] = {};
-    int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
+    int now = 0, free = STAGES - 1;  // the stage that is read, and the free one
     fragments.load(buffers[now], 0);
     for (int slice = 0; slice < slices; ++slice) {
         if (slice + STAGES - 1 < slices) {

@@ -1,7 +1,7 @@
 // FP32 GEMM, conflict_free: `vectorized` without bank conflicts in the slice loop.
 //
-// Shared memory has 32 banks of 4 bytes; lanes that want different words of one bank are served one after the other,
-// 128-bit accesses in 4 phases of 8 lanes each. `vectorized` meets conflicts in two places:
+// Shared memory has 32 banks of 4 bytes; lanes that access different words of one bank are served one after the other,
+// 128-bit accesses in 4 phases of 8 lanes each. `vectorized` has conflicts in two places:
 //   store of A  a warp stores 16 rows x 2 quads of k, and k and k + 4 lie 4 BM floats = 0 banks apart: 2 lanes a bank.
 //               PaddedTile makes rows 4 floats longer, so that they lie 16 banks apart, for 16 BK bytes of shared memory.
 //               RemappedTile swaps the halves of every 32 rows of A where k & 4: no memory, but a second address to read.
@@ -51,7 +51,7 @@ conflict_free(const float* __restrict__ a, const float* __restrict__ b, const fl
         B::put(b_tile, b_quads);
         __syncthreads();  // the slice is complete
         multiply_add<ATile, BN, BK, 4, 4>(sum, a_tile, b_tile, row, col);
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        __syncthreads();  // all threads have read it, the next may overwrite it
     }
     store_tile<4, 4>(sum, c, out, first_row + row, first_col + col, M, N, alpha, beta, stride);
 }

@@ -1,13 +1,11 @@
-// FP32 GEMM, double_buffered: `z_order` with the next slice and the next fragments on their way while this one is
-// multiplied.
+// FP32 GEMM, double_buffered: `z_order`, but the next slice and the next fragments are loaded while this one is multiplied.
 //
 // With 128 registers a thread an SM holds 512 threads, 4 warps a scheduler: they hide about 4 cycles, a shared load takes
-// some 30 and a global one 500. So each thread overlaps its own: global -> registers a slice ahead, shared -> registers a k
-// ahead. As slices alternate between two buffers, one barrier a slice is enough, not two. Costs twice the shared memory,
-// and registers: 2 (TM + TN) for fragments instead of TM + TN, and 4 a quad in flight.
+// some 30 and a global one 500. So each thread overlaps its own loads: global -> registers a slice ahead, shared -> registers a
+// k ahead. As slices alternate between two buffers, one barrier per slice is enough. It costs twice the shared memory, and
+// registers: 2 (TM + TN) for fragments instead of TM + TN, and 4 per quad in flight.
 //
-// The last slice, the only one that may stick out of K, comes first: guarded, outside the loop, which then needs no test
-// for edges.
+// The last slice, the only one that may exceed K, comes first: guarded, outside the loop, which then needs no test for edges.
 #pragma once
 #include "z_order.cuh"  // ZOrder, PaddedTile
 

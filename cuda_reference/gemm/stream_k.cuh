@@ -1,12 +1,11 @@
-// FP32 GEMM, stream_k: `rasterized` with as many blocks as the GPU runs at a time, which share the tiles evenly, to the
-// slice.
+// FP32 GEMM, stream_k: `rasterized` with as many blocks as fit on the GPU, which share the tiles evenly, to the slice.
 //
-// The tail effect: 140 tiles on 132 SMs take two waves, the second with 8 blocks: 53 % of the GPU at best. Here whole waves
-// of tiles go round as ever, and what is left, between one and two waves, is cut into equal runs of slices, one run a
-// block, wherever tiles begin and end. A run that ends inside a tile leaves a partial sum in a workspace, two a block at
-// most; a second kernel adds those of a tile in the order of K, the same bits every time on the same number of blocks.
-// Costs 2 tiles a block of workspace, and one more launch. After Osama, Merrill, Cecka, Garland, Owens: Stream-K (PPoPP
-// 2023), the variant of theirs called "two-tile".
+// The tail effect: 140 tiles on 132 SMs take two waves, the second with 8 blocks: 53 % of the GPU at best. Here whole waves of
+// tiles are computed as before, and the rest, between one and two waves, is cut into equal runs of slices, one per block,
+// wherever tiles begin and end. A run that ends inside a tile stores a partial sum in a workspace, at most two per block; a
+// second kernel adds those of a tile in the order of K, with the same bits every time for the same number of blocks. It costs 2
+// tiles of workspace per block, and one more launch. After Osama, Merrill, Cecka, Garland, Owens: Stream-K (PPoPP 2023), the
+// variant called "two-tile".
 #pragma once
 #include "rasterized.cuh"
 
@@ -69,13 +68,13 @@ stream_k(const float* __restrict__ a, const float* __restrict__ b, const float* 
                         make_float4(sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]);
         }
         if (number >= whole_tiles) at += count;
-        __syncthreads();  // nobody reads the buffers any more, the next tile may overwrite them
+        __syncthreads();  // all threads have read the buffers, the next tile may overwrite them
     }
 }
 
 // Adds the partial sums of a tile that is left, if it has any, in the order of K. A block per tile and row of thread tiles.
 template <int BM, int BN, int BK, int TM, int TN>
-__global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, 1)  // 1: left alone, ptxas spills to fit more blocks on an SM
+__global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, 1)  // 1: otherwise ptxas spills to fit more blocks on an SM
 add_runs(float* __restrict__ workspace, const float* __restrict__ c, float* __restrict__ out,
          int M, int N, int K, float alpha, float beta, Strides stride, int group, int whole_tiles, int blocks) {
     using Place = ZOrder<BM, BN, TM, TN>;

@@ -8,7 +8,7 @@
 
 namespace gemm {
 
-// One BM x BK slice of A, transposed on its way, so that what a thread reads for one k lies side by side. Zeros past the edges:
+// One BM x BK slice of A, transposed on its way, so that a thread's elements of one k are contiguous. Zeros past the edges:
 // they add nothing to a sum. Neighbouring threads read along K: BK = 8 floats are one 32-byte sector of a row-major A.
 template <int BM, int BK, int THREADS>
 __device__ void load_a(float (&tile)[BK][BM], const float* a, int first_row, int first_k, int M, int K, MatrixStrides stride) {
@@ -65,7 +65,7 @@ tiled(const float* __restrict__ a, const float* __restrict__ b, const float* __r
         load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride.b);
         __syncthreads();  // the slice is complete
         multiply_add<BM, BN, BK, TM, TN>(sum, a_tile, b_tile, row, col);
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        __syncthreads();  // all threads have read it, the next may overwrite it
     }
 
 #pragma unroll

@@ -1,11 +1,11 @@
 // FP32 GEMM, vectorized: `warp_tiled` with 128-bit accesses of global and of shared memory.
 //
 // A quad of floats costs one instruction instead of four: per k and thread 4 shared loads instead of 16 for the 64
-// multiply-adds of an 8 x 8 tile (nvcc 13 fuses those of `tiled` too, where it can prove them aligned; here they are
-// stated). Global memory gains little as long as each instruction is contiguous across the warp; four strided scalar loads
-// in place of a quad cost about 10 % (the seed's figure). The price: 16-byte alignment. The launcher knows whether A and B
-// have it and picks VECTOR; C and out are asked on the device, once per thread. A's quads lie along K and are stored
-// transposed, scalar by scalar.
+// multiply-adds of an 8 x 8 tile (nvcc 13 fuses those of `tiled` too, where it can prove them aligned; here they are explicit).
+// Global memory gains little as long as each instruction is contiguous across the warp; four strided scalar loads in place of a
+// quad cost about 10 % (the seed's figure). The price: 16-byte alignment. The launcher knows whether A and B have it and picks
+// VECTOR; C and out are asked on the device, once per thread. A's quads lie along K and are stored transposed, scalar by
+// scalar.
 #pragma once
 #include "parts/tile_io.cuh"
 
@@ -39,7 +39,7 @@ vectorized(const float* __restrict__ a, const float* __restrict__ b, const float
         B::put(b_tile, b_quads);
         __syncthreads();  // the slice is complete
         multiply_add<ATile, BN, BK, 4, 4>(sum, a_tile, b_tile, row, col);
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        __syncthreads();  // all threads have read it, the next may overwrite it
     }
     store_tile<4, 4>(sum, c, out, first_row + row, first_col + col, M, N, alpha, beta, stride);
 }

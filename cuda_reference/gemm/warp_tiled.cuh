@@ -1,9 +1,9 @@
 // FP32 GEMM, warp_tiled: the 32 lanes of a warp own a 4 x 8 grid of thread tiles, so a warp owns WM x WN of C.
 //
-// In `tiled` a warp's 32 thread tiles stand in two rows of 16: per k it reads 2 TM + 16 TN floats from shared memory. A WM
-// x WN warp tile reads WM + WN = 4 TM + 8 TN for the same multiply-adds: 96 instead of 144 at 8 x 8. Lanes that want the
-// same word share one broadcast, so only distinct words cost, and 4 x 8 has the fewest of all splits of 32. Costs nothing:
-// two other index formulas.
+// In `tiled` a warp's 32 thread tiles form two rows of 16: per k it reads 2 TM + 16 TN floats from shared memory. A WM
+// x WN warp tile reads WM + WN = 4 TM + 8 TN for the same multiply-adds: 96 instead of 144 at 8 x 8. Lanes that read the same
+// word share one broadcast, so only distinct words cost, and 4 x 8 has the fewest of all splits of 32. It only changes two
+// index formulas.
 #pragma once
 #include "tiled.cuh"  // load_a, load_b, multiply_add
 
@@ -31,7 +31,7 @@ warp_tiled(const float* __restrict__ a, const float* __restrict__ b, const float
         load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride.b);
         __syncthreads();  // the slice is complete
         multiply_add<BM, BN, BK, TM, TN>(sum, a_tile, b_tile, row, col);
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        __syncthreads();  // all threads have read it, the next may overwrite it
     }
 
 #pragma unroll

@@ -1,10 +1,10 @@
 // FP32 GEMM, z_order: `conflict_free` with the thread tile split in quadrants and the lanes of a warp laid out in Z order.
 //
 // At 8 x 8 a thread owns a quad of 4 x 4 in each quadrant of its warp tile instead of one square (GAP_M and GAP_N floats
-// lie between its quads; wider tiles have more than four), so neighbouring lanes own neighbouring quads. A lane's bits go
-// to column and row in turn. In a phase its 8 lanes then read 2 neighbouring quads of A or 4 of B, 8 or 16 banks; and a
-// warp stores 4 rows of 128 bytes of C at a time, 16 full sectors, where tiles 8 wide wrote 32 halves. Costs nothing. The
-// seed found it faster and left open why.
+// lie between its quads; wider tiles have more than four), so neighbouring lanes own neighbouring quads. A lane's bits
+// alternate between column and row. In a phase its 8 lanes then read 2 neighbouring quads of A or 4 of B, 8 or 16 banks; and a
+// warp stores 4 rows of 128 bytes of C at a time, 16 full sectors, where tiles 8 wide wrote 32 halves. Costs nothing. The seed
+// found it faster and left open why.
 #pragma once
 #include "conflict_free.cuh"  // PaddedTile
 
@@ -58,7 +58,7 @@ z_order(const float* __restrict__ a, const float* __restrict__ b, const float* _
         B::put(b_tile, b_quads);
         __syncthreads();  // the slice is complete
         multiply_add<ATile, BN, BK, Place::GAP_M, Place::GAP_N>(sum, a_tile, b_tile, row, col);
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        __syncthreads();  // all threads have read it, the next may overwrite it
     }
     Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
 }

@@ -1,8 +1,8 @@
 // GEMV, N split over blocks: `block_per_row` with several blocks a row, for fewer rows than SMs.
 //
-// The last block of a row to arrive adds the partial sums up in a fixed order, so the bits do not depend on which it was. It
-// costs an atomic a block and one round trip through L2 at the end; all threads take part, as a single one would wait for
-// hundreds of partial sums in turn, longer than the whole row takes. Mirrors tritonkernels/gemv/split_n.py.
+// The last block of a row to arrive adds the partial sums up in a fixed order, so the bits do not depend on which block that
+// is. It costs an atomic a block and one round trip through L2 at the end; all threads take part, as a single one would wait
+// for hundreds of partial sums in turn, longer than the whole row takes. Mirrors tritonkernels/gemv/split_n.py.
 #pragma once
 #include "parts/splits.cuh"
 #include "parts/vector_row.cuh"

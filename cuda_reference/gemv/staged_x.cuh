@@ -1,6 +1,6 @@
-// GEMV, x staged: `warp_per_row` with x brought through shared memory, once a block instead of once a warp.
+// GEMV, x staged: `warp_per_row` with x loaded through shared memory, once per block instead of once per warp.
 //
-// The seed found no gain: the barriers cost what the fewer loads of x save, which came from L1 anyway. It is here to be
+// The seed found no gain: the barriers cost as much as the saved loads of x, which came from L1 anyway. It is here to be
 // measured. A tile of ROWS rows belongs to one matrix of the batch. Mirrors tritonkernels/gemv/staged_x.py.
 #pragma once
 #include "parts/row.cuh"

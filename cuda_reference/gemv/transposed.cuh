@@ -2,9 +2,9 @@
 //
 // A thread owns WIDTH neighbouring rows and walks columns with one x for all: 128-bit loads, UNROLL of them in flight, and no
 // sum crosses threads until the end. LANES threads side by side own a tile of rows; the other threads of the block take
-// every DEPTH-th column of it each. Narrow tiles make many blocks and few partial sums; 8 lanes are the 128 bytes that
-// memory likes to be read in. Where there are few tiles all the same, N is split over blocks as well, and the last to
-// arrive adds the partial sums up in a fixed order, as in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
+// every DEPTH-th column of it each. Narrow tiles make many blocks and few partial sums; 8 lanes read a line of 128 bytes. If
+// there are still few tiles, N is split over blocks too, and the last to arrive adds the partial sums up in a fixed order, as
+// in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
 #pragma once
 #include "parts/splits.cuh"
 #include "parts/vector_row.cuh"
@@ -30,7 +30,7 @@ template <int WIDTH, int LANES, int THREADS> struct Column {
         float* own = &sums[threadIdx.x / LANES][threadIdx.x % LANES * WIDTH];
 #pragma unroll
         for (int i = 0; i < WIDTH; ++i) own[i] = sum[i];
-        __syncthreads();  // all threads' sums are there
+        __syncthreads();  // all threads have stored their sums
         for (int row = threadIdx.x; row < ROWS; row += THREADS) {
             float total = sums[0][row];
 #pragma unroll

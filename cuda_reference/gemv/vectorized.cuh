@@ -1,6 +1,6 @@
 // GEMV, vectorized: `warp_per_row` with 128-bit loads of A, and of x where its address allows.
 //
-// A load instruction brings 512 bytes a warp, whatever the type, where 4-byte loads bring 128: a quarter of the instructions
+// A load instruction reads 512 bytes per warp, for any type, where 4-byte loads read 128: a quarter of the instructions
 // (an eighth of fp16's, a sixteenth of int8's) keeps the same bytes in flight. UNROLL of them are, for each lane.
 // Mirrors tritonkernels/gemv/vectorized.py, and the seed's design for N >= 128, without its limits on N.
 #pragma once

@@ -1,10 +1,10 @@
 // Matrix product on tensor cores, naive (nvcuda::wmma): a warp owns one fragment of C, WM x WN, and walks K, a product a step.
 //
 // All 20 combinations of types and shapes that WMMA has; operands.cuh names the types. Operands of any size and strides pass
-// through shared memory, padded with zeros, because load_matrix_sync wants whole tiles, 32-byte aligned pointers and a leading
-// dimension that is a multiple of 16 bytes. A tile lies there as its matrix does in memory, by rows or by columns, so that
-// neighbouring lanes read neighbours. The map from a fragment's elements to lanes is unspecified, so the result leaves through
-// shared memory as well.
+// through shared memory, padded with zeros, because load_matrix_sync needs whole tiles, 32-byte aligned pointers and a leading
+// dimension that is a multiple of 16 bytes. A tile has the order of its matrix in memory, by rows or by columns, so that
+// neighbouring lanes read contiguous elements. The map from a fragment's elements to lanes is unspecified, so the result leaves
+// through shared memory as well.
 #pragma once
 #include "parts/epilogue.cuh"
 #include "parts/operands.cuh"
@@ -60,7 +60,7 @@ naive(const typename Operand::Element* __restrict__ a, const typename Operand::E
         load<Operand>(a_fragment, &a_tile.at[0][0], a_tile.PITCH);
         load<Operand>(b_fragment, &b_tile.at[0][0], b_tile.PITCH);
         multiply_add<Operand, SATURATE>(sum, a_fragment, b_fragment);
-        __syncwarp();  // nobody reads them any more, the next may overwrite them
+        __syncwarp();  // all lanes have read them, the next may overwrite them
     }
 
     nvcuda::wmma::store_matrix_sync(&c_tile[0][0], sum, WN, nvcuda::wmma::mem_row_major);

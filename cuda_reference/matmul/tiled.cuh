@@ -137,7 +137,7 @@ tiled(const typename Operand::Element* __restrict__ a, const typename Operand::E
                 for (int m = 0; m < FM; ++m) multiply_add<Operand, false>(sum[m][n], a_fragment[m], b_fragment);
             }
         }
-        __syncthreads();  // nobody reads it any more, the next may overwrite it
+        __syncthreads();  // all threads have read it, the next may overwrite it
     }
 
     const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);

@@ -1,4 +1,4 @@
-"""conv2d, depthwise: a lane owns a run of four outputs below each other, of one output channel; nothing is shared.
+"""conv2d, depthwise: a lane owns a vertical run of four outputs of one output channel; nothing is shared.
 
 With one input channel per group there is no sum over channels to block for: 2 R S operations per output on 8 bytes of traffic
 leave it bound by bandwidth. What can be saved is loads: down a column the four outputs share a window of inputs that slides
@@ -40,7 +40,7 @@ def _depthwise_kernel(
     filter_ptrs = weight.ptr + k * weight.k
     h = (p * g.step_h - g.padding_h)[:, None]  # of the first output's first tap
     for _ in range(g.c_per_group):
-        tap_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
+        tap_ptrs = filter_ptrs  # pointers advance by strides: a tap's index times its stride could exceed 32 bits
         for s in range(g.S):
             w = (q * g.step_w + (s * g.dilation_w - g.padding_w))[:, None]
             inside = valid & (w >= 0) & (w < g.W)

@@ -1,8 +1,8 @@
 """conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for one small filter per channel.
 
-In channels_last, where lanes lie along channels, a tap costs a lane four distant loads, as many as the inputs that it meets. So
-runs have up to eight outputs, all their rows are unrolled, strided ones too, and the taps of a 3 x 3 filter stay in registers.
-Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
+In channels_last, where lanes lie along channels, a tap costs a lane four distant loads, as many as its inputs do. So runs have
+up to eight outputs, all their rows are unrolled, also with a stride, and the taps of a 3 x 3 filter stay in registers. Mirrors
+cuda_reference/conv2d/depthwise_channels.cuh.
 """
 
 import triton
@@ -73,7 +73,7 @@ def _depthwise_channels_kernel(
 
 
 def refuses(problem, target):
-    return None if one_filter_each(problem) else "it is for one filter a channel, so small that its runs are unrolled"
+    return None if one_filter_each(problem) else "it supports one filter per channel, small enough to unroll its runs"
 
 
 def launches(problem, config, input, weight, bias, out):

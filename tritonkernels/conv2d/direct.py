@@ -1,8 +1,8 @@
 """conv2d, direct: a program owns a tile of output positions and BLOCK_K output channels, and walks channels and filter taps.
 
 Per channel and tap it loads the tile's inputs once and multiplies them by BLOCK_K weights, an outer product in registers. So an
-input is used for every output channel of the block, and for its other taps it comes from L1 again. (The CUDA twin stages the
-halo in shared memory, where each input arrives once.) Nothing is written but the result.
+input is used for every output channel of the block, and is loaded again from L1 for other taps. (The CUDA twin stages the halo
+in shared memory, where each input arrives once.) Only the result is written.
 
 Mirrors cuda_reference/conv2d/direct.cuh, the seed's direct convolution.
 """

@@ -1,11 +1,12 @@
-"""conv2d, grouped: a lane owns a run of outputs below each other, of several output channels of one group.
+"""conv2d, grouped: a lane owns a vertical run of outputs of several output channels of one group.
 
 Groups of 4 to 64 channels do too much arithmetic to be bound by bandwidth (18 to 288 FLOP per byte in fp32) and are too small
-for the tiles of a matrix product. The limit is loads per multiply-add. Here each row of inputs is loaded once and meets up to R
-taps of KT output channels: 3 taps, 4 channels and a run of 7 outputs are 84 multiply-adds for 9 inputs and 3 loads of taps.
+for the tiles of a matrix product. The limit is loads per multiply-add. Here each row of inputs is loaded once and multiplied by
+up to R taps of KT output channels: 3 taps, 4 channels and a run of 7 outputs are 84 multiply-adds for 9 inputs and 3 loads of
+taps.
 
-In channels_last a load brings several input channels of a pixel, 16 bytes, and lanes lie along output channels: those of a
-group read the same address and write side by side. In NCHW lanes lie along W. A first kernel packs the filters as (c, r, s, k),
+In channels_last a load reads several input channels of a pixel, 16 bytes, and lanes lie along output channels: those of a group
+read the same address and write contiguous memory. In NCHW lanes lie along W. A first kernel packs the filters as (c, r, s, k),
 in the type of the sums: a lane loads the taps of its KT channels at once, which (K, C / groups, R, S) would gather.
 
 Mirrors cuda_reference/conv2d/grouped.cuh.
@@ -49,7 +50,7 @@ def _filters_kernel(
     weight: Filters, taps: Taps, C_PER_GROUP, K_PER_GROUP, GROUPS, R, S,
     KT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """weight (K, C_PER_GROUP, R, S) as Taps, with zeros behind a group and behind the last one. WIDE: offsets need 64 bits."""
+    """weight (K, C_PER_GROUP, R, S) as Taps, padded with zeros after each group and at the end. WIDE: offsets need 64 bits."""
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
@@ -74,10 +75,10 @@ def _grouped_kernel(
     BLOCK: tl.constexpr,  # runs
     LANES: tl.constexpr,  # along output channels, of KT each
     KT: tl.constexpr,
-    VECTOR: tl.constexpr,  # channels of the input that lie side by side, aligned, and are loaded together: divides a group's
+    VECTOR: tl.constexpr,  # contiguous, aligned channels of the input that are loaded together: divides a group's
     OUT_VECTOR: tl.constexpr,  # of KT, that lie side by side and aligned
     WHOLE: tl.constexpr,  # KT divides a group's output channels
-    CHANNELS_INSIDE: tl.constexpr,  # of the result, channels are closer together than pixels
+    CHANNELS_INSIDE: tl.constexpr,  # the result's channels are closer together than its pixels
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
@@ -117,7 +118,7 @@ def _grouped_kernel(
             offsets = channel_offsets + w * input.w
             for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
-                # Vectors, which the compiler cannot see; without any, a hint of runs of 2 makes lanes lie along that dimension
+                # Vectors that the compiler cannot prove; without any, a hint of runs of 2 makes lanes lie along that dimension
                 offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if VECTOR == 1 else 1, VECTOR))
                 offsets = tl.multiple_of(offsets, (1, 1, VECTOR))
                 x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)

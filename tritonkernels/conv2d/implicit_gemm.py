@@ -2,17 +2,17 @@
 
 Every output is an inner product of R S C terms, so a convolution is a product of M = N P Q rows, one per output pixel, and
 N = K columns. The left matrix holds each input R S times and is never written (im2col would write it): its elements are
-fetched from where they lie when a slice of it is staged in shared memory, zeros where a tap falls on padding. The rows are
-one flat axis over images and pixels, so planes of 7 x 7 fill tiles as well as large ones.
+gathered from the input when a slice is staged in shared memory, with zeros for padding. The rows are one flat axis over images
+and pixels, so planes of 7 x 7 fill tiles as well as large ones.
 
-The loop has no division. A slice is BLOCK_K channels of one tap, (r, s, c); additions with carries lead to the next slice.
-Where a group has few channels, that would pad each tap to BLOCK_K. FLAT slices run over taps instead: every lane has its own
-(r, s, c), advanced in the same way. So 7 x 7 taps of 3 channels are 3 slices of 64 products, not 49.
+The loop has no division. A slice is BLOCK_K channels of one tap, (r, s, c), advanced by additions with carries. With few
+channels in a group, that would pad each tap to BLOCK_K. So FLAT slices run over taps: every lane has its own (r, s, c),
+advanced in the same way. So 7 x 7 taps of 3 channels are 3 slices of 64 products, not 49.
 
 Lanes go along channels where these are contiguous (channels_last), 16 bytes each, or along pixels (NCHW, PIXELS_INSIDE), where
 the tile is transposed: output channels times pixels. Filters whose channels are apart are copied once, with contiguous
-channels, where many pixels read them. So are both operands of tf32 on Hopper where they are read often, rounded on the way:
-WGMMA does not round what it reads from shared memory, and waits for what comes from registers.
+channels, where many pixels read them. So are both operands of tf32 on Hopper if they are read often, and rounded in the copy:
+WGMMA does not round operands in shared memory, and stalls on operands in registers.
 
 Where there are few tiles, SPLIT_K programs share one, each with its range of slices. The last of them to arrive adds their sums
 in order, so the bits are always the same.
@@ -52,9 +52,9 @@ def along(x, AXIS: tl.constexpr):
 
 @triton.jit
 def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left + right. The compiler is told what it cannot see: along that axis there are aligned runs of VECTOR.
+    """left + right. It tells the compiler what it cannot prove: along that axis there are aligned runs of VECTOR.
 
-    With a VECTOR of 1, runs of 2 that begin anywhere: that makes no vectors, but lanes go along that axis (Triton 3.6 chose the
+    With a VECTOR of 1, it claims unaligned runs of 2, which makes no vectors, but lanes along that axis (Triton 3.6 chose the
     other).
     """
     RUN: tl.constexpr = max(2, VECTOR)
@@ -92,15 +92,15 @@ class Product(NamedTuple):
 
 
 class How(NamedTuple):
-    """What the kernel is compiled for beside its tile, constants all."""
+    """The kernel's constants besides its tile."""
 
     GROUP_M: Any
     SPLIT_K: Any
     FLAT: Any  # slices run over taps
     WHOLE: Any  # every slice is BLOCK_K channels, none left over
-    PIXELS_INSIDE: Any  # of the input, pixels are closer together than channels
+    PIXELS_INSIDE: Any  # the input's pixels are closer together than its channels
     OUT_PIXELS_INSIDE: Any
-    X_VECTOR: Any  # channels of the input that lie side by side and aligned
+    X_VECTOR: Any  # contiguous, aligned channels of the input
     W_VECTOR: Any  # of a filter
     PRECISION: Any
     ARE_TF32: Any  # operands are rounded already
@@ -232,7 +232,7 @@ def launches(problem, config, input, weight, bias, out):
 
 
 def _pays_to_copy(problem, tile, weight):
-    """Whether the channels of a filter are apart, and at least ENOUGH tiles of pixels read them."""
+    """Whether the channels of a filter are not contiguous and at least ENOUGH tiles of pixels read them."""
     apart = weight.stride(1) != 1 and weight.shape[1] > 1
     return apart and problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
 

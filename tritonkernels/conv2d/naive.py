@@ -1,4 +1,4 @@
-"""conv2d, naive: a lane per output, its whole inner product straight from the caches.
+"""conv2d, naive: a lane per output, with its whole inner product straight from the caches.
 
 Neighbouring lanes own neighbouring outputs of a row, so they read neighbouring inputs and the same filter tap. A multiply-add
 takes two loads, and each input is read K / groups * R * S times: the baseline for the other designs.

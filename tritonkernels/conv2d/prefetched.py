@@ -1,9 +1,8 @@
 """conv2d, prefetched: `direct`, but the next tap's inputs and weights are loaded while this tap's are multiplied.
 
 In `direct` a tap is loads, a wait and BLOCK_K multiply-adds per input: only other warps hide the 30 cycles of L1, or the 500 of
-DRAM where a channel begins. Here what is multiplied was loaded a tap earlier, so the next tap's loads, also those of the next
-channel's first tap, have a whole product to arrive. The price is a second set of registers: BLOCK_K weights and an input per
-position.
+DRAM where a channel begins. Here each operand was loaded a tap earlier, so the next tap's loads, also those of the next
+channel's first tap, overlap a whole product. The price is a second set of registers: BLOCK_K weights and an input per position.
 
 Mirrors cuda_reference/conv2d/prefetched.cuh.
 """
@@ -31,7 +30,7 @@ def _prefetched_kernel(
     acc = tl.zeros((BLOCK_K, BLOCK_P * BLOCK_Q), SUMS) + bias_or_zero(bias, k, k_inside, SUMS)[:, None]
     filters = k * weight.k
     channel_ptr = weight.ptr
-    row_ptr = channel_ptr  # pointers step by strides: a tap's index times its stride could leave 32 bits
+    row_ptr = channel_ptr  # pointers advance by strides: a tap's index times its stride could exceed 32 bits
     is_one = g.c_per_group > 0
     x = load_tap(plane_ptr, input, p, q, 0, 0, is_one, g)
     weights = tl.load(row_ptr + filters, mask=k_inside & is_one, other=0)

@@ -49,7 +49,7 @@ def _register_blocked_kernel(
     acc = (first, first, first, first)
     filter_ptrs = weight.ptr + k * weight.k
     for _ in range(g.c_per_group):
-        tap_row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
+        tap_row_ptrs = filter_ptrs  # pointers advance by strides: a tap's index times its stride could exceed 32 bits
         for r in range(g.R):
             h = p * g.step_h + (r * g.dilation_h - g.padding_h)
             row_ptrs = plane_ptr + h * input.h

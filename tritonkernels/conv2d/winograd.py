@@ -1,14 +1,14 @@
 """conv2d, winograd: tiles of M x M outputs of a 3 x 3 filter from (M + 2)^2 products a channel instead of 9 M^2.
 
 F(2 x 2, 3 x 3) takes 16 products where the direct sum takes 36, 2.25 times fewer; F(4 x 4, 3 x 3) takes 36 for 144, 4 times
-(A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016). cook_toom.py has the matrices and what they
-cost: the result is a rounding or two of S' off, not of S, which is 7 and 40 times as large.
+(A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016). cook_toom.py has the matrices and their error:
+a rounding or two of S', which is 7 and 40 times as large as S.
 
 Filters and tiles of inputs are transformed once each into a workspace, U and V, point by point. At each of the (M + 2)^2
 points a matrix product over the channels is left, U V, and all of them are one batch for matmul's pipelined, with its
 configs. A last kernel transforms the products of a tile to its outputs. V and the products are (1 + 2 / M)^2 = 4 or 2.25 times
 as large as inputs and outputs. Where they would take more than a gigabyte, they are made for some of the images at a time.
-(For only as many as L2 holds, an H200 took longer: more launches, each too small to fill it.)
+(Parts that fit into L2 were slower on an H200: more launches, each too small to fill it.)
 
 With channels_last, channels are contiguous in V, U and the products too, so that neighbouring lanes read and write neighbouring
 elements.
@@ -77,7 +77,7 @@ def _filters_kernel(
     tap_ptrs = weight.ptr + k * weight.k + c * weight.c
     columns = ()
     for _ in tl.static_range(3):
-        row_ptrs = tap_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
+        row_ptrs = tap_ptrs  # pointers advance by strides: a tap's index times its stride could exceed 32 bits
         taps = ()
         for _ in tl.static_range(3):
             taps += (widened(tl.load(row_ptrs, mask=valid, other=0), SUMS),)

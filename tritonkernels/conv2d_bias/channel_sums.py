@@ -1,7 +1,7 @@
 """conv2d_bias, channel_sums: a program sums its share of the positions of BLOCK_K channels; few channels are split over many.
 
-Bound by the one read of grad_output. A tile of channels and positions is added to registers, slice by slice, and reduced once,
-at the end. Lanes lie along positions, or along channels where those are side by side in memory (channels_last).
+It is limited by reading grad_output once. A tile of channels and positions is added to registers, slice by slice, and reduced
+once, at the end. Lanes lie along positions, or along channels where those are side by side in memory (channels_last).
 
 Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 """

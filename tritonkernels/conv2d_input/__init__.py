@@ -34,8 +34,8 @@ def conv2d_input(
 
     Error, elementwise: (gamma(n + 4) + 2v + v^2) * (|grad_output| * |weight|) plus the one rounding of the result, n the
     products of an element, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
-    (`numerics.error_bound`). Around grad_output lie zeros, also beside an infinite weight. Differentiable, as conv2d. Raises as
-    `gemm` does, before anything is launched.
+    (`numerics.error_bound`). grad_output is padded with zeros, also next to an infinite weight. Differentiable, as conv2d.
+    Raises as `gemm` does, before anything is launched.
     """
     return differentiable(
         LIBRARY,

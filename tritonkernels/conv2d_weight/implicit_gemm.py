@@ -93,7 +93,7 @@ def thin_tile(problem):
 def tiles_of_dot(problem):
     """The same for tl.dot: first the tile that covers the weight with least padding."""
     block_m, block_n = power_of_2(problem.rows, 16, 64), power_of_2(problem.columns, 16, 64)
-    block_l = 16 if problem.wide or block_m * block_n <= 512 else 32  # of small tiles ptxas spills a few words otherwise
+    block_l = 16 if problem.wide or block_m * block_n <= 512 else 32  # else ptxas spills a few words of small tiles
     if problem.precision == "fp64":
         return [(32, 32, 16, 4)]
     return list(dict.fromkeys(((block_m, block_n, block_l, 4), *([] if problem.wide else [(64, 64, 16, 4)]))))

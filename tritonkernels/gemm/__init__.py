@@ -49,7 +49,7 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
 
     a       (M, K) float32, any strides
     b       (K, N) float32, any strides
-    c       what broadcasts to (M, N), float32; needed if beta != 0, never read if beta == 0
+    c       broadcastable to (M, N), float32; needed if beta != 0, never read if beta == 0
     alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and B are not read. beta: default 1 if c is given, else 0
     out     (M, N) float32 to write into; must not overlap an input. Default: a new contiguous tensor
     design  a name from designs("gemm"); default: chosen for the problem

@@ -1,18 +1,17 @@
 """FP32 GEMM, async_copy: `z_order` with slices copied by cp.async, fragments read ahead, twice the accumulators a thread.
 
-A copy goes from global to shared memory by itself: no register holds it and no warp waits to put it down. The registers that
-this saves become accumulators: 128 x 256 on 8 warps is 16 x 8 per thread, which reads 6 quads from shared memory per 128
-multiply-adds where 8 x 8 reads 4 per 64. Of the instructions of the slice loop 93 % are FFMA (sm_90), most others those reads.
-A block has STAGES - 1 slices of 24 KB under way: at 3 stages 6 MB on 132 SMs, where Little's law asks for 3 MB at 4.3 TB/s and
-600 ns. What is left to lose is waiting, so the order inside the loop matters: the first fragments of a slice are asked for
-before the copies, which would hold them up, and no copy computes a mask (gluon_tile.py says how).
+A copy goes from global to shared memory asynchronously, without registers, and no warp waits to store it. The saved registers
+become accumulators: 128 x 256 on 8 warps is 16 x 8 per thread, which reads 6 quads from shared memory per 128 multiply-adds,
+where 8 x 8 reads 4 per 64. 93 % of the instructions of the slice loop are FFMA (sm_90), most others are these reads. A block
+has STAGES - 1 slices of 24 KB in flight: at 3 stages 6 MB on 132 SMs, where Little's law needs 3 MB at 4.3 TB/s and 600 ns. The
+rest of the time is waiting, so the order inside the loop matters: the first fragments of a slice are loaded before the copies,
+which would delay them, and no copy computes a mask (see gluon_tile.py).
 
-A copy moves 16 bytes at once or single floats, 4 times as many, and cannot transpose in quads. So an operand that does not lie
-in quads along M or N (row-major A, column-major B, odd pitches) is packed first, by a kernel of its own; packed.py says what
-that costs. The CUDA twin copies row-major A in single floats into padded rows: Triton pads no rows here, and swizzled ones
-cannot be read one by one. (Read four rows at a time they can: on an H200 that kernel, without packing, reached 0.86 to 0.92 of
-cuBLAS, since 16 narrow copies a thread and slice stand in the way of the reads.)
-Mirrors cuda_reference/gemm/async_copy.cuh.
+A copy moves 16 bytes at once or single floats, 4 times as many, and cannot transpose in quads. So an operand without aligned
+quads along M or N (row-major A, column-major B, odd pitches) is packed first by another kernel; packed.py says what that costs.
+The CUDA twin copies row-major A in single floats into padded rows: Triton pads no rows here, and swizzled ones cannot be read
+one by one. (Read four rows at a time they can: on an H200 that kernel, without packing, reached 0.86 to 0.92 of cuBLAS, since
+16 narrow copies a thread and slice stand in the way of the reads.) Mirrors cuda_reference/gemm/async_copy.cuh.
 """
 
 from ..design import Design

@@ -1,7 +1,7 @@
 """FP32 GEMM, conflict_free: `vectorized` without bank conflicts in the slice loop.
 
-Shared memory has 32 banks of 4 bytes; lanes that want different words of one bank are served one after the other, 128-bit
-accesses in 4 phases of 8 lanes. `vectorized` meets conflicts in two places, and two layouts end them:
+Shared memory has 32 banks of 4 bytes; lanes that access different words of one bank are served one after the other, 128-bit
+accesses in 4 phases of 8 lanes. `vectorized` has conflicts in two places, and two layouts avoid them:
 
 store of A  a warp stores 8 rows at 4 values of k, 4 apart; every k begins at bank 0, so 4 lanes share a bank. SHARED_A moves
             quad q of row k to q ^ (k / 2 % 8): SwizzledSharedLayout(vec=4, per_phase=2, max_phase=8). The quads of rows k and
@@ -21,7 +21,7 @@ from .parts.gluon_tile import PLAIN, accumulators, gluon_design, k_inside, loads
 
 
 def stored(config, length, along_k, width):
-    """(LOAD, SHARED) of an operand whose stores meet no conflict."""
+    """(LOAD, SHARED) of an operand, with conflict-free stores."""
     if not along_k:
         return loads(config, length, along_k, width), PLAIN
     if width == 4:

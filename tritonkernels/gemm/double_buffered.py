@@ -1,11 +1,10 @@
-"""FP32 GEMM, double-buffered: while one slice of K is multiplied, the next ones are already on their way to shared memory.
+"""FP32 GEMM, double-buffered: while one slice of K is multiplied, the next ones are copied to shared memory.
 
-The kernel is `tiled`'s, to the letter; what changes is num_stages. With one stage every slice waits for global memory, some
-600 ns, and only other warps can hide it: at 50 % occupancy a scheduler has 4. With s stages Triton's pipeliner keeps s - 1
-slices in flight by cp.async (sm_80 on), at s times the shared memory, and one barrier per slice suffices.
+The kernel is `tiled`'s; only num_stages changes. With one stage every slice waits for global memory, about 600 ns, and only
+other warps can hide it: at 50 % occupancy a scheduler has 4. With s stages Triton's pipeliner keeps s - 1 slices in flight by
+cp.async (sm_80 on), at s times the shared memory, and one barrier per slice suffices.
 
-Mirrors cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one, which spells both levels of prefetch out by
-hand.
+Mirrors cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one, which has both levels of prefetch explicitly.
 """
 
 from ..design import Design

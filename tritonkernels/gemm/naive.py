@@ -1,7 +1,7 @@
 """FP32 GEMM, naive: every element of C walks its row of A and its column of B, one product at a time, nothing staged.
 
 A program owns BLOCK_M x BLOCK_N elements and, per k, loads one column piece of A and one row piece of B: BLOCK_M * BLOCK_N
-multiply-adds for BLOCK_M + BLOCK_N floats asked of L1. What reuse there is, the caches provide. In the CUDA twin a warp does
+multiply-adds for BLOCK_M + BLOCK_N floats read from L1. All reuse is in the caches. In the CUDA twin a warp does
 64 FLOP per 132 bytes (1 element of A, 32 of B), an intensity of 0.48 FLOP per byte, so L2 bandwidth is the limit.
 
 Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.

@@ -1,9 +1,9 @@
 """FP32 GEMM, rasterized: tiles are handed out in groups of GROUP_M tile rows, so that a wave of programs shares what it reads.
 
-A wave of w programs in plain order is flat: it reads 1 tile row of A and w tile columns of B. Each needs BM + w BN rows and
-columns where the w tiles ask for w (BM + BN), so L2 can serve at most 1 - (BM + w BN) / (w (BM + BN)) of them: 49.46 % for
-the seed's wave of 92 tiles of 128 x 128. The squarer the wave the better: a wave of r tile rows and w / r tile columns asks
-for r BM + w / r BN.
+A wave of w programs in plain order is flat: it reads 1 tile row of A and w tile columns of B. It needs BM + w BN distinct rows
+and columns, of w (BM + BN) that its tiles read, so L2 can serve at most 1 - (BM + w BN) / (w (BM + BN)) of them: 49.46 % for
+the seed's wave of 92 tiles of 128 x 128. The squarer the wave the better: a wave of r tile rows and w / r tile columns needs r
+BM + w / r BN.
 
 The seed found the flat order (blockIdx.x along N) about 10 % faster than the tall one; GROUP_M = 1 is that order.
 Mirrors cuda_reference/gemm/rasterized.cuh.
@@ -33,7 +33,7 @@ def _rasterized_kernel(
 
 
 def configs(problem, target):
-    """GROUP_M = 8 makes the waves of today's GPUs about square; 1 and 16 are for comparison."""
+    """GROUP_M = 8 makes the waves of current GPUs about square; 1 and 16 are for comparison."""
     for group_m in (8, 16, 1):
         yield from blocked_configs(problem, target, num_stages=(3,), GROUP_M=group_m)
 

@@ -1,10 +1,9 @@
-"""FP32 GEMM, stream-K: as many programs as fit on the GPU, and every one gets the same number of slices of K to multiply.
+"""FP32 GEMM, stream-K: as many programs as fit on the GPU, each with the same number of slices of K.
 
 With a program per tile the last wave is rarely full: 144 tiles on 132 SMs take two waves, and the second keeps 12 SMs busy:
-55 % of the machine. Here the slices of all tiles form one line, cut into PROGRAMS equal pieces, so nobody waits for a tail. A
-program whose piece covers a whole tile writes it; a tile that a cut goes through is written in parts, each to its program's
-place in a workspace, and a second kernel adds them in the order of k. Nothing is ever added by atomics: the same bits every
-time.
+55 % of the machine. Here the slices of all tiles form one line, cut into PROGRAMS equal pieces, so there is no tail. A program
+whose piece covers a whole tile stores it. A tile that is cut is written in parts, each to its program's place in a workspace,
+and a second kernel adds them in the order of k, without atomics: the same bits every time.
 
 A piece touches at most two cut tiles, one where it begins and one where it ends, so the workspace is 2 tiles per program.
 
@@ -79,7 +78,7 @@ def _add_parts_kernel(
 
 
 def configs(problem, target):
-    """A program per SM: a big tile fills its registers, and there is no tail for which to choose a smaller one."""
+    """A program per SM: a big tile fills its registers, and without a tail there is no need for a smaller one."""
     return blocked_configs(problem, target, num_stages=(3, 2), enough_tiles=0.25, PROGRAMS=target.sms or 5)
 
 

@@ -1,8 +1,8 @@
 """FP32 GEMM, tiled: a program owns a BLOCK_M x BLOCK_N tile of C and walks K in slices of BLOCK_K, staged in shared memory.
 
-Over `naive` each element fetched is used BLOCK_N (of A) or BLOCK_M (of B) times before it is dropped, and inside a thread the
-outer product of TM + TN registers does TM * TN multiply-adds. The tile's intensity is BM * BN / (2 (BM + BN)) FLOP per byte:
-64 x 64 gives 16, 128 x 128 gives 32; BLOCK_K cancels, it only sets how often the loop pays its overhead.
+Over `naive` each element loaded is used BLOCK_N (of A) or BLOCK_M (of B) times, and inside a thread the outer product of TM +
+TN registers does TM * TN multiply-adds. The tile's intensity is BM * BN / (2 (BM + BN)) FLOP per byte: 64 x 64 gives 16, 128 x
+128 gives 32; BLOCK_K cancels, it only sets how often the loop pays its overhead.
 
 tl.dot with input_precision="ieee" is the block-level spelling: Triton stages both slices in shared memory and issues FFMA.
 Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product".

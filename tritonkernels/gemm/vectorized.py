@@ -3,12 +3,11 @@
     LOAD_B = BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[1, 32], warps_per_cta=[8, 1], order=[1, 0])
 
 A quad of floats costs one instruction where four floats cost four. Global memory gains little as long as each instruction is
-contiguous across the warp; the quad split into four strided loads cost the seed about 10 %. So a quad is asked for only where
-the launcher can prove it (pointer, pitch and length multiples of 16), and single floats side by side elsewhere.
+contiguous across the warp; the quad split into four strided loads cost the seed about 10 %. So quads are loaded only where the
+launcher can prove alignment (pointer, pitch and length multiples of 16), else contiguous single floats.
 
-Row-major A has its quads along K, but lies in shared memory along M: there the quad is taken apart into four stores, whose bank
-conflicts are left to `conflict_free`.
-Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
+Row-major A has its quads along K, but is stored in shared memory along M: a quad becomes four stores, whose bank conflicts are
+left to `conflict_free`. Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
 """
 
 from . import warp_tiled

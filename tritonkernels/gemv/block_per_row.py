@@ -1,8 +1,8 @@
 """GEMV, a block per row: `vectorized` with all warps of a block on one row.
 
-With fewer rows than the GPU has warps, a warp per row leaves SMs with little in flight: M rows of 4 vectors a lane keep
-2 KB * M in flight, where 3.4 MB are wanted. A block of W warps keeps W times that. The price is a reduction across warps,
-through W words of shared memory and a barrier, once a row.
+With fewer rows than the GPU has warps, a warp per row leaves SMs with little in flight: M rows of 4 vectors a lane keep 2 KB *
+M in flight, where 3.4 MB are needed. A block of W warps keeps W times that. The price is a reduction across warps, through W
+words of shared memory and a barrier, once a row.
 
 Mirrors cuda_reference/gemv/block_per_row.cuh.
 """

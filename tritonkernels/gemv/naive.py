@@ -1,8 +1,8 @@
 """GEMV, naive: a thread per row, one column after the other.
 
 Neighbouring lanes read neighbouring rows, so where rows are contiguous a request touches 32 sectors, of which it uses 4 bytes
-each, and the caches must keep the other 28 until they are needed. Contiguous columns it reads well, but for one thing: a
-thread has a single load in flight. It is the baseline of the others.
+each, and the caches must keep the other 28 until they are needed. It reads contiguous columns well, but with a single load in
+flight per thread. It is the baseline of the others.
 
 Mirrors cuda_reference/gemv/naive.cuh.
 """

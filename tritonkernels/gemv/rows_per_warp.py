@@ -1,8 +1,8 @@
 """GEMV, several rows per warp: 32 / R lanes walk a row by 128-bit loads, and the reduction stays inside them.
 
 A row of N elements has N / V vectors. With fewer than 32 of them a warp per row leaves lanes idle and still pays five shuffles;
-R = 32 V / N rows a warp keep every lane busy, and log2(32 / R) shuffles are enough. The rows of a warp are R pieces of
-memory, each whole sectors where rows are.
+R = 32 V / N rows a warp keep every lane busy, and log2(32 / R) shuffles are enough. The rows of a warp are R pieces of memory,
+each of whole sectors if rows are.
 
 Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 """

@@ -1,8 +1,8 @@
 """GEMV, N split over blocks: `block_per_row` with several blocks a row, for fewer rows than SMs.
 
-Each block leaves one partial sum; the last to arrive adds them up in a fixed order, so that the bits do not depend on which
-it was. One launch, a counter a row that is zero before and after (workspace.py). What it costs: splits words written and
-read, an atomic a block, and one round trip through L2 at the end, about a microsecond.
+Each block stores one partial sum; the last to arrive adds them up in a fixed order, so that the bits do not depend on which
+block that is. It takes one launch, and a counter per row that is zero before and after (workspace.py). The cost: splits words
+written and read, an atomic per block, and one round trip through L2 at the end, about a microsecond.
 
 Mirrors cuda_reference/gemv/split_n.cuh.
 """

@@ -1,8 +1,8 @@
-"""GEMV, x staged: `warp_per_row` with x brought through shared memory, once a block instead of once a warp.
+"""GEMV, x staged: `warp_per_row` with x loaded through shared memory, once per block instead of once per warp.
 
-The seed found no gain: the barrier costs what the fewer loads save. Theory agrees: a warp reads as many bytes of x as of A, but
-from L1, which has six times the bandwidth that an SM gets from DRAM (128 bytes a cycle against 21 on an H200); and the barrier
-in each step makes the loads of A wait for each other. A tile of rows belongs to one matrix of the batch.
+The seed found no gain: the barrier costs as much as the saved loads. Theory agrees: a warp reads as many bytes of x as of A,
+but from L1, which has six times the bandwidth that an SM gets from DRAM (128 bytes a cycle against 21 on an H200); and the
+barrier in each step makes the loads of A wait for each other. A tile of rows belongs to one matrix of the batch.
 
 Mirrors cuda_reference/gemv/staged_x.cuh.
 """

@@ -2,9 +2,9 @@
 
 A thread owns V neighbouring rows of the result and walks columns of A with one x for all: loads are coalesced and 128 bits
 wide, UNROLL of them in flight, and no sum crosses threads until the end. LANES threads side by side own a tile of rows; the
-others of the program take a share of its columns each. Narrow tiles make many programs and few partial sums; 8 lanes are
-the 128 bytes that memory likes to be read in. Where there are few tiles all the same, N is split over programs as well: the
-last to arrive adds the partial sums up in a fixed order (as in `split_n`).
+others of the program take a share of its columns each. Narrow tiles make many programs and few partial sums; 8 lanes read a
+line of 128 bytes. If there are still few tiles, N is split over programs too, and the last to arrive adds the partial sums up
+in a fixed order (as in `split_n`).
 
 Mirrors cuda_reference/gemv/transposed.cuh.
 """

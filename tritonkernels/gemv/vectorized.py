@@ -1,8 +1,8 @@
 """GEMV, vectorized: `warp_per_row` with 128-bit loads of A, and of x where its address allows.
 
-A load instruction brings 512 bytes a warp instead of 128 (fp32; of fp16 and int8, 64 and 32), so a quarter of the instructions
-keeps the same bytes in flight and a row of 512 bytes is one of them. Where the address or pitch of A's rows does not allow
-it, this is `warp_per_row`; what lies before the first 16-byte boundary and after the last is read separately.
+A load instruction reads 512 bytes per warp instead of 128 (fp32; of fp16 and int8, 64 and 32), so a quarter of the instructions
+keeps the same bytes in flight. Where the address or pitch of A's rows does not allow it, this is `warp_per_row`; elements
+before the first 16-byte boundary and after the last are read separately.
 
 Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
 """

@@ -2,7 +2,7 @@
 
 Neighbouring lanes read neighbouring elements, so a request of 32 lanes touches 4 sectors of fp32 (a thread per row would
 touch 32). The matrix is read once, x comes from L1 for all but the first row; 2 FLOP per element keep this bound by bandwidth
-at any size. Four steps are in flight, 16 bytes a lane (Little's law: 4.8 TB/s at 700 ns want 3.4 MB in flight, 12 bytes a
+at any size. Four steps are in flight, 16 bytes a lane (Little's law: 4.8 TB/s at 700 ns need 3.4 MB in flight, 12 bytes per
 thread of a full GPU).
 
 Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.

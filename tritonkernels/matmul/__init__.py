@@ -100,7 +100,7 @@ def matmul(
     accumulate  the type of the sums: "fp32", for float64 "fp64", for integers "int32"; for float16 also "fp16"
     alpha, beta  real numbers, rounded to fp32 (float64: to fp64); integers: whole numbers. alpha == 0: A and B are not read.
             beta: default 1 if c is given, else 0
-    c       what broadcasts to the result, of its dtype; needed if beta != 0, never read if beta == 0
+    c       broadcastable to the result, of its dtype; needed if beta != 0, never read if beta == 0
     bias    (N,), of the result's dtype
     activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
     out     a tensor of the result's shape and dtype to write into; must not overlap an input. Default: a new tensor

@@ -1,14 +1,14 @@
-"""Matrix product, persistent (tl.dot as wgmma, TMA descriptors): one program per SM walks the tiles and writes each in halves.
+"""Matrix product, persistent (tl.dot as wgmma, TMA descriptors): one program per SM walks the tiles and stores each in halves.
 
 Over `pipelined` three things change. A program per SM walks tile after tile in one flattened loop, so the loads of the next
 tile are under way while the last slices of this one multiply and while its result is written: no prologue per tile. One thread
-asks TMA for a slice of 16 to 32 KB where 256 threads computed an address per 16 bytes: that frees registers and issue slots,
-and no dimension needs a mask, as TMA fills what lies outside with zeros. And the result goes through shared memory in two
-halves of BLOCK_N / 2 columns, which takes half as much room from the stages of K: 32 KB next to 144 KB at 128 x 256 in fp16.
+requests a slice of 16 to 32 KB from TMA, where 256 threads computed an address per 16 bytes. That frees registers and issue
+slots, and no dimension needs a mask, as TMA fills with zeros outside. And the result goes through shared memory in two halves
+of BLOCK_N / 2 columns, which leaves more space to the stages of K: 32 KB next to 144 KB at 128 x 256 in fp16.
 
-TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads tf32, fp8 and int8 along K only. An operand
-that lies otherwise is packed once (language/packed.py), which costs less than unaligned reads in every tile; so K = 4097 runs
-like 4096. tf32 operands are always packed, and rounded on the way: WGMMA does not round what it reads from shared memory.
+TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads tf32, fp8 and int8 along K only. Any other
+operand is packed once (language/packed.py), which costs less than unaligned reads in every tile, so that K = 4097 runs like
+4096. tf32 operands are always packed, and rounded on the way: WGMMA does not round what it reads from shared memory.
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
@@ -140,7 +140,7 @@ def as_tma_reads(t):
 
 
 def as_tma_writes(t):
-    """The same of a result, of which TMA must also write nothing but its elements."""
+    """The same for a result, outside of whose elements TMA must not write."""
     return as_tma_reads(t) and rows_are_whole_chunks(t)
 
 

@@ -1,6 +1,6 @@
 """Matrix product on tensor cores, pipelined (tl.dot, cp.async): while one slice of K is multiplied, the next ones are copied.
 
-The kernel is `tiled`'s; what changes is num_stages. With one stage every slice waits for global memory, some 600 ns, in which
+The kernel is `tiled`'s; only num_stages changes. With one stage every slice waits for global memory, about 600 ns, in which
 the tensor cores of an H200's SM could do 2.4 million multiply-adds, more than two slices of 128 x 128 x 64. With s stages
 Triton keeps s - 1 slices in flight by cp.async, at s times the shared memory, and one barrier a slice is enough.
 

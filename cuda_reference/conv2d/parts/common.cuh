@@ -1,4 +1,4 @@
-// What every conv2d kernel shares: sizes, strides, and how inputs are read. out (N, K, P, Q) = input (N, C, H, W) * weight
+// Shared by all conv2d kernels: sizes, strides, and reading of inputs. out (N, K, P, Q) = input (N, C, H, W) * weight
 // (K, C/groups, R, S), all of one type T: float, double, __half or __nv_bfloat16.
 #pragma once
 #include <cstring>
@@ -58,7 +58,7 @@ __device__ __forceinline__ Sum<T> input_or_zero(const T* plane, int h, int w, co
     return h >= 0 && h < g.H && w >= 0 && w < g.W ? Sum<T>(plane[h * stride.input.h + w * stride.input.w]) : Sum<T>(0);
 }
 
-// What the sum of output channel k begins with; bias may be null.
+// The initial sum of output channel k; bias may be null.
 template <class T> __device__ __forceinline__ Sum<T> bias_or_zero(const T* bias, int k, const Strides& stride) {
     return bias != nullptr ? Sum<T>(bias[k * stride.bias.step]) : Sum<T>(0);
 }

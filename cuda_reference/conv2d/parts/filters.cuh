@@ -1,4 +1,4 @@
-// Filters of a block in shared memory, which `depthwise` and `grouped` read in pieces of output channels side by side.
+// Filters of a block in shared memory, which `depthwise_channels` and `grouped` read in vectors of output channels.
 #pragma once
 #include "../../common/shared.cuh"
 #include "runs.cuh"
@@ -27,8 +27,8 @@ template <int KT, int LANES> struct Filters {
 };
 
 // Those of `channels` channels, from `weight` on, of output channel `first` and those after; past the last one any, unstored. Four
-// rows of an output channel at once, by one load where they are dense and aligned; 16 lanes have columns side by side, so that
-// neither stores meet in a bank nor loads in a part of a sector.
+// rows of an output channel at once, by one load where they are dense and aligned; 16 lanes have neighbouring columns, so that
+// stores have no bank conflicts and loads use whole sectors.
 template <class Layout, int TAPS, class T>
 __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, int channels, int first, const Geometry& g,
                                               const Strides& stride) {

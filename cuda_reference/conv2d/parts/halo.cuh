@@ -6,8 +6,8 @@ namespace conv2d {
 
 constexpr int TILE_W = 8, TILE_H = 4, THREADS = TILE_W * TILE_H;
 
-// The part of one input channel that a tile needs, from input column first_w on. It has `before` columns that nobody needs, so
-// that rows of the image begin in it as far from 16 bytes as in memory; its pitch is whole pieces.
+// The part of one input channel that a tile needs, from input column first_w on. It has `before` unused columns, so that rows
+// of the image have the same alignment in it as in memory; its pitch is whole pieces.
 template <class T> struct Halo {
     int rows, before, pitch;
 

@@ -1,4 +1,4 @@
-// Slices of the matrix (pixels, taps) that im2col would write. It exists in shared memory only, in the tile's own layout
+// Slices of the matrix (pixels, taps) that im2col would write. It exists only in shared memory, in the tile's layout
 // (matmul/parts/swizzled_tile.cuh); the padding around the image is zeros.
 //
 // A thread finds its pixels once, before the loop. The loop has no division: taps advance by increments, or come from a table.
@@ -100,7 +100,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
 };
 
 // Through registers, element by element, of any strides, by a table of taps in the order (c, r, s). A lane fills whole chunks of
-// one pixel and its neighbour the next pixel's: along W loads are side by side, and stores of 16 bytes meet all banks.
+// one pixel and its neighbour the next pixel's: along W loads are contiguous, and stores of 16 bytes use all banks.
 template <class Tile, int THREADS, int PARTS> struct GatheredCopies {
     using T = typename Tile::Element;
     using Element = Bits<sizeof(T)>;

@@ -1,16 +1,16 @@
-// Runs of outputs of a column, below each other, a thread each: what `depthwise`, `depthwise_channels` and `grouped` share.
+// Vertical runs of outputs, one per thread: shared by `depthwise`, `depthwise_channels` and `grouped`.
 //
-// A run of 7 needs 6 STEP + R rows of inputs, not 7 R, each in a register that serves every output whose taps meet it. Runs go
+// A run of 7 needs 6 STEP + R rows of inputs, not 7 R, each in a register that serves every output that uses it. Runs go
 // down, so that neighbouring lanes stay neighbours in memory. Of 7 or 14, for the planes of most networks are 7 * 2^n high.
 #pragma once
 #include "common.cuh"
 
 namespace conv2d {
 
-// Rows of inputs that a run meets in a column of TAPS taps, each next to the other.
+// Rows of inputs that a run reads for a column of TAPS adjacent taps.
 template <int RUN, int TAPS, int STEP> constexpr int ROWS = (RUN - 1) * STEP + TAPS;
 
-// index % size, and index / size left in it; 32-bit division, several times as fast, wherever it will do.
+// index % size, and index / size left in it; by 32-bit division where possible, which is several times as fast.
 __device__ __forceinline__ int take(int64_t& index, int size) {
     const bool is_short = index >> 32 == 0;
     const int64_t rest = is_short ? unsigned(index) / unsigned(size) : index / size;
@@ -22,7 +22,7 @@ __device__ __forceinline__ int take(int64_t& index, int size) {
 template <int BYTES> struct PieceOf { using type = uint4; };
 template <> struct PieceOf<8> { using type = uint2; };
 
-// WIDTH elements side by side, aligned, as accesses of 128 or 64 bits.
+// WIDTH contiguous, aligned elements, as accesses of 128 or 64 bits.
 template <int WIDTH, class T> struct Together {
     static constexpr int BYTES = WIDTH * sizeof(T) < 16 ? WIDTH * sizeof(T) : 16, COUNT = WIDTH * sizeof(T) / BYTES;
     using Piece = typename PieceOf<BYTES>::type;
@@ -67,7 +67,8 @@ template <int WIDTH, class T> __device__ __forceinline__ void store_together(T* 
     }
 }
 
-// Which of COUNT rows, each `apart` from the one before, lie in the image, a bit each, from row h on. Asked once, not by column.
+// Which of COUNT rows, each `apart` from the one before, lie in the image, a bit each, from row h on. Computed once, not per
+// column.
 template <int COUNT> __device__ __forceinline__ unsigned rows_inside(int h, int apart, const Geometry& g) {
     static_assert(COUNT <= 32, "a bit each");
     unsigned inside = 0;
@@ -89,7 +90,7 @@ __device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], cons
     }
 }
 
-// sum += a column of taps times the inputs that it meets, from `at` in row h on; `tap` steps from one tap to the next.
+// sum += a column of taps times its inputs, from `at` in row h on; `tap` steps from one tap to the next.
 template <int TAPS, int STEP, int RUN, int WIDTH, class T, class Tap>
 __device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const T* at, int h, bool inside, const Tap* tap,
                                                 int64_t tap_step, const Geometry& g, const Strides& stride) {

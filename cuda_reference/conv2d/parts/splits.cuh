@@ -1,5 +1,5 @@
-// Partial sums of the gradients with respect to weight and bias: many blocks share one sum, each has its range of positions, and a
-// second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/parts/splits.py.
+// Partial sums of the gradients with respect to weight and bias: many blocks share one sum, each with its range of positions,
+// and a second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/parts/splits.py.
 #pragma once
 #include "common.cuh"
 
@@ -29,7 +29,7 @@ struct Position {
 template <int LANES, int ROWS, class S> __device__ __forceinline__ S sum_of_rows(S value) {
     __shared__ S of_thread[ROWS * LANES];
     of_thread[threadIdx.x] = value;
-    __syncthreads();  // all rows have put theirs
+    __syncthreads();  // all rows have stored theirs
     if (threadIdx.x < LANES)
         for (int row = 1; row < ROWS; ++row) value += of_thread[row * LANES + threadIdx.x];
     return value;

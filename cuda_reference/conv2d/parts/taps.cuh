@@ -1,4 +1,4 @@
-// What implicit_gemm reads beside the input: a table of taps, and filters as rows, each made by a small kernel before it.
+// Operands of implicit_gemm besides the input: a table of taps, and filters as rows, each made by a small kernel before it.
 //
 // The reduction runs over taps (c, r, s), s fastest as filters of NCHW lie, or (r, s, c), c fastest as they lie in NHWC.
 #pragma once
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(THREADS)
 pack_filters(const T* __restrict__ weight, T* __restrict__ packed, int pitch, Geometry g, FiltersStrides stride) {
     const int k = blockIdx.x / ceil_div(pitch, THREADS), i = blockIdx.x % ceil_div(pitch, THREADS) * THREADS + threadIdx.x;
     const int channels = g.c_per_group(), taps = g.R * g.S;
-    if (i >= channels * taps) return;  // what pads a row is never read
+    if (i >= channels * taps) return;  // the padding of a row is never read
     const int c = C_INSIDE ? i % channels : i / taps, tap = C_INSIDE ? i / channels : i % taps;
     packed[int64_t(k) * pitch + i] = weight[k * stride.k + c * stride.c + tap / g.S * stride.r + tap % g.S * stride.s];
 }

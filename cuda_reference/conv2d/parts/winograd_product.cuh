@@ -1,8 +1,8 @@
 // The products of `winograd`: out (batch, M, N) = A (batch, M, K) B (batch, K, N), a matrix product per point and group.
 //
-// All three are the design's own workspace, which keeps the kernel short: rows are contiguous, N is padded to a multiple of 128
+// All three are workspaces of the design, which keeps the kernel short: rows are contiguous, N is padded to a multiple of 128
 // bits with anything. Slices of A and B are copied by cp.async, STAGES of them in shared memory; A is transposed on the way in
-// words of 4 bytes (gemm/async_copy.cuh has the reasons). M and K may be any size: what lies outside reads as zero, and is not
+// words of 4 bytes (gemm/async_copy.cuh has the reasons). M and K may be any size: elements outside read as zero and are not
 // stored.
 #pragma once
 #include <cstring>
@@ -97,10 +97,10 @@ winograd_product(const S* __restrict__ a, const S* __restrict__ b, S* __restrict
         cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
     }
     S sum[TM][TN] = {};
-    int now = 0, free = STAGES - 1;  // the stage that is read, and the one that nobody reads any more
+    int now = 0, free = STAGES - 1;  // the stage that is read, and the free one
     for (int slice = 0; slice < slices; ++slice) {
         cp_async_wait<STAGES - 2>();
-        __syncthreads();  // the slice has landed for all, and nobody reads the one before it any more
+        __syncthreads();  // the slice has landed for all threads, and the previous one has been read
         if (slice + STAGES - 1 < slices) copies.copy(buffers[free]);
         cp_async_commit();
 #pragma unroll

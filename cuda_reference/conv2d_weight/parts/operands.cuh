@@ -1,4 +1,4 @@
-// What every kernel of the gradient takes beside its tensors, and where an image ends.
+// Parameters of every kernel of the gradient besides its tensors, and the bounds of an image.
 #pragma once
 #include "../../conv2d/parts/common.cuh"
 

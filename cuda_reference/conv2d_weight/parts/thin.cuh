@@ -49,7 +49,7 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
             const Sum<T> of_lanes = warp_sum(sum[m][n]);
             if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32][m * BN + n] = of_lanes;
         }
-    __syncthreads();  // all warps have put theirs
+    __syncthreads();  // all warps have stored theirs
     for (int i = threadIdx.x; i < BM * BN; i += THREADS) {
         if (i % BN >= tile.count_n) continue;
         Sum<T> total = of_warp[0][i];

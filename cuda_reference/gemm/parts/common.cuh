@@ -1,4 +1,4 @@
-// What every rung of the FP32 GEMM ladder shares: strides and the epilogue.
+// Shared by all rungs of the FP32 GEMM ladder: strides and the epilogue.
 //
 // Glossary: BM x BN x BK is the block tile, TM x TN the thread tile. A is (M, K), B (K, N), C and out (M, N).
 #pragma once
@@ -12,7 +12,7 @@ struct Strides {
     MatrixStrides a, b, c, out;
 };
 
-// out = alpha * sum + beta * C at one element. c is null where beta is 0, so that whatever C holds (NaN too) is never read.
+// out = alpha * sum + beta * C at one element. c is null where beta is 0, so that C (NaN too) is never read.
 __device__ __forceinline__ void store_element(
     float sum, const float* c, float* out, int row, int col, float alpha, float beta, const Strides& stride) {
     float result = alpha * sum;

@@ -1,4 +1,4 @@
-// How slices of A and B and tiles of C travel: what the rungs from `vectorized` on share.
+// Loads of slices of A and B and stores of tiles of C, shared by the rungs from `vectorized` on.
 //
 // Operands are carried in quads, four neighbours along a row in memory; with VECTOR a quad is one 128-bit access. The
 // launcher sets VECTOR only where rows are contiguous, 16-byte aligned and do not overlap; any other layout takes four
@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// What follows from the tile sizes. The 32 lanes of a warp own a 4 x 8 grid of thread tiles: WM x WN of C.
+// Sizes that follow from the tile sizes. The 32 lanes of a warp own a 4 x 8 grid of thread tiles: WM x WN of C.
 template <int BM, int BN, int TM, int TN> struct Shape {
     static constexpr int WM = 4 * TM, WN = 8 * TN;
     static constexpr int THREADS = (BM / TM) * (BN / TN);

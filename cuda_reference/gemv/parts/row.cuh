@@ -1,4 +1,4 @@
-// GEMV: what all designs share. A is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,); float, __half or
+// Shared by all designs of GEMV. A is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,); float, __half or
 // __nv_bfloat16, A also int8_t. Products and sums are fp32. The rows of a batch are numbered through: batch * M of them.
 #pragma once
 #include <cuda_bf16.h>

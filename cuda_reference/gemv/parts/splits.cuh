@@ -1,4 +1,4 @@
-// Blocks that share rows: each leaves its partial sums in a workspace, and the last to arrive adds them up, in one launch.
+// Blocks that share rows: each writes its partial sums to a workspace, and the last to arrive adds them up, in one launch.
 #pragma once
 #include "../../common/last_to_arrive.cuh"
 #include "../../common/reduce.cuh"

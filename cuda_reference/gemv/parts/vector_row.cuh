@@ -1,8 +1,8 @@
-// How a row is read 128 bits at a time: what the designs from `vectorized` on share.
+// Reads a row 128 bits at a time; shared by the designs from `vectorized` on.
 //
-// Any contiguous row has a first 16-byte boundary. What lies before it, and after the last whole vector, is read element by
-// element, less than a vector each; so no address or pitch is refused, and nothing outside the row is read. x, from the same
-// element on, is read by vectors where its own address allows, which is asked once a row.
+// Any contiguous row has a first 16-byte boundary. The elements before it, and after the last whole vector, are read one by
+// one, so that no address or pitch is refused and nothing outside the row is read. x, from the same element on, is read by
+// vectors where its own address allows, which is checked once per row.
 #pragma once
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // An operand of any strides copied into rows along K whose pitch is a multiple of 16 bytes, for kernels that copy by 16 bytes.
 //
 // Reads and writes every element once: 8 bytes for a 16-bit element of both operands of a square product, M times fewer than it
-// multiplies. TO_TF32 rounds on the way, for what reads shared memory past all registers.
+// multiplies. TO_TF32 rounds the copy, for products that read shared memory without registers.
 #pragma once
 #include "../../common/mma_sync.cuh"
 #include "patch.cuh"

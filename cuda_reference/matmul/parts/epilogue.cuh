@@ -1,4 +1,4 @@
-// What every matrix product does with a finished sum: out = activation(alpha * sum + beta * C + bias).
+// The epilogue of every matrix product: out = activation(alpha * sum + beta * C + bias).
 //
 // In fp32 of fp16 and fp32 sums, in fp64 of fp64 ones, modulo 2^32 of int32 ones; rounded once, into out's type.
 #pragma once
@@ -55,7 +55,7 @@ __device__ __forceinline__ unsigned activate(unsigned x, Activation activation) 
 
 // The epilogue of one matrix of the batch.
 template <class Sum, class Out> struct Epilogue {
-    const Out* c;     // null where beta is 0: C is not read then, whatever it holds
+    const Out* c;     // null where beta is 0: C is then not read
     const Out* bias;  // or null
     Out* out;
     Scalar<Sum> alpha, beta;

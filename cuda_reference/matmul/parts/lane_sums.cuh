@@ -1,4 +1,4 @@
-// A tile of sums as mma.sync and wgmma leave it in a warp's lanes, and its way to memory through the epilogue.
+// A tile of sums in the lanes of a warp, as from mma.sync and wgmma, and its store through the epilogue.
 #pragma once
 #include "epilogue.cuh"
 #include "store_run.cuh"

@@ -1,4 +1,4 @@
-// What nvcuda::wmma multiplies: the element in memory, the fragments' name for it, the depth K of a step.
+// The operands of nvcuda::wmma: the element in memory, its fragment type, the depth K of a step.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -34,7 +34,7 @@ struct BitsAnd : Operand<unsigned char, nvcuda::wmma::experimental::precision::b
     static constexpr auto OP = nvcuda::wmma::experimental::bmmaBitOpAND;
 };
 
-// The addition makes a NaN quiet: one whose payload stands in the 13 bits that the tensor core ignores would be an infinity.
+// The addition makes a NaN quiet: a payload in only the 13 bits that the tensor core ignores would turn into an infinity.
 __device__ __forceinline__ float to_tf32(float x) { return nvcuda::wmma::__float_to_tf32(x + 0.0f); }
 #endif
 
@@ -45,8 +45,8 @@ using FragmentB = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, M, N, Operand::
 template <class Operand, int M, int N, class Sum>
 using Accumulator = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, M, N, Operand::K, Sum>;
 
-// From a tile whose rows (or columns) lie `pitch` Elements apart. tf32 is rounded here: the tensor core would chop. Which
-// element of the matrix a fragment's x[i] is, is unspecified, but what treats all alike need not know.
+// From a tile whose rows (or columns) lie `pitch` Elements apart. tf32 is rounded here, because the tensor core would truncate.
+// The map of a fragment's x[i] to elements is unspecified, but does not matter when all are treated alike.
 template <class Operand, class Fragment>
 __device__ __forceinline__ void load(Fragment& fragment, const typename Operand::Element* tile, int pitch) {
     nvcuda::wmma::load_matrix_sync(fragment, tile, pitch * Operand::PACKED);

@@ -1,4 +1,4 @@
-// What planes of FP32 numbers are, by their type, and the powers of two by which fp16x3 scales rows of A and columns of B.
+// The planes of FP32 numbers, by type, and the powers of two by which fp16x3 scales rows of A and columns of B.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,4 +1,4 @@
-// Slices of both operands on their way through STAGES of shared memory, and the loop over them.
+// Copies of both operands' slices through STAGES of shared memory, and the loop over them.
 //
 // Slices are STAGES - 1 ahead of the multiplication, fragments one step ahead, and there is one barrier a slice. The last
 // slice, the only one that may reach beyond K, is copied first: guarded, outside the loop, which then needs no test for K.
@@ -154,7 +154,7 @@ struct Slices {
 #pragma unroll 1
         for (int slice = 0; slice < slices; ++slice) {
             if (slice > 0) cp_async_wait<STAGES - 3>();
-            tma_store_fence();  // what was written, by whatever way, is there for wgmma
+            tma_store_fence();  // all writes to the slice are visible to wgmma
             __syncthreads();
             issue(now);
             if (slice > 0 && slice + STAGES - 2 < slices) {

@@ -1,6 +1,6 @@
-// FP32 matrices written once more as planes that tensor cores multiply exactly: x = high + low (+ lowest).
+// FP32 matrices as planes that tensor cores multiply exactly: x = high + low (+ lowest).
 //
-// Each plane is what is left of x, rounded to nearest. Infinities and NaN are in the high plane, with 0 below them; the high
+// Each plane is the remainder of x, rounded to nearest. Infinities and NaN are in the high plane, with 0 below them; the high
 // plane of a number that is not 0 is not 0 either, so that infinity times it is infinity and not NaN. fp16 planes are those of
 // x 2^s, with a shift s for each row, the low one times 2^11.
 //

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import of
 
-_BARRIER = "        __syncthreads();  // the next channel is there, and nobody reads this one any more\n"
+_BARRIER = "        __syncthreads();  // the next channel has landed, and this one has been read\n"
 _WAITS = "const Geometry&, const Strides&) { cp_async_wait<0>(); }"
 
 MUTANTS = [
@@ -41,7 +41,7 @@ MUTANTS = [
         ("copies not waited for", "            if (slice > 0) cp_async_wait<STAGES - 3>();\n", ""),
         (
             "no fence before wgmma",
-            "            tma_store_fence();  // what was written, by whatever way, is there for wgmma\n",
+            "            tma_store_fence();  // all writes to the slice are visible to wgmma\n",
             "",
         ),
         ("a slice too far ahead", "if (slice > 0 && slice + STAGES - 2 < slices)", "if (slice + STAGES - 2 < slices)"),

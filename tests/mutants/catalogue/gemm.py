@@ -126,7 +126,7 @@ MUTANTS = [
         "cuda_reference and gemm and conflict_free",
         (
             "barrier after the product removed",
-            "        __syncthreads();  // nobody reads it any more, the next may overwrite it\n",
+            "        __syncthreads();  // all threads have read it, the next may overwrite it\n",
             "",
         ),
         ("two lanes own one thread tile", "lane / 2 % 4 * TM", "lane / 4 % 4 * TM"),
@@ -174,7 +174,7 @@ MUTANTS = [
         "cuda_reference and gemm and stream_k",
         (
             "barrier between tiles removed",
-            "        __syncthreads();  // nobody reads the buffers any more, the next tile may overwrite them\n",
+            "        __syncthreads();  // all threads have read the buffers, the next tile may overwrite them\n",
             "",
         ),
         ("first and last part in one place", "2 * block + !first_of_run", "2 * block"),
@@ -198,7 +198,7 @@ MUTANTS = [
         ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", ""),
         (
             "barrier after the product removed",
-            "        __syncthreads();  // nobody reads it any more, the next may overwrite it\n",
+            "        __syncthreads();  // all threads have read it, the next may overwrite it\n",
             "",
         ),
         ("K tail test of A removed", "row < M && k < K ?", "row < M ?"),

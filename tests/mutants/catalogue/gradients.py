@@ -104,7 +104,7 @@ MUTANTS = [
         ("barrier after staging removed", "        __syncthreads();  // the slice is complete\n", ""),
         (
             "barrier before staging removed",
-            "        __syncthreads();  // the positions are located, and nobody reads the slice before any more\n",
+            "        __syncthreads();  // the positions are located, and the previous slice has been read\n",
             "",
         ),
         ("positions past the end of a split", "of_grad[i] = first + i < end ?", "of_grad[i] = first + i < end + 1 ?"),
@@ -118,7 +118,7 @@ MUTANTS = [
             "for (int warp = 1; warp < THREADS / 32; ++warp)",
             "for (int warp = 2; warp < THREADS / 32; ++warp)",
         ),
-        ("barrier before warps are added up removed", "    __syncthreads();  // all warps have put theirs\n", ""),
+        ("barrier before warps are added up removed", "    __syncthreads();  // all warps have stored theirs\n", ""),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/tile.cuh",

@@ -1,8 +1,8 @@
 """A filter of one tap as a product of matrices: pixels are the rows of two of them, channels the columns.
 
-Nothing is moved: channels are contiguous in channels_last and a plane apart in NCHW, which is another pair of strides. The
-product is turned so that rows of the result are contiguous, as TMA wants them: (pixels, C) (C, K) in channels_last, else
-(K, C) (C, pixels), image by image. Images, or even lines, that are not evenly spaced are a batch.
+No data is moved: channels are contiguous in channels_last and a plane apart in NCHW, which only changes strides. The product is
+transposed if needed so that rows of the result are contiguous, as TMA requires: (pixels, C) (C, K) in channels_last, else (K,
+C) (C, pixels), image by image. Images, or even lines, that are not evenly spaced become a batch.
 """
 
 import functools

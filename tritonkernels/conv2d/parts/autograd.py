@@ -15,15 +15,15 @@ FACTORS = ("input", "weight", "grad_output")
 
 
 def differentiable(library, operation, design, config, *, like=None, **arguments):
-    """library.call of conv2d or one of its gradients, recorded by autograd where an operand wants a gradient.
+    """library.call of conv2d or one of its gradients, recorded by autograd if an operand requires a gradient.
 
-    The result takes the memory format of `like`. Into an `out` nothing is recorded, and `prepare` refuses.
+    The result has the memory format of `like`. With `out` nothing is recorded, and `prepare` refuses operands that require one.
     """
     if not _is_recorded(arguments):
         if like is not None:
             arguments["out"] = torch.empty_like(like)
         return library.call(operation, design, config, **arguments)
-    validate.no_transform(arguments)  # inside of a Function torch hides tangents
+    validate.no_transform(arguments)  # inside a Function torch hides tangents
 
     def compute():
         return differentiable(library, operation, design, config, like=like, **arguments)  # in forward nothing is recorded
@@ -41,7 +41,7 @@ def _is_recorded(arguments):
 
 
 class _Product(torch.autograd.Function):
-    """Of FACTORS, the one that is None is the one with respect to which the result is T's derivative."""
+    """The result is T's derivative with respect to the one of FACTORS that is None."""
 
     @staticmethod
     def forward(ctx, compute, library, arguments, input, weight, grad_output, bias):
@@ -54,7 +54,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, incoming):
-        def derivative(op, like=None, **arguments):  # in the order of the user function, as library.call wants it
+        def derivative(op, like=None, **arguments):  # in the order of the user function, as library.call requires
             return differentiable(ctx.library, ctx.library.operation(op), None, None, like=like, **arguments, out=None)
 
         x, w, g = (incoming if t is None else t for t in ctx.saved_tensors)

@@ -1,6 +1,6 @@
-"""Which design a Triton call gets: the model's choice (regime.py), except for one filter per channel in NCHW.
+"""The Triton design of a call: the model's choice (regime.py), except for one filter per channel in NCHW.
 
-There `grouped` is faster than `depthwise` once the outputs, about a million, pay for the launch that packs its taps.
+There `grouped` is faster than `depthwise` from about a million outputs on, which pay for the launch that packs its taps.
 """
 
 from . import regime

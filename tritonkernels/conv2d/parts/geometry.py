@@ -1,4 +1,4 @@
-"""The geometry of a convolution, which its gradients share: sizes checked against each other, and what follows from them."""
+"""The geometry of a convolution, shared with its gradients: checks sizes against each other, and derives the others."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What the gradients of a convolution share: how their arguments are checked."""
+"""Checks of arguments that the gradients of a convolution share."""
 
 from ... import validate
 from ...errors import ShapeError
@@ -14,7 +14,7 @@ def size_of(argument, value, ranks):
 
 
 def beside_output(grad_output, sizes, unbatched):
-    """Checks that grad_output is of the shape of the convolution's result."""
+    """Checks that grad_output has the shape of the convolution's result."""
     wanted = tuple(sizes[name] for name in ("kpq" if unbatched else "nkpq"))
     if tuple(grad_output.shape) != wanted:
         raise ShapeError("grad_output", f"shape {tuple(grad_output.shape)}", f"{wanted}, the shape of the convolution's result")

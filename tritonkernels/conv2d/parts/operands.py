@@ -1,4 +1,4 @@
-"""What a convolution's kernels take: its operands' structs, and Geometry as in cuda_reference/conv2d/parts/common.cuh."""
+"""The structs of a convolution's kernels: operands, and Geometry as in cuda_reference/conv2d/parts/common.cuh."""
 
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ class Geometry(NamedTuple):
 
     @classmethod
     def of(cls, problem, *constants):
-        """That of a Conv2dProblem; the fields named are tl.constexpr, for loops that are unrolled."""
+        """The Geometry of a Conv2dProblem; the named fields are tl.constexpr, for unrolled loops."""
         g = problem
         axes = (*g.stride, *g.padding, *g.dilation)
         found = cls(g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, *axes, g.groups, g.c // g.groups, g.k // g.groups)

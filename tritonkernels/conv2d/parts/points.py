@@ -1,10 +1,10 @@
-"""winograd's product at its points, how many images it takes at a time, and its faster variant; for both packages."""
+"""winograd's product at its points, its number of images at a time, and its faster variant; for both packages."""
 
 import torch
 
 from ...problem import FLOAT_PRECISION, MatmulProblem
 
-WORKSPACE = 2**30  # bytes of inputs and products at their points, where one image takes no more
+WORKSPACE = 2**30  # bytes of inputs and products at their points, or those of one image if larger
 
 
 def product_at_points(problem, outputs, images):
@@ -39,7 +39,7 @@ def product_at_points(problem, outputs, images):
 
 
 def refuses_winograd(problem, target):
-    """Why the problem has no tiles that these transforms are for, or None."""
+    """Why the transforms do not apply to the problem, or None."""
     if (problem.r, problem.s) != (3, 3):
         return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
     if problem.stride != (1, 1) or problem.dilation != (1, 1):
@@ -49,7 +49,7 @@ def refuses_winograd(problem, target):
 
 
 def images_at_once(problem, outputs):
-    """How many images' transforms and products WORKSPACE has room for, at least one."""
+    """How many images' transforms and products fit into WORKSPACE, at least one."""
     product = product_at_points(problem, outputs, 1)
     tiles = product.m if problem.channels_last else product.n
     bytes_ = product.batch * tiles * (problem.c + problem.k) // problem.groups * product.dtype.itemsize

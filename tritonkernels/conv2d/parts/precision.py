@@ -1,4 +1,4 @@
-"""The precision of a convolution and of its gradients, as the caller says it and as it is computed."""
+"""The precision of a convolution and of its gradients: the caller's argument, and the mode that computes it."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What conv2d takes: its arguments, checked, as a Call."""
+"""Checks conv2d's arguments and makes its Call."""
 
 import torch
 

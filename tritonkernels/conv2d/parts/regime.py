@@ -1,11 +1,11 @@
-"""Which design for which convolution: an estimated time for each, from arithmetic, bytes, gathers and latencies.
+"""The choice of a conv2d design: an estimated time for each, from arithmetic, bytes, gathers and latencies.
 
 A convolution takes as long as the longest of four things, and at least as long as a launch:
 
     arithmetic = FLOPs / (share of busy lanes * peak of the unit * share of it that the design sustains * SMs that have a block)
     bytes      = compulsory traffic * sectors fetched per sector used / bandwidth
     gathers    = elements of the im2col matrix / what address arithmetic lets an SM fetch, a vector at a time where channels lie
-                 side by side (implicit_gemm alone: the other designs keep in shared memory or registers what taps share)
+                 side by side (only implicit_gemm: the other designs keep inputs that taps share in shared memory or registers)
     chain      = the latencies that follow each other: of a thread's taps, or of a block's channels
 
 The shares are fitted to an H200's runs over the suites of filters and of ResNet-50's layers, in round numbers, both packages
@@ -22,7 +22,7 @@ from ...target import Target
 
 TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`
-STAGED_BYTES = 48 * 1024  # what a block may have of shared memory on every architecture
+STAGED_BYTES = 48 * 1024  # shared memory of a block on every architecture
 MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
 MOST_CHANNELS = 16  # output channels that a block of `register_blocked` holds
 COLUMN_TAPS = 7  # of a column, which `grouped` holds in registers
@@ -75,7 +75,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a design goes about it: the share of the peak that it sustains, busy lanes, blocks, seconds one after the other."""
+    """A design on a problem: the share of the peak that it sustains, busy lanes, blocks, seconds of latency in sequence."""
 
     share: float
     busy: float
@@ -83,7 +83,7 @@ class Shape:
     chain: float
     tensor_cores: bool = False
     gathered: float = 0.0  # elements
-    waste: float = 1.0  # bytes fetched for each that is used
+    waste: float = 1.0  # bytes fetched per byte used
 
 
 def _of_taps(name, share, tile):
@@ -114,7 +114,7 @@ def _depthwise_channels(problem):
 
 
 def _register_blocked(problem):
-    """A load feeds as many multiply-adds as there are output channels in the block. None where it cannot hold its tile."""
+    """A load feeds as many multiply-adds as there are output channels in the block. None if its tile does not fit."""
     if blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or problem.dtype == torch.float64:
         return None
     outputs, busy = min(problem.k // problem.groups, MOST_CHANNELS), busy_lanes(problem, BIG_TILE)
@@ -155,7 +155,7 @@ def _on_tensor_cores(problem):
 
 
 def _implicit_gemm(problem):
-    """What a tile costs before and after its terms is that of 200 to 250 more of them."""
+    """The prologue and epilogue of a tile cost as much as 200 to 250 terms."""
     share, tile = (0.35, 250) if _on_tensor_cores(problem) else (0.45, 200)
     shape = _product(problem, share * problem.terms / (problem.terms + tile))
     vector = 16 // problem.dtype.itemsize
@@ -165,7 +165,7 @@ def _implicit_gemm(problem):
 
 
 def _matmul(problem):
-    """matmul's large tiles, fast where there are many terms and output channels. None where it is none."""
+    """matmul's large tiles, fast with many terms and output channels. None if the convolution is no matmul."""
     if (problem.r, problem.s, *problem.stride, *problem.padding, problem.groups) != (1, 1, 1, 1, 0, 0, 1):
         return None
     if not _on_tensor_cores(problem):
@@ -180,7 +180,7 @@ def _sectors_of_a_group(problem):
     return max(1.0, min(SECTOR / problem.dtype.itemsize, problem.c) / channels) if apart else 1.0
 
 
-# Of equals the first is preferred. winograd's bound is weaker, so nobody gets it unasked
+# Of equals the first is preferred. winograd's bound is weaker, so it must be named
 SHAPES = {
     "naive": _of_taps("naive", 0.03, None),
     "depthwise_channels": _depthwise_channels,
@@ -195,7 +195,7 @@ SHAPES = {
 
 
 def expected(design, problem, target):
-    """The Expected of a design, by name; None where it has no rule, is unfit or has nothing to do."""
+    """The Expected of a design, by name; None if it has no rule, does not fit or has nothing to do."""
     design = design.partition(".")[0]
     shape = SHAPES[design](problem) if design in SHAPES and problem.outputs and problem.terms else None
     if shape is None:

@@ -10,7 +10,7 @@ from .runs import best_run, count_runs, extent
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
 MOST_HELD = 48  # taps in registers, of a column and the channels that are loaded together
-REGISTERS = 128  # which leave an SM 16 warps; of longer columns and other types ptxas spills a few
+REGISTERS = 128  # with which an SM holds 16 warps; for longer columns and other types ptxas spills a few
 BUDGET = 116  # of them, for sums, taps and inputs
 MOST_KEPT = 9  # taps of a filter that `depthwise_channels` keeps in registers
 

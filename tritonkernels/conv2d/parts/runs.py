@@ -1,4 +1,4 @@
-"""Runs of outputs below each other that are unrolled: what may be, and how long they are. Pure functions, without Triton."""
+"""Unrolled vertical runs of outputs: where they are possible, and their lengths. Pure functions, without Triton."""
 
 import math
 
@@ -6,17 +6,17 @@ from .regime import COLUMN_ROWS, COLUMN_TAPS
 
 
 def extent(run, problem):
-    """Rows of inputs that a run of outputs meets."""
+    """Rows of inputs that a run of outputs reads."""
     return (run - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1
 
 
 def count_runs(problem, run):
-    """Columns of `run` outputs, or of what is left at the bottom of a plane."""
+    """How many runs of `run` outputs, or fewer at the bottom of a plane."""
     return problem.n * -(-problem.p // run) * problem.q
 
 
 def one_filter_each(problem):
-    """Whether there is one filter for each channel, so small that its runs are unrolled."""
+    """Whether there is one filter per channel, small enough to unroll its runs."""
     return problem.c == problem.groups == problem.k and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
 
 

@@ -30,7 +30,7 @@ L2_BYTES, L2_BYTES_ALONE = 24, 40  # fetched while all SMs fetch, and by one SM 
 SPLIT_BYTES = 16  # of partial sums, written, read and added
 ELEMENTS = 13  # fetched one by one
 # In clocks
-BEGINNING = 1500  # from a program's start to its first product, and from its last to its end
+BEGINNING = 1500  # of a program before its first product and after its last
 SLICE = 400  # at least, of one slice
 ARRIVAL = 1000  # until the last split of a tile has arrived
 
@@ -68,8 +68,8 @@ def is_flat(problem, block_k):
 
 
 def rows_by_element(problem, tile):
-    """Rows of a slice that are fetched element by element: of pixels whose channels are apart or no whole vectors, and in flat
-    slices of filters too."""
+    """Rows of a slice that are fetched element by element: of pixels whose channels are not contiguous or not whole vectors,
+    and in flat slices also of filters."""
     if problem.channels_last and sizes(problem)[2] * problem.dtype.itemsize % 16 == 0:
         return 0
     return tile["BLOCK_M"] + (tile["BLOCK_N"] if tile["FLAT"] else 0)
@@ -88,8 +88,7 @@ def fits(tile, how, problem, target):
 
 
 def clocks(tile, problem, target, split_k):
-    """Predicted: the longest of an SM's products, its fetches and the latency of its slices; and each program's beginning and
-    end."""
+    """Predicted clocks: the largest of an SM's products, fetches and latencies of slices, plus the prologue and epilogue."""
     block_m, block_n, block_k = (tile[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     share = count_tiles(problem, tile) * split_k / max(1, target.sms)  # SMs hold several programs at a time
     busiest, slices = max(1, share), triton.cdiv(count_slices(problem, tile), split_k)

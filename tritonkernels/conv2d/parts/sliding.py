@@ -1,6 +1,6 @@
-"""A run of outputs below each other slides down a column of inputs: each input is loaded once and meets up to R taps.
+"""A vertical run of outputs slides down a column of inputs: each input is loaded once and multiplied by up to R taps.
 
-Rows and taps are unrolled (but in `depthwise`), so that the compiler knows which input meets which tap, at any stride.
+Rows and taps are unrolled (except in `depthwise`), so that the compiler knows each input's taps at any stride.
 """
 
 import triton

@@ -1,4 +1,4 @@
-"""Partial sums of the gradients with respect to weight and bias: many programs share one sum, each has its range of positions.
+"""Partial sums of the gradients with respect to weight and bias: many programs share one sum, each with its range of positions.
 
 A filter has few elements and a batch of images many positions: 81 sums of two million products, for 3 -> 3 channels of 3 x 3 on
 an image. So positions are split over programs, partial sums go through a workspace, and a second kernel adds them up in a
@@ -75,7 +75,7 @@ ADD_INTERPRETED = triton.Config({"BLOCK": 2**12, "BLOCK_S": 4})
 
 
 def launches_of_splits(kernel, grid, config, before, after, out, wide, **constants):
-    """kernel(*before, Sums, *after), and where config has several SPLITS what adds them up; out is (K, C / groups, R, S)."""
+    """kernel(*before, Sums, *after), then with several SPLITS the launch that adds them up; out is (K, C / groups, R, S)."""
     splits = config.kwargs["SPLITS"]
     if splits == 1:
         yield TritonLaunch(kernel, grid, config, *before, Sums(out, 0, *out.stride()), *after, WIDE=wide, **constants)

@@ -1,4 +1,4 @@
-"""What the tiled designs share: which tile a program owns, its inputs and biases, and writing its results."""
+"""Shared by the tiled designs: the tile of a program, its inputs and biases, and the store of its results."""
 
 import triton
 import triton.language as tl
@@ -69,7 +69,7 @@ def multiply_taps(acc, input, plane_ptrs, weight, k, p, q, there, k_inside, g, O
     """acc and the products of all channels and taps: each weight with its own input, or the outer product of both if OUTER."""
     filter_ptrs = weight.ptr + k * weight.k
     for _ in range(g.c_per_group):
-        row_ptrs = filter_ptrs  # pointers step by strides: a tap's index times its stride could leave 32 bits
+        row_ptrs = filter_ptrs  # pointers advance by strides: a tap's index times its stride could exceed 32 bits
         for r in range(g.R):
             tap_ptrs = row_ptrs
             for s in range(g.S):

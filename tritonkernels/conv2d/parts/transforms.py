@@ -6,7 +6,7 @@ B^T, G and A^T of cook_toom.py, by their symmetry in +-p: even and odd terms of 
 import triton
 import triton.language as tl
 
-# The points of four outputs are 0, +-A, +-B and infinity. Constants stand right of tensors: the interpreter wants it so.
+# The points of four outputs are 0, +-A, +-B and infinity. Constants are right of tensors, as the interpreter requires.
 A, B, AA, BB, AABB = (tl.constexpr(x) for x in (5 / 8, 3 / 2, 25 / 64, 9 / 4, 225 / 256))
 NEAR_0, NEAR_A, NEAR_B = (tl.constexpr(x) for x in (256 / 225, -2048 / 2975, 128 / 1071))  # 1 / N of 0, of +-A, of +-B
 

@@ -1,4 +1,4 @@
-"""What conv2d_bias takes: its arguments, checked, as a Call."""
+"""Checks conv2d_bias's arguments and makes its Call."""
 
 from ... import validate
 from ...conv2d.parts.geometry import is_channels_last

@@ -1,7 +1,7 @@
 """The filters of the gradient: input and output channels of each group swapped, taps from the last to the first.
 
-A copy of a few kilobytes. Strides alone could express the flip (negative ones), but not the swap where there are groups, and
-the convolution that follows would lose the contiguous filters that it is fast with.
+A copy of a few kilobytes. Negative strides could express the flip, but not the swap with groups, and the following convolution
+is faster with contiguous filters.
 
 Mirrors cuda_reference/conv2d_input/parts/flipped.cuh.
 """

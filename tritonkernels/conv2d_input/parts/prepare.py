@@ -1,4 +1,4 @@
-"""What conv2d_input takes: its arguments, checked, as a Call."""
+"""Checks conv2d_input's arguments and makes its Call."""
 
 import torch
 

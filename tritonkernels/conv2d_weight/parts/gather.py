@@ -1,4 +1,4 @@
-"""What an element of the weight sums: grad_output at a position, and the input that its tap has there."""
+"""The factors of an element of the weight: grad_output at a position, and the input at its tap there."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""What conv2d_weight takes: its arguments, checked, as a Call."""
+"""Checks conv2d_weight's arguments and makes its Call."""
 
 import torch
 
@@ -26,7 +26,7 @@ def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, gr
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     out = validate.result(out, weight_size, input.dtype, input.device, memory_format, input=input, grad_output=grad_output)
     input, grad_output = batched(input), batched(grad_output)
-    positions = sizes["n"] * sizes["p"] * sizes["q"]  # of expanded tensors, more than they have elements
+    positions = sizes["n"] * sizes["p"] * sizes["q"]  # more than the elements of an expanded tensor
     problem = Conv2dWeightProblem(
         dtype=input.dtype,
         out_dtype=input.dtype,

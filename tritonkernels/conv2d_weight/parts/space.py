@@ -1,7 +1,7 @@
 """Tiles and splits of implicit_gemm: pure functions of problem and target, for both packages."""
 
 THIN_ROWS = 8  # up to so many output channels per group, tiles of tl.dot (16 rows at least) would be mostly padding
-LEAST_STEPS = 8  # slices of positions that make a split worth its partial sums
+LEAST_STEPS = 8  # fewest slices of positions for which a split pays
 MOST_SPLITS = 1024
 
 
@@ -20,6 +20,6 @@ def count_tiles(problem, block_m, block_n):
 
 
 def splits_for(problem, target, tiles, step, per_sm):
-    """As many as give each SM `per_sm` programs, of at least LEAST_STEPS steps each."""
+    """Enough splits to give each SM `per_sm` programs, of at least LEAST_STEPS steps each."""
     wanted = ceil_div(per_sm * max(1, target.sms), max(1, tiles))
     return max(1, min(wanted, problem.terms // (step * LEAST_STEPS), MOST_SPLITS))

@@ -1,15 +1,15 @@
-"""What the Gluon designs share: one kernel, whose register and shared-memory layouts the designs state.
+"""The kernel of all Gluon designs, whose register and shared-memory layouts the designs define.
 
-Triton picks a layout for every tile of a `tl` program; a Gluon program says itself which thread holds which element. The
-kernel takes five layouts, all of them constants, and the designs differ in these alone:
+Triton picks a layout for every tile of a `tl` program; a Gluon program defines which thread holds which element. The kernel
+takes five layouts, all constants, and the designs differ only in these:
 
     ACC     (BLOCK_M, BLOCK_N)  accumulators: thread tiles, lanes, warps
     LOAD_A  (BLOCK_K, BLOCK_M)  who brings which element of A, transposed, from global to shared memory; LOAD_B of B
     SHARED_A, SHARED_B          where a slice lies in shared memory: row by row of k, swizzled or not
 
-No result depends on them. An access is as wide as a thread's elements are provably neighbours and aligned (stride 1; pointer,
-pitch and length multiples of 16), else 4 bytes: any strides are right. But copies by cp.async (STAGES > 1) have no masks along
-M and N, so they take operands that lie in quads along these (reads_quads).
+No result depends on them. An access is as wide as a thread's elements are provably contiguous and aligned (stride 1; pointer,
+pitch and length multiples of 16), else 4 bytes, so any strides work. But copies by cp.async (STAGES > 1) have no masks along M
+and N, so they need operands in aligned quads along these (reads_quads).
 """
 
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ _copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_g
 
 
 class Operand(NamedTuple):
-    """A or B, which are (K, length) here: of M rows or N columns, or more, of zeros."""
+    """A or B as (K, length): M rows or N columns, or more with zeros."""
 
     ptr: Any
     k: Any  # strides
@@ -61,7 +61,7 @@ def _span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr)
 
 @gluon.jit
 def _distance(count, stride, WIDE: gl.constexpr):
-    """How far `count` rows or columns reach, in elements."""
+    """The span of `count` rows or columns, in elements."""
     if WIDE:
         return gl.cast(count, gl.int64) * stride
     else:
@@ -70,7 +70,7 @@ def _distance(count, stride, WIDE: gl.constexpr):
 
 @gluon.jit
 def _inside(index, length):
-    """Indices in quads that begin at multiples of 4, those beyond the length replaced by the last quad, which any may read."""
+    """Indices in quads that begin at multiples of 4; those beyond the length are replaced by the last quad."""
     return gl.max_contiguous(gl.multiple_of(gl.minimum(index, length - 4 + index % 4), 4), 4)
 
 
@@ -102,7 +102,8 @@ def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
     gl.store(out.ptr + rows * out.row + cols * out.col, acc, mask=inside)
 
 
-# c and out stand last: before the sizes they cost `vectorized` 12 registers on sm_90, and one block fits an SM instead of two.
+# c and out come last: before the sizes they cost `vectorized` 12 registers on sm_90, and one block fits on an SM instead of
+# two.
 @gluon.jit
 def _gluon_kernel(
     a: Operand, b: Operand, M, N, K, alpha, beta, c: Matrix, out: Matrix, how: Staging,
@@ -147,7 +148,7 @@ def _gluon_kernel(
             a_ptrs += a_step
             b_ptrs += b_step
     else:
-        # The last slice, which may stick out of K, goes first: no copy in the loop needs a mask.
+        # The last slice, which may exceed K, is done first, so that no copy in the loop needs a mask.
         slices = gl.cdiv(gl.maximum(K, 1), BLOCK_K)
         last = (slices - 1) * BLOCK_K
         _copy_async(a_shared.index(0), a_ptrs + _distance(last, a.k, WIDE), mask=a_k < K - last)

@@ -1,11 +1,11 @@
-"""Which Triton design of gemm a call gets that names none."""
+"""The Triton design of gemm for a call that names none."""
 
 
 def prefer(problem, target):
-    """The design for a problem, by tiles of 128 x 128: few tiles and much K want split-K, few tiles alone small ones, the rest
-    the most multiply-adds per shared read. On an H200 this names the fastest Triton design for each case of the suite `ladder`
-    but 256 cubed, where it gives away 4 % (perf/results/h200, which it was fitted to). In the interpreter the cost is per
-    operation, and `tiled` has the fewest.
+    """The design for a problem, by its number of tiles of 128 x 128: with few tiles and a long K split-K, with few tiles
+    otherwise small ones, else the design with the most multiply-adds per shared read. It was fitted to an H200
+    (perf/results/h200), where it names the fastest Triton design for each case of the suite `ladder` but 256 cubed, where it
+    loses 4 %. In the interpreter the cost is per operation, and `tiled` has the fewest.
     """
     if not target.is_gpu:
         return "tiled"

@@ -1,4 +1,4 @@
-"""What gemm takes: its arguments, checked, as a Call."""
+"""Checks gemm's arguments and makes its Call."""
 
 import torch
 
@@ -15,7 +15,7 @@ def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
     validate.inner("a", k, "b", k_of_b)
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, c))
     c = validate.addend("c", c, beta, (m, n), like=("a", a))
-    if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
+    if alpha == 0:  # as in BLAS, A and B are then not read, and the product is 0
         a, b, k = a[:, :0], b[:0], 0
     validate.no_gradient("gemm", a=a, b=b, c=c)
     out = validate.result(out, (m, n), a.dtype, a.device, a=a, b=b, c=c)

@@ -1,4 +1,4 @@
-"""What the blocked designs share: which tile a program owns, its sum of products over a range of K, and the writing of it."""
+"""Shared by the blocked designs: the tile of a program, its sum of products over a range of K, and its store."""
 
 import triton
 import triton.language as tl
@@ -10,7 +10,7 @@ from .space import count_tiles
 
 
 def blas(problem, a, b, c, out):
-    """The arguments that a kernel of this operation begins with."""
+    """The first arguments of every kernel of this operation."""
     operands = (Matrix.of(t) for t in (a, b, c, out))
     return (*operands, problem.m, problem.n, problem.k, problem.alpha, problem.beta)
 

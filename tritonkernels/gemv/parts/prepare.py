@@ -1,4 +1,4 @@
-"""What gemv takes: its arguments, checked, as a Call."""
+"""Checks gemv's arguments and makes its Call."""
 
 import math
 
@@ -27,7 +27,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, y))
     y = validate.addend("y", y, beta, (*batch, m), like=("x", x))
     scale = _scale(scale, a, m)
-    if alpha == 0:  # as in BLAS, A and x are not read then: whatever they hold, the product is 0
+    if alpha == 0:  # as in BLAS, A and x are then not read, and the product is 0
         a, x, n = a[..., :0], x[..., :0], 0
     validate.no_gradient("gemv", a=a, x=x, y=y, scale=scale)
     rows = math.prod(batch) * m

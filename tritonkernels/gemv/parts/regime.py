@@ -1,13 +1,14 @@
-"""Which design for which M and N: a time for each from bytes, lanes, loads in flight and waves; the shortest is preferred.
+"""The choice of a gemv design: a predicted time for each, from bytes, lanes, loads in flight and waves; the shortest is
+preferred.
 
 A product takes as long as the longest of three things: its bytes at the bandwidth of the level that holds them, one launch,
 and the chain of latencies that its threads wait for, one after the other,
 
     chain = max(1, waves) * (steps / unroll * latency + reduction),    waves = threads / (SMs * threads per SM),
 
-where a row of N elements is ceil(N / width) loads, steps = ceil(loads / threads of a row). It holds what makes a design lose:
-idle lanes (threads that have no load still take their part of a wave), too little in flight (few threads, hence many steps),
-the reduction. Little's law is the same thing said the other way: bytes / chain is what the loads in flight sustain.
+where a row of N elements is ceil(N / width) loads, steps = ceil(loads / threads of a row). It covers the losses of a design:
+idle lanes (threads without a load still take part of a wave), too little in flight (few threads, hence many steps), and the
+reduction. By Little's law, bytes / chain is what the loads in flight sustain.
 
 Pure functions of (problem, target), for both packages. The latencies are an H200's, in round numbers; nothing here is fitted.
 """
@@ -57,10 +58,10 @@ class Shape:
 
 
 def streams(problem, target):
-    """Whether A is read as what is first to leave L2: it keeps x then, and of matrices in turn what it can.
+    """Whether A is marked to be evicted from L2 first, so that L2 keeps x and part of other matrices.
 
-    All but an A that takes a quarter to half of L2. That could stay for the next call, but read so it would wait for room
-    until what others left there has gone; a smaller one finds room all the same.
+    True except for an A of a quarter to half of L2. It could stay for the next call, but evict-first lines displace other data
+    slowly; a smaller A fits anyway.
     """
     return target.is_gpu and not target.l2_bytes < 4 * problem.matrix_bytes <= 2 * target.l2_bytes
 
@@ -69,7 +70,7 @@ def _of_rows(problem, threads, width, unroll, reduction):
     """`threads` walk a row together, loading `width` bytes each."""
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
     steps = math.ceil(loads / threads)
-    row_bytes = problem.n * problem.a_dtype.itemsize  # up to a sector's, all that it brings is used at once
+    row_bytes = problem.n * problem.a_dtype.itemsize  # up to a sector, all of it is used at once
     width = width if row_bytes >= width else problem.a_dtype.itemsize
     contiguous = problem.a_layout == ("col" if threads == 1 else "row") or (problem.a_layout == "row" and row_bytes <= SECTOR)
     waste = 1.0 if contiguous else SECTOR / problem.a_dtype.itemsize
@@ -82,18 +83,18 @@ def _shuffles(lanes):
 
 
 def sub_warp(problem):
-    """Lanes of a row in rows_per_warp: the fewest that take it in two steps, so that two loads are in flight; 8 if none do."""
+    """Lanes of a row in rows_per_warp: the fewest that walk it in two steps, so that two loads are in flight; 8 if none do."""
     vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
     return min((lanes for lanes in (1, 2, 4, 8) if 2 * lanes >= vectors), default=8)
 
 
 def threads_of_row(problem):
-    """Of a block in block_per_row: half a BLOCK where a row has no round of loads for all."""
+    """Threads of a block in block_per_row: half a BLOCK if a row has too few loads for a round of all."""
     return BLOCK if problem.n >= BLOCK * UNROLL * full_vector(problem.a_dtype) else BLOCK // 2
 
 
 def splits_of_row(problem, target):
-    """Blocks a row in split_n: as many as are there at once, while each has a round of loads. At least 2."""
+    """Blocks per row in split_n: as many as fit on the GPU, while each has a round of loads. At least 2."""
     if not target.is_gpu:
         return 2
     wanted = target.sms * BLOCKS_AT_ONCE // max(1, problem.rows)
@@ -163,10 +164,9 @@ def expected(design, problem, target):
 
 
 def prefer(problem, target):
-    """The design with the shortest time; of equals (bytes or the launch bind) one that wastes nothing, then the one whose
-    threads have most in flight, then the one that has most of a block's on a row: they read the longest pieces.
-
-    Contiguous columns have a design of their own, at any size.
+    """The design with the shortest time. Ties (limited by bytes or the launch) go to one that wastes no bytes, then to the most
+    bytes in flight per thread, then to the most threads of a block on a row, which read the longest pieces. Contiguous columns
+    have their own design, at any size.
     """
     if problem.a_layout == "col" and problem.m > 1:
         return "transposed"

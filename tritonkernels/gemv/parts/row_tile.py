@@ -1,4 +1,4 @@
-"""What the designs that walk along rows share: a tile of BLOCK_M rows by LANES vectors, and the kernel that most of them are.
+"""Shared by the designs that walk along rows: a tile of BLOCK_M rows by LANES vectors, and the kernel of most of them.
 
 To Triton `naive`, `warp_per_row`, `vectorized`, `rows_per_warp` and `block_per_row` are one kernel under different tiles: the
 compiler lays lanes along the columns first, so LANES = 1, 32 and 32 * warps give a row to a thread, a warp and a block.
@@ -86,7 +86,7 @@ def row_tile_kernel(
     a: Matrices, x: Vectors, y: Addend, scale: Vector, out: Vectors, rows: Rows, alpha,
     BLOCK_M: tl.constexpr, LANES: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """LANES vectors side by side. STREAMS: A is the first to leave the caches. WIDE: offsets need 64 bits."""
+    """LANES contiguous vectors. STREAMS: A is evicted first from the caches. WIDE: offsets need 64 bits."""
     _, valid, batch, m = tile_rows(rows, BLOCK_M, WIDE)
     sums = row_sums(a, x, rows, valid, batch, m, 0, rows.vectors, LANES, UNROLL, STREAMS, WIDE)
     store_rows(sums, valid, batch, m, y, scale, out, alpha)

@@ -1,4 +1,4 @@
-"""What gemv's kernels take besides the operands of language/structs.py."""
+"""Structs of gemv's kernels, besides the operands of language/structs.py."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from .vectors import pitch, width_of
 
 
 class Addend(NamedTuple):
-    """y, and the factor that it is added with."""
+    """y and its factor beta."""
 
     ptr: Any
     batch: Any
@@ -41,13 +41,13 @@ class Splits(NamedTuple):
 
 
 def results(problem, y, scale, out):
-    """(y, scale, out) as kernels take them."""
+    """(y, scale, out) as structs."""
     addend = None if y is None else Addend(y, *y.stride(), problem.beta)
     return addend, Vector.of(scale), Vectors.of(out)
 
 
 def reading(a, x, pieces):
-    """(a, x, rows) as kernels take them; `pieces` is the Cut of A's rows."""
+    """(a, x, rows) as structs; `pieces` is the Cut of A's rows."""
     batch, m, _ = a.shape
     body, x_body, width = a[..., pieces.head :], x[..., pieces.head :], pieces.width
     x_width = width_of(x_body, width)

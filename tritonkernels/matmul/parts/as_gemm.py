@@ -1,4 +1,4 @@
-"""FP32 in IEEE arithmetic, a single product without bias and activation: what gemm is about."""
+"""A single FP32 product in IEEE arithmetic without bias and activation, as a call of gemm."""
 
 from ...gemm import GEMM
 from ...gemm.parts.prepare import prepare

@@ -1,4 +1,4 @@
-"""A product with a single row or column as one of a matrix and a vector, with sums in fp32 and without rounding to tf32."""
+"""A product with a single row or column as a call of gemv, with sums in fp32 and without rounding to tf32."""
 
 from ...gemv import GEMV
 from ...gemv.parts.prepare import VECTORS, prepare

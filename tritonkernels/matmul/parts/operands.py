@@ -1,4 +1,4 @@
-"""Operands as the tensor cores of a GPU want them, and what no Triton design takes."""
+"""Operands in the layouts that a GPU's tensor cores need, and operands that every Triton design refuses."""
 
 from ...language.packed import packed
 
@@ -6,15 +6,15 @@ SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")
 
 
 def refuses_operands(problem, target):
-    """What tl.dot cannot multiply on the target, whatever the design."""
+    """Why tl.dot cannot multiply the operands on the target, in any design, or None."""
     if problem.precision in SPLIT:
         return f"it does not split fp32 operands: {problem.precision} is not its precision"
     return lacks_products(problem.precision, target)
 
 
 def lacks_products(precision, target):
-    """Why the target cannot multiply in a precision as we promise it, as a sentence, or None."""
-    if precision == "fp8":  # of which AMD's have another kind
+    """Why the target cannot multiply in a precision, as a sentence, or None."""
+    if precision == "fp8":  # AMD GPUs have other fp8 types
         return target.lacks("fp8", 89)
     if target.vendor == "amd":
         no_tf32 = precision == "tf32" and target.gfx != "gfx942"

@@ -1,9 +1,9 @@
-"""Which Triton design of matmul a call gets that names none."""
+"""The Triton design of matmul for a call that names none."""
 
-ENOUGH_WORK = 2**28  # multiply-adds; with fewer, describing operands to TMA takes longer than it saves
-ENOUGH_REUSE = 256  # a packed element is read that often: copying it then costs less than reading it unaligned again and again
-ALONG_K = ("fp8", "int8", "tf32")  # and of these Hopper reads what is contiguous along K
-TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # as they lie in memory; of others registers hold another form
+ENOUGH_WORK = 2**28  # multiply-adds; with fewer, making TMA descriptors costs more time than TMA saves
+ENOUGH_REUSE = 256  # reads of each element; from there on packing it costs less than repeated unaligned reads
+ALONG_K = ("fp8", "int8", "tf32")  # Hopper reads these only if contiguous along K
+TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # read directly from memory; other types are converted in registers
 
 
 def prefer(problem, target):
@@ -19,8 +19,9 @@ def prefer(problem, target):
 
 
 def _product(problem, target):
-    """By records of an H200 (perf/results/h200): split-K, in tiles of 64 x 64, where few of them have much K; from sm_90 on
-    `persistent` from 650^3 on, of what TMA reads or what is re-used enough to be packed for it; in all else a program per tile.
+    """By records of an H200 (perf/results/h200): split-K for few tiles of 64 x 64 with a long K; on sm_90 and later,
+    `persistent` from 650^3 on, if TMA can read the operands or they are reused enough to be packed for it; else a program per
+    tile.
     """
     tiles = problem.batch * -(-problem.m // 64) * -(-problem.n // 64)
     shortest = min(problem.m, problem.n)

@@ -1,4 +1,4 @@
-"""What matmul takes: its arguments, checked, as a Call."""
+"""Checks matmul's arguments and makes its Call."""
 
 import math
 
@@ -22,7 +22,7 @@ ACCEPTS = {
     torch.float8_e4m3fn: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
     torch.float8_e5m2: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
 }
-# result dtype -> the types of the sums, the default first; float16 operands may ask for "fp16" beside
+# result dtype -> the types of the sums, the default first; float16 operands also allow "fp16"
 SUMS = {torch.int32: ("int32",), torch.float64: ("fp64",)}
 # torch.get_float32_matmul_precision() -> precision. "medium" may use bf16 where that is fast, else it is "high": so here
 TORCH_PRECISION = {"highest": "ieee", "high": "tf32", "medium": "tf32"}
@@ -76,13 +76,13 @@ def prepare(
         bias = validate.tensor("bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like))
         validate.length("bias", bias, n, "N, the columns of the result")
     validate.no_gradient("matmul", a=a, b=b, c=c, bias=bias)
-    if alpha == 0:  # as in BLAS, A and B are not read then: whatever they hold, the product is 0
+    if alpha == 0:  # as in BLAS, A and B are then not read, and the product is 0
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
         a, b = a[..., :0], b[..., :0]
     out = validate.result(out, shape, out_dtype, a.device, a=a, b=b, c=c, bias=bias)
 
     def as_matrix(t):
-        """c and out with the rows or columns that a vector operand left out."""
+        """c and out as matrices, with the row or column that a vector operand lacks."""
         t = t if b.ndim > 1 else t.unsqueeze(-1)
         return t if a.ndim > 1 else t.unsqueeze(-2)
 
@@ -115,7 +115,7 @@ def prepare(
 
 
 def _scalar(argument, value, out_dtype):
-    """alpha or beta; a product of integers takes whole numbers that an int32 holds."""
+    """alpha or beta; for a product of integers they are whole numbers within int32."""
     number = validate.number(argument, value)
     if out_dtype == torch.int32 and not (number.is_integer() and -(2**31) <= number < 2**31):
         raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32")

@@ -1,4 +1,4 @@
-"""The split modes of FP32: their planes, and the room for them. No kernels here, so both packages' designs read it."""
+"""The split modes of FP32: their planes, and the workspace of them. Without kernels, for both packages."""
 
 import functools
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import torch
 
 from ...watch import fresh
 
-MULTIPLE = 64  # of elements of K: a whole slice of every tile, and more than the 16 bytes that loads want
+MULTIPLE = 64  # of elements of K: a whole slice of every tile, and a multiple of the 16 bytes of a load
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The config space of the designs: tiles that fit, the likely best first; pure functions of problem and target."""
+"""The config space of the designs: tiles that fit, the probably fastest first. Pure functions of problem and target."""
 
 import triton
 
@@ -36,7 +36,7 @@ def count_tiles(problem, tile, batch):
 
 
 def shared_bytes(tile):
-    """What the staged slices of A and B take: BLOCK_K is given in bytes, so the dtype does not matter."""
+    """Shared memory of the staged slices of A and B: BLOCK_K is given in bytes, so the dtype does not matter."""
     block_m, block_n, k_bytes, _, num_stages = tile
     return (block_m + block_n) * k_bytes * num_stages
 
@@ -86,7 +86,7 @@ def tiles_with_room(problem, target):
 
 
 def packing(problem, target):
-    """Which operands are written once more with K contiguous, where the instruction wants that and it pays.
+    """Which operands are packed with K contiguous: those for which the instruction requires it and it pays.
 
     tf32 ones always, and both: WGMMA does not round what it reads from shared memory, and stalls on operands in registers.
     """

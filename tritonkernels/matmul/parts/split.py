@@ -1,7 +1,7 @@
-"""FP32 matrices written once more as planes that tensor cores multiply exactly: x = high + low (+ lowest).
+"""FP32 matrices as planes that tensor cores multiply exactly: x = high + low (+ lowest).
 
-A tensor core multiplies numbers of 8 (bf16) or 11 bits (fp16, tf32) and FP32 has 24. Each plane is what is left of x,
-rounded to nearest, so that two planes of 11 bits and their signs hold x to 2^-23 of it, and three of 8 bits hold it exactly:
+A tensor core multiplies numbers of 8 (bf16) or 11 bits (fp16, tf32) and FP32 has 24. Each plane is the remainder of x, rounded
+to nearest, so that two planes of 11 bits and their signs hold x to 2^-23 of it, and three of 8 bits hold it exactly:
 
     tf32x3          two tf32 planes, kept in FP32
     fp16x3          two fp16 planes of x 2^s, the low one times 2^11. The shift s, one for each row, brings the row's largest
@@ -11,7 +11,7 @@ rounded to nearest, so that two planes of 11 bits and their signs hold x to 2^-2
 
 Infinities and NaN are in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 either (it is
 raised to the plane's smallest number, and the low plane makes up for it), so that infinity times it is infinity and not NaN.
-fp16x3 counts the small ones of a row: they are what it may lose.
+fp16x3 counts the small elements of a row, which may lose bits.
 
 It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous and padded with zeros. At 4.3 TB/s (H200) that is
 0.25 ms for both operands at 8192^2, where the product takes about 5 ms. The shifts of fp16x3 read the matrix a second time.
