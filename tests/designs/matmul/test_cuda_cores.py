@@ -89,9 +89,10 @@ def test_a_batch_shares_an_operand_and_repeats_its_bits(device):
 
 
 def test_it_is_chosen_for_ieee_and_for_nothing_else():
+    """In a batch: a single product by rows is gemm's."""
     for target in (t for t in KNOWN if t.vendor != "amd"):
         for dtype, options in cases.PRECISIONS + cases.MORE_PRECISIONS:
-            a = torch.empty(64, 64, dtype=dtype, device="meta")
+            a = torch.empty(2, 64, 64, dtype=dtype, device="meta")
             problem = prepare("matmul", a, a, **options).problem
             willing = [d for d in cuda_reference.designs("matmul") if d.refuses(problem, target) is None]
             ieee = dtype == torch.float32 and not options
@@ -103,7 +104,7 @@ def test_it_is_chosen_for_ieee_and_for_nothing_else():
 @pytest.mark.parametrize("size, tile", [(256, 32), (1024, 64), (4096, 128)])
 def test_tiles_grow_with_the_product(size, tile):
     a = torch.empty(size, size, device="meta")
-    config = cuda_reference.explain("matmul", a, a, target="h200")["config"]
+    config = cuda_reference.explain("matmul", a, a, design=NAME, target="h200")["config"]
     assert (config["BM"], config["BN"]) == (tile, tile)
 
 
