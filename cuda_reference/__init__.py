@@ -17,6 +17,7 @@ from .launch import LIBRARY
 from .matmul import matmul
 
 __all__ = [
+    "configs",
     "conv2d",
     "conv2d_bias",
     "conv2d_input",
@@ -33,6 +34,11 @@ __all__ = [
 def designs(op):
     """The Designs of an operation, simplest first; see tritonkernels.designs."""
     return LIBRARY.designs(op)
+
+
+def configs(op, *args, design=None, target=None, **kwargs):
+    """The configs that `op(*args, **kwargs, config=...)` accepts, its default first; see tritonkernels.configs."""
+    return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
 
 
 def explain(op, *args, design=None, config=None, target=None, **kwargs):

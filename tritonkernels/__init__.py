@@ -3,6 +3,7 @@
     gemm, gemv, conv2d, matmul    the operations, on torch tensors
     conv2d_input, conv2d_weight, conv2d_bias    the gradients of conv2d, which its backward calls
     designs(op)                   the designs of an operation, simplest first
+    configs(op, *args)            the legal configs of the design that a call uses, the one that it uses first
     explain(op, *args)            the design and config that a call uses, on which target, and what limits it
     doctor()                      what this installation would run on, and what is missing
 
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 OPS = ("gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul")
 __all__ = [
     "OPS",
+    "configs",
     "conv2d",
     "conv2d_bias",
     "conv2d_input",
@@ -42,11 +44,23 @@ def designs(op):
     return LIBRARY.designs(op)
 
 
+def configs(op, *args, design=None, target=None, **kwargs):
+    """The configs that `op(*args, **kwargs, config=...)` accepts, as dicts; first the one that it uses by default.
+
+    They are those of the design that the call would use, or of the one that `design` names. `target` and errors are as with
+    `explain`.
+
+        for config in configs("gemm", a, b, design="tiled"):
+            time(lambda: gemm(a, b, design="tiled", config=config))
+    """
+    return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
+
+
 def explain(op, *args, design=None, config=None, target=None, **kwargs):
     """What `op(*args, **kwargs)` would do, as a Report: design, config, grid, target and the roofline's limits.
 
-    `target` names a GPU that need not be present ("h200", "sm_80"); None is the machine that the call would run on. Raises the
-    same errors as the call.
+    `target` names a GPU that need not be present ("h200", "RTX 4090", "sm_80"); None is the machine that the call would run
+    on. Raises the same errors as the call.
     """
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
 

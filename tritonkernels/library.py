@@ -161,14 +161,23 @@ class Library:
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
         return numerics.judge(call.problem, call.result, *args, transform=chosen.transform(as_dict(config)), **kwargs)
 
-    def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
-        """What `run` would do, without doing it."""
+    def _prepared(self, op, args, kwargs, target):
+        """The call of a user's arguments, and the Target that it would run on, or the one that is named."""
         call = self.operation(op).prepare(*args, **kwargs)
         if target is None:
             self.runs_on(call.result)
             target = self.target(call.result.device)
-        elif isinstance(target, str):
-            target = Target.named(target)
+        return call, Target.named(target) if isinstance(target, str) else target
+
+    def configs(self, op, *args, design=None, target=None, **kwargs):
+        """The legal configs of the design that `run` would use, or of the named one, as dicts; its default first."""
+        call, target = self._prepared(op, args, kwargs, target)
+        chosen, _ = self.choose(call.problem, target, design)
+        return [as_dict(config) for config in chosen.configs(call.problem, target)]
+
+    def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
+        """What `run` would do, without doing it."""
+        call, target = self._prepared(op, args, kwargs, target)
         problem = call.problem
         chosen, config = self.choose(problem, target, design, config)
         parts = call.parts if call.result.numel() else ()  # an empty result launches nothing

@@ -1,11 +1,14 @@
 """Target: a GPU's streaming multiprocessor, the sizes and rates of its memory system, and its peak per precision.
 
 `Target.named("h200")` needs no GPU; `Target.live(device)` reads the present one and takes bandwidths and peaks, which the
-driver does not report, from the table. Rates are the vendors' data-sheet figures for dense products at boost clock, except
-where noted.
+driver does not report, from the table. Rates are the vendors' data-sheet figures for dense products at boost clock, with sums
+in fp32 where a GPU has other rates for fp16 ones.
 """
 
+import functools
+import re
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 import torch
 
@@ -57,31 +60,46 @@ class Target:
         return self.peaks[same] / products if same in self.peaks else None
 
     @staticmethod
+    @functools.cache
     def named(name):
-        """A known GPU ("h200"), an architecture ("sm_90" or "gfx942", its best-known GPU), or "interpreter" or "simt"."""
-        for target in KNOWN:
-            if name and name in (target.name, target.isa):
+        """A known GPU ("h200", "RTX 4090"), an architecture ("sm_90", "8.6" or "gfx942", its best-known GPU), or "interpreter"
+        or "simt". Case, blanks, punctuation and the maker's name do not matter."""
+        words = [word for word in _words(name) if word not in BRANDS]
+        for target in KNOWN if words else ():
+            if "".join(words) in map(_squeezed, (target.name, target.isa, target.isa.removeprefix("sm_"))):
                 return target
         known = dict.fromkeys(word for t in KNOWN for word in (t.name, t.isa) if word)
-        raise BackendError(f"unknown target {name!r}; known: {', '.join(known)}")
+        near = [t.name for t in _namesakes(name)] or get_close_matches("_".join(words), known)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise BackendError(f"unknown target {name!r}{hint}; known: {', '.join(known)}")
 
     @staticmethod
     def live(device):
-        """The GPU behind a torch.device, as the driver describes it."""
+        """The GPU behind a torch.device, as the driver describes it.
+
+        One with another number of SMs than its namesake in the table (a "Ti", a laptop's, a MIG slice) gets that one's rates
+        in proportion.
+        """
         properties = torch.cuda.get_device_properties(device)
         gfx = getattr(properties, "gcnArchName", "").partition(":")[0]
         gfx = gfx if gfx.startswith("gfx") else ""  # with CUDA torch it is the GPU's name
         arch = 0 if gfx else 10 * properties.major + properties.minor
-        alike = [t for t in KNOWN if t.is_gpu and t.name.replace("_", " ") in properties.name.lower()]
-        unknown = {"dram_bandwidth": 0.0, "l2_bandwidth": 0.0, "peaks": {}}
-        same_arch = [replace(t, **unknown) for t in KNOWN if (t.arch, t.gfx) == (arch, gfx)]
-        other = replace(MI300X, **unknown) if gfx else Target(name="")
+        namesakes = _namesakes(properties.name)
+        same_arch = [t for t in (*namesakes, *KNOWN) if (t.arch, t.gfx) == (arch, gfx)]
+        known = (*same_arch, MI300X if gfx else Target(name=""))[0]
+        share = properties.multi_processor_count / known.sms if known in namesakes else 0.0
+        rates = {
+            "dram_bandwidth": known.dram_bandwidth * share,
+            "l2_bandwidth": known.l2_bandwidth * share,
+            "peaks": {precision: rate * share for precision, rate in known.peaks.items()} if share else {},
+        }
         facts = {
             name: getattr(properties, attribute) for name, attribute in PROPERTIES.items() if hasattr(properties, attribute)
         }
-        return replace((*alike, *same_arch, other)[0], name=properties.name, arch=arch, gfx=gfx, **facts)
+        return replace(known, name=properties.name, arch=arch, gfx=gfx, **rates, **facts)
 
 
+BRANDS = ("nvidia", "geforce", "tesla", "quadro", "amd", "instinct", "generation")  # words that tell no two GPUs apart
 PROPERTIES = {  # field -> torch's name of it; torch lacks some for AMD GPUs
     "sms": "multi_processor_count",
     "shared_per_sm": "shared_memory_per_multiprocessor",
@@ -91,6 +109,22 @@ PROPERTIES = {  # field -> torch's name of it; torch lacks some for AMD GPUs
     "registers_per_sm": "regs_per_multiprocessor",
     "warp_size": "warp_size",
 }
+
+
+def _words(name):
+    return re.findall("[a-z0-9]+", name.lower())
+
+
+def _squeezed(name):
+    return "".join(_words(name))
+
+
+@functools.cache
+def _namesakes(name):
+    """The known GPUs whose whole name is part of a device's, the longest first: an A100 is no A10, nor an L40S an L4."""
+    text = f" {' '.join(_words(name))} "
+    found = [t for t in KNOWN if t.is_gpu and f" {' '.join(_words(t.name))} " in text]
+    return sorted(found, key=lambda t: -len(t.name))
 
 
 def _tera(rates):
@@ -114,14 +148,25 @@ def _gpu(name, arch, sms, shared_kb, threads, blocks, l2_mb, tb_per_s, l2_tb_per
     )
 
 
+def _rtx(name, arch, sms, l2_mb, tb_per_s, ieee, fp16, int8):
+    """A GPU with a graphics chip, since Ampere. Three peaks in TFLOP/s give the others.
+
+    The tensor cores of GeForces have half their rate where sums are fp32, those of an A10G and an L40 everywhere.
+    """
+    peaks = {"ieee": ieee, "tf32": fp16 / 2, "fp16": fp16, "bf16": fp16, "int8": int8, "fp64": ieee / 64}
+    peaks |= {"fp8": 2 * fp16} if arch >= 89 else {}
+    peaks |= {"int4": 2 * int8} if arch < 120 else {}
+    return _gpu(name, arch, sms, 100, 1536, 16 if arch < 89 else 24, l2_mb, tb_per_s, **peaks)
+
+
 # Hopper multiplies 4-bit elements as bytes
 _AMPERE = {"ieee": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "int8": 624, "int4": 1248, "b1": 4992, "fp64": 19.5}
-_GA102 = {"ieee": 35.6, "tf32": 35.6, "fp16": 71, "bf16": 71, "int8": 284, "int4": 568, "fp64": 0.556}
-_ADA = {"ieee": 82.6, "tf32": 82.6, "fp16": 165, "bf16": 165, "fp8": 330, "int8": 661, "int4": 1321, "fp64": 1.29}
 _HOPPER = {"ieee": 67, "tf32": 494, "fp16": 989, "bf16": 989, "fp8": 1979, "int8": 1979, "int4": 1979, "fp64": 67}
+_HOPPER_PCIE = {"ieee": 51, "tf32": 378, "fp16": 756, "bf16": 756, "fp8": 1513, "int8": 1513, "int4": 1513, "fp64": 51}
 _BLACKWELL = {"ieee": 75, "tf32": 1100, "fp16": 2250, "bf16": 2250, "fp8": 4500, "int8": 4500, "fp64": 37}
-_RTX_BLACKWELL = {"ieee": 105, "tf32": 105, "fp16": 210, "bf16": 210, "fp8": 419, "int8": 838, "fp64": 1.64}
+_GRACE_BLACKWELL = {"ieee": 80, "tf32": 1250, "fp16": 2500, "bf16": 2500, "fp8": 5000, "int8": 5000, "fp64": 40}
 _CDNA_3 = {"ieee": 163.4, "tf32": 653.7, "fp16": 1307.4, "bf16": 1307.4, "fp8": 2614.9, "int8": 2614.9, "fp64": 163.4}
+_MI300A = {"ieee": 122.6, "tf32": 490.3, "fp16": 980.6, "bf16": 980.6, "fp8": 1961.2, "int8": 1961.2, "fp64": 122.6}
 MI300X = Target(  # compute units count as SMs, wavefronts as warps; each die has 4 MB of L2, and all share 256 MB behind it
     name="mi300x",
     gfx="gfx942",
@@ -136,18 +181,36 @@ MI300X = Target(  # compute units count as SMs, wavefronts as warps; each die ha
     registers_per_sm=131072,
     warp_size=64,
 )
-KNOWN = (
+KNOWN = (  # of each architecture first the one that stands for it
     _gpu("titan_v", 70, 80, 96, 2048, 32, 4.5, 0.653, 1.9, ieee=14.9, fp16=119, fp64=7.45),
     _gpu("v100", 70, 80, 96, 2048, 32, 6, 0.900, ieee=15.7, fp16=125, fp64=7.8),
-    _gpu("rtx_2080", 75, 46, 64, 1024, 16, 4, 0.448, ieee=10.1, fp16=80.5, int8=161, int4=322, fp64=0.314),
+    _gpu("v100s", 70, 80, 96, 2048, 32, 6, 1.134, ieee=16.4, fp16=130, fp64=8.2),
+    _gpu("rtx_2080", 75, 46, 64, 1024, 16, 4, 0.448, ieee=10.1, fp16=40.3, int8=161, int4=322, fp64=0.314),
+    _gpu("t4", 75, 40, 64, 1024, 16, 4, 0.320, ieee=8.1, fp16=65, int8=130, int4=260, fp64=0.254),
     _gpu("a100", 80, 108, 164, 2048, 32, 40, 2.039, **_AMPERE),
-    _gpu("rtx_3090", 86, 82, 100, 1536, 16, 6, 0.936, **_GA102),
-    _gpu("rtx_4090", 89, 128, 100, 1536, 24, 72, 1.008, **_ADA),
+    _rtx("rtx_3090", 86, 82, 6, 0.936, ieee=35.6, fp16=71, int8=284),
+    _rtx("rtx_3080", 86, 68, 5, 0.760, ieee=29.8, fp16=59.5, int8=238),
+    _rtx("rtx_a6000", 86, 84, 6, 0.768, ieee=38.7, fp16=154.8, int8=309.7),
+    _rtx("a40", 86, 84, 6, 0.696, ieee=37.4, fp16=149.7, int8=299.3),
+    _rtx("a10", 86, 72, 6, 0.600, ieee=31.2, fp16=125, int8=250),
+    _rtx("a10g", 86, 80, 6, 0.600, ieee=35, fp16=70, int8=140),
+    _rtx("rtx_4090", 89, 128, 72, 1.008, ieee=82.6, fp16=165, int8=661),
+    _rtx("rtx_4080", 89, 76, 64, 0.717, ieee=48.7, fp16=97.5, int8=390),
+    _rtx("rtx_4080_super", 89, 80, 64, 0.736, ieee=52.2, fp16=104, int8=418),
+    _rtx("rtx_6000_ada", 89, 142, 96, 0.960, ieee=91.1, fp16=364, int8=729),
+    _rtx("l40s", 89, 142, 96, 0.864, ieee=91.6, fp16=362, int8=733),
+    _rtx("l40", 89, 142, 96, 0.864, ieee=90.5, fp16=181, int8=362),
+    _rtx("l4", 89, 58, 48, 0.300, ieee=30.3, fp16=121, int8=242),
     _gpu("h200", 90, 132, 228, 2048, 32, 50, 4.8, 9.7, **_HOPPER),
     _gpu("h100", 90, 132, 228, 2048, 32, 50, 3.35, **_HOPPER),
+    _gpu("h100_pcie", 90, 114, 228, 2048, 32, 50, 2.0, **_HOPPER_PCIE),
+    _gpu("gh200", 90, 132, 228, 2048, 32, 50, 4.0, **_HOPPER),
     _gpu("b200", 100, 148, 228, 2048, 32, 126, 8.0, **_BLACKWELL),
-    _gpu("rtx_5090", 120, 170, 100, 1536, 24, 96, 1.792, **_RTX_BLACKWELL),
+    _gpu("gb200", 100, 152, 228, 2048, 32, 126, 8.0, **_GRACE_BLACKWELL),
+    _rtx("rtx_5090", 120, 170, 96, 1.792, ieee=105, fp16=210, int8=838),
     MI300X,
+    replace(MI300X, name="mi325x", dram_bandwidth=6.0e12),
+    replace(MI300X, name="mi300a", sms=228, peaks=_tera(_MI300A)),
     Target("interpreter"),
     Target("simt"),
 )

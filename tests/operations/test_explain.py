@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 
 import pytest
 import torch
@@ -9,9 +10,9 @@ import torch
 import cuda_reference
 import tritonkernels
 from tests import cases
-from tests.harness import gradient_call, prepare
+from tests.harness import SMALL, built, gradient_call, prepare
 from tritonkernels import backend
-from tritonkernels.errors import ArgumentError, BackendError, ShapeError, UnknownDesignError
+from tritonkernels.errors import ArgumentError, BackendError, DeviceError, ShapeError, UnknownDesignError, UnsupportedError
 from tritonkernels.launch import TritonLaunch
 from tritonkernels.target import KNOWN, Target
 from tritonkernels.tuning.choose import as_dict
@@ -183,6 +184,39 @@ def configs(package, a):
     problem = tritonkernels.gemm.__globals__["prepare"](a, a.t()).problem
     (tiled,) = (d for d in package.designs("gemm") if d.name == "tiled")
     return [as_dict(c) for c in tiled.configs(problem, package.LIBRARY.target(a.device))]
+
+
+@PACKAGES
+@pytest.mark.parametrize("op", tritonkernels.OPS)
+@pytest.mark.parametrize("target", ("h200", None))
+def test_configs_are_those_that_a_call_accepts(package, op, target):
+    """For a GPU that is not there, and for the present machine; the first is the default."""
+    operands = built(SMALL[op], lambda *shape: torch.empty(shape, device="meta" if target else DEVICE))
+    told = package.explain(op, *operands, target=target)
+    found = package.configs(op, *operands, target=target)
+    assert found[0] == told["config"] and json.loads(json.dumps(found)) == found
+    assert found == package.configs(op, *operands, design=told["design"], target=target)
+    for config in found:
+        assert package.explain(op, *operands, config=config, target=target)["config"] == config
+
+
+@PACKAGES
+def test_configs_of_a_design_and_errors(package):
+    a = torch.empty(512, 512, device="meta")
+    naive, tiled = (package.configs("gemm", a, a, design=design, target="h200") for design in ("naive", "tiled"))
+    assert len(tiled) > 1 and tiled != naive and not any(config in naive for config in tiled)
+    with pytest.raises(ShapeError):
+        package.configs("gemm", a, a[:3], target="h200")
+    with pytest.raises(ArgumentError, match="'gemm', 'gemv'"):
+        package.configs("gem", a, a, target="h200")
+    with pytest.raises(UnknownDesignError):
+        package.configs("gemm", a, a, design="none", target="h200")
+    with pytest.raises(UnsupportedError, match="rtx_2080"):
+        package.configs("matmul", a.bfloat16(), a.bfloat16(), design="pipelined", target="rtx_2080")
+    with pytest.raises(BackendError, match="did you mean 'h200'"):
+        package.configs("gemm", a, a, target="h2000")
+    with pytest.raises(DeviceError):
+        package.configs("gemm", a, a)
 
 
 def test_doctor_tells_versions_and_backend():

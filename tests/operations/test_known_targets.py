@@ -1,0 +1,206 @@
+"""The table of GPUs: its figures fit together, a GPU is found by its driver's name, a target by what users write."""
+
+import math
+import pathlib
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.harness import LIBRARIES, SMALL, built, prepare
+from tritonkernels import OPS
+from tritonkernels.errors import BackendError
+from tritonkernels.target import KNOWN, Target
+
+ROOT = pathlib.Path(__file__).parents[2]
+GPUS = [target for target in KNOWN if target.is_gpu]
+FP32_LANES = {70: 64, 75: 64, 80: 64, 0: 128}  # of an SM; 128 since sm_86 and of a compute unit
+DRIVERS = {  # what the drivers call them
+    "titan_v": ("NVIDIA TITAN V", "TITAN V"),
+    "v100": ("Tesla V100-SXM2-16GB", "Tesla V100-PCIE-32GB", "Tesla V100-SXM3-32GB"),
+    "v100s": ("Tesla V100S-PCIE-32GB",),
+    "rtx_2080": ("NVIDIA GeForce RTX 2080", "GeForce RTX 2080"),
+    "t4": ("Tesla T4", "NVIDIA T4"),
+    "a100": ("NVIDIA A100-SXM4-80GB", "NVIDIA A100-SXM4-40GB", "NVIDIA A100 80GB PCIe", "A100-PCIE-40GB"),
+    "rtx_3090": ("NVIDIA GeForce RTX 3090", "GeForce RTX 3090"),
+    "rtx_3080": ("NVIDIA GeForce RTX 3080",),
+    "rtx_a6000": ("NVIDIA RTX A6000", "RTX A6000"),
+    "a40": ("NVIDIA A40", "NVIDIA A40-48Q"),
+    "a10": ("NVIDIA A10", "NVIDIA A10-24Q"),
+    "a10g": ("NVIDIA A10G",),
+    "rtx_4090": ("NVIDIA GeForce RTX 4090",),
+    "rtx_4080": ("NVIDIA GeForce RTX 4080",),
+    "rtx_4080_super": ("NVIDIA GeForce RTX 4080 SUPER",),
+    "rtx_6000_ada": ("NVIDIA RTX 6000 Ada Generation",),
+    "l40s": ("NVIDIA L40S", "NVIDIA L40S-48Q"),
+    "l40": ("NVIDIA L40",),
+    "l4": ("NVIDIA L4",),
+    "h200": ("NVIDIA H200", "NVIDIA H200 NVL"),
+    "h100": ("NVIDIA H100 80GB HBM3", "NVIDIA H100 NVL"),
+    "h100_pcie": ("NVIDIA H100 PCIe",),
+    "gh200": ("NVIDIA GH200 480GB", "GH200 480GB"),
+    "b200": ("NVIDIA B200",),
+    "gb200": ("NVIDIA GB200",),
+    "rtx_5090": ("NVIDIA GeForce RTX 5090",),
+    "mi300x": ("AMD Instinct MI300X", "AMD Instinct MI300X OAM"),
+    "mi325x": ("AMD Instinct MI325X",),
+    "mi300a": ("AMD Instinct MI300A",),
+}
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """live(name, sms, known): the Target of a GPU of that name and number of SMs, of a known one's architecture."""
+
+    def of(name, sms, known):
+        properties = SimpleNamespace(
+            name=name, multi_processor_count=sms, gcnArchName=f"{known.gfx}:xnack-" if known.gfx else name
+        )
+        properties.major, properties.minor = divmod(known.arch, 10)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+        return Target.live(torch.device("cuda"))
+
+    return of
+
+
+@pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)
+def test_figures_fit_together(target):
+    """A typing error in a row gives a clock that no GPU has, or tensor cores that do no power of two of products a cycle."""
+    assert target.shared_per_block <= target.shared_per_sm and target.l2_bytes >= 4 * 2**20
+    assert target.threads_per_sm % target.warp_size == 0 and 16 <= target.blocks_per_sm <= 32
+    assert 0.25e12 < target.dram_bandwidth < 10e12 and (target.l2_bandwidth or 1e15) > target.dram_bandwidth
+    clock = target.peak("ieee") / (2 * target.sms * FP32_LANES.get(target.arch, 128))
+    assert 1.3e9 < clock < 2.7e9
+    for precision in target.peaks.keys() - {"ieee", "fp64", "b1"}:
+        power = math.log2(target.peak(precision) / target.peak("ieee"))
+        assert power > -0.1 and abs(power - round(power)) < 0.15, precision
+    rates = [target.peak(precision) for precision in ("tf32", "fp16", "fp8", "int8", "int4", "b1")]
+    assert rates[1] and sorted(filter(None, rates)) == [rate for rate in rates if rate]
+    assert target.peak("bf16") == (target.peak("fp16") if not 0 < target.arch < 80 else None)
+    assert target.peak("fp64") <= target.peak("ieee")
+
+
+def test_a_gpu_is_known_by_its_driver_s_name(live):
+    assert list(DRIVERS) == [target.name for target in GPUS]
+    for known in GPUS:
+        for name in DRIVERS[known.name]:
+            found = live(name, known.sms, known)
+            rates = (found.peaks, found.dram_bandwidth, found.l2_bandwidth, found.shared_per_block, found.sms)
+            assert rates == (known.peaks, known.dram_bandwidth, known.l2_bandwidth, known.shared_per_block, known.sms), name
+
+
+@pytest.mark.parametrize(
+    "name, arch",
+    [
+        ("NVIDIA T400", "sm_75"),
+        ("NVIDIA T4G", "sm_75"),
+        ("NVIDIA A30", "sm_80"),
+        ("NVIDIA A100X", "sm_80"),
+        ("NVIDIA A16", "sm_86"),
+        ("NVIDIA RTX A4000", "sm_86"),
+        ("NVIDIA RTX 4000 Ada Generation", "sm_89"),
+        ("NVIDIA L20", "sm_89"),
+        ("NVIDIA H20", "sm_90"),
+        ("NVIDIA H200", "sm_80"),
+    ],
+)
+def test_no_gpu_is_taken_for_another(live, name, arch):
+    """Of a similar name, or of another architecture: it has the limits of its architecture, and no rates."""
+    alike = Target.named(arch)
+    found = live(name, 56, alike)
+    assert (found.dram_bandwidth, found.l2_bandwidth, found.peaks) == (0, 0, {})
+    assert (found.isa, found.sms, found.blocks_per_sm) == (arch, 56, alike.blocks_per_sm)
+
+
+@pytest.mark.parametrize(
+    "name, sms, like",
+    [
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", 76, "rtx_4090"),
+        ("NVIDIA GeForce RTX 4080 Laptop GPU", 58, "rtx_4080"),
+        ("NVIDIA GeForce RTX 3080 Ti", 80, "rtx_3080"),
+        ("NVIDIA GeForce RTX 2080 Ti", 68, "rtx_2080"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, "a100"),
+        ("AMD Instinct MI300X", 38, "mi300x"),
+    ],
+)
+def test_a_variant_has_its_share_of_the_rates(live, name, sms, like):
+    known = Target.named(like)
+    found, share = live(name, sms, known), sms / known.sms
+    assert found.peak("fp16") == pytest.approx(share * known.peak("fp16"))
+    assert found.dram_bandwidth == pytest.approx(share * known.dram_bandwidth)
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        *((spelling, "rtx_4090") for spelling in ("rtx4090", "RTX 4090", "rtx_4090", "RTX-4090", "NVIDIA GeForce RTX 4090")),
+        *((spelling, "rtx_3090") for spelling in ("sm_86", "sm86", "SM 86", "8.6", "86")),
+        ("A100", "a100"),
+        ("NVIDIA A10", "a10"),
+        ("A10G", "a10g"),
+        ("Tesla T4", "t4"),
+        ("L40S", "l40s"),
+        ("nvidia l4", "l4"),
+        ("RTX 4080 SUPER", "rtx_4080_super"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx_6000_ada"),
+        ("H100", "h100"),
+        ("H100 PCIe", "h100_pcie"),
+        ("10.0", "b200"),
+        ("sm_120", "rtx_5090"),
+        ("GFX942", "mi300x"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("MI300A", "mi300a"),
+        ("Interpreter", "interpreter"),
+        ("SIMT", "simt"),
+    ],
+)
+def test_names_are_forgiving(name, wanted):
+    assert Target.named(name).name == wanted
+
+
+def test_the_docs_list_every_gpu():
+    text = (ROOT / "docs" / "running.md").read_text().split("<!-- targets -->")[1].split("<!-- /targets -->")[0]
+    assert [Target.named(name) for name in text.split(",")] == GPUS
+
+
+def test_every_target_has_a_name_of_its_own():
+    assert all(Target.named(target.name) is target for target in KNOWN)
+    assert all(Target.named(target.isa).isa == target.isa for target in GPUS)
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("h2000", "h200"),
+        ("h20", "h200"),
+        ("rtx 4900", "rtx_4090"),
+        ("RTX 4090 Ti", "rtx_4090"),
+        ("RTX 4080 SUPER Ti", "rtx_4080_super"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("sm_91", "sm_90"),
+        ("mi300", "mi300x"),
+        ("intrepreter", "interpreter"),
+    ],
+)
+def test_a_slip_gets_a_suggestion(name, meant):
+    with pytest.raises(
+        BackendError, match=rf"unknown target '{name}'; did you mean '{meant}'\?; known: titan_v, sm_70, .*gfx942"
+    ):
+        Target.named(name)
+
+
+@pytest.mark.parametrize("name", ("", "  ", "nvidia", "cpu", "gpu", "0", "cuda:0"))
+def test_a_stranger_gets_none(name):
+    with pytest.raises(BackendError, match=rf"unknown target '{name}'; known: titan_v, .*rtx_4080_super, .*simt"):
+        Target.named(name)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_every_known_gpu_gets_a_default(library, op):
+    """A float32 call of each operation: chosen, not compiled."""
+    problem = prepare(op, *built(SMALL[op], lambda *shape: torch.empty(shape, device="meta"))).problem
+    for target in GPUS:
+        if library.misses(target) is None:
+            design, config = library.choose(problem, target)
+            assert design.refuses(problem, target) is None and config in list(design.configs(problem, target)), target.name
