@@ -88,7 +88,7 @@ MUTANTS = [
         ("each column of taps is the first", "                column_ptrs += weight.s\n", ""),
         ("last rows of the last unrolled run written", "valid & (p + i < g.P)", "valid"),
         ("channels past the last written", "(image < g.N) & k_inside\n        h0", "image < g.N\n        h0"),
-        ("several filters a channel are taken", "None if one_filter_each(problem)", "None if problem.groups > 1"),
+        ("several filters a channel are taken", "None if unrollable_depthwise(problem)", "None if problem.groups > 1"),
     ),
     *of(
         "tritonkernels/conv2d/parts/sliding.py",
