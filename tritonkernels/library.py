@@ -1,7 +1,7 @@
-"""The way of a call, shared by both packages: Problem -> Design -> Config -> launches -> result, or short: Plan -> result.
+"""The path of a call, the same in both packages: Problem -> Design -> Config -> launches -> result; repeated: Plan -> result.
 
-A Library is a package that serves Operations. `tritonkernels` and `cuda_reference` are the two; they differ in where they run
-(target, serves) and in nothing else.
+A Library is a package that computes Operations: `tritonkernels` or `cuda_reference`. They differ in where they run (the fields
+of Library) and in which designs they have.
 """
 
 import dataclasses
@@ -28,21 +28,21 @@ from .watch import Watch
 @dataclass(eq=False)
 class Library:
     package: str
-    target: Callable[[torch.device], Target]  # the machine behind a tensor's device
+    target: Callable[[torch.device], Target]  # of a tensor's device
     runs_on: Callable[[Any], None]  # raises DeviceError for a tensor that this library cannot run on
     misses: Callable[[Target], str | None] = lambda target: None  # why none of its designs runs on a target
-    get_ready: Callable[[], Any] = lambda: None  # before any design is imported
-    switches: Callable[[], Any] = lambda: None  # what may change from call to call and is no argument
+    get_ready: Callable[[], Any] = lambda: None  # called before any design is imported
+    switches: Callable[[], Any] = lambda: None  # global settings that a plan depends on
     plans: Plans = field(default_factory=Plans, repr=False)
-    served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the names of operations
+    served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
 
-    def serve(self, operation: Operation, **how):
-        """From now on it answers the operation, by the designs of its ladder; `how` are the other fields of Served."""
-        self.served[operation.name] = Served(operation, **how)
+    def serve(self, operation: Operation, **fields):
+        """Add an operation, computed by the designs of its ladder. `fields` are the other fields of Served."""
+        self.served[operation.name] = Served(operation, **fields)
 
     def operation(self, op) -> Operation:
-        """By its name."""
+        """The Operation named `op`."""
         return self._served(op).operation
 
     def _served(self, op):
@@ -55,7 +55,7 @@ class Library:
         return tuple(rung.name for rung in self.operation(op).rungs(self.package))
 
     def designs(self, op) -> tuple[Design, ...]:
-        """The operation's designs, simplest first; each lies in the file of its name."""
+        """The operation's designs, simplest first; each is in the file of its name."""
         served = self._served(op)  # rejects an unknown operation
         if op not in self._designs:
             self.get_ready()
@@ -76,7 +76,7 @@ class Library:
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the named design, or the preferred one of those that do not refuse and have a config that fits."""
+        """(design, config): the named design, or the first by preference that does not refuse and has a config that fits."""
         known = self.designs(problem.op)
         if design is not None:
             named = [d for d in known if d.name == design]
@@ -102,7 +102,8 @@ class Library:
         return [by_name[name] for name in dict.fromkeys(self._order(problem, target)) if name in by_name]
 
     def _order(self, problem, target):
-        """Names: first those that the operation's own rule gives, one or several; then the others, from the last of its own."""
+        """Names of designs, best first: those that the operation's rule prefers, then all from the last of the ladder to the
+        first, the operation's own before those of others. A name may come twice."""
         served = self._served(problem.op)
         operation, wanted = served.operation, served.prefer(problem, target)
         reductions = {reduction.to.name: reduction for reduction in operation.reductions}
@@ -115,17 +116,17 @@ class Library:
         yield from (rung.name for rung in (*reversed(operation.own), *reversed(operation.ladder)))
 
     def _predicted(self, problem, target, chosen, config):
-        """What the analysis says of a blocked product, or the operation's own rule of its design; None without either."""
-        if chosen.tile and target.vendor == "nvidia":  # whose rules of occupancy the analysis has
+        """The analysis' prediction for a blocked product, else that of the operation's own rule; None if there is neither."""
+        if chosen.tile and target.vendor == "nvidia":  # the analysis knows occupancy for NVIDIA's GPUs only
             return predict(problem, chosen.tile(config), target)
         expected = self._served(problem.op).expected(chosen.name, problem, target)
         return dataclasses.asdict(expected) if expected else None
 
     def call(self, operation, design, config, **arguments):
-        """run(operation.prepare(**arguments), design, config), or what is left of it where a call like it was made before.
+        """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
 
-        The arguments are a user function's, all of them, in its order, in which `out` is the last. What torch knows of tensors
-        and no kernel sees is kept here: no tangent is dropped, and `out` counts as modified.
+        The arguments are all of a user function's, in its order, `out` last. Forward-mode tangents and torch.func are refused
+        here, because kernels would ignore them, and `out` counts as modified for autograd.
         """
         validate.no_transform(arguments)
         result = self._call(operation, design, config, arguments)
@@ -140,24 +141,24 @@ class Library:
             result = plan.repeat(tensors) if plan else None
             return self.run(operation.prepare(**arguments), design, config) if result is None else result
         with Watch(tensors) as watch:
-            result = self.run(operation.prepare(**arguments), design, config, watch.saw)
-        if watch.tells_apart:
+            result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
+        if watch.disjoint:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
         return result
 
-    def run(self, call, design=None, config=None, saw=lambda launched: None):
-        """Do the call and return its result; `saw` is told of each launch, as Launched."""
+    def run(self, call, design=None, config=None, on_launch=lambda launched: None):
+        """Run a Call and return its result. `on_launch` is called with the Launched, or None, of each launch."""
         self.runs_on(call.result)
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
         if call.result.numel():
             with on_device(call.result.device):
                 for tensors in call.parts:
                     for launch in chosen.launches(call.problem, config, *tensors):
-                        saw(launch.run())
+                        on_launch(launch.run())
         return call.result
 
     def judge(self, call, design, config, *args, **kwargs):
-        """numerics.judge of the result that run(call, design, config) left, by the bound that holds for the two."""
+        """numerics.judge of the result of run(call, design, config), by the error bound of that design and config."""
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
         return numerics.judge(call.problem, call.result, *args, transform=chosen.transform(as_dict(config)), **kwargs)
 
@@ -176,7 +177,7 @@ class Library:
         return [as_dict(config) for config in chosen.configs(call.problem, target)]
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
-        """What `run` would do, without doing it."""
+        """A Report of what `run` would do, without launching anything."""
         call, target = self._prepared(op, args, kwargs, target)
         problem = call.problem
         chosen, config = self.choose(problem, target, design, config)

@@ -1,4 +1,4 @@
-"""What can be asked: an Operation, the Call that its arguments make, and the designs that answer it, its own or another's."""
+"""An Operation, the Call that its arguments make, and the designs that compute it: its own and those of other operations."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ PACKAGES = ("tritonkernels", "cuda_reference")
 class Call:
     """Validated arguments: the problem, the operands as kernels take them, and the result to return.
 
-    `parts` are the tensors of one launch each, result last; there are several only where a batch has no single stride.
+    `parts` are the tensors of each launch, the result last. There are several only if a batch has no single stride.
     """
 
     problem: Problem
@@ -27,12 +27,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Rung:
-    """A design's entry in the ladder of its operation: what both packages have under this name.
+    """A design's entry in the ladder of its operation, the same for both packages.
 
-    summary   one line of prose
-    mirrors   the rung of the published design, or what it goes beyond
-    only      the one package that has it, and `why` in one sentence; both have it by default
-    formerly  names that it had before, for the error that says its new one
+    summary   what it does, in one line
+    mirrors   the published design that it follows, or that it goes beyond
+    only      the package that has it, if the other one has not; `why` is the reason in one sentence
+    formerly  its earlier names; the error for one of them gives the new name
     """
 
     name: str
@@ -48,16 +48,16 @@ class Rung:
 
 @dataclass(frozen=True)
 class Reduction:
-    """How calls of one operation are calls of another, whose designs answer them too.
+    """Computes calls of one operation as calls of another, so that the other's designs can be chosen too.
 
-    to        the other operation; its design "persistent" is "matmul.persistent" here, or "persistent" where the operation
-              has no designs of its own
-    summary   which calls, in one line
-    refuses   problem -> None, or the sentence that says why it is no problem of the other's
-    problems  problem -> the other's problems that it comes down to
-    steps     (problem, arrange, *tensors) -> what to do, in order: Calls of the other operation, and the launches before them,
-              which `arrange` makes (Served)
-    formerly  the name of a design that did this, for the error that says which do now
+    to        the other operation; its design "persistent" is called "matmul.persistent" here, or "persistent" if this
+              operation has no designs of its own
+    summary   which calls it applies to, in one line
+    refuses   problem -> None, or why it does not apply to the problem, in a sentence
+    problems  problem -> the other operation's problems that compute it
+    steps     (problem, arrange, *tensors) -> what to run, in order: Calls of the other operation, and the launches that they
+              need before, which `arrange` makes (Served)
+    formerly  the name of a design that this reduction replaces; the error for it gives the new names
     """
 
     to: "Operation"
@@ -68,11 +68,11 @@ class Reduction:
     formerly: str | None = None
 
     def largest(self, problem):
-        """The one with most of the work, by which designs and configs are chosen."""
+        """The problem with the most work: designs and configs are chosen for it."""
         return max(self.problems(problem), key=lambda reduced: reduced.flops)
 
     def design(self, design, arrange):
-        """The other operation's Design as one of this operation."""
+        """The other operation's Design, as a Design of this operation."""
 
         def refuses(problem, target):
             refusals = (design.refuses(reduced, target) for reduced in self.problems(problem))
@@ -94,11 +94,11 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Operation:
-    """What can be asked, of either package.
+    """What a user function computes, the same in both packages.
 
     prepare     a user's arguments -> Call, or a typed error that names the argument
     own         the ladder of its own designs, simplest first
-    reductions  the operations whose designs answer it too
+    reductions  to other operations, whose designs can compute it too
     """
 
     name: str
@@ -112,22 +112,22 @@ class Operation:
 
     @functools.cached_property
     def ladder(self) -> tuple[Rung, ...]:
-        """Every design, its own before those of others."""
+        """All designs, its own before those of other operations."""
         return (*self.own, *(rung for reduction in self.reductions for rung in self._reduced(reduction)))
 
     def _reduced(self, reduction):
-        """The other's own designs; all of its designs, where this operation has none: not a third one's by way of the other."""
+        """The other operation's own designs, without those that it has by reductions, unless this operation has none itself."""
         of = reduction.to.name
         for rung in reduction.to.own if self.own else reduction.to.ladder:
             former = tuple(self.named(reduction, name) for name in rung.formerly)
             yield replace(rung, name=self.named(reduction, rung.name), mirrors=f"{of}: {rung.name}", formerly=former)
 
     def named(self, reduction, design):
-        """The other operation's design as it is called here."""
+        """The name of the other operation's design in this operation."""
         return f"{reduction.to.name}.{design}" if self.own else design
 
     def renamed(self, design, package):
-        """What a name of former times is called now, as a sentence; empty where it was none."""
+        """A sentence with the present name of a design's earlier name; empty if `design` is no earlier name."""
         now = [rung.name for rung in self.rungs(package) if design in rung.formerly]
         for reduction in self.reductions:
             if design == reduction.formerly:
@@ -135,18 +135,18 @@ class Operation:
         return f"{design} is called {' or '.join(now)} now." if now else ""
 
     def rungs(self, package) -> tuple[Rung, ...]:
-        """Of the designs that a package has."""
+        """The rungs of the designs that a package has."""
         return tuple(rung for rung in self.ladder if rung.is_in(package))
 
 
 @dataclass(frozen=True)
 class Served:
-    """An Operation as a package answers it.
+    """An Operation in one package.
 
-    prefer    (problem, target) -> the name of the design to take, or names in order of preference; the name of an operation
-              that it reduces to stands for that one's order
-    expected  (design, problem, target) -> what the operation's own rule expects of a design, or None
-    arrange   the launch that a reduction needs before the other operation's, by what it hands over
+    prefer    (problem, target) -> the name of the preferred design, or names in order of preference; the name of an operation
+              that it reduces to stands for the designs that one prefers
+    expected  (design, problem, target) -> what the operation's own rule predicts for a design, or None
+    arrange   makes the launch that a reduction needs before those of the other operation
     """
 
     operation: Operation

@@ -33,7 +33,7 @@ class Watch(TorchDispatchMode):
         self._slots = [(t, None) for t in tensors]  # (tensor, how to make it); held so that their memory is not reused
         self._launches, self._making = [], False
         ranges = sorted((t.data_ptr(), t.data_ptr() + span_of(t)) for t in tensors if t.numel())
-        self.tells_apart = all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
+        self.disjoint = all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
         self._repeatable = True
 
     def __enter__(self):
@@ -64,8 +64,8 @@ class Watch(TorchDispatchMode):
         self._slots.append((tensor, make))
         return tensor
 
-    def saw(self, launched):
-        """Note a launch: its Launched, or None for one that cannot be repeated."""
+    def add_launch(self, launched):
+        """Record a launch: its Launched, or None if it cannot be repeated."""
         if launched is None:
             self._repeatable = False
             return

@@ -1,4 +1,4 @@
-"""conv2d's depthwise in CUDA C++: its instantiations, and which of them a call gets."""
+"""conv2d, depthwise: the template instances and launches of depthwise.cuh."""
 
 from tritonkernels.design import Design
 

@@ -1,11 +1,11 @@
-"""conv2d's depthwise_channels in CUDA C++: its instantiations, and which of them a call gets."""
+"""conv2d, depthwise_channels: the template instances and launches of depthwise_channels.cuh."""
 
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.runs import ANY, LANES, UNROLLED, are_pieces, filter_bytes, together, unrolled
+from .parts.runs import ANY, LANES, UNROLLED, are_pieces, channels_per_load, filter_bytes, unrolled
 
 THREADS, RUN = 128, 7
 KERNEL = Kernel(
@@ -15,7 +15,7 @@ KERNEL = Kernel(
 
 
 def refuses(problem, target):
-    needed = filter_bytes(problem, together(problem.dtype), LANES)
+    needed = filter_bytes(problem, channels_per_load(problem.dtype), LANES)
     if not problem.c == problem.groups == problem.k:
         return "it is for one filter a channel"
     if needed > STAGED_BYTES:
@@ -24,7 +24,7 @@ def refuses(problem, target):
 
 
 def launches(problem, config, input, weight, bias, out):
-    width = together(problem.dtype)
+    width = channels_per_load(problem.dtype)
     if problem.k % width or not all(are_pieces(t, width) for t in (input, out)):
         width = 1
     taps, step = unrolled(problem, input) if problem.r == problem.s else ANY

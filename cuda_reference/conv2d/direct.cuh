@@ -1,10 +1,10 @@
 // conv2d, direct: a block of 32 threads owns 8 x 4 output positions and KT output channels of one image and group.
 //
-// Each thread owns one position and keeps its KT sums in registers. Per input channel the inputs that the tile needs, the halo of
-// (7 step_w + (S-1) dilation_w + 1) x (3 step_h + (R-1) dilation_h + 1), pass through shared memory once and are read R * S * KT times.
-// If each thread fetched its own element and the edge threads the rest, one of them would fetch 9 for a 3 x 3 filter. Instead the
-// pieces of 128 bits are shared out evenly: 60 elements are 1.9 per thread, and a piece is one load where aligned. With padding a
-// tile's inputs begin one or more columns before an aligned address; its pieces begin at the aligned one before.
+// Each thread owns one position and keeps its KT sums in registers. Per input channel the tile needs a halo of
+// (7 step_w + (S-1) dilation_w + 1) x (3 step_h + (R-1) dilation_h + 1) inputs. They are loaded into shared memory once and read
+// R * S * KT times. If each thread fetched its own element and the edge threads the rest, one of them would fetch 9 for a 3 x 3
+// filter. Instead 128-bit pieces are distributed evenly: 60 elements are 1.9 per thread, and an aligned piece is one load. With
+// padding a tile's inputs begin one or more columns after an aligned address; its pieces begin at that address.
 // A halo that does not fit in shared memory (huge steps or dilations) is not staged: STAGED = false reads global memory instead.
 // Mirrors tritonkernels/conv2d/direct.py.
 #pragma once

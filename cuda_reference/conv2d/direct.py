@@ -1,4 +1,4 @@
-"""conv2d's direct in CUDA C++: its config space and its launch."""
+"""conv2d, direct: the configs and launches of direct.cuh."""
 
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES, TILE
 from tritonkernels.design import Design

@@ -17,7 +17,7 @@ namespace conv2d {
 
 constexpr int OUTPUTS = 7;  // in a run
 
-// Threads of a block: more share the filters of eight lanes, which take long to come.
+// Threads per block: more for eight lanes, so that more threads share the filters, which take long to load.
 template <int LANES> constexpr int THREADS_OF = LANES > 1 ? 256 : 128;
 
 // Blocks per SM for which sums and inputs fit in registers: otherwise ptxas spills a few to fit one more.
@@ -27,7 +27,7 @@ template <class T> constexpr int resident(int KT, int LANES, int STEP) {
     return KT > 4 || STEP > 1 ? 4 : 5;
 }
 
-// sum += a tap of CT channels, `apart` from one to the next, times the inputs that outputs meet there: STEP apart in `column`.
+// sum += a tap of CT channels, `apart` from one to the next, times the input of each output, STEP apart in `column`.
 template <class Layout, int STEP, int KT, int CT, int COUNT, class Value>
 __device__ __forceinline__ void multiply_tap(Value (&sum)[OUTPUTS][KT], const Value (&column)[COUNT][CT], int first,
                                              const Value* tap, int apart) {

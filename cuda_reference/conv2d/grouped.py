@@ -1,4 +1,4 @@
-"""conv2d's grouped in CUDA C++: its instantiations, its config space, and which of them a call gets."""
+"""conv2d, grouped: the template instances, configs and launches of grouped.cuh."""
 
 import torch
 
@@ -7,27 +7,27 @@ from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.runs import ANY, LANES, are_pieces, filter_bytes, together, unrolled
+from .parts.runs import ANY, LANES, are_pieces, channels_per_load, filter_bytes, unrolled
 
-RUN = 7  # outputs of a thread, below each other
-THREADS = {1: 128, LANES: 256}  # of a block, by its lanes of a position
+RUN = 7  # outputs of a thread, in a column
+THREADS = {1: 128, LANES: 256}  # per block, by the number of lanes per position
 
 
 def lanes_of(problem, kt, input, out):
-    """LANES where a lane's channels of every pixel of the images are of one group, and an aligned piece of memory; else 1."""
-    g, unit = problem, together(problem.dtype)
+    """Lanes per position: LANES if each lane's channels are in one group and one aligned access reads them, else 1."""
+    g, unit = problem, channels_per_load(problem.dtype)
     whole = g.c // g.groups % unit == 0 and g.k // g.groups % kt == 0
     return LANES if whole and are_pieces(input, unit) and are_pieces(out, kt) and _staged(g, kt, LANES) >= unit else 1
 
 
 def _staged(problem, kt, lanes):
-    """Channels whose filters lie in shared memory together, whole pieces of them."""
-    unit = together(problem.dtype) if lanes > 1 else 1
+    """Input channels whose filters fit in shared memory at a time, a multiple of the channels per load."""
+    unit = channels_per_load(problem.dtype) if lanes > 1 else 1
     return min(problem.c // problem.groups, STAGED_BYTES // filter_bytes(problem, kt, lanes)) // unit * unit
 
 
 def taps_of(problem, lanes, input):
-    """(TAPS, STEP): the filters' size where columns of inputs slide past their taps, else ANY."""
+    """(TAPS, STEP) of the kernel that is unrolled for the filter's size, else ANY."""
     slides = problem.r == problem.s and problem.dilation[1] == 1 and (lanes > 1 or input.stride(3) == 1)
     return unrolled(problem, input) if slides else ANY
 
@@ -38,7 +38,7 @@ def _sizes(dtype):
 
 
 def configs(problem, target):
-    """With lanes along W a load is for one input, which many output channels reuse; along channels it is for four."""
+    """The largest KT first, for reuse of each input, except in channels_last: there a load already brings four inputs."""
     outputs = problem.k // problem.groups
     sizes = [kt for kt in _sizes(problem.dtype) if kt == 4 or (outputs > 4 and _staged(problem, kt, 1))]
     return [{"KT": kt} for kt in (sizes[::-1] if problem.channels_last else sizes)]
@@ -54,7 +54,7 @@ def _launches(problem, config, input, weight, bias, out):
     g, kt = problem, config["KT"]
     lanes = lanes_of(g, kt, input, out)
     taps, step = taps_of(g, lanes, input)
-    threads, unit, staged = THREADS[lanes], together(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
+    threads, unit, staged = THREADS[lanes], channels_per_load(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
     together_built = [{"KT": size, "STEP": of} for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
     kernel = Kernel("conv2d::grouped<{T}, {KT}, {UNIT}, {LANES}, {TAPS}, {STEP}>", together_built)
     parameters = {"T": TYPES[g.dtype], "UNIT": unit, "LANES": lanes, "TAPS": taps, "STEP": step, **config}

@@ -3,9 +3,9 @@
 // Over `direct`, which holds a few output channels of few pixels, a block owns BM output pixels and BN output channels of a group
 // and reduces over all channels and filter taps in slices of BK: an input fetched once serves BN multiply-adds, a weight BM.
 // im2col's copy, R * S times the input, is made in shared memory, a slice at a time (parts/pixels.cuh). The rest is as in matmul:
-// slices fetched ahead by cp.async, fragments, mma.sync. On Hopper wgmma multiplies the same slices, which have the layout that TMA
-// would give them, while the threads fetch the next. Where C is no multiple of a chunk (the 3 channels of an image) the reduction
-// is flattened over (c, r, s), so that no tap is padded. IEEE FP32 and FP64 run the same tiles on CUDA cores.
+// slices fetched ahead by cp.async, fragments, mma.sync. On Hopper wgmma multiplies the same slices, which have TMA's layout,
+// while the threads fetch the next. If C is no multiple of a chunk (an image has 3 channels), the reduction runs over (c, r, s)
+// as one dimension, so that no tap is padded. IEEE FP32 and FP64 use the same tiles on CUDA cores.
 //
 // Where there are few tiles (batch 1), gridDim.y blocks share the reduction of each. The last to arrive adds their sums in order,
 // so the bits do not depend on which block that is. Mirrors tritonkernels/conv2d/implicit_gemm.py.

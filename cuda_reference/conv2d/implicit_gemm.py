@@ -1,4 +1,4 @@
-"""conv2d, implicit_gemm: its config space, which config a problem gets, and its launches."""
+"""conv2d, implicit_gemm: the configs and launches of implicit_gemm.cuh."""
 
 import torch
 
@@ -9,10 +9,10 @@ from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
 from .parts.taps import in_chunks, rows_of_filters, table_of_taps
 
-BAND = 8  # rows of tiles that blocks walk down together: their inputs are still in L2 for the next output channels
-MOST_PIXELS = 2**31 - 2**10  # numbered in 32 bits, to the end of the last tile
+BAND = 8  # rows of tiles in a group of blocks: their inputs are still in L2 for the next output channels
+MOST_PIXELS = 2**31 - 2**10  # pixel numbers up to the end of the last tile fit in 32 bits
 
-# SLICE is BK in bytes. A warp of a warpgroup has 16 rows of what wgmma multiplies
+# SLICE is BK in bytes. WM is 16 for WGMMA: each warp of a warpgroup holds 16 rows of the result
 _NAMES = "MATH BM BN SLICE WM WN STAGES"
 _WGMMA = tuple(
     ("WGMMA", bm, bn, 128, 16, bn, stages)
@@ -28,50 +28,52 @@ KERNEL = Kernel(
 
 
 def on_tensor_cores(problem):
-    """Whether tensor cores multiply: mma.sync or wgmma."""
+    """Whether the products are computed on tensor cores, by mma.sync or wgmma."""
     return problem.precision in ("fp16", "bf16", "tf32")
 
 
 def shared_bytes(config):
-    """Of a block, for STAGES slices of both operands."""
+    """Per block: STAGES slices of both operands."""
     return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
 
 
 def tiles_of(problem, config):
-    """Tiles of the result: blocks of one split."""
+    """Tiles of the result, which is the number of blocks per split."""
     pixels = ceil_div(problem.n * problem.p * problem.q, config["BM"])
     return pixels * ceil_div(problem.k // problem.groups, config["BN"]) * problem.groups
 
 
 def slices_of(problem, config):
-    """How many slices make the reduction."""
+    """How many slices the reduction has."""
     return max(1, ceil_div(problem.terms * problem.dtype.itemsize, config["SLICE"]))
 
 
-# Times, in multiply-adds of an H200 SM's tensor cores, fitted to ResNet-50's layers at batch 1 and 32
+# Times in multiply-adds of an H200 SM's tensor cores, fitted to ResNet-50's layers at batch 1 and 32
 OPERAND_FMAS = 64  # to fetch an operand from L2
 SPLIT_FMAS = 450  # to write a partial sum and read it back
 ARRIVAL_FMAS = 3_000_000  # from the last block's arrival to the end
-FFMA_SLOWER = 8  # multiply-adds on CUDA cores
+FFMA_SLOWER = 8  # how many times slower CUDA cores are
 
-BEGIN_AND_END = 4  # a tile's beginning and end, in slices' times, where no other block has the SM meanwhile
+BEGIN_AND_END = 4  # prologue and epilogue of a tile, in times of a slice; another block on the SM hides them
 
 
 def threads_of(config):
-    """Of a block."""
+    """Per block."""
     return config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32
 
 
 def _resident(config, target):
-    """Blocks on an SM, by shared memory and by registers: with fragments, four for a sum; of wgmma, which has none, two."""
+    """Blocks per SM, limited by shared memory and registers: about 4 registers per sum, or 2 with wgmma, which needs no
+    fragments in registers.
+    """
     sums = config["BM"] * config["BN"] // threads_of(config)
     registers = threads_of(config) * min(255, sums * (2 if config["MATH"] == "WGMMA" else 4))
     return max(1, min(target.shared_per_sm // (shared_bytes(config) + 2048), target.registers_per_sm // registers))
 
 
 def _rounds(tiles, resident, sms):
-    """How long an SM works, in times of a tile. Where two blocks fit, one alone takes as long as both, as it waits as long.
-    Where more fit, blocks of the next wave fill the gap.
+    """How long an SM works, in times of a tile. If two blocks fit, one alone takes as long as both, since nothing hides its
+    waits. If more fit, blocks of the next wave fill the gaps.
     """
     if resident > 2 and tiles > sms * resident:
         return tiles / sms
@@ -81,14 +83,14 @@ def _rounds(tiles, resident, sms):
 def _space(problem, target):
     kinds = _FFMA
     if problem.dtype == torch.float64:
-        kinds = _FFMA[-1:]  # no registers for more
-    elif on_tensor_cores(problem):  # wgmma would read tf32 past the registers, in which it is rounded
+        kinds = _FFMA[-1:]  # larger tiles would need too many registers
+    elif on_tensor_cores(problem):  # tf32 is rounded in registers, which wgmma bypasses
         kinds = _WGMMA + _MMA[-1:] if target.arch in (0, 90) and problem.precision != "tf32" else _MMA
     return configs_of(_NAMES, *kinds)
 
 
 def configs(problem, target):
-    """First the fastest tile and splits by prediction; in the emulation the smallest, so that few are built."""
+    """The tile and splits with the least predicted time first; in the emulation the smallest, so that few are built."""
     space = _space(problem, target)
     if not target.is_gpu:
         return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
@@ -124,7 +126,7 @@ def launches(problem, config, input, weight, bias, out):
     if not chunked:
         taps, launch = table_of_taps(problem, input, slices * depth)
         yield launch
-    splits = ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))  # none of them empty
+    splits = ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))  # so that no split is empty
     tiles = tiles_of(problem, config)
     partial = arrivals = None
     if splits > 1:

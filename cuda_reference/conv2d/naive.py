@@ -1,4 +1,4 @@
-"""conv2d's naive in CUDA C++: its launch."""
+"""conv2d, naive: the launches of naive.cuh."""
 
 from tritonkernels.design import Design
 

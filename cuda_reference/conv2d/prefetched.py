@@ -1,4 +1,4 @@
-"""conv2d's prefetched in CUDA C++: its config space, what does not fit, and its launch."""
+"""conv2d, prefetched: the configs and launches of prefetched.cuh, and what it refuses."""
 
 from tritonkernels.conv2d.parts.regime import STAGED_BYTES, TILE
 from tritonkernels.design import Design
@@ -11,7 +11,7 @@ KERNEL = Kernel("conv2d::prefetched<{T}, {KT}>", SPACE)
 
 
 def shared_bytes(problem, config):
-    """Two stages, each a channel's halo and its filters."""
+    """Per block: two stages, each with a channel's halo and its filters."""
     element = problem.dtype.itemsize
     halo = tile_bytes(problem) // max(4, element) * element
     return 2 * (halo + ceil_div(problem.r * problem.s * config["KT"] * element, 16) * 16)

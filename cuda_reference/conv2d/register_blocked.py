@@ -1,4 +1,4 @@
-"""conv2d's register_blocked in CUDA C++: its config space, what does not fit, and its launch."""
+"""conv2d, register_blocked: the configs and launches of register_blocked.cuh, and what it refuses."""
 
 import torch
 

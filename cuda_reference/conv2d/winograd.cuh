@@ -1,9 +1,9 @@
 // conv2d, winograd: tiles of M x M outputs of a 3 x 3 filter from (M + 2)^2 products a channel instead of 9 M^2: 2.25 times
 // fewer for M = 2, 4 times for M = 4.
 //
-// These are the transforms: a thread has a filter, a tile of inputs or a tile of outputs, of one channel, in its registers. Between
-// them is a matrix product at each of the (M + 2)^2 points (parts/winograd_product.cuh), where rows of B and of the result have
-// `pitch` elements, a multiple of 128 bits.
+// These are the transforms: a thread holds a filter, a tile of inputs or a tile of outputs of one channel in its registers.
+// Between them is a matrix product for each of the (M + 2)^2 points (parts/winograd_product.cuh), in which rows of B and of the
+// result have `pitch` elements, a multiple of 128 bits.
 //
 // In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K), so that neighbouring lanes
 // read and write neighbouring elements. Mirrors tritonkernels/conv2d/winograd.py.

@@ -1,4 +1,4 @@
-"""conv2d, winograd: its config space and its launches."""
+"""conv2d, winograd: the configs and launches of winograd.cuh."""
 
 import torch
 
@@ -11,7 +11,7 @@ from .parts.operands import TYPES, arguments, sources
 
 THREADS = 128
 TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in (4, 2) for name in ("filters", "inputs", "outputs")]
-# (BM, BN, TM, TN): of the block, of a thread. The last two are for few tiles of outputs, which are N in NCHW, else M.
+# (BM, BN, TM, TN). The last two are for few tiles of outputs, which are the N dimension in NCHW, M in channels_last.
 TILES = {
     torch.float32: (
         (64, 64, 8, 8),
@@ -39,22 +39,22 @@ PRODUCT_SOURCES = {
 
 
 def product_and_pitch(problem, outputs, images):
-    """The product at the points, and the elements of a row of B and of the result, whole pieces of 128 bits."""
+    """The batched product, a matrix per point, and the pitch of B and of its result: a multiple of 128 bits."""
     product = product_at_points(problem, outputs, images)
     return product, ceil_div(product.n, 4) * 4
 
 
 def refuses(problem, target):
-    """What has no tiles, or too many elements at a point: its kernels count these in 32 bits."""
+    """Problems without tiles, and those with too many elements per point: the kernels count these in 32 bits."""
     product, pitch = product_and_pitch(problem, 2, 1)
     elements = problem.groups * max(product.m * pitch, product.k * product.m, product.k * pitch)
     if elements >= 2**32:
-        return f"it makes {elements} elements at a point of an image, of 2^32 at most"
+        return f"it needs {elements} elements per point and image; the most is 2^32"
     return refuses_winograd(problem, target)
 
 
 def configs(problem, target):
-    """Both variants, each with the fastest tile of the product first, by prediction."""
+    """Both variants, each with the tile of the least predicted time first."""
     for outputs in winograd_variants(problem, target):
         product, pitch = product_and_pitch(problem, outputs, images_at_once(problem, outputs))
 

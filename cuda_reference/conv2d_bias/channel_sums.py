@@ -1,4 +1,4 @@
-"""conv2d_bias, channel_sums: its kernels, its config space and its launches."""
+"""conv2d_bias, channel_sums: the configs and launches of channel_sums.cuh."""
 
 from tritonkernels.conv2d_weight.parts.space import splits_for
 from tritonkernels.design import Design
@@ -14,7 +14,7 @@ SOURCES = sources("conv2d_bias/channel_sums.cuh", [*(KERNEL.format(T="{T}", **co
 
 
 def configs(problem, target):
-    """First the one whose lanes lie along what is contiguous, with as many splits as give an SM four blocks."""
+    """The config whose lanes read along the contiguous dimension first; as many splits as give each SM four blocks."""
     for config in reversed(SPACE) if problem.channels_last else SPACE:
         blocks = ceil_div(problem.k, config["CHANNELS"])
         yield config | {"SPLITS": splits_for(problem, target, blocks, THREADS // config["CHANNELS"], 4)}

@@ -1,4 +1,4 @@
-"""conv2d_input in CUDA C++: conv2d's kernels, after one that flips the filters."""
+"""conv2d_input in CUDA C++: a kernel flips the filters, then conv2d's kernels compute the result."""
 
 from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_input import CONV2D_INPUT

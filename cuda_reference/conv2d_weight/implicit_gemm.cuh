@@ -1,4 +1,4 @@
-// conv2d_weight, implicit_gemm: a block owns BM x BN elements of a group's weight as a matrix and sums over its share of positions.
+// conv2d_weight, implicit_gemm: a block sums BM x BN elements of a group's weight, as a matrix, over its share of positions.
 //
 // The matrix has K / groups rows and C / groups * R * S columns (c, r, s). It is the product of grad_output and the im2col matrix
 // of the input, which is never written: its elements are gathered from where they are. The reduction is long, N P Q positions,

@@ -1,4 +1,4 @@
-"""conv2d_weight, implicit_gemm: its tiles, which of them a problem gets, and its launches."""
+"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh."""
 
 import torch
 
@@ -14,7 +14,9 @@ THREADS, SLICE = 128, 32  # SLICE: positions
 
 
 def tiles(dtype):
-    """Those with slices in shared memory, then thin ones. There a thread holds all sums; doubles take twice the registers."""
+    """Tiles with slices in shared memory, then the thin ones (parts/thin.cuh), in which each thread holds all sums: half as
+    many for doubles, which take two registers each.
+    """
     staged = [dict(zip(("BM", "BN", "TM", "TN"), tile)) for tile in ((64, 64, 8, 4), (16, 64, 4, 2))]
     return [*staged, {"BM": 4, "BN": 8 if dtype == torch.float64 else 32}, {"BM": 1, "BN": 16}]
 
@@ -33,7 +35,7 @@ SOURCES = {dtype: source(dtype) for dtype in TYPES}
 
 
 def configs(problem, target):
-    """First the tile that covers a group's output channels with least padding; of each, as many splits as fill the GPU."""
+    """The tile that covers a group's output channels with the least padding first; each with as many splits as fill the GPU."""
     for tile in sorted(tiles(problem.dtype), key=lambda tile: ceil_div(problem.rows, tile["BM"]) * (tile["BM"] + 4)):
         count = count_tiles(problem, tile["BM"], tile["BN"])
         yield tile | {"SPLITS": splits_for(problem, target, count, SLICE if "TM" in tile else THREADS, 4)}

@@ -1,4 +1,4 @@
-"""conv2d_weight, naive: its kernel for each type, and its launch."""
+"""conv2d_weight, naive: the launches of naive.cuh."""
 
 from tritonkernels.design import Design
 

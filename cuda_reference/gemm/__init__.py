@@ -12,9 +12,8 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
 
 
 def prefer(problem, target):
-    """The design for a problem, by tiles of 128 x 128: few tiles or a poor last wave want split-K where there is much K, a poor
-    wave stream-K where there is little, full waves the biggest tile; where a wave is not full, small tiles do best. Fitted to
-    perf/results/h200/ladder.json.
+    """The design for a problem, by its waves of 128 x 128 tiles. Few tiles or a poor last wave: split-K if K is long. Less than
+    a wave: small tiles. A poor last wave: stream-K. Else the largest tile. Fitted to perf/results/h200/ladder.json.
     """
     if not target.is_gpu:
         return "tiled"

@@ -11,7 +11,7 @@ def refuses(problem, target):
 
 
 def shared_bytes(config):
-    """Of slices, A's in PaddedTiles."""
+    """Per block: STAGES slices of both operands; A's are PaddedTiles."""
     return config["STAGES"] * config["BK"] * (config["BM"] + 4 + config["BN"]) * 4
 
 

@@ -19,7 +19,7 @@ def configs(problem, target):
 
 def launches(problem, config, a, b, c, out):
     count, blocks = count_tiles(problem, config), config["BLOCKS"]
-    left = count % blocks  # after whole waves; with one wave more the runs are long enough to hide their ends
+    left = count % blocks  # tiles after whole waves; they are shared together with one wave, which makes the runs long enough
     left += blocks if left and count > blocks else 0
     whole, parameters = count - left, config | {"VECTOR": vector(a, b)}
     workspace = torch.empty(2 * blocks * config["BM"] * config["BN"] if left else 0, dtype=out.dtype, device=out.device)

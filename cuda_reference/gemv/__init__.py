@@ -1,4 +1,4 @@
-"""GEMV in CUDA C++. A design is <design>.cuh, the kernel, and <design>.py, its configs and launches."""
+"""GEMV in CUDA C++."""
 
 from tritonkernels.gemv import GEMV
 from tritonkernels.gemv.parts.regime import expected, prefer

@@ -1,6 +1,6 @@
-"""How block_per_row.cuh is launched: a block of WARPS warps takes a row.
+"""GEMV, block_per_row: the configs and launches of block_per_row.cuh. A block of WARPS warps takes a row.
 
-As many threads as a row has rounds of UNROLL loads for come first.
+The config whose threads a row keeps busy with UNROLL loads each comes first.
 """
 
 from tritonkernels.gemv.parts.regime import UNROLL, threads_of_row

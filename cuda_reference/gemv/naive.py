@@ -1,4 +1,4 @@
-"""How naive.cuh is launched: a block takes THREADS rows."""
+"""GEMV, naive: the configs and launches of naive.cuh. A block takes THREADS rows."""
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows

@@ -1,4 +1,7 @@
-"""How rows_per_warp.cuh is launched: a block takes THREADS / LANES rows. The lanes nearest to `sub_warp` come first."""
+"""GEMV, rows_per_warp: the configs and launches of rows_per_warp.cuh. A block takes THREADS / LANES rows.
+
+The config whose LANES are nearest to `sub_warp` comes first.
+"""
 
 from tritonkernels.gemv.parts.regime import UNROLL, sub_warp
 

@@ -1,4 +1,7 @@
-"""How split_n.cuh is launched: SPLITS blocks of WARPS warps share a row. SPLITS is no template argument: any number will do."""
+"""GEMV, split_n: the configs and launches of split_n.cuh. SPLITS blocks of WARPS warps share a row.
+
+SPLITS is no template argument, so that any number works without a new build.
+"""
 
 from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
@@ -13,14 +16,14 @@ KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
 
 
 def configs(problem, target):
-    """As many blocks a row as fill the GPU come first."""
+    """The number of splits that fills the GPU first."""
     for splits in dict.fromkeys((splits_of_row(problem, target), 2, 16, 64)):
         yield from streaming((config | {"SPLITS": splits} for config in SPACE), problem, target)
 
 
 def launches(problem, config, a, x, y, scale, out):
     (_, m, n), rows, splits, vector = a.shape, rows_of(a), config["SPLITS"], full_vector(a.dtype)
-    columns = ceil_div(ceil_div(n, splits), vector) * vector  # whole vectors, so that all splits have one head
+    columns = ceil_div(ceil_div(n, splits), vector) * vector  # whole vectors, so that all splits are aligned alike
     shared = partial_sums(splits, rows, out), counters(rows, out)
     numbers = rows, m, n, columns, problem.alpha, problem.beta
     arguments = a, x, y, scale, out, *shared, *numbers, strides(a, x, y, scale, out), config["STREAMS"]

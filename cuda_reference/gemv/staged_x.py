@@ -1,4 +1,4 @@
-"""How staged_x.cuh is launched: a block takes ROWS rows of one matrix, a warp each, and STAGE elements of x at a time."""
+"""GEMV, staged_x: the configs and launches of staged_x.cuh. A block takes ROWS rows of a matrix, a warp each."""
 
 from tritonkernels.design import Design
 

@@ -1,4 +1,7 @@
-"""How transposed.cuh is launched: SPLITS blocks share a tile of LANES vectors of rows; SPLITS is no template argument."""
+"""GEMV, transposed: the configs and launches of transposed.cuh. SPLITS blocks share a tile of LANES vectors of rows.
+
+SPLITS is no template argument, so that any number works without a new build.
+"""
 
 from tritonkernels.design import Design
 from tritonkernels.gemv.parts.regime import UNROLL, tile_of_columns
@@ -8,11 +11,11 @@ from tritonkernels.workspace import counters, partial_sums
 from ..launch import Kernel, ceil_div
 from .parts.kernel import TYPES, streaming, strides, typed
 
-SINGLE = {"LANES": 32, "WARPS": 8, "UNROLL": UNROLL}  # of elements, where vectors are not aligned
+SINGLE = {"LANES": 32, "WARPS": 8, "UNROLL": UNROLL}  # for single elements, if vectors are not aligned
 
 
 def space(a_dtype):
-    """Not 1024 threads for int8: the sums of 128 rows for each thread's column outgrow shared memory."""
+    """No 1024 threads for int8: their partial sums would not fit in shared memory."""
     shapes = ((8, 8), *(((8, 32),) if a_dtype.itemsize > 1 else ()), (32, 8), (256, 8))
     return [{"LANES": lanes, "WARPS": warps, "UNROLL": UNROLL} for lanes, warps in shapes]
 
@@ -26,7 +29,7 @@ KERNELS = {a_dtype: kernel(a_dtype) for a_dtype in TYPES}
 
 
 def configs(problem, target):
-    """The tile and the splits that fill the GPU come first."""
+    """The tile and splits that fill the GPU first."""
     lanes, threads, best = tile_of_columns(problem, target)
     nearest = sorted(space(problem.a_dtype), key=lambda config: (config["LANES"] != lanes, 32 * config["WARPS"] != threads))
     for splits in dict.fromkeys((best, 1, 4)):

@@ -1,4 +1,4 @@
-"""How vectorized.cuh is launched: a block takes ROWS rows, a warp each; a lane has UNROLL loads of A in flight."""
+"""GEMV, vectorized: the configs and launches of vectorized.cuh. A block takes ROWS rows, a warp each."""
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows

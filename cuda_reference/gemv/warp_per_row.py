@@ -1,4 +1,4 @@
-"""How warp_per_row.cuh is launched: a block takes ROWS rows, a warp each; the seed's blocks are (32, 4)."""
+"""GEMV, warp_per_row: the configs and launches of warp_per_row.cuh. A block takes ROWS rows, a warp each: 4 in the seed."""
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows

@@ -1,4 +1,4 @@
-"""Matrix product in CUDA C++, on tensor cores where they have the precision."""
+"""Matrix product in CUDA C++, on tensor cores if they support the precision."""
 
 from tritonkernels.matmul import MATMUL
 from tritonkernels.matmul.parts.schemes import SCHEMES
@@ -43,16 +43,16 @@ def matmul(
 
 
 def prefer(problem, target):
-    """gemv, where the problem is one of its own; gemm, where it was faster on an H200; then the design of `_product`."""
+    """gemv's designs if they apply, gemm's where they were faster on an H200, then the design of `_product`."""
     by_rows = (problem.a_layout, problem.b_layout) == ("row", "row")
-    splits = problem.k >= 4 * max(problem.m, problem.n)  # which `cuda_cores` does not
+    splits = problem.k >= 4 * max(problem.m, problem.n)  # `cuda_cores` has no split-K
     return ("gemv", *(("gemm",) if by_rows or splits else ()), _product(problem, target))
 
 
 def _product(problem, target):
-    """planes for what it alone takes; on Hopper persistent where tiles of 128 x 64 keep half of the SMs busy, else pipelined.
+    """planes for its own precisions; on Hopper persistent if tiles of 128 x 64 fill half of the SMs; else pipelined.
 
-    After records of an H200 (square.json): persistent takes 1.05 of pipelined's time at 512^3, 0.62 at 4096^3.
+    On an H200 (square.json), persistent takes 1.05 of pipelined's time at 512^3 and 0.62 at 4096^3.
     """
     if problem.precision in SCHEMES:
         return "planes"

@@ -1,8 +1,8 @@
 // Matrix product of fp32 in IEEE arithmetic, cuda_cores: the tiles of gemm's `rasterized` for a batch, with matmul's epilogue.
 //
-// Tensor cores have no fp32 products, so these are FFMA: gemm/double_buffered.cuh has the loop over K and its reasons. What is
-// new is B, which in a linear layer is a transposed weight: its slices are read along K as A's are there, A's across K as B's,
-// and either in vectors of 16 bytes.
+// Tensor cores cannot multiply fp32, so the products are FFMA: gemm/double_buffered.cuh has the loop over K and explains it. In
+// addition either operand may be transposed, as the weight of a linear layer is: slices of B may be read along K, as A's are
+// there, and A's across K, as B's; each in vectors of 16 bytes.
 // Mirrors tritonkernels/matmul/pipelined.py, which does the same for "ieee".
 #pragma once
 #include "../common/raster.cuh"
@@ -12,13 +12,13 @@
 
 namespace matmul {
 
-// gemm's slices of one operand, of the other: its transpose is what they are made for.
+// gemm's slices of the other operand, applied to the transposed matrix.
 template <class Slices> struct Transposed : Slices {
     __device__ __forceinline__ Transposed(const float* matrix, int first, int span, MatrixStrides stride)
         : Slices(matrix, first, span, {stride.col, stride.row}) {}
 };
 
-// Read along K, and so transposed on the way to shared memory, or as they stand.
+// Slices that are read along K, and transposed on the way to shared memory, or across K.
 template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR> struct EitherWay {
     using A = std::conditional_t<A_ALONG_K, gemm::SlicesOfA<gemm::PaddedTile<BM>, BM, BK, THREADS, VECTOR>,
                                  Transposed<gemm::SlicesOfB<BM, BK, THREADS, VECTOR>>>;
@@ -52,7 +52,7 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
 #pragma unroll
             for (int n = 0; n < TN; ++n)
                 change(sum[m][n], m / 4 * Place::GAP_M + m % 4, n / 4 * Place::GAP_N + n % 4);
-            asm volatile("" ::: "memory");  // row by row: registers do not hold the addresses of all of C at once
+            asm volatile("" ::: "memory");  // row by row, so that registers do not hold the addresses of all of C at once
         }
     };
     const int row = first_row + Place::row(), col = first_col + Place::col();

@@ -1,4 +1,4 @@
-"""cuda_cores: its config space and its launches."""
+"""Matrix product, cuda_cores: the configs and launches of cuda_cores.cuh."""
 
 from tritonkernels.design import Design
 

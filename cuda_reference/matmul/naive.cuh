@@ -1,17 +1,17 @@
-// Matrix product on tensor cores, naive (nvcuda::wmma): a warp owns one fragment of C, WM x WN, and walks K, a product a step.
+// Matrix product on tensor cores, naive (nvcuda::wmma): a warp owns one WM x WN fragment of C and adds one product per step of K.
 //
-// All 20 combinations of types and shapes that WMMA has; operands.cuh names the types. Operands of any size and strides pass
+// It has all 20 combinations of types and shapes of WMMA; operands.cuh names the types. Operands of any size and strides pass
 // through shared memory, padded with zeros, because load_matrix_sync needs whole tiles, 32-byte aligned pointers and a leading
-// dimension that is a multiple of 16 bytes. A tile has the order of its matrix in memory, by rows or by columns, so that
-// neighbouring lanes read contiguous elements. The map from a fragment's elements to lanes is unspecified, so the result leaves
-// through shared memory as well.
+// dimension that is a multiple of 16 bytes. A tile is stored by rows or by columns, as its matrix in memory, so that
+// neighbouring lanes read contiguous elements. WMMA does not specify which lane holds which element of a fragment, so the result
+// is written through shared memory as well.
 #pragma once
 #include "parts/epilogue.cuh"
 #include "parts/operands.cuh"
 
 namespace matmul {
 
-// A ROWS x COLS tile, by rows or by columns, in shared memory: OUTER of them, PITCH elements apart.
+// A ROWS x COLS tile in shared memory, stored by rows or by columns: OUTER of them, PITCH elements apart.
 template <class Element, int ROWS, int COLS, class Layout> struct WarpTile {
     static constexpr bool BY_ROWS = std::is_same<Layout, row_major>::value;
     static constexpr int OUTER = BY_ROWS ? ROWS : COLS, INNER = BY_ROWS ? COLS : ROWS;
@@ -37,7 +37,7 @@ naive(const typename Operand::Element* __restrict__ a, const typename Operand::E
       const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
       Scalar<Sum> beta, int activation, Strides stride) {
     using Element = typename Operand::Element;
-    constexpr int WK = Operand::K / Operand::PACKED;  // in Elements, as is
+    constexpr int WK = Operand::K / Operand::PACKED;  // in Elements, like K below
     K /= Operand::PACKED;
     __shared__ __align__(32) WarpTile<Element, WM, WK, LayoutA> a_tile;
     __shared__ __align__(32) WarpTile<Element, WK, WN, LayoutB> b_tile;
@@ -60,7 +60,7 @@ naive(const typename Operand::Element* __restrict__ a, const typename Operand::E
         load<Operand>(a_fragment, &a_tile.at[0][0], a_tile.PITCH);
         load<Operand>(b_fragment, &b_tile.at[0][0], b_tile.PITCH);
         multiply_add<Operand, SATURATE>(sum, a_fragment, b_fragment);
-        __syncwarp();  // all lanes have read them, the next may overwrite them
+        __syncwarp();  // all lanes have read the tiles: the next step may overwrite them
     }
 
     nvcuda::wmma::store_matrix_sync(&c_tile[0][0], sum, WN, nvcuda::wmma::mem_row_major);

@@ -1,4 +1,4 @@
-"""naive: its config space and its launches."""
+"""Matrix product, naive: the configs and launches of naive.cuh."""
 
 from tritonkernels.design import Design
 

@@ -1,18 +1,22 @@
-// Matrix product on Hopper, persistent (TMA, wgmma): one thread has the copy engine fill slices, warpgroups multiply them.
+// Matrix product on Hopper, persistent (TMA, wgmma): one thread makes the copy engine fill slices, warpgroups multiply them.
 //
-// Over `pipelined`, whose warps copy, load fragments and multiply in turns and so reach some 60 % of the tensor cores, three
-// things change. wgmma reads both operands from shared memory itself: no fragments in registers, no ldmatrix. TMA computes the
-// addresses, swizzles, and fills what lies outside of the operands with zeros: one thread of a producer warpgroup asks for a
-// slice, and the others' registers go to the consumers (setmaxnreg). And nobody meets at a barrier of the block: per stage one
-// mbarrier says that its slice has landed, and one that all consumers have read it. Per 16 of k two warpgroups read
-// 2 (64 + 256) * 32 bytes of shared memory for a 128 x 256 tile, 20 KB in the 256 clocks that its 2^19 multiply-adds take at
-// 2048 a clock, in which 32 KB could be read.
+// In `pipelined` warps copy, load fragments and multiply in turns, and reach some 60 % of the tensor cores. Here three things
+// change:
 //
-// A block walks tiles, a grid apart, so that the slices of the next tile land while this one's result is written: by the copy
-// engine too (OUT_BOXES), from two boxes of shared memory a warpgroup, the one being filled while the other leaves; from
-// registers, 16 bytes a lane, where it cannot write the result. Glossary:
-// BM x BN is the block's tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k, of
-// which a step takes 32.
+//   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix.
+//   - TMA computes the addresses, swizzles, and writes zeros for elements outside of the operands. One thread of a producer
+//     warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
+//   - No barrier of the block in the loop: each stage has an mbarrier that says that its slice has landed, and one that says
+//     that all consumers have read it.
+//
+// Per 16 of k two warpgroups read 2 (64 + 256) * 32 bytes = 20 KB of shared memory for a 128 x 256 tile. Its 2^19 multiply-adds
+// take 256 clocks at 2048 per clock, in which 32 KB could be read.
+//
+// A block computes every gridDim.x-th tile, so that the slices of the next tile land while this one's result is written. The
+// copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read. A
+// result that TMA cannot write is stored from registers, 16 bytes per lane.
+// Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k,
+// a step 32.
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
 #include "../common/index.cuh"
@@ -24,10 +28,10 @@
 
 namespace matmul {
 
-constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // of k; of 64 rows of a slice, however they lie
+constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64 of SPAN in a slice
 
-// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, one box. Else a box of one row per k for
-// every 64 of SPAN: rows of M or N. Either way 64 of SPAN are BLOCK_BYTES.
+// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box. Else a box for every 64 of SPAN,
+// with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
@@ -44,7 +48,7 @@ template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     }
 };
 
-// A place in the ring of stages; the parity of a stage's barriers changes with every round.
+// A position in the ring of stages; the parity of a stage's barriers changes in every round.
 template <int STAGES> struct Ring {
     int stage = 0;
     unsigned parity = 0;
@@ -57,12 +61,12 @@ template <int STAGES> struct Ring {
     }
 };
 
-// Boxes of 64 rows of 128 bytes of the result, on their way from a warpgroup's lanes to memory.
+// Boxes of 64 rows of 128 bytes in shared memory, through which a warpgroup writes its result.
 template <class Out> struct OutBoxes {
     static constexpr int COLUMNS = SLICE / sizeof(Out), COUNT = 2;
     const CUtensorMap& map;
     unsigned char* boxes;
-    bool asks;  // one thread of the warpgroup
+    bool asks;  // whether this is the thread of the warpgroup that requests the stores
     int next = 0;
 
     template <class Number, int TILES>
@@ -71,7 +75,7 @@ template <class Out> struct OutBoxes {
         for (int tile = 0; tile < TILES; tile += COLUMNS / 8) {
             unsigned char* const box = boxes + next * BLOCK_BYTES;
             next ^= 1;
-            if (asks) tma_store_wait<COUNT - 1>();  // then what this one held before has left
+            if (asks) tma_store_wait<COUNT - 1>();  // the box's previous contents have been read
             warpgroup_barrier();
             for_runs<Out, COLUMNS / 8>(results, tile, [&](const auto& run, int row, int col) {
                 const int at_row = threadIdx.x % 128 / 32 * 16 + row, byte = col * int(sizeof(Out));
@@ -98,19 +102,19 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
           int batches, int group) {
     static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
-    constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // a consumer's, of 64 rows; a slice's
+    constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
-    unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two a consumer, or none
+    unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
     uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + OUT_BOXES * CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES);
     uint64_t* const empty = full + STAGES;
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(full + stage, 1);
-            mbarrier_init(empty + stage, CONSUMERS * 4);  // a lane of every warp that reads
+            mbarrier_init(empty + stage, CONSUMERS * 4);  // one lane of each warp that reads
         }
         mbarrier_init_fence();
     }
@@ -129,7 +133,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
 #pragma unroll 1
             for (int slice = 0; slice < slices; ++slice) {
                 uint64_t* const landed = full + ring.stage;
-                mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the round before; before the first nobody reads
+                mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
                 const int k = slice * ASlice::DEPTH;
                 ASlice::copy(a_slices + ring.stage * ASlice::BYTES, a_map, landed, tile.m * BM, k, a_batch);
@@ -138,14 +142,14 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
             }
         }
     } else {
-        if constexpr (CONSUMERS > 1) take_registers<232>();  // 40 + 2 * 232 are three times the 168 that all begin with
+        if constexpr (CONSUMERS > 1) take_registers<232>();  // 40 + 2 * 232 is three times the 168 that each starts with
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
             LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
-            int last = 0;  // the stage that the wgmmas under way read
+            int last = 0;  // the stage that the wgmmas in flight read
 #pragma unroll 1
             for (int slice = 0; slice < slices; ++slice) {
                 mbarrier_wait(full + ring.stage, ring.parity);
@@ -180,7 +184,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                 }
             }
         }
-        if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // shared memory is the block's no longer than the block lives
+        if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // the stores read shared memory, which ends with the block
     }
 }
 

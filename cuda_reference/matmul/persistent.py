@@ -1,4 +1,4 @@
-"""persistent: its config space, its operands as tensor maps, and its launches."""
+"""Matrix product, persistent: the configs, tensor maps and launches of persistent.cuh."""
 
 from tritonkernels.design import Design
 from tritonkernels.problem import rows_are_whole_chunks
@@ -8,7 +8,7 @@ from .parts.align import aligned, along_k, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import fastest, tiles
 
-SLICE = 128  # bytes of k: what the swizzle repeats in
+SLICE = 128  # bytes of k: the period of the swizzle
 
 _SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
@@ -20,11 +20,11 @@ _SPACE = configs_of(
 )
 # IN_BOXES: TMA writes the result
 _TEMPLATE = "matmul::persistent<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {A_BY_K}, {B_BY_K}, {IN_BOXES}>"
-OPERAND_FMAS = 100  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 2048 and 20 a clock on an H200
+OPERAND_FMAS = 100  # multiply-adds in the time to fetch a 16-bit operand from L2: per SM and clock an H200 does 2048 and 20
 
 
 def shared_bytes(config):
-    """Of a block: STAGES slices of both operands, two mbarriers of 8 bytes for each, two boxes of the result a consumer."""
+    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage, two boxes of the result per consumer."""
     return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * 2 * 64 * SLICE
 
 
@@ -40,12 +40,12 @@ def _refuses(problem, target):
     if problem.precision not in ELEMENTS:
         return f"it has no {problem.precision}"
     if target.is_gpu and target.arch != 90:
-        return f"wgmma is of sm_90 alone, {target.name} is {target.isa}"
+        return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
     return None
 
 
 def as_tma_reads(matrix, span_dim):
-    """k_major of what TMA reads: its rows must not overlap, which leaves out expanded ones."""
+    """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded."""
     by_k = k_major(matrix, span_dim)
     row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
@@ -54,8 +54,8 @@ def as_tma_reads(matrix, span_dim):
 
 
 def _operand(problem, matrix, span_dim, span):
-    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it there)."""
-    if problem.precision == "tf32":  # always copied: wgmma does not round what it reads from shared memory
+    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any)."""
+    if problem.precision == "tf32":  # always copied, and rounded: wgmma does not round what it reads from shared memory
         matrix, copies = along_k(matrix, span_dim, to_tf32=True)
     else:
         matrix, copies = aligned(matrix, span_dim, as_tma_reads)

@@ -1,13 +1,13 @@
 // Matrix product on tensor cores, pipelined (cp.async, ldmatrix, mma.sync): STAGES slices in swizzled shared memory at a time.
 //
-// In `tiled` one slice is under way, through registers, and two barriers a slice separate copies and products. Here cp.async
-// brings STAGES - 1 slices past the registers, with one barrier each; the registers hold WM x WN of C a warp. Per 16 of k a
-// 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte a multiply-add; in a 128 x 256 block
-// copies write 3/128 more. At 128 bytes a clock that allows 1490 multiply-adds a clock and SM, and mma.sync is reported to give
-// 62 % of wgmma on Hopper, some 1280 of 2048, and 1024 on an A100: tiles must be this large, and banks must not conflict
-// (swizzled_tile.cuh).
+// In `tiled` one slice is in flight, through registers, and two barriers per slice separate copies and products. Here cp.async
+// keeps STAGES - 1 slices in flight without registers, with one barrier per slice, so registers hold a larger WM x WN tile per
+// warp. Per 16 of k a 64 x 64 warp tile reads (64 + 64) * 32 bytes of shared memory for 32 mma, 1/16 byte per multiply-add; in a
+// 128 x 256 block copies write 3/128 byte more. At 128 bytes per clock that allows 1490 multiply-adds per clock and SM. mma.sync
+// reaches about 1280 on Hopper (62 % of wgmma's 2048) and 1024 on an A100, so tiles must be this large, and free of bank
+// conflicts (swizzled_tile.cuh).
 //
-// slices.cuh has the loop over K, warp_tile.cuh what a warp does with a slice and its sums.
+// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
 // Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once

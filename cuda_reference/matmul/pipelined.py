@@ -1,4 +1,4 @@
-"""pipelined: its config space and its launches."""
+"""Matrix product, pipelined: the configs and launches of pipelined.cuh."""
 
 from tritonkernels.design import Design
 
@@ -7,7 +7,7 @@ from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import fastest, tiles
 
-# SLICE is BK in bytes: to copies and ldmatrix all elements are bytes, and shared memory is what limits it
+# SLICE is BK in bytes: copies and ldmatrix work on bytes of any type, and shared memory limits the slices
 _SPACE = configs_of(
     "BM BN SLICE WM WN STAGES GROUP",
     (128, 256, 128, 64, 64, 3, 8),
@@ -19,11 +19,11 @@ _SPACE = configs_of(
     (64, 64, 64, 32, 32, 4, 8),
 )
 _TEMPLATE = "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
-OPERAND_FMAS = 64  # multiply-adds in the time that an SM fetches a 16-bit operand from L2: 1280 and 20 a clock on an H200
+OPERAND_FMAS = 64  # multiply-adds in the time to fetch a 16-bit operand from L2: per SM and clock an H200 does 1280 and 20
 
 
 def shared_bytes(config):
-    """Of a block: STAGES slices of both operands."""
+    """Per block: STAGES slices of both operands."""
     return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
 
 
@@ -46,7 +46,7 @@ def _launches(problem, config, a, b, c, bias, out):
     b, copies_of_b = aligned(b, 2)
     yield from copies_of_a + copies_of_b
     numbers = {**config, "DEPTH": config["SLICE"] // a.element_size(), "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
-    # all layouts of 16 bits are built together: that takes little longer than one
+    # the layouts of 16-bit operands are built in one module, which takes little longer than one of them
     yield Kernel(_TEMPLATE, layouts() if a.element_size() == 2 else [{}]).launch(
         {**mma_types(problem), **numbers},
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),

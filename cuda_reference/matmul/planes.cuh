@@ -1,16 +1,16 @@
-// FP32 matrix product on tensor cores, planes (mma.sync): operands split once (parts/split.cuh), all products from the same
-// slices.
+// FP32 matrix product on tensor cores, planes (mma.sync): operands are split once (parts/split.cuh), and all products are
+// computed from the same slices.
 //
-// Over `pipelined` a step loads fragments of every plane and multiplies those of planes i of A and j of B with i + j <= DEPTH:
+// Unlike in `pipelined`, a step loads fragments of every plane and multiplies plane i of A by plane j of B for i + j <= DEPTH:
 // 1 for the 3 products of tf32x3 and fp16x3, 2 for the 6 of bf16x6, 4 for the 9 of bf16x9. A 32 x 32 warp tile then reads
-// 1/12, 1/16 or 1/24 byte of shared memory a multiply-add, where one product alone takes 1/8, and peak is that of mma.sync
+// 1/12, 1/16 or 1/24 byte of shared memory per multiply-add, where a single product reads 1/8. The peak is that of mma.sync
 // divided by 3, 6 or 9.
 //
-// Tensor cores chop sums where CUDA cores round them, a bias that grows with K. So plane 0 times plane 0 is added up over BK
-// products only, and these sums are added to FP32 ones by FADD. The other products are 2^-10 (2^-7) of the whole, so the
-// chopping of their own sums does not count. That is three sums an element of C, so a warp takes its tile PART rows at a time
-// and needs the first of them for these alone. Where the main sum is not finite it alone is the result: infinity times a low
-// plane may be NaN.
+// Tensor cores truncate sums where CUDA cores round them, which gives a bias that grows with K. So plane 0 times plane 0 is added
+// up over BK products only, and these sums are added to FP32 sums by FADD. The other products are 2^-10 (2^-7) of the result, so
+// the truncation of their sums does not matter. That makes three sums per element of C. The sum over BK is short-lived: a warp
+// computes its tile PART rows at a time and needs it for these rows only. If the main sum is not finite, it is the result:
+// infinity times a low plane may be NaN.
 //
 // Mirrors tritonkernels/matmul/planes.py. After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores
 // while surpassing the FP32 theoretical peak performance, 2022.
@@ -23,12 +23,13 @@
 
 namespace matmul {
 
-// In elements, from a plane to the next and from the ranges of a matrix to those of the next of the batch.
+// In elements: from one plane to the next, and from the ranges of one matrix of the batch to those of the next.
 struct PlaneStrides {
     int64_t a, b, a_ranges, b_ranges;
 };
 
-// main += corrections / STEP where it is finite; of shifted planes NaN where too much of it may be lost, and the shifts undone.
+// main += corrections / STEP where main is finite. With shifted planes, undoes the shifts and gives NaN where too much may be
+// lost.
 template <class Of, int MS, int NS>
 __device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS],
                                         const int* a_ranges, const int* b_ranges, int first_row, int first_col, int M,

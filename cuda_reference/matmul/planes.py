@@ -1,4 +1,4 @@
-"""planes: its config space and its launches."""
+"""Matrix product, planes: the configs and launches of planes.cuh."""
 
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.schemes import SCHEMES
@@ -11,8 +11,8 @@ from .parts.split import TYPES, split
 _BIG, _MIDDLE, _SMALL = configs_of(
     "BM BN BK WM WN STAGES GROUP", (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
 )
-# Three sums an element of C and two sets of fragments take all of a thread's registers: of three planes with 32 x 32 a warp.
-# Slices of tf32 take twice the shared memory, 192 KB for the biggest tile
+# Three sums per element of C and two sets of fragments fill a thread's registers, so that three planes allow 32 x 32 per warp.
+# Slices of tf32 take twice the shared memory: 192 KB for the largest tile
 _SPACE = {
     "tf32x3": [_BIG, _MIDDLE, _SMALL],
     "fp16x3": [_BIG, _SMALL],
@@ -23,7 +23,7 @@ _TEMPLATE = "matmul::planes<{PLANE}, {DEPTH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STA
 
 
 def _shared_bytes(precision, config):
-    """Of a block: STAGES slices of both operands' planes."""
+    """Per block: STAGES slices of both operands' planes."""
     scheme = SCHEMES[precision]
     return config["STAGES"] * scheme.planes * (config["BM"] + config["BN"]) * config["BK"] * scheme.dtype.itemsize
 

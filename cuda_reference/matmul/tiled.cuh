@@ -1,13 +1,15 @@
-// Matrix product on tensor cores, tiled (nvcuda::wmma): a block's warps share BM x BN x BK slices, each multiplies FM x FN
-// fragments.
+// Matrix product on tensor cores, tiled (nvcuda::wmma): the warps of a block share slices of a BM x BN x BK tile; each multiplies
+// FM x FN fragments.
 //
 // In `naive` a 16 x 16 warp tile reads 32 elements per k from global memory for 256 multiply-adds, and waits for each. A 128 x
-// 128 block tile reads 256 for 16384, an eighth, in 16-byte vectors where strides allow, and while one slice is multiplied the
-// next is under way into registers. From shared memory a 32 x 64 warp tile reads 96 per k for 2048, three eighths.
+// 128 block tile reads 256 for 16384, an eighth per multiply-add, in 16-byte vectors where strides allow, and the next slice is
+// loaded into registers while one is multiplied. From shared memory a 32 x 64 warp tile reads 96 elements per k for 2048
+// multiply-adds, three eighths.
 //
-// Lines of the shared slices are skewed: at a pitch of 128 bytes all lines of a fragment would begin in one bank.
+// Rows of the shared slices are skewed: with a pitch of 128 bytes all rows of a fragment would begin in the same bank.
 //
-// 8-bit fragments want k inside (A by rows, B by columns): no ldmatrix transposes bytes, so others are read byte by byte.
+// 8-bit fragments are fastest with contiguous k (A by rows, B by columns): ldmatrix cannot transpose bytes, so other layouts are
+// read byte by byte.
 // Mirrors tritonkernels/matmul/tiled.py.
 #pragma once
 #include "../common/vector.cuh"
@@ -16,18 +18,18 @@
 
 namespace matmul {
 
-// A ROWS x COLS slice in shared memory, by rows or by columns as in global memory: OUTER lines of INNER neighbours.
+// A ROWS x COLS slice in shared memory, by rows or by columns as in global memory: OUTER lines of INNER contiguous elements.
 template <class Element, int ROWS, int COLS, class Layout, bool K_INSIDE, int THREADS> struct SkewedTile {
     static constexpr bool BY_ROWS = std::is_same<Layout, row_major>::value;
     static constexpr int OUTER = BY_ROWS ? ROWS : COLS, INNER = BY_ROWS ? COLS : ROWS;
-    // The 16 bytes of an 8-bit fragment's line are less than the alignment of 32 that load_matrix_sync wants, so these
-    // fragments lie in panels of their width. There 8 lines fill all banks once; no skew.
+    // A line of an 8-bit fragment is 16 bytes, but load_matrix_sync needs an alignment of 32, so these fragments are stored in
+    // panels of their width. There 8 lines use each bank once, without skew.
     static constexpr int PANEL = sizeof(Element) == 1 ? 16 : INNER;
-    // 16-bit fragments are read 16 bytes a line from 8 lines at a time, 32-bit ones with k inside likewise, the others 32 bytes
-    // a line from 4. So skewed, the lines of one read lie in different banks.
+    // A read of a 16-bit fragment, or of a 32-bit one with contiguous k, takes 16 bytes of 8 lines each; of others, 32 bytes of
+    // 4 lines. With this skew the lines of one read lie in different banks.
     static constexpr bool EIGHT_LINES = sizeof(Element) == 2 || (sizeof(Element) == 4 && K_INSIDE);
     static constexpr int PITCH = PANEL + (sizeof(Element) == 1 ? 0 : EIGHT_LINES ? 16 : 32) / sizeof(Element);
-    static constexpr int E = 16 / sizeof(Element);  // in a vector
+    static constexpr int E = 16 / sizeof(Element);  // elements in a vector
     static constexpr int VECTORS = ROWS * COLS / E / THREADS;
     static_assert(INNER % E == 0 && ROWS * COLS % (E * THREADS) == 0, "every thread carries the same number of vectors");
 
@@ -43,8 +45,8 @@ template <class Element, int ROWS, int COLS, class Layout, bool K_INSIDE, int TH
         return elements + (BY_ROWS ? place(row, col) : place(col, row));
     }
 
-    // A slice of a matrix that goes on for `rows` and `cols` after `from`; zeros past its edges, which add nothing to a sum.
-    // In vectors, where lines begin at multiples of 16 bytes and are whole vectors long; put() puts them down.
+    // Loads a slice from `from`, where the matrix has `rows` and `cols` left; zeros past its edges, which add nothing to a sum.
+    // For lines aligned to 16 bytes and whole vectors long. put() stores the vectors in shared memory.
     __device__ __forceinline__ static void fetch(uint4 (&vectors)[VECTORS], const Element* from, int rows, int cols,
                                                  int64_t pitch) {
 #pragma unroll
@@ -60,7 +62,7 @@ template <class Element, int ROWS, int COLS, class Layout, bool K_INSIDE, int TH
         for (int i = 0; i < VECTORS; ++i) *reinterpret_cast<uint4*>(elements + place(outer(i), inner(i))) = vectors[i];
     }
 
-    // The same of any strides, element by element; neighbouring lanes read neighbours, however the matrix lies.
+    // The same for any strides, element by element; neighbouring lanes read contiguous elements in either layout.
     __device__ __forceinline__ void fill(const Element* from, int rows, int cols, int64_t stride_row, int64_t stride_col) {
 #pragma unroll 4
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
@@ -81,7 +83,7 @@ tiled(const typename Operand::Element* __restrict__ a, const typename Operand::E
     constexpr int THREADS = 32 * WARPS_M * WARPS_N;
     constexpr int F = Operand::K == 4 ? 8 : 16;  // fragments are F x F: 8 x 8 x 4 of double, else 16 x 16 x 16 or 8
     constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N, FM = WM / F, FN = WN / F;
-    // Unrolled, a step's fragments are loaded while the last one's are multiplied; only 16-bit types have the registers for it,
+    // Unrolled, a step's fragments are loaded while the previous ones are multiplied. Only 16-bit types leave enough registers,
     // and not on sm_75.
 #if __CUDA_ARCH__ == 750
     constexpr int UNROLL = 1;
@@ -137,7 +139,7 @@ tiled(const typename Operand::Element* __restrict__ a, const typename Operand::E
                 for (int m = 0; m < FM; ++m) multiply_add<Operand, false>(sum[m][n], a_fragment[m], b_fragment);
             }
         }
-        __syncthreads();  // all threads have read it, the next may overwrite it
+        __syncthreads();  // all threads have read the slice: the next may overwrite it
     }
 
     const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);

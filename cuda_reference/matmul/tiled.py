@@ -1,4 +1,4 @@
-"""tiled: its config space and its launches."""
+"""Matrix product, tiled: the configs and launches of tiled.cuh."""
 
 import itertools
 
@@ -9,8 +9,8 @@ from .parts.arguments import arguments
 from .parts.operands import OPERANDS, instance, lacks
 from .parts.space import filling, tiles
 
-# The largest first: warps hold 32 x 64 sums of C, or 32 x 32; slices are 64 bytes deep, and as shallow or small as fp64 needs
-# to stay in 128 registers
+# The largest first. A warp tile is 32 x 64 or 32 x 32, and slices are 64 bytes deep; fp64 has smaller ones, so that a thread
+# needs at most 128 registers
 _SPACE = {
     **dict.fromkeys(("fp16", "bf16"), ((128, 128, 32, 4, 2), (64, 64, 32, 2, 2))),
     "tf32": ((128, 128, 16, 4, 2), (64, 64, 16, 2, 2)),
@@ -25,7 +25,7 @@ def _threads(config):
 
 
 def _parameters(config, instance, vector):
-    """Reads of single elements do not care how the slices lie: of their instances one layout will do."""
+    """Without VECTOR one layout of the slices is enough: single elements can be read from any layout."""
     layouts = {} if vector else dict.fromkeys("AB", "matmul::row_major")
     return {**config, **instance, **layouts, "VECTOR": vector}
 
@@ -49,7 +49,7 @@ def _refuses(problem, target):
 
 
 def _in_vectors(matrices, layout):
-    """Whether lines of neighbours begin at multiples of 16 bytes and are whole vectors of 16 bytes long."""
+    """Whether each contiguous row (or column) is aligned to 16 bytes and a whole number of 16-byte vectors long."""
     line, across = (1, 2) if layout == "col" else (2, 1)
     in_elements = 16 // matrices.element_size()
     wholes = matrices.shape[line], matrices.stride(across), matrices.stride(0)

@@ -29,7 +29,7 @@ def _softmax(generator, m, n, k, spread):
     return torch.softmax(spread * _normal(generator, m, k), dim=1), _normal(generator, k, n)
 
 
-def _large_beside_small(generator, m, n, k):
+def _large_and_small(generator, m, n, k):
     """1e30 and 1e-30 in every row, paired so that all products are near 1."""
     a, b = _normal(generator, m, k), _normal(generator, k, n)
     scale = torch.where(torch.arange(k) % 2 == 0, 1e30, 1e-30)
@@ -72,6 +72,6 @@ STRESSES = {
     },
     "softmax of logits of 3, times normal": functools.partial(_softmax, spread=3.0),
     "softmax of logits of 10, times normal": functools.partial(_softmax, spread=10.0),
-    "1e30 beside 1e-30": _large_beside_small,
+    "1e30 beside 1e-30": _large_and_small,
 }
 CONDITIONS = (1e2, 1e4, 1e6, 1e8)  # of inner products

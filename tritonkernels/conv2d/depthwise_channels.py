@@ -16,8 +16,8 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.run_space import MOST_KEPT, channels_configs
-from .parts.runs import count_runs, one_filter_each, side_by_side
-from .parts.sliding import column_of_taps, met, place_of_runs, zero_sums
+from .parts.runs import count_runs, side_by_side, unrollable_depthwise
+from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums
 from .parts.tile import bias_or_zero
 
 
@@ -63,7 +63,7 @@ def _depthwise_channels_kernel(
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
                 offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
                 x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
-                acc = met(acc, x, taps, at, g.step_h, g.dilation_h)
+                acc = add_products(acc, x, taps, at, g.step_h, g.dilation_h)
                 offsets += input.h
         offsets = image * out.n + p * out.h + q * out.w + k * out.c
         for i in tl.static_range(RUN):
@@ -73,7 +73,7 @@ def _depthwise_channels_kernel(
 
 
 def refuses(problem, target):
-    return None if one_filter_each(problem) else "it supports one filter per channel, small enough to unroll its runs"
+    return None if unrollable_depthwise(problem) else "it supports one filter per channel, small enough to unroll its runs"
 
 
 def launches(problem, config, input, weight, bias, out):

@@ -30,7 +30,7 @@ from ..problem import needs_wide_offsets
 from .parts.operands import Geometry
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
-from .parts.sliding import column_of_taps, met, place_of_runs, split_last, zero_sums
+from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums
 from .parts.tile import bias_or_zero
 
 
@@ -124,7 +124,7 @@ def _grouped_kernel(
                 x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
                 x = split_last(x, VECTOR)
                 for j in tl.static_range(VECTOR):
-                    acc = met(acc, x[j], columns[j], at, g.step_h, g.dilation_h)
+                    acc = add_products(acc, x[j], columns[j], at, g.step_h, g.dilation_h)
                 offsets += input.h
 
     k_inside = group < g.groups

@@ -59,9 +59,9 @@ def lost_by_scaling(problem, a, b, **kwargs):
     """The error of a product that fp16x3 does not refuse, from elements far below the largest of their row or column."""
     dim_of_k = -min(2, b.ndim)
     largest = a.abs().amax(-1, keepdim=True).expand_as(a), b.abs().amax(dim_of_k, keepdim=True).expand_as(b)
-    beside_largest = mode_of(problem).spread * magnitude_of_inputs("matmul", (a, b), kwargs, largest)
+    relative_to_largest = mode_of(problem).spread * magnitude_of_inputs("matmul", (a, b), kwargs, largest)
     products = magnitude("matmul", a, b, alpha=kwargs.get("alpha", 1.0))
-    return torch.minimum(beside_largest, (4 * REFUSED + problem.terms * 2.0**-22) * products)
+    return torch.minimum(relative_to_largest, (4 * REFUSED + problem.terms * 2.0**-22) * products)
 
 
 def may_refuse(problem, a, b):

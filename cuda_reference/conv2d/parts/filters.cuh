@@ -26,9 +26,9 @@ template <int KT, int LANES> struct Filters {
     }
 };
 
-// Those of `channels` channels, from `weight` on, of output channel `first` and those after; past the last one any, unstored. Four
-// rows of an output channel at once, by one load where they are dense and aligned; 16 lanes have neighbouring columns, so that
-// stores have no bank conflicts and loads use whole sectors.
+// Stages the filters of `channels` channels, from `weight` on, of output channels from `first` on. Columns past the last output
+// channel get any values: their results are not stored. Four rows of an output channel at once, by one load if they are dense and
+// aligned; 16 lanes have neighbouring columns, so that stores have no bank conflicts and loads use whole sectors.
 template <class Layout, int TAPS, class T>
 __device__ __forceinline__ void stage_filters(Sum<T>* filters, const T* weight, int channels, int first, const Geometry& g,
                                               const Strides& stride) {

@@ -1,4 +1,4 @@
-"""What the kernels of a convolution take: names of types, and the structs of common.cuh."""
+"""Arguments of the convolution kernels: C++ names of types, and the structs of common.cuh."""
 
 import torch
 
@@ -8,7 +8,7 @@ TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_
 
 
 def sources(header, templates):
-    """A Source for each type; `templates` are the kernels' names with their constants, but for {T}."""
+    """A Source for each type; `templates` are the kernels' names with all template arguments except {T}."""
     return {dtype: Source(header, tuple(t.format(T=name) for t in templates)) for dtype, name in TYPES.items()}
 
 
@@ -24,5 +24,5 @@ def strides(input, weight, bias, out):
 
 
 def arguments(problem, input, weight, bias, out):
-    """What every kernel that reads the operands as they are takes: tensors, Geometry, Strides."""
+    """(tensors, Geometry, Strides), for every kernel that reads the operands without a copy."""
     return input, weight, bias, out, sizes(problem), strides(input, weight, bias, out)

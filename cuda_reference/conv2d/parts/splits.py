@@ -1,4 +1,4 @@
-"""The launches of a kernel whose partial sums are added up by a second one (splits.cuh)."""
+"""The launches of a kernel with splits, whose partial sums a second kernel adds up (splits.cuh)."""
 
 from tritonkernels.workspace import partial_sums
 
@@ -9,9 +9,9 @@ ADD = f"conv2d::add_splits<{{T}}, {ROWS}>"
 
 
 def launches_of_splits(source, kernels, grid, threads, before, after, out):
-    """kernels[0](*before, sums, *after), then kernels[1] where there are several splits, grid[1]; `source` holds both.
+    """Launches kernels[0](*before, sums, *after), then kernels[1] if there are several splits, grid[1]. Both are in `source`.
 
-    `out` is (K, C, R, S). `sums` is (splits, elements of out) where there are several, else null: the kernel writes out itself.
+    `out` is (K, C, R, S). `sums` is (splits, elements of out) for several splits, else null: the kernel writes `out` itself.
     """
     (main, add), (_, splits) = kernels, grid
     sums = partial_sums(splits, out.numel(), out) if splits > 1 else None

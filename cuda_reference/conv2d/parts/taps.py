@@ -9,9 +9,9 @@ THREADS = 128
 
 
 def in_chunks(problem, input):
-    """Whether the channels of every pixel and group are contiguous, in whole and aligned chunks of 16 bytes.
+    """Whether the channels of each pixel and group are contiguous, in whole and aligned chunks of 16 bytes.
 
-    That includes the pixels beside the image: they are not read, but a copy of no bytes needs an aligned address too.
+    This holds for the padding's pixels too: they are not read, but a cp.async of no bytes needs an aligned address as well.
     """
     chunk = 16 // input.element_size()
     channels = problem.c // problem.groups
@@ -21,7 +21,7 @@ def in_chunks(problem, input):
 
 
 def rows_of_filters(problem, weight, chunked):
-    """(the filters as rows along the reduction, in the order of `chunked`, elements from row to row, the launches for it)."""
+    """(the filters as rows along the reduction, their pitch in elements, the launches that pack them, if any)."""
     chunk, order = 16 // weight.element_size(), (2, 3, 1) if chunked else (1, 2, 3)
     pitch = weight.stride(0) if weight.shape[0] > 1 else 0
     row = max(1, ceil_div(problem.terms, chunk)) * chunk
@@ -51,7 +51,7 @@ def _dense(tensor, dims):
 
 
 def table_of_taps(problem, input, padded):
-    """(where each tap's input is, `padded` of them, the launch that writes it)."""
+    """(the table of `padded` taps, with the place of each tap's input; the launch that writes it)."""
     table = torch.empty(padded, 4, dtype=torch.int32, device=input.device)
     kernel = f"conv2d::table_of_taps<{THREADS}>"
     launch = CudaLaunch(

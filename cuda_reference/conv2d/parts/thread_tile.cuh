@@ -1,4 +1,4 @@
-// A warp's tile on CUDA cores: its lanes own every 8th row and every 4th column of it, and read both operands from swizzled tiles.
+// A warp tile on CUDA cores: a lane owns every 8th row and every 4th column of it and reads both operands from swizzled tiles.
 //
 // A step is a chunk of 16 bytes along the reduction: a lane reads WM / 8 chunks of A, each for all of its columns, and one of B
 // at a time. Eight neighbouring lanes read eight consecutive rows: all banks.

@@ -1,5 +1,5 @@
-"""Tiles of output positions times KT output channels of a group: how many there are, which KT comes first, and the shared
-memory of those of `direct` and `prefetched` (halo.cuh)."""
+"""Tiles of output positions times KT output channels of a group, as `direct` and `prefetched` have them: their number, the best
+KT, and their shared memory (halo.cuh)."""
 
 from tritonkernels.conv2d.parts.regime import TILE, halo_bytes
 
@@ -10,18 +10,18 @@ THREADS = TILE[0] * TILE[1]
 
 
 def tile_bytes(problem):
-    """Of a channel's halo; its rows may begin up to a piece of 16 bytes, less one element, earlier."""
+    """Of a channel's halo. Rows are loaded in 16-byte vectors, so they may begin up to 16 bytes less one element earlier."""
     return halo_bytes(problem, TILE, 16, before=16 // problem.dtype.itemsize - 1)
 
 
 def count_tiles(problem, tile, kt):
-    """How many there are of struct Tile."""
+    """The number of tiles (struct Tile)."""
     tiles = ceil_div(problem.p, tile[0]) * ceil_div(problem.q, tile[1])
     return problem.n * problem.groups * ceil_div(problem.k // problem.groups, kt) * tiles
 
 
 def covering(problem, space):
-    """The configs; first the smallest KT that covers a group's output channels, else the largest."""
+    """The configs, with the smallest KT that covers a group's output channels first, else the largest."""
     ordered = sorted(space, key=lambda config: config["KT"])
     first = next((config for config in ordered if config["KT"] >= problem.k // problem.groups), ordered[-1])
     return [first, *(config for config in space if config != first)]

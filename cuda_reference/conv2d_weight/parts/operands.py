@@ -1,4 +1,4 @@
-"""What every kernel of the gradient takes, as conv2d_weight::Strides (tile.cuh) wants it."""
+"""The arguments of conv2d_weight's kernels, with strides in the order of conv2d_weight::Strides (tile.cuh)."""
 
 from ...conv2d.parts.operands import sizes
 

@@ -1,4 +1,4 @@
-// implicit_gemm for few output channels per group: a thread has its own positions, and for them all sums of the tile in registers.
+// implicit_gemm for few output channels per group: each thread has its own positions and keeps all sums of the tile in registers.
 // That is BM BN multiply-adds for BM + BN loads, straight from L1, where neighbouring taps read the same inputs. Nothing is
 // staged, and the loop has no barrier. The threads' sums are added at the end, once: by shuffles, then over the warps in order.
 #pragma once

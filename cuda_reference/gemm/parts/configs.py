@@ -1,10 +1,10 @@
-"""Config spaces of the gemm rungs, and which of its space's configs a problem gets: pure functions of Problem and Target."""
+"""Config spaces of the gemm designs, and their order for a problem: pure functions of Problem and Target."""
 
 from ...launch import ceil_div, configs_of
 
 OPERAND_FMAS = 24  # FMAs in the time that a block takes to fetch an operand: fits the tiles' order on an H200
-ALONE = 1.15  # slower by this is a block with an SM to itself: nobody works while it waits; 4 stages wait too seldom to matter
-LONG_SINGLES = 1.2  # slower by this is a slice of 16 k that is read float by float: it has no registers for so many addresses
+ALONE = 1.15  # slowdown of a single block per SM: nothing hides its waits. With 4 stages it hardly waits
+LONG_SINGLES = 1.2  # slowdown of slices of 16 k that are read float by float: their addresses take too many registers
 WORKSPACE_FMAS = 50  # FMAs in the time that an SM of an H200 writes and reads a float: 8 bytes at 20 B/clock, 128 FMA/clock
 
 SEED = (128, 128, 8, 8, 8)  # the seed's tile; the others are for few tiles, for longer slices, and for fewer loads per FMA
@@ -12,18 +12,18 @@ SMALL, LONG, WIDE = (64, 64, 16, 4, 4), (128, 128, 16, 8, 8), (128, 256, 8, 8, 1
 
 
 def tiles(*sizes, **also):
-    """Configs of these (BM, BN, BK, TM, TN), each with what else is given."""
+    """Configs of these (BM, BN, BK, TM, TN), each extended by the values in `also`."""
     return [config | also for config in configs_of("BM BN BK TM TN", *sizes)]
 
 
 def each(space, **choices):
-    """The space once for every value of the one choice."""
+    """The space, repeated for each value of one more choice, as in each(space, GROUP=(1, 4))."""
     ((name, values),) = choices.items()
     return [config | {name: value} for value in values for config in space]
 
 
 def tile_grid(problem, config):
-    """Tiles of C down and across."""
+    """(rows, columns) of tiles of C."""
     return ceil_div(problem.m, config["BM"]), ceil_div(problem.n, config["BN"])
 
 
@@ -34,7 +34,7 @@ def count_tiles(problem, config):
 
 
 def fewest_rounds(space, problem, target):
-    """First the tile that is done soonest: rounds of one tile per SM, times what a tile costs."""
+    """The least predicted time first: rounds of one tile per SM, times the cost of a tile."""
     return sorted(space, key=lambda config: _rounds(problem, config, target) * _tile_cost(problem, config))
 
 
@@ -43,7 +43,7 @@ def _rounds(problem, config, target, splits=1):
 
 
 def _tile_cost(problem, config):
-    """In FMAs per k: one an element, and BM + BN operands to fetch for BM * BN of them."""
+    """In FMAs per k: BM * BN products, and BM + BN operands to fetch."""
     fmas = config["BM"] * config["BN"] + OPERAND_FMAS * (config["BM"] + config["BN"])
     if config["BK"] > 8 and config["TM"] * config["TN"] >= 64 and (problem.n % 4 or problem.k % 4):
         fmas *= LONG_SINGLES
@@ -51,12 +51,12 @@ def _tile_cost(problem, config):
 
 
 def _alone(config):
-    """More than 64 sums a thread: there are registers for one block an SM (Shape in tile_io.cuh)."""
+    """Whether a thread has more than 64 sums, which leaves registers for one block per SM only (Shape in tile_io.cuh)."""
     return config["TM"] * config["TN"] > 64
 
 
 def squarest_wave(space, problem, target):
-    """`fewest_rounds`, and of its equals first the one whose blocks, running at a time, read the fewest rows and columns."""
+    """`fewest_rounds`; of equals, the one whose waves read the fewest rows and columns first."""
 
     def operands(config):
         down, across = tile_grid(problem, config)
@@ -68,7 +68,7 @@ def squarest_wave(space, problem, target):
 
 
 def enough_splits(space, problem, target):
-    """First the tile and number of splits that are done soonest, the partial sums' way through memory included."""
+    """The tile and splits of the least predicted time first, with the time to write and read the partial sums."""
 
     def time(config):
         splits = config["SPLITS"]
@@ -80,9 +80,10 @@ def enough_splits(space, problem, target):
 
 
 def a_block_per_slot(space, problem, target):
-    """With the blocks that the target runs at a time as BLOCKS. The largest tile that leaves every block a slice comes first:
-    here no tile costs a tail."""
-    slots = max(target.sms, 2)  # in the emulation, few enough to share tiles
+    """BLOCKS is the number of blocks that run at a time. The largest tile that gives each block a slice comes first: stream-K
+    has no tail effect, so small tiles have no advantage.
+    """
+    slots = max(target.sms, 2)  # in the emulation 2, so that blocks share tiles
     space = [config | {"BLOCKS": slots * (1 if _alone(config) else 2)} for config in space]
 
     def idles(config):

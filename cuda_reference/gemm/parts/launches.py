@@ -1,5 +1,4 @@
-"""What the rungs' launches are made of: their instances with VECTOR and without, a block's threads, the arguments; and the
-Design of most rungs."""
+"""Shared by the launches of gemm's designs: instances with and without VECTOR, threads, arguments; and the Design of most."""
 
 from tritonkernels.design import Design, takes_everything
 
@@ -10,11 +9,11 @@ from .configs import count_tiles, fewest_rounds, tile_grid
 def one_tile_a_block(
     space, kernel, order=fewest_rounds, refuses=takes_everything, in_groups=False, shared_bytes=lambda config: 0
 ):
-    """The Design whose blocks compute a tile each. `kernel` is its template, as "gemm::tiled<{BM}, ...>" of tiled.cuh.
+    """A Design whose blocks compute one tile each. `kernel` is the template, such as "gemm::tiled<{BM}, ...>" in tiled.cuh.
 
-    order         of the space's configs, for a problem and target
+    order         (space, problem, target) -> the configs, best first
     in_groups     whether the kernel takes `group` after the usual arguments
-    shared_bytes  of a block, beyond what the kernel declares
+    shared_bytes  dynamic shared memory per block
     """
     instances = Kernel(kernel, with_vector(space))
 
@@ -37,26 +36,26 @@ def vector(a, b):
 
 
 def _in_vectors(matrix):
-    """Contiguous, aligned to 16 bytes, and apart (SlicesOfB::fetch says why)."""
+    """Whether rows are contiguous, aligned to 16 bytes, and do not overlap (SlicesOfB::fetch says why)."""
     row, col = matrix.stride()
     return col == 1 and row % 4 == 0 and row >= matrix.shape[1] and matrix.data_ptr() % 16 == 0
 
 
 def threads(config):
-    """Of a block: one a thread tile, Shape::THREADS."""
+    """Per block: one per thread tile, as in Shape::THREADS."""
     return config["BM"] // config["TM"] * (config["BN"] // config["TN"])
 
 
 def group(problem, config):
-    """Rows of tiles that blocks walk down together (rasterized.cuh); GROUP 0 is all of them."""
+    """Rows of tiles in a group (rasterized.cuh); GROUP 0 means all rows."""
     return config["GROUP"] or tile_grid(problem, config)[0]
 
 
 def arguments(problem, a, b, c, out):
-    """What most kernels take, and what the others begin with."""
+    """The arguments of most kernels, and the first ones of the others."""
     return (a, b, c, out, problem.m, problem.n, problem.k, problem.alpha, problem.beta, strides(a, b, c, out))
 
 
 def strides(a, b, c, out):
-    """common.cuh's Strides, flat."""
+    """The members of Strides (common.cuh); 0 if there is no C."""
     return (*a.stride(), *b.stride(), *(c.stride() if c is not None else (0, 0)), *out.stride())

@@ -1,4 +1,4 @@
-"""What gemv's designs share: types and arguments of kernels, and the designs that number the rows of a batch through."""
+"""Shared by gemv's designs: types and arguments of kernels, and the Design of kernels that take a batch as one list of rows."""
 
 import torch
 
@@ -11,7 +11,7 @@ TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_
 
 
 def typed(problem, config):
-    """The config as parameters of a template, with the types {A} and {X}."""
+    """The template's parameters: the config and the types {A} and {X}."""
     return {"A": TYPES[problem.a_dtype], "X": TYPES[problem.dtype], **config}
 
 
@@ -19,7 +19,7 @@ def design_of_rows(kernel, rows, threads, streams=False, distance=lambda problem
     """The Design of a kernel whose blocks of threads(config) threads take rows(config) rows each.
 
     streams   whether the kernel takes STREAMS (`streaming`)
-    distance  of a config from the one that a problem wants: the nearest comes first
+    distance  of a config from the best for a problem: the nearest comes first
     """
 
     def configs(problem, target):
@@ -36,18 +36,18 @@ def design_of_rows(kernel, rows, threads, streams=False, distance=lambda problem
 
 
 def streaming(space, problem, target):
-    """The configs of a kernel with a parameter for whether A is the first to leave L2 (`regime.streams`)."""
+    """The configs, extended by STREAMS: whether L2 may evict A first (`regime.streams`)."""
     numbers = {"STREAMS": streams(problem, target)}
     return [config | numbers for config in space]
 
 
 def rows_of(a):
-    """The rows of all matrices of the batch."""
+    """The number of rows in all matrices of the batch."""
     return a.shape[0] * a.shape[1]
 
 
 def strides(a, x, y, scale, out):
-    """The members of Strides (row.cuh), 0 where a tensor is absent."""
+    """The members of Strides (row.cuh); 0 for a tensor that is not given."""
     of_y = (0, 0) if y is None else y.stride()
     of_scale = (0,) if scale is None else scale.stride()
     return *a.stride(), *x.stride(), *of_y, *of_scale, *out.stride()

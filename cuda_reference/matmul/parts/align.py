@@ -1,4 +1,4 @@
-"""Which operands kernels copy by 16 bytes as they lie, and the launches that align the others first (align.cuh)."""
+"""Which operands kernels can copy in chunks of 16 bytes, and the launches that align the others first (align.cuh)."""
 
 import torch
 
@@ -10,12 +10,15 @@ PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (p
 
 
 def k_major(matrix, span_dim, transposable=None):
-    """Whether rows of 16-byte chunks lie along K (True) or along M or N (False) in a (batch, M, K) or (batch, K, N), whose
-    dimension `span_dim` is M or N; None where neither does, or the latter is not `transposable` (by ldmatrix, 16 bits are)."""
+    """True if rows of 16-byte chunks lie along K, False if along M or N, None if neither.
+
+    The matrix is (batch, M, K) or (batch, K, N); `span_dim` is the dimension of M or N. False needs an element type that is
+    `transposable`: by ldmatrix, those of 16 bits are.
+    """
     chunk = 16 // matrix.element_size()
     span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
     if not matrix.numel():
-        return True  # nothing of it is read
+        return True  # it is not read
     if matrix.data_ptr() % 16 or matrix.stride(0) % chunk:
         return None
     if k_stride == 1 and span_stride % chunk == 0:
@@ -26,13 +29,13 @@ def k_major(matrix, span_dim, transposable=None):
 
 
 def without_idle_strides(matrix, span_dim):
-    """The stride of a dimension of one element, or of an empty matrix, is never used: it becomes 0, which is aligned."""
+    """The matrix with stride 0, which is aligned, wherever a stride is unused: in dimensions of size 1 and if it is empty."""
     idle = [not matrix.numel() or (matrix.shape[dim] == 1 and dim in (0, span_dim)) for dim in range(3)]
     return matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
 
 
 def in_whole_chunks(matrix, span_dim):
-    """k_major of what cp.async reads: the chunk in which the last line ends must lie in the matrix' memory."""
+    """k_major of a matrix that cp.async can read: the last chunk of its last line must lie in the matrix's memory."""
     by_k = k_major(matrix, span_dim)
     along = 3 - span_dim if by_k else span_dim
     chunk = 16 // matrix.element_size()
@@ -42,13 +45,13 @@ def in_whole_chunks(matrix, span_dim):
 
 
 def aligned(matrix, span_dim, layout=in_whole_chunks):
-    """(the matrix, or where its `layout` is None room for it with rows along K of whole chunks; the launches that copy it)."""
+    """(the matrix, or a buffer from `along_k` if its `layout` is None; the launches that copy it there, if any)."""
     matrix = without_idle_strides(matrix, span_dim)
     return (matrix, []) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)
 
 
 def along_k(matrix, span_dim, to_tf32=False):
-    """(room for the matrix with rows along K of whole chunks, the launches that copy it there)."""
+    """(a new buffer for the matrix, with rows of whole chunks along K; the launches that copy the matrix there)."""
     batch = matrix.shape[0] if matrix.stride(0) else 1
     span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
     chunk = 16 // matrix.element_size()
@@ -61,6 +64,6 @@ def along_k(matrix, span_dim, to_tf32=False):
 
 
 def by_patches(source, kernel, batch, span, k, arguments):
-    """The launches, one or none, of a kernel over (batch, span, K)."""
+    """The launch of a kernel over (batch, span, K); none if that is empty."""
     blocks = batch * ceil_div(span, PATCH) * ceil_div(k, PATCH)
     return [CudaLaunch(source, kernel, (blocks,), (THREADS, 1, 1), arguments)] if blocks else []

@@ -1,4 +1,4 @@
-"""The arguments of every kernel with the Epilogue (epilogue.cuh), and what C++ calls the types."""
+"""The arguments of every kernel with the Epilogue (epilogue.cuh), and the C++ names of types."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def arguments(problem, a, b, c, bias, out):
 
 
 def mma_types(problem):
-    """{ELEMENT}, {RESULT} and {SUMS} of a template whose kernel multiplies by mma.sync or wgmma."""
+    """{ELEMENT}, {RESULT} and {SUMS} of a template that uses mma.sync or wgmma."""
     return {"ELEMENT": ELEMENTS[problem.precision], "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
 
 

@@ -1,4 +1,4 @@
-"""The 20 combinations of types and shapes that nvcuda::wmma multiplies (operands.cuh), as a table by precision."""
+"""The 20 combinations of types and shapes of nvcuda::wmma (operands.cuh), as a table by precision."""
 
 import itertools
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ LAYOUTS = {"row": "row_major", "col": "col_major"}
 
 @dataclass(frozen=True)
 class Operand:
-    """What WMMA multiplies in a precision."""
+    """The types and shapes of WMMA for one precision."""
 
     name: str  # in operands.cuh
-    arch: int  # the first that can
+    arch: int  # the first with it
     shapes: tuple  # (WM, WN), the default first
     sums: tuple  # keys of SUMS
     results: tuple  # keys of TYPES
 
     @property
     def instances(self):
-        """{SUMS}, {RESULT}, {A} and {B} of templates: the types of sums and result and the layouts, as C++ has them."""
+        """{SUMS}, {RESULT}, {A} and {B} of templates: the C++ names of the types of sums and result, and of the layouts."""
         layouts = [LAYOUTS.values()] * 2 if self.name not in PACKED_OPERANDS else [["row_major"], ["col_major"]]
         for sums, result, a, b in itertools.product(self.sums, self.results, *layouts):
             yield _parameters(SUMS[sums], TYPES[result], a, b)
@@ -55,7 +55,7 @@ def lacks(precisions, problem, target):
 
 
 def instance(problem):
-    """The one of its operand's instances that a problem needs."""
+    """The operand's instance that a problem needs."""
     layouts = (problem.a_layout, problem.b_layout) if problem.precision not in PACKED else ("row", "col")
     a, b = (LAYOUTS.get(layout, "row_major") for layout in layouts)
     return _parameters(SUMS[problem.accumulate], TYPES[problem.out_dtype], a, b)

@@ -17,8 +17,9 @@ template <class T> struct Corner {
     int64_t span_stride, k_stride, plane_stride;
 };
 
-// A stage holds a tile of each of the PLANES matrices that an operand consists of. Steps but the last of STEPS copy. A's slices
-// may be copied in another way than by TileCopies (conv2d's pixels are): through registers, they are stored after a step's products.
+// A stage holds a tile of each of the operand's PLANES matrices. Every step except the last of STEPS copies. A's slices may be
+// copied by another struct than TileCopies, as conv2d's pixels are; those that pass through registers are stored after a step's
+// products.
 template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS,
           class ACopies = TileCopies<ATile, THREADS, STEPS - 1>>
 struct Slices {

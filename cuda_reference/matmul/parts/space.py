@@ -9,13 +9,13 @@ def tiles(problem, rows, cols):
 
 
 def filling(space, problem, target):
-    """First the largest tile that gives every SM a block, or the smallest if none does; the space begins with the largest."""
+    """The largest tile that gives each SM a block first, or the smallest if none does. The space begins with the largest."""
     enough = [c for c in space if problem.batch * tiles(problem, c["BM"], c["BN"]) >= target.sms]
     return enough + [c for c in reversed(space) if c not in enough]
 
 
 def fastest(space, problem, target, operand_fmas):
-    """The fastest tile first: rounds of one tile per SM, times a tile's multiply-adds and the operands it fetches."""
+    """The least predicted time first: rounds of one tile per SM, times the tile's multiply-adds and fetched operands."""
 
     def time(config):
         rounds = ceil_div(tiles(problem, config["BM"], config["BN"]) * problem.batch, max(target.sms, 1))

@@ -1,12 +1,12 @@
-// FP32 matrices as planes that tensor cores multiply exactly: x = high + low (+ lowest).
+// Splits FP32 matrices into planes that tensor cores multiply exactly: x = high + low (+ lowest).
 //
-// Each plane is the remainder of x, rounded to nearest. Infinities and NaN are in the high plane, with 0 below them; the high
-// plane of a number that is not 0 is not 0 either, so that infinity times it is infinity and not NaN. fp16 planes are those of
-// x 2^s, with a shift s for each row, the low one times 2^11.
+// Each plane is what the planes before leave of x, rounded to nearest. Infinities and NaN are in the high plane, with 0 in the
+// others. The high plane of a number other than 0 is not 0, so that infinity times it is infinity and not NaN. fp16 planes are
+// those of x 2^s, with a shift s for each row; the low plane is multiplied by 2^11.
 //
-// It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous and padded with zeros: at 4.3 TB/s 0.25 ms for
-// both operands at 8192^2. The shifts read the matrix a second time.
-// Mirrors tritonkernels/matmul/split.py, which has the theory.
+// The kernel reads 4 bytes per element and writes 4 (tf32: 8, bf16: 6), with K contiguous and padded with zeros: 0.25 ms for both
+// operands at 8192^2 and 4.3 TB/s. Shifts need a first pass over the matrix (`extremes`).
+// Mirrors tritonkernels/matmul/parts/split.py, which has the theory.
 #pragma once
 #include "patch.cuh"
 #include "scheme.cuh"
@@ -14,16 +14,16 @@
 
 namespace matmul {
 
-// The first two lines of the ranges (schemes.room); bits of |x| are in the order of the numbers.
-// A template, so that modules without shifts do not compile it.
+// Writes the first two rows of the ranges (schemes.room): the largest and smallest |x| of each row, as ints of the same bits,
+// which have the same order. A template, so that modules without shifts do not compile it.
 template <class Float>
 __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R, int K,
                                                 OperandStrides stride) {
     __shared__ PatchTile<Float> tile;
     const Patch patch(R, K);
     patch.load(tile, x, R, K, stride);
-    const int row = threadIdx.x % PATCH;  // four threads share it
-    int largest = 0, smallest = 0;        // the latter with its bits flipped
+    const int row = threadIdx.x % PATCH;  // shared by four threads
+    int largest = 0, smallest = 0;        // `smallest` has its bits flipped, so that atomicMax finds it
 #pragma unroll
     for (int k = threadIdx.x / PATCH; k < PATCH; k += 256 / PATCH) {
         const int bits = __float_as_int(tile[row][k]) & 0x7fffffff;
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int
     }
     if (patch.first + row < R) {
         ranges += int64_t(patch.batch) * 3 * R + patch.first + row;
-        atomicMax(ranges, largest);  // the same in any order
+        atomicMax(ranges, largest);  // gives the same result in any order
         atomicMax(ranges + R, smallest);
     }
 }

@@ -13,7 +13,7 @@ SOURCE = Source("matmul/parts/split.cuh", (EXTREMES, *(f"matmul::split<{name}>" 
 
 
 def split(matrix, precision):
-    """(the launches that fill them, planes, ranges) of an FP32 matrix (batch, R, K), as in schemes.room."""
+    """(launches, planes, ranges): buffers for an FP32 matrix (batch, R, K), as in schemes.room; the launches fill them."""
     once, planes, ranges = room(matrix, precision)
     _, r, k = once.shape
     launches = []

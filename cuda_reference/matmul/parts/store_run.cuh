@@ -1,4 +1,4 @@
-// Neighbours in a row of a matrix written at once.
+// Stores neighbouring elements of a row at once.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -9,8 +9,8 @@ namespace matmul {
 
 template <int BYTES> using RunWord = std::conditional_t<BYTES == 16, uint4, uint2>;
 
-// COUNT neighbours in a row of out, where they are in its M x N: by one store of 64 or 128 bits if it is contiguous and
-// aligned.
+// Stores the COUNT elements of a run to a row of out, except those outside of its M x N: by one store of 64 or 128 bits if
+// they are contiguous and aligned.
 template <class Out, int COUNT>
 __device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int row, int col, int M, int N, int64_t row_stride,
                                           int64_t col_stride) {

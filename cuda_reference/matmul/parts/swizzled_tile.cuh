@@ -1,8 +1,8 @@
-// An operand's slices in shared memory: copied there past the registers by cp.async, read as fragments by ldmatrix.
+// An operand's slices in shared memory: copied by cp.async without registers, read as fragments by ldmatrix.
 //
-// A slice lies as its operand does. K_MAJOR: a row per row of A (or column of B), BK deep; else: a row per k, SPAN long.
-// ldmatrix reads 16 bytes, a chunk, of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both want all 32
-// banks. So of the 8 chunks that make 128 bytes, chunk c of a row is stored at c XOR row: no padding, and no bank conflict.
+// A slice has the layout of its operand. K_MAJOR: a row per row of A (or column of B), BK long; else: a row per k, SPAN long.
+// ldmatrix reads a chunk of 16 bytes from each of 8 rows at a time, cp.async writes 8 chunks of one row or two, and both should
+// use all 32 banks. So chunk c of the 8 in 128 bytes is stored at c XOR row: no padding, and no bank conflicts.
 #pragma once
 #include "../../common/cp_async.cuh"
 #include "../../common/ldmatrix.cuh"
@@ -15,7 +15,7 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
     static_assert(K_MAJOR || sizeof(T) == 2, "ldmatrix transposes elements of 16 bits only");
     static constexpr int CHUNK = 16 / sizeof(T);                           // elements
     static constexpr int ROWS = K_MAJOR ? SPAN : BK;
-    static constexpr int CHUNKS = (K_MAJOR ? BK : SPAN) / CHUNK;           // a row
+    static constexpr int CHUNKS = (K_MAJOR ? BK : SPAN) / CHUNK;           // per row
     static constexpr int PITCH = CHUNKS * CHUNK, SIZE = ROWS * PITCH;      // elements
     static constexpr int NEAR = CHUNKS < 8 ? CHUNKS : 8;                   // chunks of a row in 128 bytes
     static constexpr int DEPTH = BK;
@@ -25,9 +25,9 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
         return row * PITCH + (chunk ^ row / (8 / NEAR) % NEAR) * CHUNK;
     }
 
-    // Where this lane reads its row of a fragment: 16 rows of A or columns of B from `first` on, 32 bytes deep. Of its four
-    // matrices, A's words take the 8-row halves first, B's the 16-byte halves: an mma wants B's words of 8 columns in
-    // neighbouring registers.
+    // The offset of this lane's row of a fragment: 16 rows of A or columns of B from `first` on, 32 bytes of k. The four
+    // matrices of ldmatrix are in the order of 8-row halves first for A, of 16-byte halves first for B: an mma needs B's words
+    // of 8 columns in consecutive registers.
     __device__ __forceinline__ static int fragment(int first) {
         const int lane = threadIdx.x % 32;
         const int row = OF_A == K_MAJOR ? lane % 16 : lane % 8 + lane / 16 * 8;
@@ -35,16 +35,17 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
         return K_MAJOR ? at(first + row, chunk) : at(row, first / CHUNK + chunk);
     }
 
-    // The fragment i * 16 rows or columns and k * 32 bytes on. XOR adds here: `fragment` left those bits of the chunk 0.
+    // Loads the fragment i * 16 rows or columns and k * 32 bytes further. XOR adds here, since those bits of the chunk are 0 in
+    // `fragment`.
     __device__ __forceinline__ static void load(unsigned (&words)[4], const T* tile, int fragment, int i, int k) {
         const int along = K_MAJOR ? k : i, down = K_MAJOR ? i : k;
         ldmatrix<!K_MAJOR>(words, tile + (fragment ^ along * 2 * CHUNK) + down * 16 * PITCH);
     }
 };
 
-// The chunks of each slice that one thread copies, in PARTS, each by one cp.async. Rows must be contiguous, aligned to 16 bytes
-// and apart: a row's last chunk may reach into the gap before the next. Past the edges of M and N nothing is copied: no sum that
-// is stored needs it.
+// The chunks of each slice that one thread copies, one cp.async per chunk, in PARTS. Rows must be contiguous, aligned to 16 bytes
+// and not overlap; a row's last chunk may reach into the gap before the next row. Nothing is copied past the edges of M and N:
+// no sum that is stored needs it.
 template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;
     static constexpr bool PAST_REGISTERS = true;
@@ -53,7 +54,7 @@ template <class Tile, int THREADS, int PARTS> struct TileCopies {
 
     const T* from;  // the first chunk in the next slice
     int64_t pitch;  // of rows
-    int inside;     // K_MAJOR: rows of the matrix from the first chunk's on; else elements
+    int inside;     // rows (K_MAJOR) or elements of the matrix from the first chunk on
 
     __device__ __forceinline__ static int row() { return threadIdx.x / Tile::CHUNKS; }
     __device__ __forceinline__ static int chunk() { return threadIdx.x % Tile::CHUNKS; }
@@ -65,8 +66,8 @@ template <class Tile, int THREADS, int PARTS> struct TileCopies {
         from = matrix + first * span_stride + row() * pitch + chunk() * Tile::CHUNK;
     }
 
-    // The slice that begins at first_k, zeros from K on: they add nothing to a sum. `plane` is how far the matrix to copy
-    // from is from the first.
+    // Copies the slice that begins at first_k, with zeros from K on, which add nothing to a sum. `plane` is the offset of the
+    // matrix from the first plane.
     __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K, int64_t plane) const {
         const T* const slice = from + plane + first_k * (Tile::K_MAJOR ? 1 : pitch);
         const int left = K - first_k - (Tile::K_MAJOR ? chunk() * Tile::CHUNK : row());
@@ -78,7 +79,7 @@ template <class Tile, int THREADS, int PARTS> struct TileCopies {
         }
     }
 
-    // A part of the next slice, all of it inside K, and so before the last row of a matrix whose rows are those of k.
+    // Copies a part of the next slice, which must lie inside K.
     __device__ __forceinline__ void copy(T* tile, int part, int64_t plane) const {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)

@@ -1,4 +1,4 @@
-// A warp's tile in registers: the fragments of its operands, and their products.
+// A warp tile in registers: the fragments of its operands, and their products.
 #pragma once
 #include "../../common/mma_sync.cuh"
 #include "lane_sums.cuh"
@@ -27,7 +27,7 @@ template <class ATile, class BTile, int WM, int WN> struct Fragments {
     }
 };
 
-// sum += A B of a step, from their fragments.
+// sum += A B for one step, from the fragments of A and B.
 template <class T, class Sum, int MS, int NS>
 __device__ __forceinline__ void multiply_add(LaneSums<Sum> (&sum)[MS][NS], const unsigned (&a)[MS][4],
                                              const unsigned (&b)[NS / 2][4]) {

@@ -76,8 +76,8 @@ def test_other_operands_are_aligned_first_and_other_results_leave_from_registers
 def test_refusals():
     half, single = (prepare("matmul", *[torch.empty(8, 8, dtype=dtype)] * 2).problem for dtype in (torch.half, None))
     assert DESIGN.refuses(half, Target.named("h200")) is None and DESIGN.refuses(half, Target.named("simt")) is None
-    assert DESIGN.refuses(half, Target.named("a100")) == "wgmma is of sm_90 alone, a100 is sm_80"
-    assert DESIGN.refuses(half, Target.named("b200")) == "wgmma is of sm_90 alone, b200 is sm_100"
+    assert DESIGN.refuses(half, Target.named("a100")) == "it needs wgmma, which only sm_90 has; a100 is sm_80"
+    assert DESIGN.refuses(half, Target.named("b200")) == "it needs wgmma, which only sm_90 has; b200 is sm_100"
     assert DESIGN.refuses(single, Target.named("h200")) == "it has no ieee"
 
 

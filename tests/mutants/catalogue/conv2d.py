@@ -88,7 +88,7 @@ MUTANTS = [
         ("each column of taps is the first", "                column_ptrs += weight.s\n", ""),
         ("last rows of the last unrolled run written", "valid & (p + i < g.P)", "valid"),
         ("channels past the last written", "(image < g.N) & k_inside\n        h0", "image < g.N\n        h0"),
-        ("several filters a channel are taken", "None if one_filter_each(problem)", "None if problem.groups > 1"),
+        ("several filters a channel are taken", "None if unrollable_depthwise(problem)", "None if problem.groups > 1"),
     ),
     *of(
         "tritonkernels/conv2d/parts/sliding.py",
@@ -171,7 +171,6 @@ MUTANTS = [
         ("groups forgotten", '"groups": problem.groups != 1', '"groups": False'),
         ("bias forgotten in channels_last", "bias=bias, out", "out"),
         ("bias forgotten in NCHW", "c=bias, out", "out"),
-        ("always by pixels", "results.stride(-1) == 1, results", "True, results"),
         ("images taken for one", "all(merges(t, t.ndim - 3) for t in (pixels, results))", "True"),
     ),
     *of(

@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemm/stream_k.cuh",
-        "cuda_reference and gemm and stream_k",
+        "gemm and stream_k",
         (
             "barrier between tiles removed",
             "        __syncthreads();  // all threads have read the buffers, the next tile may overwrite them\n",

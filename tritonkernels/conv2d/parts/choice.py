@@ -4,13 +4,13 @@ There `grouped` is faster than `depthwise` from about a million outputs on, whic
 """
 
 from . import regime
-from .runs import one_filter_each
+from .runs import unrollable_depthwise
 
 TWO_LAUNCHES = 2**20  # outputs
 
 
 def packing_pays(problem):
-    return problem.k > 1 and problem.outputs >= TWO_LAUNCHES and one_filter_each(problem)
+    return problem.k > 1 and problem.outputs >= TWO_LAUNCHES and unrollable_depthwise(problem)
 
 
 def prefer(problem, target):

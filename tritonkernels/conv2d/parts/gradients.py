@@ -1,11 +1,11 @@
-"""Checks of arguments that the gradients of a convolution share."""
+"""Checks of arguments, shared by the gradients of a convolution."""
 
 from ... import validate
 from ...errors import ShapeError
 
 
 def size_of(argument, value, ranks):
-    """A size given as numbers: a tuple, a list or a torch.Size of ints, none negative."""
+    """The tuple of a size argument: a tuple, a list or a torch.Size of ints, none negative."""
     if not isinstance(value, (tuple, list)) or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in value):
         raise ShapeError(argument, repr(value), "a sequence of ints, at least 0")
     if len(value) not in ranks:
@@ -13,7 +13,7 @@ def size_of(argument, value, ranks):
     return validate.allocatable(tuple(value))
 
 
-def beside_output(grad_output, sizes, unbatched):
+def check_grad_output(grad_output, sizes, unbatched):
     """Checks that grad_output has the shape of the convolution's result."""
     wanted = tuple(sizes[name] for name in ("kpq" if unbatched else "nkpq"))
     if tuple(grad_output.shape) != wanted:

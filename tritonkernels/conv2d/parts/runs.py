@@ -15,7 +15,7 @@ def count_runs(problem, run):
     return problem.n * -(-problem.p // run) * problem.q
 
 
-def one_filter_each(problem):
+def unrollable_depthwise(problem):
     """Whether there is one filter per channel, small enough to unroll its runs."""
     return problem.c == problem.groups == problem.k and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
 
@@ -24,12 +24,12 @@ def refuses(problem, target):
     if problem.r > COLUMN_TAPS:
         return f"it holds the taps of a column in registers: up to {COLUMN_TAPS}, not {problem.r}"
     if extent(1, problem) > COLUMN_ROWS:
-        return f"it unrolls the rows that a column of taps meets: up to {COLUMN_ROWS}, not {extent(1, problem)}"
+        return f"it unrolls the rows from a column's first tap to its last: up to {COLUMN_ROWS}, not {extent(1, problem)}"
     return None
 
 
 def side_by_side(t, channels, most):
-    """How many channels of a group, up to `most`, lie side by side and begin at a multiple of as many bytes, in every pixel."""
+    """How many channels of a group, up to `most`, one aligned load can read in every pixel."""
     apart = [stride for dim, (size, stride) in enumerate(zip(t.shape, t.stride())) if dim != 1 and size > 1]
     if t.stride(1) != 1:
         return 1
@@ -38,6 +38,6 @@ def side_by_side(t, channels, most):
 
 
 def best_run(problem, most, fits=lambda run: True):
-    """Of up to `most` outputs, the run that loads fewest rows of a plane, of those the longest."""
+    """The run of up to `most` outputs that loads the fewest rows of a plane; the longest of equals."""
     legal = [run for run in range(1, most + 1) if run == 1 or (extent(run, problem) <= COLUMN_ROWS and fits(run))]
     return min(legal, key=lambda run: (-(-max(1, problem.p) // run) * extent(run, problem), -run))

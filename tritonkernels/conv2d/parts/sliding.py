@@ -82,8 +82,8 @@ def column_of_taps(tap_ptrs, step, inside, R: tl.constexpr, SUMS: tl.constexpr):
 
 
 @triton.jit
-def met(acc, x, taps, AT: tl.constexpr, STEP: tl.constexpr, DILATION: tl.constexpr):
-    """The sums of a run, a tuple, after the inputs x of row AT, counted from the row of the first output's first tap."""
+def add_products(acc, x, taps, AT: tl.constexpr, STEP: tl.constexpr, DILATION: tl.constexpr):
+    """Adds the inputs x times taps to the sums of a run, a tuple. AT: the row of x, from the first output's first tap on."""
     sums = ()
     for i in tl.static_range(len(acc)):
         if i * STEP <= AT and AT - i * STEP <= (len(taps) - 1) * DILATION and (AT - i * STEP) % DILATION == 0:

@@ -4,7 +4,7 @@ import torch
 
 from ... import validate
 from ...conv2d.parts.geometry import geometry, is_channels_last
-from ...conv2d.parts.gradients import batched, beside_output, size_of
+from ...conv2d.parts.gradients import batched, check_grad_output, size_of
 from ...conv2d.parts.precision import resolved
 from ...conv2d.parts.prepare import DTYPES
 from ...operation import Call
@@ -17,7 +17,7 @@ def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, gr
     weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,))
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(len(input_size),), like=("weight", weight))
     sizes = geometry(input_size, weight.shape, stride, padding, dilation, groups, input="input_size")
-    beside_output(grad_output, sizes, unbatched=len(input_size) == 3)
+    check_grad_output(grad_output, sizes, unbatched=len(input_size) == 3)
     precision = resolved(precision, weight.dtype)
     if out is not None:
         validate.no_gradient("conv2d_input into out", weight=weight, grad_output=grad_output)

@@ -4,7 +4,7 @@ import torch
 
 from ... import validate
 from ...conv2d.parts.geometry import geometry, is_channels_last
-from ...conv2d.parts.gradients import batched, beside_output, size_of
+from ...conv2d.parts.gradients import batched, check_grad_output, size_of
 from ...conv2d.parts.precision import resolved
 from ...conv2d.parts.prepare import DTYPES
 from ...operation import Call
@@ -17,7 +17,7 @@ def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, gr
     weight_size = size_of("weight_size", weight_size, ranks=(4,))
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(input.ndim,), like=("input", input))
     sizes = geometry(input.shape, weight_size, stride, padding, dilation, groups, weight="weight_size")
-    beside_output(grad_output, sizes, unbatched=input.ndim == 3)
+    check_grad_output(grad_output, sizes, unbatched=input.ndim == 3)
     precision = resolved(precision, input.dtype)
     if out is not None:
         validate.no_gradient("conv2d_weight into out", input=input, grad_output=grad_output)
