@@ -275,7 +275,7 @@ MUTANTS = [
         "cuda_reference and matmul and tiled",
         (
             "slice overwritten too early",
-            "        __syncthreads();  // all threads have read it, the next may overwrite it\n",
+            "        __syncthreads();  // all threads have read the slice: the next may overwrite it\n",
             "",
         ),
         left="a race that no order of whole threads shows; test_races.py, which traces their accesses, does",
