@@ -163,7 +163,7 @@ class Library:
         return numerics.judge(call.problem, call.result, *args, transform=chosen.transform(as_dict(config)), **kwargs)
 
     def _prepared(self, op, args, kwargs, target):
-        """The call of a user's arguments, and the Target that it would run on, or the one that is named."""
+        """(the Call of a user's arguments, the Target: the one named, else that of the tensors' device)."""
         call = self.operation(op).prepare(*args, **kwargs)
         if target is None:
             self.runs_on(call.result)
