@@ -47,7 +47,7 @@ def test_every_triton_config_compiles_within_limits(library, op, design, archite
         assert row["shared_bytes"] <= target.shared_per_block, f"shared memory above {target.shared_per_block}: {row}"
 
 
-def test_the_compiler_is_told_what_the_kernel_needs():
+def test_the_compiled_calls_cover_precisions_offsets_and_epilogues():
     """The survey must see 64-bit offsets, every precision and ragged sizes, or it proves less than it says."""
     problems = [call.problem for calls in (representative_calls, unusual_calls) for call in calls("matmul")]
     design = {d.name: d for d in TRITON_DESIGNS[0].values[0].designs("matmul")}["pipelined"]
@@ -86,7 +86,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on
 
 @needs_nvcc
 @pytest.mark.long
-def test_what_every_cuda_design_launches_first_compiles_without_spills(tmp_path):
+def test_the_default_kernel_of_every_cuda_design_compiles_without_spills(tmp_path):
     """In one unit, whose headers take most of the time."""
     launches = [launch for p in CUDA_DESIGNS for launch in first_launches(*p.values)]
     headers, expressions = (list(dict.fromkeys(x)) for x in zip(*((x.source.header, x.expression) for x in launches)))

@@ -189,7 +189,7 @@ def test_conv2d_layouts(library, op, design, device, layout):
 
 
 @pytest.mark.parametrize("library, op, design", designs("conv2d"))
-def test_conv2d_answers_in_the_memory_format_of_its_input(library, op, design, device):
+def test_conv2d_returns_the_memory_format_of_its_input(library, op, design, device):
     available_on(library, device)
     (image, filters), options = suited(library, op, design, ((2, 3, 9, 8), (4, 3, 3, 2)))
     if image[1] == 1:  # one channel has no format
@@ -322,7 +322,7 @@ def test_matmul_never_reads_c_when_beta_is_zero_nor_a_and_b_when_alpha_is(librar
 
 @pytest.mark.parametrize("layout", (torch.clone, transposed))
 @pytest.mark.parametrize("library, op, design", designs("gemm", "matmul"))
-def test_what_lies_behind_aligned_operands_adds_nothing(library, op, design, layout, device):
+def test_memory_after_aligned_operands_adds_nothing(library, op, design, layout, device):
     """Rows of whole vectors, read as such, that end inside a slice; NaN in the rows and columns behind them."""
     available_on(library, device)
     dtype, options = taken(library, op, design)

@@ -105,7 +105,7 @@ def test_fences_of_cuda_kernels(compiled, required):
     check(fences, WORDS, codes)
 
 
-def test_every_kernel_that_wants_a_fence_is_in_the_table():
+def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(r"\b(?:last_to_arrive|walk_behind|tma_store|mbarrier_init)\(")
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
     shared = {

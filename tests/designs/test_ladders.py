@@ -26,6 +26,6 @@ def test_a_folder_holds_the_designs_of_the_ladder_and_nothing_else(op):
 
 
 @pytest.mark.parametrize("op", tritonkernels.OPS)
-def test_what_one_package_lacks_has_a_reason(op):
+def test_a_design_of_one_package_says_why(op):
     for rung in LIBRARY.operation(op).ladder:
         assert rung.only is None or (rung.only in PACKAGES and rung.why and rung.why.endswith(".")), rung.name

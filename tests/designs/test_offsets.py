@@ -54,7 +54,7 @@ def test_offsets_beyond_32_bits(library, op, design, far):
     assert verdict.ok, verdict
 
 
-def test_wide_offsets_are_asked_for_in_time():
+def test_when_offsets_need_64_bits():
     def strided(rows, stride):
         return torch.empty(1, device="meta").as_strided((rows, 8), (stride, 1))
 

@@ -109,7 +109,7 @@ def test_denormals_are_neither_flushed_nor_lost(library, op, design, device):
 
 @one_of_each_program
 @pytest.mark.parametrize("library, op, design", IEEE)
-def test_large_beside_small(library, op, design, device):
+def test_large_next_to_small(library, op, design, device):
     available_on(library, device)
     first, second = operands(library, op, design, device)
     first[..., 0] *= 1e30

@@ -116,7 +116,7 @@ def test_pixels_of_channels_are_loaded_together():
     assert width(image[:, :6], out=channels_last(torch.empty(1, 8, 7, 7))[:, :6]) == 1, "aligned pixels of 6 channels"
 
 
-def test_a_filter_for_each_of_channels_side_by_side_has_lanes_along_them():
+def test_depthwise_in_channels_last_has_lanes_along_channels():
     def chosen(library, image, filters):
         return library.choose(prepare("conv2d", image, filters, groups=image.shape[1]).problem, H200)[0].name
 
@@ -193,7 +193,7 @@ def test_padded_halos_are_loaded_once(padding, width, monkeypatch):
 
 
 @pytest.mark.parametrize("design", ["direct", "prefetched"])
-def test_pieces_of_padded_halos_begin_where_memory_s_do(design):
+def test_padded_halos_are_loaded_in_aligned_pieces(design):
     from cuda_reference.trace import trace
 
     _, launch = launch_of(design, random(1, 4, 40, 128), random(6, 4, 3, 3), padding=1)

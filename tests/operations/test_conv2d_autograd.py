@@ -121,7 +121,7 @@ def problems(monkeypatch):
     return seen
 
 
-def test_no_second_order_gradient_is_computed_that_nobody_asked_for(problems):
+def test_unneeded_second_order_gradients_are_not_computed(problems):
     x, w = random(1, 2, 5, 5), random(3, 2, 2, 2).requires_grad_()
     gradient = cuda_reference.conv2d_input(x.shape, w, torch.ones(1, 3, 4, 4))
     gradient.pow(2).sum().backward()

@@ -88,7 +88,7 @@ def test_the_choice_among_the_seed_s_designs(wanted, asked):
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 @pytest.mark.parametrize("asked", [p for some in (CHOICES, WITHOUT_PRODUCTS) for problems in some.values() for p in problems])
-def test_a_package_takes_the_first_that_it_has_and_that_does_not_refuse(library, asked):
+def test_the_first_preferred_design_that_does_not_refuse_is_chosen(library, asked):
     """Of matmul's designs the one that matmul takes first."""
     rule = importlib.import_module(f"{library.package}.conv2d").prefer
     for target in (H200, OLD):
@@ -97,18 +97,18 @@ def test_a_package_takes_the_first_that_it_has_and_that_does_not_refuse(library,
         assert chosen.partition(".")[0] == next(name for name in rule(asked, target) if name in willing)
 
 
-def test_winograd_is_nobody_s_choice():
+def test_winograd_is_never_the_choice():
     asked = problem((32, 64, 56, 56), (64, 64, 3, 3), padding=1)
     assert "winograd" not in prefer(asked, H200) and expected("winograd", asked, H200) is None
 
 
-def test_what_has_nothing_to_do_has_a_design_all_the_same():
+def test_empty_problems_have_a_design():
     for shapes in (((0, 3, 8, 9), (4, 3, 3, 3)), ((2, 3, 8, 9), (0, 3, 3, 3)), ((2, 0, 8, 9), (4, 0, 3, 3))):
         asked = problem(*shapes)
         assert prefer(asked, H200) == ("direct",) and expected("direct", asked, H200) is None
 
 
-def test_an_unknown_gpu_is_taken_for_an_h200():
+def test_an_unknown_gpu_is_treated_as_an_h200():
     unknown = dataclasses.replace(H200, name="new", dram_bandwidth=0.0, l2_bandwidth=0.0, peaks={})
     for problems in CHOICES.values():
         for asked in problems:
@@ -130,7 +130,7 @@ def test_one_block_takes_as_long_as_one_for_each_sm():
     assert one == pytest.approx(all_) and twice == pytest.approx(2 * all_)
 
 
-def test_explain_tells_what_is_expected():
+def test_explain_shows_the_expected_time():
     told = regime.expected("implicit_gemm", CHOICES["implicit_gemm"][0], H200)
     assert told.seconds == max(told.arithmetic_s, told.bytes_s, told.gather_s, told.chain_s) > 0
     x, w = torch.empty(1, 6, 768, 512), torch.empty(6, 6, 6, 6)
@@ -156,7 +156,7 @@ def recorded(suite, names, implementations=("triton", "cuda")):
         yield prepare("conv2d", *args, **options).problem, times
 
 
-def test_the_choice_among_what_was_measured_is_as_fast_as_the_docs_say():
+def test_the_choice_is_as_fast_as_the_docs_say():
     """The choice's time over the fastest design's of the same package, to the last digit: in the mean, and at most."""
     means, most = [], []
     for implementation in ("triton", "cuda"):
@@ -175,7 +175,7 @@ def test_the_choice_among_what_was_measured_is_as_fast_as_the_docs_say():
 
 
 @pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
-def test_expected_times_are_of_the_size_of_measured_ones(suite):
+def test_expected_times_are_near_measured_ones(suite):
     """Within a factor of 5; of grouped, where the choice has a time for it, of 1.5."""
     seen = set()
     for asked, times in recorded(suite, (*LADDER, "grouped")):
@@ -187,5 +187,5 @@ def test_expected_times_are_of_the_size_of_measured_ones(suite):
     assert {"depthwise", "register_blocked"} <= seen and ("grouped" in seen) == (suite != "image")
 
 
-def test_every_rule_is_of_a_design_that_there_may_be():
+def test_every_rule_is_for_an_existing_design():
     assert set(LADDER) < set(SHAPES) and all(name in SHAPES for name in prefer(CHOICES["matmul"][0], H200))

@@ -119,7 +119,7 @@ def test_expanded_gradients(library, op, design, device):
 @every_design
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @on_devices
-def test_a_special_value_reaches_what_it_meets(library, op, design, device, value):
+def test_a_special_value_reaches_the_results_that_use_it(library, op, design, device, value):
     available_on(library, device)
     args, options = operands(op, functools.partial(random, device=device))
     clean, _ = run_checked(library, op, design, *args, **options)
@@ -214,7 +214,7 @@ def test_strides_are_phases_and_what_no_tap_reaches_is_zeroed_once():
     assert len(phases_of((1, 1, 9, 9), (1, 1, 3, 3), (1, 1, 3, 3), stride=2, dilation=2)) == 2  # every second row, and zeros
 
 
-def test_splits_fill_the_gpu_and_stay_worth_their_sums():
+def test_splits_fill_the_gpu_and_are_not_too_short():
     image = prepare("conv2d_weight", *(torch.empty(1, 3, 1080, 1920, device="meta"), (3, 3, 3, 3)),
                     torch.empty(1, 3, 1080, 1920, device="meta"), padding=1).problem  # fmt: skip
     assert splits_for(image, H200, 1, 128, 4) == 4 * H200.sms
@@ -275,7 +275,7 @@ def test_only_what_is_needed_is_computed(wanted, monkeypatch):
     assert [t.grad is not None for t in tensors] == [bool(w) for w in wanted]
 
 
-def test_nothing_is_recorded_where_nobody_asks():
+def test_nothing_is_recorded_without_requires_grad():
     x, w = leaves((1, 2, 5, 5), (3, 2, 2, 2))
     with torch.no_grad():
         assert cuda_reference.conv2d(x, w).grad_fn is None

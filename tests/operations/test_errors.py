@@ -206,7 +206,7 @@ def test_bad_calls_are_typed_errors(package, name):
         assert torch.equal(out, before)
 
 
-def test_errors_are_also_what_torch_users_catch():
+def test_errors_have_the_types_that_torch_users_catch():
     assert issubclass(errors.ShapeError, ValueError) and issubclass(errors.DtypeError, TypeError)
     assert issubclass(errors.UnsupportedError, NotImplementedError) and issubclass(errors.BuildError, RuntimeError)
 
@@ -216,7 +216,7 @@ def test_a_refusal_gives_each_design_s_reason():
         cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2))
 
 
-def test_gradients_are_fine_when_nobody_wants_them():
+def test_operands_that_require_gradients_are_fine_under_no_grad():
     a = A.clone().requires_grad_()
     with torch.no_grad():
         result = tritonkernels.gemm(a, B)

@@ -219,7 +219,7 @@ def test_configs_of_a_design_and_errors(package):
         package.configs("gemm", a, a)
 
 
-def test_doctor_tells_versions_and_backend():
+def test_doctor_shows_versions_and_backend():
     report = tritonkernels.doctor()
     assert report["torch"] == torch.__version__ and report["backend"] == backend.name()
     assert "simt" in cuda_reference.doctor()

@@ -299,7 +299,7 @@ def test_blocks_of_contiguous_columns(sizes, dtype, wanted):
 
 
 @pytest.mark.parametrize("columns, wanted", [(16, True), (128, True), (256, False), (384, False), (512, True), (4096, True)])
-def test_what_could_stay_in_l2_is_not_sent_away_first(columns, wanted):
+def test_operands_that_fit_in_l2_are_not_evicted_first(columns, wanted):
     """Of 50 MB: 16384 rows of 256 columns are 17 MB, of 384 25 MB."""
     asked = problem(16384, columns)
     assert streams(asked, H200) == wanted
@@ -338,7 +338,7 @@ def test_every_problem_has_a_design_in_both_packages():
                 assert prefer(problem(m, n), target) in SHAPES
 
 
-def test_explain_tells_the_expected_time():
+def test_explain_shows_the_expected_time():
     report = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
     assert report["design"] == "block_per_row" and report["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
     assert "bytes_in_flight" in str(report)

@@ -50,12 +50,12 @@ APART = {
 
 
 @pytest.mark.parametrize("one, other", APART.values(), ids=APART)
-def test_a_key_tells_apart(one, other):
+def test_keys_differ_by_arguments(one, other):
     keys = [key_of("about", (value,))[0] for value in (one, one, other)]
     assert None not in keys and keys[0] == keys[1] != keys[2]
 
 
-def test_a_key_tells_apart_what_is_no_argument():
+def test_keys_differ_by_settings():
     values = (rows(), "torch")
     keys = [key_of(about, values)[0] for about in ("gemm", "gemv")]
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_a_key_tells_apart_what_is_no_argument():
     assert len(set(keys)) == 5 and key_of("gemm", values)[0] == keys[0]
 
 
-def test_what_a_key_does_not_understand_has_none():
+def test_unknown_arguments_have_no_key():
     class Other(torch.Tensor):
         pass
 

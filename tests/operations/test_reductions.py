@@ -97,7 +97,7 @@ def test_every_design_of_matmul_has_one_tap(library, layout, device, everything)
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @each_package
 @on_devices
-def test_no_channels_leave_the_bias(library, layout, device):
+def test_no_channels_give_the_bias(library, layout, device):
     available_on(library, device)
     shapes = (2, 0, 3, 4), (5, 0, 1, 1), (5,)
     input, weight, bias = (random(*shape, dtype=torch.float16, device=device) for shape in shapes)
@@ -106,7 +106,7 @@ def test_no_channels_leave_the_bias(library, layout, device):
 
 @pytest.mark.parametrize("layout, products", [(torch.clone, 1), (channels_last, 1), (cropped, 2)])
 @each_package
-def test_operands_are_read_where_they_lie(library, layout, products):
+def test_operands_are_read_without_a_copy(library, layout, products):
     """One product of all pixels in channels_last, one batch of images else; images whose lines are apart are one each."""
     target = Target.named("sm_80")
     call = prepare("conv2d", *(layout(random(*s, dtype=torch.float16)) for s in ((2, 64, 8, 16), (64, 64, 1, 1))))

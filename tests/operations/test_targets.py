@@ -132,7 +132,7 @@ def test_every_problem_gets_a_legal_choice_or_a_sentence(library, op, live):
     assert (live(MI300).name in served) == (library.package == "tritonkernels")
 
 
-def test_nothing_of_nvidia_s_own_takes_an_amd_gpu():
+def test_nvidia_only_designs_refuse_an_amd_gpu():
     """Gluon's layouts, TMA and cp.async; the rest is Triton's."""
     a = torch.empty(512, 512, dtype=torch.float16, device="meta")
     problems = {"gemm": prepare("gemm", a.float(), a.float()).problem, "matmul": prepare("matmul", a, a).problem}
@@ -176,7 +176,7 @@ def test_a_design_without_a_config_that_fits_refuses():
         tritonkernels.explain("matmul", a.half(), a.half(), target=small)
 
 
-def test_options_of_ptxas_are_not_told_to_another_compiler(monkeypatch):
+def test_options_of_ptxas_are_not_passed_to_another_compiler(monkeypatch):
     """Triton refuses to launch with an option that its compiler does not know."""
     HIPOptions = pytest.importorskip("triton.backends.amd.compiler").HIPOptions
     target, a, x = Target.named("gfx942"), torch.empty(512, 512, device="meta"), torch.empty(512, device="meta")

@@ -34,7 +34,7 @@ def places(counters):
     return range(counters.data_ptr(), counters.data_ptr() + counters.nbytes)
 
 
-def test_calls_of_a_stream_share_counters_and_nobody_else_has_them(gpu):
+def test_calls_of_a_stream_share_counters_with_no_other_stream(gpu):
     first = workspace.counters(COUNT, OUT)
     assert first.data_ptr() == workspace.counters(COUNT - 3, OUT).data_ptr()
     gpu.stream = 1
@@ -57,10 +57,10 @@ def test_graphs_zero_nothing_where_calls_like_theirs_ran_before(gpu):
     assert sum(gpu.zeroed) <= 20 * 20 * COUNT + 20 * workspace.AT_ONCE
 
 
-def test_a_graph_zeroes_what_is_not_left(gpu):
+def test_a_graph_zeroes_counters_that_are_not_ready(gpu):
     gpu.capturing = True
     assert len(workspace.counters(COUNT, OUT)) == COUNT and gpu.zeroed == [COUNT]
 
 
-def test_more_than_are_made_at_once(gpu):
+def test_more_counters_than_are_allocated_at_once(gpu):
     assert len(workspace.counters(3 * workspace.AT_ONCE, OUT)) == 3 * workspace.AT_ONCE

@@ -40,7 +40,7 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize("first", ["import triton, triton.language as tl", "import torch._inductor.runtime.triton_helpers"])
-def test_triton_imported_before_us_is_no_hindrance(first):
+def test_triton_may_be_imported_first(first):
     """Triton decorates its own library at import: without a GPU it must be decorated again for the interpreter."""
     code = f"""
 {first}

@@ -100,7 +100,7 @@ def test_atomics_stay_in_the_tensors(launch):
             launch(name, (1,), out, *arguments)
 
 
-def test_memory_of_an_earlier_launch_is_not_this_one_s(launch):
+def test_memory_of_an_earlier_launch_is_outside(launch):
     x, out = ints(8), ints(8)
     launch("copy", (1,), x, out, 0, 8, 8)
     with pytest.raises(LaunchError, match="a load outside"):

@@ -61,7 +61,7 @@ def test_channels_of_a_group(device, layout, channels, outputs):
 @pytest.mark.parametrize("steps, dilation", [(2, 1), (1, 2), (3, 2), (5, 7)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
-def test_runs_slide_whatever_the_steps(device, layout, steps, dilation):
+def test_runs_slide_for_every_stride(device, layout, steps, dilation):
     """Down, where they are unrolled, and across, where they are not; with each other's other."""
     available_on(LIBRARY, device)
     image, weight = random(1, 8, 23, 19, device=device), random(8, 4, 3, 2, device=device)
@@ -127,7 +127,7 @@ def problem(image, weight, **options):
     return prepare("conv2d", torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options).problem
 
 
-def test_it_says_what_it_cannot_unroll():
+def test_refusals_name_what_cannot_be_unrolled():
     target = GPUS[1]
     for weight, options, why in (
         ((4, 4, COLUMN_TAPS + 1, 1), {}, "taps of a column"),
@@ -141,7 +141,7 @@ def test_it_says_what_it_cannot_unroll():
     assert GROUPED.refuses(problem((1, 4, 60, 8), (4, 4, 3, 1), dilation=((COLUMN_ROWS - 1) // 2, 1)), target) is None
 
 
-def test_runs_leave_few_rows_idle_and_meet_few():
+def test_runs_waste_few_rows_and_unroll_few():
     def run(p, **options):
         return best_run(problem((1, 4, p + 2, 8), (4, 4, 3, 3), **options), 8)
 
@@ -152,7 +152,7 @@ def test_runs_leave_few_rows_idle_and_meet_few():
 
 
 @pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)
-def test_configs_are_whole_warps_and_none_comes_twice(target):
+def test_configs_are_whole_warps_and_unique(target):
     for call in (*representative_calls("conv2d"), *unusual_calls("conv2d")):
         found = [(config.kwargs, config.num_warps) for config in GROUPED.configs(call.problem, target)]
         assert found and all(found.count(one) == 1 for one in found)
@@ -203,7 +203,7 @@ def test_the_hot_loop_is_arithmetic_and_its_loads_are_vectors(architecture):
 @pytest.mark.parametrize("design", ("depthwise", "grouped"))
 @pytest.mark.parametrize("taps, stride", [((3, 3), 2), ((5, 2), 1)])
 @on_devices
-def test_every_config_for_one_filter_a_channel(device, taps, stride, design):
+def test_every_config_for_one_filter_per_channel(device, taps, stride, design):
     available_on(LIBRARY, device)
     operands = random(2, 6, 11, 9, device=device), random(6, 1, *taps, device=device), random(6, device=device)
     options = {"padding": 1, "stride": stride, "groups": 6}
@@ -212,7 +212,7 @@ def test_every_config_for_one_filter_a_channel(device, taps, stride, design):
         run_checked(LIBRARY, "conv2d", design, *operands, config=config, **options)
 
 
-def test_taps_of_one_filter_a_channel_are_packed_where_there_is_enough_to_do():
+def test_depthwise_taps_are_packed_where_there_is_enough_work():
     def told(images, **layout):
         image = torch.empty(images, 32, 112, 112, device="meta").to(**layout)
         operands = image, torch.empty(32, 1, 3, 3, device="meta")

@@ -86,13 +86,13 @@ def test_groups(dtype, layout, name):
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("layout", (torch.clone, channels_last, first_dim_inside, offset_by_one, padded, step_two))
 @pytest.mark.parametrize("name", REST)
-def test_what_is_left_over_and_any_strides(dtype, layout, name):
+def test_remainders_and_any_strides(dtype, layout, name):
     image, filters, options = REST[name]
     input, weight = layout(random(*image, dtype=dtype)), layout(random(*filters, dtype=dtype))
     run_checked(LIBRARY, "conv2d", "grouped", input, weight, **options)
 
 
-def test_filters_beyond_shared_memory_come_in_pieces():
+def test_filters_beyond_shared_memory_are_staged_in_parts():
     input, weight = random(1, 320, 8, 5), random(16, 160, 3, 3)
     for layout in (torch.clone, channels_last):
         for kt in (4, 8):
@@ -113,7 +113,7 @@ def test_filters_that_do_not_fit_are_refused():
     assert refusal((48, 64)) is None and "shared memory" in refusal((49, 64))
 
 
-def test_no_channels_leave_the_bias():
+def test_no_channels_give_the_bias():
     run_checked(LIBRARY, "conv2d", "grouped", random(2, 0, 9, 9), random(3, 0, 3, 3), random(3))
 
 

@@ -110,7 +110,7 @@ def test_weights_are_copied_where_many_pixels_read_them(device):
 
 
 @on_devices
-def test_splits_give_the_same_bits_again(device):
+def test_splits_give_the_same_bits_every_time(device):
     """And leave their counters as they found them: the second call would not add up otherwise."""
     available_on(LIBRARY, device)
     image, weight = random(1, 70, 7, 7, device=device), random(40, 70, 3, 3, device=device)
@@ -194,7 +194,7 @@ DIVISION = ("I2F", "F2I", "MUFU", "IMAD.HI", "IDIV")  # what ptxas makes of one
 
 @short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", PRODUCTS)
-def test_the_hot_loop_copies_vectors_and_divides_nothing(architecture):
+def test_the_hot_loop_copies_vectors_without_divisions(architecture):
     """Products in the instruction of their type, that on Hopper do not wait for each other; 16 bytes a copy in channels_last.
 
     In NCHW lanes go along the pixels.
@@ -228,7 +228,7 @@ def test_the_precision_of_torch_is_that_of_its_convolutions(switch):
         convolution.fp32_precision = before
 
 
-def test_the_bound_of_tf32_holds_where_an_input_is_smaller_than_tf32_can_tell_apart():
+def test_the_bound_of_tf32_holds_for_inputs_below_its_spacing():
     """Within half of numerics' input_spacing of each tiny input, times the other, over the taps that lie inside."""
     image, weight = random(2, 4, 6, 7) * 1e-40, random(6, 2, 3, 2) * 1e4
     options = {"padding": (1, 2), "stride": (2, 1), "groups": 2, "precision": "tf32"}

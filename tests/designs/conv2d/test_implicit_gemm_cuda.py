@@ -98,12 +98,12 @@ def test_by_wgmma(kind, name):
 
 
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
-def test_no_channels_leave_the_bias(kind):
+def test_no_channels_give_the_bias(kind):
     (input, weight), precision = of_kind(kind, (1, 0, 4, 5), (3, 0, 2, 2), layout=torch.clone)
     run_checked(LIBRARY, "conv2d", "implicit_gemm", input, weight, random(3, dtype=input.dtype), **precision)
 
 
-def test_which_inputs_come_by_16_bytes():
+def test_which_inputs_are_copied_by_16_bytes():
     def chunked(input, groups=1):
         weight = torch.empty(2 * groups, input.shape[1] // groups, 1, 1, dtype=input.dtype)
         return in_chunks(prepare("conv2d", input, weight, groups=groups).problem, input)
@@ -116,7 +116,7 @@ def test_which_inputs_come_by_16_bytes():
     assert not chunked(channels_last(torch.empty(2, 12, 5, 6, dtype=torch.float16))), "pixels are 24 bytes apart"
 
 
-def test_filters_are_packed_only_where_they_lie_otherwise():
+def test_filters_are_packed_only_from_other_layouts():
     def kernels(input, weight):
         return [launch.name for launch in launches(input, weight)]
 
@@ -128,7 +128,7 @@ def test_filters_are_packed_only_where_they_lie_otherwise():
     assert kernels(image[:, :3], filters[:, :3].contiguous()) == ["pack_filters", "table_of_taps", "implicit_gemm"]
 
 
-def test_more_pixels_than_32_bits_number_are_refused():
+def test_more_pixels_than_32_bits_can_count_are_refused():
     def refusal(images):
         operands = (torch.empty(*shape, device="meta") for shape in ((images, 1, 256, 256), (1, 1, 1, 1)))
         return DESIGN.refuses(prepare("conv2d", *operands).problem, H200)

@@ -191,7 +191,7 @@ def test_it_refuses_in_a_sentence():
         CUDA.choose(prepare("conv2d", huge, filters, padding=1).problem, H200, "winograd")
 
 
-def test_it_is_never_chosen_unasked():
+def test_it_is_chosen_only_by_name():
     """Its bound is not the one that conv2d promises."""
     for size, channels in ((56, 64), (14, 256), (7, 512)):
         assert "winograd" not in prefer(big(32, size, channels), H200)
@@ -214,7 +214,7 @@ def test_the_workspace_is_a_gigabyte_at_most():
 @pytest.mark.parametrize(
     "first, asked", [(4, (32, 56, 64)), (4, (8, 14, 256)), (4, (1, 56, 64)), (2, (1, 14, 256)), (2, (1, 7, 512))]
 )
-def test_the_variant_that_is_sooner_comes_first(first, asked):
+def test_the_faster_variant_comes_first(first, asked):
     """As an H200 has it."""
     problem = big(*asked)
     for library in (CUDA, TRITON):
@@ -246,7 +246,7 @@ def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architec
 @on_devices
 @both_packages
 @both_variants
-def test_its_gradient_is_judged_as_the_convolution_that_it_is(library, device, outputs):
+def test_its_gradient_is_judged_as_a_convolution(library, device, outputs):
     """In groups, with other margins above than to the left: of grad_output with the flipped filter, to the same bound."""
     available_on(library, device)
     weight, grad = random(6, 2, 3, 3, device=device), random(2, 6, 7, 13, device=device)

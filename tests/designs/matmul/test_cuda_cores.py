@@ -34,7 +34,7 @@ def kernel(*operands, **options):
 @pytest.mark.parametrize("a_along_k", (True, False))
 @pytest.mark.parametrize("b_along_k", (True, False))
 @pytest.mark.parametrize("in_vectors", (True, False))
-def test_operands_are_read_as_they_lie(device, a_along_k, b_along_k, in_vectors):
+def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, in_vectors):
     """Several tiles of the smallest and slices, of which the last is shorter."""
     a, b = random(2, 44, 36, device=device), random(2, 36, 40, device=device)
     a, b = a if a_along_k else transposed(a), transposed(b) if b_along_k else b
@@ -57,7 +57,7 @@ def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
     run_checked(LIBRARY, "matmul", NAME, a, b)
 
 
-def test_what_is_no_whole_vectors_is_read_by_element():
+def test_incomplete_vectors_are_read_by_element():
     a, b = torch.empty(2, 8, 8), torch.empty(8, 8)
     flat = torch.empty(200)
     assert kernel(a, b) == (True, False, True)
@@ -88,7 +88,7 @@ def test_a_batch_shares_an_operand_and_repeats_its_bits(device):
     assert torch.equal(shared, again)
 
 
-def test_it_is_chosen_for_ieee_and_for_nothing_else():
+def test_it_is_chosen_for_ieee_only():
     """In a batch: a single product by rows is gemm's."""
     for target in (t for t in KNOWN if t.vendor != "amd"):
         for dtype, options in cases.PRECISIONS + cases.MORE_PRECISIONS:

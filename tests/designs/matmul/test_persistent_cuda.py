@@ -27,7 +27,7 @@ def launches(a, b, config, target="h200", **kwargs):
 @pytest.mark.parametrize("sizes", [(8, 8, 64), (64, 64, 64), (72, 56, 200), (136, 264, 520), (8, 304, 1000)], ids=str)
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
-def test_operands_that_tma_reads_as_they_lie(sizes, layout_a, layout_b):
+def test_operands_that_tma_reads_without_a_copy(sizes, layout_a, layout_b):
     """Edges inside of boxes and boxes beyond edges; tiles for several rounds of 3 blocks; K for several rounds of 4 stages."""
     m, n, k = sizes
     a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
@@ -64,7 +64,7 @@ def test_which_operands_tma_reads(matrix, expected):
     assert as_tma_reads(matrix.transpose(1, 2), 2) is expected
 
 
-def test_other_operands_are_aligned_first_and_other_results_leave_from_registers():
+def test_other_operands_are_aligned_first_and_other_results_stored_from_registers():
     a, b = random(70, 37, dtype=torch.float16), random(1, 64, dtype=torch.float16).expand(37, 64)
     *aligned, product = launches(a, b, SMALL)
     assert [launch.expression for launch in aligned] == ["matmul::align<uint16_t>"] * 2

@@ -85,7 +85,7 @@ def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
         (torch.empty(3, 16, 32, dtype=torch.int8), True),
     ],
 )
-def test_which_operands_are_copied_as_they_are(matrix, expected):
+def test_which_operands_need_no_alignment(matrix, expected):
     assert k_major(matrix, 1) is expected
     assert k_major(matrix.transpose(1, 2), 2) is expected
 

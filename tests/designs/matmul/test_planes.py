@@ -110,7 +110,7 @@ def test_split_modes_are_as_exact_as_ieee(library, device, kind, k):
         assert found[mode] <= found["tf32"] / 20, found
 
 
-def test_slices_keep_the_chopping_of_tensor_cores_small():
+def test_slices_limit_the_truncation_of_tensor_cores():
     """A model of it: exact sums of 16 products, chopped to FP32 with the accumulator. All along K, the loss grows with K."""
     k = 4096
     a, b = (t.half().double() for t in operands("positive", 8, 8, k))
@@ -136,7 +136,7 @@ def test_slices_keep_the_chopping_of_tensor_cores_small():
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", MODES)
-def test_large_beside_small(library, device, precision):
+def test_large_next_to_small(library, device, precision):
     """In rows of their own every mode keeps both; in one row all but fp16x3, whose bound grows with the row's largest."""
     available_on(library, device)
     a = torch.tensor([[1e30, 1e-30]], device=device)
@@ -155,7 +155,7 @@ def test_large_beside_small(library, device, precision):
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", MODES)
-def test_infinities_and_nan_stand_where_float64_has_them(library, device, precision):
+def test_infinities_and_nan_are_where_float64_has_them(library, device, precision):
     available_on(library, device)
     tiny = 2.0**-149
     a, b = random(9, 70, device=device), random(70, 11, device=device)

@@ -32,7 +32,7 @@ def across(row, column):
 @ON
 @pytest.mark.parametrize("precision", MODES)
 @pytest.mark.parametrize("row, column", [((1e30, 1e-30), (1e-30, 1e30)), ((1e-30, 1e30), (1e30, 1e-30))])
-def test_large_beside_small_is_refused_by_fp16x3_and_right_in_the_others(library, device, precision, row, column):
+def test_large_next_to_small_is_refused_by_fp16x3_and_right_in_other_modes(library, device, precision, row, column):
     result = product(library, device, *across(row, column), precision)
     if precision == "fp16x3":
         assert result[-1, -1].isnan() and result.isnan().sum() == 1
@@ -52,7 +52,7 @@ def test_one_operand_s_losses_are_enough(library, device, turned):
 
 @BOTH
 @ON
-def test_what_is_lost_is_counted_over_all_of_k(library, device):
+def test_losses_are_counted_over_all_of_k(library, device):
     """Each of 200 elements is below a 2^-39th and alone within the bound of its product; together they are not."""
     row, column = torch.full((200,), 1.5 * 2.0**-40), torch.full((200,), 1.0)
     row[70], column[0] = 1.0, 0.0
@@ -86,7 +86,7 @@ def test_a_sum_that_cancels_is_not_refused_where_all_its_products_are_large(libr
 
 @BOTH
 @ON
-def test_a_refusal_is_of_the_product_whatever_follows(library, device):
+def test_a_refused_product_is_nan_after_every_epilogue(library, device):
     a, b = across((1e30, 1e-30), (1e-30, 1e30))
     c, bias = random(3, 4), random(4)
     for options in ({"alpha": 1e-3}, {"beta": 2.0, "c": c}, {"bias": bias}, {"activation": "relu"}):
@@ -129,7 +129,7 @@ def test_ordinary_operands_are_never_refused(library, device, kind):
 
 @BOTH
 @ON
-def test_zero_times_what_loses_is_zero(library, device):
+def test_zero_times_lost_elements_is_zero(library, device):
     a, b = ordinary("zeros beside losses")
     result = product(library, device, a, b)
     assert (result[:5] == 0).all() and result[5:, [0, 6, 8]].isfinite().all()
@@ -156,7 +156,7 @@ def test_infinities_stay_where_elements_are_lost(library, device):
 
 @BOTH
 @ON
-def test_a_repeated_call_knows_nothing_of_the_ranges_of_the_one_before(library, device):
+def test_a_repeated_call_computes_its_own_ranges(library, device):
     available_on(library, device)
     package = importlib.import_module(library.package)
     a, b = (t.to(device) for t in across((1e30, 1e-30), (1e-30, 1e30)))
@@ -169,7 +169,7 @@ def test_a_repeated_call_knows_nothing_of_the_ranges_of_the_one_before(library, 
 
 
 @pytest.mark.parametrize("finite", [2.0, 1.9, 0.0, math.inf])
-def test_the_judge_wants_the_right_result_or_nan_where_the_rule_refuses(finite):
+def test_the_judge_accepts_nan_only_where_the_rule_refuses(finite):
     def judge(value, a, b, precision="fp16x3"):
         problem = prepare("matmul", a, b, precision=precision).problem
         return numerics.judge(problem, torch.tensor([[value]]), a, b, precision=precision).ok

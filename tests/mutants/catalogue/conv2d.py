@@ -263,7 +263,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/parts/choice.py",
-        "lanes_along_them",
+        "lanes_along_channels",
         ("channels are loaded one by one", "if whole or", "if True or"),
     ),
     *of(

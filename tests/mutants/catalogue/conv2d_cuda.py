@@ -108,7 +108,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/parts/filters.cuh",
-        "test_groups and float32 or test_what_is_left_over and float32",
+        "test_groups and float32 or test_remainders and float32",
         (
             "quads of lanes one after the other",
             "column / UNIT % LANES * KT + column / (UNIT * LANES) * UNIT",
@@ -120,17 +120,17 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/grouped.cuh",
-        "test_what_is_left_over and float32",
+        "test_remainders and float32",
         ("outputs of the next group written", "if (p + j < g.P && k + i < per_group)", "if (p + j < g.P)"),
     ),
     *of(
         "cuda_reference/conv2d/grouped.py",
-        "test_which_kernel or test_what_is_left_over and float32",
+        "test_which_kernel or test_remainders and float32",
         ("columns apart are taken for neighbours", "lanes > 1 or input.stride(3) == 1", "True"),
     ),
     *of(
         "cuda_reference/conv2d/parts/runs.py",
-        "test_which_kernel or test_what_is_left_over and float32",
+        "test_which_kernel or test_remainders and float32",
         (
             "pixels that are not aligned are taken for such",
             "t.data_ptr() % (piece * t.element_size()) == 0 and",

@@ -13,7 +13,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d/parts/autograd.py",
-        "nobody_asked_for or precision_of_the_forward",
+        "unneeded_second_order or precision_of_the_forward",
         ("gradients that nobody asked for", "if of_input:", "if x is not None:"),
         (
             "gradients in ieee",

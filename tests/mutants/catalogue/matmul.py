@@ -118,7 +118,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/cuda_cores.cuh",
-        "cuda_cores and (as_they_lie or epilogues or every_config)",
+        "cuda_cores and (without_a_copy or epilogues or every_config)",
         ("strides not turned", "{stride.col, stride.row}", "{stride.row, stride.col}"),
         (
             "A's step for B",
@@ -133,13 +133,13 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/cuda_cores.py",
-        "cuda_cores and (by_element or as_they_lie or every_config)",
+        "cuda_cores and (by_element or without_a_copy or every_config)",
         ("one operand in vectors is enough", "None not in in_chunks", "in_chunks != (None, None)"),
         ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
     ),
     *of(
         "cuda_reference/gemm/parts/tile_io.cuh",
-        "cuda_cores and (as_they_lie or every_config or rows_that_end)",
+        "cuda_cores and (without_a_copy or every_config or rows_that_end)",
         (
             "K tail of A not zero",
             "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, K - first_k - k(i))",
@@ -153,7 +153,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/persistent.cuh",
-        "cuda and persistent and (as_they_lie or any_order or every_config)",
+        "cuda and persistent and (without_a_copy or any_order or every_config)",
         ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);", ""),
         ("nobody waits until a stage is full", "mbarrier_wait(full + ring.stage, ring.parity);", ""),
         (

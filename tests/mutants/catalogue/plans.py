@@ -5,7 +5,7 @@ from tests.mutants.mutant import of
 MUTANTS = [
     *of(
         "tritonkernels/plans.py",
-        "tells_apart",
+        "keys_differ",
         (
             "alignment left out of the key",
             "value.dtype, value.device, alignment, flags",

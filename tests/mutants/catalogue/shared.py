@@ -30,7 +30,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/library.py",
-        "takes_the_first_that_it_has",
+        "first_preferred_design",
         (
             "only the first preferred design tried",
             "isinstance(wanted, str) else wanted:",
