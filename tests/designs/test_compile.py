@@ -1,7 +1,7 @@
-"""Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc
-where there is one, and neither spills, but for the few words of which FEW_WORDS tells.
+"""Legality without a GPU: every config of every Triton design compiles within shared memory, every .cuh compiles with nvcc if
+it is installed, and neither spills, except for FEW_WORDS.
 
-`make test` compiles what a design would launch first, for sm_90.
+`make test` compiles the default kernel of each design, for sm_90.
 """
 
 import functools
@@ -21,8 +21,8 @@ from tests.harness import SMALL, built, designs, prepare, short, suited, taken, 
 from tritonkernels.target import Target
 
 ARCHITECTURES = ("sm_90", "sm_80", "sm_100", "sm_120")
-FEW_WORDS = 8  # bytes that may wait in local memory outside the hot loop: ptxas gives them up to fit one more block on an SM
-FEW_WORDS_WIDE = 64  # where offsets have 64 bits, which cost registers
+FEW_WORDS = 8  # bytes of spills allowed outside the hot loop: ptxas accepts them to fit one more block on an SM
+FEW_WORDS_WIDE = 64  # with 64-bit offsets, which cost registers
 TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "tritonkernels"]
 CUDA_DESIGNS = [p for p in designs() if p.values[0].package == "cuda_reference"]
 
@@ -48,7 +48,7 @@ def test_every_triton_config_compiles_within_limits(library, op, design, archite
 
 
 def test_the_compiled_calls_cover_precisions_offsets_and_epilogues():
-    """The survey must see 64-bit offsets, every precision and ragged sizes, or it proves less than it says."""
+    """The calls that are compiled must include 64-bit offsets, every precision and an epilogue."""
     problems = [call.problem for calls in (representative_calls, unusual_calls) for call in calls("matmul")]
     design = {d.name: d for d in TRITON_DESIGNS[0].values[0].designs("matmul")}["pipelined"]
     rows = [p.describe() for p in problems if design.refuses(p, Target.named("sm_90")) is None]
@@ -67,7 +67,7 @@ def nvcc_architectures():
 
 
 def compiled(folder, architecture, headers, expressions):
-    """The cubin of these kernels, of which none spills in its hot loop and none more than a few words outside."""
+    """The cubin of these kernels, after a check that none spills in its hot loop, nor more than a few words outside."""
     unit, cubin = folder / "unit.cu", folder / "unit.cubin"
     uses = [f"auto kernel_{n} = &{expression};" for n, expression in enumerate(expressions)]
     unit.write_text("\n".join([*(f'#include "{header}"' for header in headers), *uses, ""]))
@@ -87,7 +87,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on
 @needs_nvcc
 @pytest.mark.long
 def test_the_default_kernel_of_every_cuda_design_compiles_without_spills(tmp_path):
-    """In one unit, whose headers take most of the time."""
+    """In one translation unit, since headers take most of the time."""
     launches = [launch for p in CUDA_DESIGNS for launch in first_launches(*p.values)]
     headers, expressions = (list(dict.fromkeys(x)) for x in zip(*((x.source.header, x.expression) for x in launches)))
     compiled(tmp_path, "90a", headers, expressions)
@@ -105,7 +105,7 @@ def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path
 
 
 def first_launches(library, op, design):
-    """Of a small call; the design's own, where it goes on to another operation's."""
+    """The launches of the default config on a small call, without those of another operation."""
     dtype, options = taken(library, op, design)
     shapes, _ = suited(library, op, design, SMALL[op])
     call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)

@@ -36,7 +36,7 @@ from tests.harness import (
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
 
-# What a design refuses is tested in test_refusals.py: here it is no case.
+# Calls that a design refuses are tested in test_refusals.py and left out here.
 @only
 def takes_the_kind(library, op, design, device, dtype, kwargs):
     return refusal(library, op, design, device, *SMALL[op], dtype=dtype, **kwargs) is None
@@ -56,7 +56,7 @@ def takes_the_shape(library, op, design, device, name):
     return refusal(library, op, design, device, *cases.MATMUL_SHAPES[name], dtype=dtype, **options) is None
 
 
-# In cuda_reference another type of result is another build: `make test` has that of fp16 in fp32.
+# In cuda_reference each type of result is a build: `make test` has only fp32 results of fp16.
 one_build_of_a_result = short(
     lambda library, dtype, kwargs: library.package == "tritonkernels" or (dtype, [*kwargs]) != (torch.bfloat16, ["out_dtype"])
 )
@@ -255,7 +255,7 @@ def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 def test_matmul_of_aligned_rows_in_batches_that_are_not(library, op, design, device):
-    """8 bytes lie between the matrices of a batch, which TMA and cp.async must not round away."""
+    """With 8 bytes between the matrices of a batch, which are not aligned to 16 for TMA and cp.async."""
     available_on(library, device)
     dtype, options = taken(library, op, design)
 
@@ -323,7 +323,7 @@ def test_matmul_never_reads_c_when_beta_is_zero_nor_a_and_b_when_alpha_is(librar
 @pytest.mark.parametrize("layout", (torch.clone, transposed))
 @pytest.mark.parametrize("library, op, design", designs("gemm", "matmul"))
 def test_memory_after_aligned_operands_adds_nothing(library, op, design, layout, device):
-    """Rows of whole vectors, read as such, that end inside a slice; NaN in the rows and columns behind them."""
+    """Rows of whole vectors that end inside a slice, with NaN in the rows and columns after them."""
     available_on(library, device)
     dtype, options = taken(library, op, design)
 
@@ -337,7 +337,7 @@ def test_memory_after_aligned_operands_adds_nothing(library, op, design, layout,
 
 @pytest.mark.parametrize("library, op, design", designs())
 def test_every_config_computes_the_same_problem(library, op, design, device, everything):
-    """The GPU's configs too, on a size that no tile divides; `make test` has the first and the last."""
+    """The GPU's configs too, on a size that is no multiple of a tile; `make test` has the first and the last."""
     available_on(library, device)
     dtype, options = taken(library, op, design)
     cols = 580 if design == "stream_k" else 131  # 580: 5 tiles, so that some block ends one and begins another

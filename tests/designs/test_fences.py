@@ -1,6 +1,6 @@
-"""Memory order in machine code: each fence that a kernel cannot do without, between what it parts, in PTX and in SASS.
+"""Memory order in machine code: each required fence is between the right accesses, in PTX and in SASS.
 
-Neither the interpreter nor a run on a GPU would tell: a missing fence mostly goes well. The emulation refuses what it can see.
+A run in the interpreter or on a GPU seldom fails without a fence. The emulation reports the missing fences that it can see.
 """
 
 import json
@@ -17,12 +17,12 @@ from tests.compiler import printed
 
 CUDA = Path(cuda_reference.__file__).parent
 
-# What a block leaves comes before its arrival, and what the last to arrive reads after it.
+# A block's stores come before its arrival, and the loads of the last to arrive after it.
 ARRIVAL = {
     "ptx": ("bar.sync", "membar.gl", "atom.global.add", "atom.global.exch", "membar.gl", "bar.sync"),
     "sass": ("BAR.SYNC", "MEMBAR.GPU", "ATOMG.ADD", "ATOMG.EXCH", "MEMBAR.GPU", "BAR.SYNC"),
 }
-# wgmma reads what cp.async and stores have put into shared memory; TMA what stores have.
+# wgmma reads shared memory that cp.async and stores have written; TMA, memory that stores have written.
 SLICES = {
     "ptx": ("cp.async.wait_group", "fence.proxy.async", "bar.sync", "wgmma.fence", "wgmma.mma_async"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
@@ -31,12 +31,12 @@ BOXES = {
     "ptx": ("fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.global"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UTMASTG"),
 }
-# mbarriers are there for the copy engine too before it is asked to count on them.
+# mbarriers must be visible to the copy engine before the first copy that uses them.
 BARRIERS = {
     "ptx": ("mbarrier.init", "fence.mbarrier_init", "fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.shared"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
 }
-REQUIRED = {  # (header, kernel) -> what its mangled name has, what its code must hold
+REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
     ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
     **{
@@ -60,20 +60,20 @@ WORDS = {
 
 
 def order(words, code):
-    """What of the words stands in the code, in its order and by its short name; the same twice in a row counts once."""
+    """The short names of the words that the code has, in its order; a repeated one counts once."""
     found = [short(word) for word in re.findall(words, code)]
     return [word for i, word in enumerate(found) if i == 0 or word != found[i - 1]]
 
 
 def short(word):
-    """What counts of it: "MEMBAR.GPU" of "MEMBAR.SC.GPU", "atom.acq_rel.add" of "atom.global.gpu.acq_rel.add.u32"."""
+    """A word without details: "MEMBAR.SC.GPU" is "MEMBAR.GPU", "atom.global.gpu.acq_rel.add.u32" "atom.acq_rel.add"."""
     word = re.sub(r"^MEMBAR\.\w+", "MEMBAR", word)
     word = re.sub(r"^ATOMG\.E", "ATOMG", word)
     return re.sub(r"^atom\.global\.gpu\.(\w+\.\w+)\.\w+$", r"atom.\1", word)
 
 
 def check(fences, words, codes):
-    """Each of the fences stands in each kind of the code."""
+    """Asserts that each of the fences is in the PTX and in the SASS."""
     for kind, code in codes.items():
         found = order(words[kind], code)
         for fence in fences:
@@ -83,7 +83,7 @@ def check(fences, words, codes):
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """[(mangled name, {"ptx": code, "sass": code})] of all in REQUIRED, from one translation unit."""
+    """[(mangled name, {"ptx": code, "sass": code})] of all kernels in REQUIRED, from one translation unit."""
     folder = tmp_path_factory.mktemp("fences")
     headers = "".join(f'#include "{header}"\n' for header in dict.fromkeys(header for header, _ in REQUIRED))
     pointers = "".join(f"auto kernel_{i} = &{kernel};\n" for i, (_, kernel) in enumerate(REQUIRED))
@@ -151,7 +151,7 @@ WORDS_OF_TRITON = {
 
 
 def test_arrivals_of_triton_kernels():
-    """All of a program's threads have left their parts; then one arrives, which releases these and acquires the others'."""
+    """All threads of a program have written their parts before one arrives, with acquire and release."""
     codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE).splitlines())}
     assert set(codes) == {"gemv/split_n", "gemv/transposed", "matmul/split_k", "conv2d/implicit_gemm"}
     for kinds in codes.values():

@@ -1,4 +1,4 @@
-"""The CUDA ladder of FP32 GEMM: every rung at every size around its tiles, and the accesses that its later rungs promise."""
+"""The CUDA designs of FP32 GEMM: each at every size around its tiles, and the accesses that the later ones promise."""
 
 import itertools
 
@@ -15,11 +15,11 @@ RUNGS = LIBRARY.names("gemm")
 
 
 def includes(rung, header):
-    """Whether a rung's source has the header in it, by way of others too."""
+    """Whether a rung's source includes the header, directly or not."""
     return build.ROOT / "gemm" / header in build._sources([build.ROOT / "gemm" / f"{rung}.cuh"])
 
 
-CONFLICT_FREE = [rung for rung in RUNGS if includes(rung, "conflict_free.cuh")]  # who builds on it keeps what it promises
+CONFLICT_FREE = [rung for rung in RUNGS if includes(rung, "conflict_free.cuh")]  # designs that build on it keep its promise
 EDGES = (1, 7, 8, 9, 127, 128, 129)
 SQUARES = (1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 257)  # those of EDGES are among its combinations
 
@@ -64,7 +64,7 @@ def test_no_bank_conflict_and_128_bit_loads(design):
 
 
 def test_vectorized_still_has_conflicts():
-    """Else the test above would prove nothing."""
+    """So the test above can fail."""
     assert any(access.units > access.ideal_units for access in traced("vectorized") if access.space == "shared")
 
 

@@ -1,4 +1,4 @@
-"""A folder shows its designs: what lies there is what the operation's ladder names, in both packages."""
+"""A folder shows its designs: its files are the designs of the operation's ladder, in both packages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The roundings that our Triton code does by hand, against their definitions, on every pattern that matters."""
+"""The roundings that our Triton code does itself, against their definitions, for all kinds of bit patterns."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tritonkernels import backend
 
 pytestmark = [
     pytest.mark.skipif(backend.name() != "interpreter", reason="the GPU's own conversions are tested through matmul"),
-    pytest.mark.filterwarnings("ignore:overflow encountered in cast"),  # numpy remarks that fp32 overflows fp16; so it should
+    pytest.mark.filterwarnings("ignore:overflow encountered in cast"),  # numpy warns that fp32 overflows fp16, as it should
 ]
 
 
@@ -70,7 +70,7 @@ def test_tf32_is_rounded_to_nearest_ties_away(kernels):
     kernels[0][(1,)](x, out, N=len(x))
     finite = torch.isfinite(x)
     exact = x[finite].double()
-    exponent = torch.frexp(exact)[1].clamp(min=-125)  # below it the spacing of fp32 stops shrinking, and tf32's with it
+    exponent = torch.frexp(exact)[1].clamp(min=-125)  # below it the spacing of fp32, and so of tf32, is constant
     spacing = torch.ldexp(torch.ones_like(exact), exponent - 11)
     nearest = torch.sign(exact) * torch.floor(exact.abs() / spacing + 0.5) * spacing
     expected = nearest.float()  # past the largest finite value: infinite

@@ -1,4 +1,4 @@
-"""Offsets past 2^31 elements, in operands and in the result: strided views over reserved, mostly untouched address space."""
+"""Offsets past 2^31 elements, in operands and result: strided views of reserved address space that is mostly never touched."""
 
 import functools
 import mmap

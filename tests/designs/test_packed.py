@@ -1,4 +1,4 @@
-"""packed: the same matrix, zeros below it, in quads."""
+"""packed: the matrix with zeros below it, in groups of four."""
 
 import importlib
 

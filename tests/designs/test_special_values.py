@@ -1,5 +1,4 @@
-"""NaN, infinities, zeros, denormals and overflow: in ieee as torch has them; where another mode differs, the difference
-is stated here."""
+"""NaN, infinities, zeros, denormals and overflow: as in torch for ieee; the differences of other modes are stated here."""
 
 import math
 
@@ -41,12 +40,12 @@ def operands(library, op, design, device, dtype=torch.float32):
 
 
 def first_row(op, result):
-    """What the first row of A (the first image) reaches, and the rest."""
+    """(the part of the result that depends on the first row of A, or the first image; the rest)."""
     return result[:1], result[1:]
 
 
 def accepts(library, op, design, device, **kwargs):
-    """Skip what the design refuses; that it raises is tested elsewhere."""
+    """Skips a call that the design refuses; refusals have tests of their own."""
     call = prepare(op, *operands(library, op, design, device, kwargs.pop("dtype", torch.float32)), **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
     if refusal := chosen.refuses(call.problem, library.target(call.result.device)):
@@ -103,7 +102,7 @@ def test_denormals_are_neither_flushed_nor_lost(library, op, design, device):
     result, _ = run_checked(library, op, design, first, second)
     exact = reference(op, first, second)
     assert (result != 0).all() and torch.isfinite(result).all()
-    if design != "winograd":  # which multiplies what its transforms lose; run_checked knows how much that may be
+    if design != "winograd":  # its transforms lose denormals; run_checked has its bound
         assert ((result.double() - exact).abs() <= 50 * 2.0**-149).all()
 
 
@@ -127,7 +126,7 @@ def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, devi
     first, second = first.abs() + 1, -(second.abs() + 1)
     scale = 200.0 if dtype == torch.float16 else 1e20
     result, _ = run_checked(library, op, design, first * scale, second * scale, **options)
-    if design == "winograd":  # adds infinities of either sign up
+    if design == "winograd":  # it adds infinities of both signs
         assert not torch.isfinite(result).any()
     else:
         assert (result == -math.inf).all()
@@ -172,12 +171,12 @@ def takes_the_mode(library, op, design, device, mode):
 
 
 @takes_the_mode
-@short(lambda mode, pattern: mode == "tf32" or pattern in (0x7F800001, 0xFFFFFFFF))  # tf32 cuts 13 bits off the mantissa
+@short(lambda mode, pattern: mode == "tf32" or pattern in (0x7F800001, 0xFFFFFFFF))  # tf32 drops 13 bits of the mantissa
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("pattern", [0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF800001, 0x7FC00000, 0x7F801FFF])
 def test_every_nan_stays_a_nan(library, op, design, device, mode, pattern):
-    """A payload in the low bits must become neither infinity nor 0."""
+    """A NaN with a payload in the low bits must become neither infinity nor 0."""
     available_on(library, device)
     dtype, kwargs = MODES[mode]
     a, b = operands(library, op, design, device, dtype)
@@ -202,7 +201,7 @@ def test_denormal_operands(library, op, design, device, mode):
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))
 def test_tf32_rounds_the_largest_numbers_to_infinity(library, op, design, device):
-    """From (2 - 2^-11) 2^127 on; what lies below stays finite."""
+    """From (2 - 2^-11) 2^127 on; smaller numbers stay finite."""
     available_on(library, device)
     accepts(library, op, design, device, precision="tf32")
     a, b = around_the_largest_tf32(device)

@@ -1,5 +1,5 @@
-"""Triton's tensor-core designs in machine code: each type through the instruction that its architecture has for it, and on
-Hopper no product that waits for the one before (Triton 3.6.0 did that to some)."""
+"""Triton's tensor-core designs in machine code: each type uses the instruction of its architecture, and on Hopper no product
+waits for the previous one (as some did with Triton 3.6.0)."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from tests.compiler import printed
 from tests.harness import short, thorough
 
-# Prints [design, precision, layout of B, opcodes, hot loop] for the configs that argv[2] wants: "first" or "all" of each call.
+# Prints [design, precision, layout of B, opcodes, hot loop] for the "first" or "all" (argv[2]) configs of each call.
 COMPILE = """
 import itertools, json, sys, torch
 from perf.offline import sass
@@ -36,7 +36,7 @@ for name in sys.argv[3:]:
                 print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)
 """
 
-# Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel of an MI300's.
+# Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel for an MI300.
 COMPILE_FOR_AMD = """
 import json, re, sys, torch
 from perf.offline import compile_launch
@@ -72,7 +72,7 @@ INSTRUCTIONS = {
     "sm_100": {"fp16": "UTCHMMA", "bf16": "UTCHMMA", "fp8": "UTCQMMA", "int8": "IMMA.16832.S8.S8", "tf32": "UTCHMMA",
                "fp64": "DFMA"},  # no DMMA from Triton there
     "sm_120": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "fp8": "QMMA", "int8": "IMMA.16832.S8.S8",
-               "tf32": "HMMA.1688.F32.TF32", "fp64": "DFMA"},  # which has no DMMA to speak of
+               "tf32": "HMMA.1688.F32.TF32", "fp64": "DFMA"},  # its DMMA is not worth using
 }  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_each_type_has_its_instruction(architecture):
 @short(lambda which: which == "first")
 @pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["pipelined", "split_k", "stream_k"])])
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
-    """Products of a slice are issued between one WARPGROUP.ARRIVE and one wait; serialised ones have both each."""
+    """All products of a slice are between one WARPGROUP.ARRIVE and one wait; serialised ones have both for each product."""
     found = [row for row in machine_code(COMPILE, "sm_90", which, *designs) if row[1] != "fp64"]
     assert {design for design, *_ in found} == set(designs) and len(found) >= 12
     for design, precision, layout, _, loop in found:

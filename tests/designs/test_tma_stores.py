@@ -1,6 +1,6 @@
-"""TMA stores whole chunks of 16 bytes: it writes a result only where rows are multiples of them, else also what follows.
+"""TMA stores whole chunks of 16 bytes, so it must write a result only if rows are multiples of them.
 
-The interpreter and the emulation store such chunks too, so this needs no GPU.
+The interpreter and the emulation store whole chunks too, so this needs no GPU.
 """
 
 import pytest
@@ -26,7 +26,7 @@ def by_tma(launches):
 
 
 def in_a_buffer(shape, dtype, device):
-    """(buffer, out, what of the buffer is not out): rows of the buffer begin and end at 16 bytes, out's only begin there."""
+    """(buffer, out, the buffer outside of out). Rows of the buffer begin and end at 16 bytes; rows of out only begin there."""
     *outer, columns = shape
     buffer = torch.full((*outer, MARGIN + 96), sentinel(dtype), dtype=dtype, device=device)
     return buffer, buffer[..., MARGIN : MARGIN + columns], (buffer[..., :MARGIN], buffer[..., MARGIN + columns :])
@@ -72,7 +72,7 @@ def test_convolutions_into_a_part_of_a_buffer(package, columns, inside, device):
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
 @pytest.mark.parametrize("package", PACKAGES)
 def test_where_tma_writes(package, dtype, columns):
-    """Else the above would pass where it never does."""
+    """TMA does write some results, so the tests above can fail."""
     library = PACKAGES[package]
     (chosen,) = (d for d in library.designs("matmul") if d.name == "persistent")
     a, b = (random(*shape, dtype=torch.float16) for shape in ((20, 32), (32, columns)))

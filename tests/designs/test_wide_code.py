@@ -1,4 +1,4 @@
-"""The 64-bit path in the compiler's own terms: in a kernel compiled with WIDE, no 32-bit product reaches a pointer."""
+"""64-bit offsets in the compiler's representation: in a kernel compiled with WIDE, no 32-bit product reaches a pointer."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tests.harness import names, short
 from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
 
-# Operands strided so far that offsets need 64 bits, and nowhere by 1: a stride of 1 is compiled away, and its product with it.
+# Operands with strides so large that offsets need 64 bits, and none of 1: the compiler drops a product with a stride of 1.
 COMPILE = """
 import functools, json, sys, torch
 from perf.offline import compile_launch
@@ -51,7 +51,7 @@ CARRIES = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.addi", "arith.su
 
 
 def narrow_products(ttir):
-    """32-bit products from which the offset of some tt.addptr is made."""
+    """32-bit products that the offset of a tt.addptr is computed from."""
     definitions = {}
     for line in ttir.splitlines():
         if match := re.match(r"\s*(%[\w#:]+) = \"?([\w.]+)\"?(.*)", line):
@@ -89,7 +89,7 @@ def test_no_32_bit_product_reaches_a_pointer(op):
 
 @pytest.mark.parametrize("op", ["conv2d_weight", "conv2d_bias"])
 def test_a_size_of_1_compiles_in_64_bits(op):
-    """Triton takes 1 for a constant, which has no type to widen."""
+    """Triton makes an argument of 1 a constant, which has no type to widen."""
     assert json.loads(printed(COMPILE, op, "1"))
 
 

@@ -1,4 +1,4 @@
-"""conv2d's `grouped`: what its lanes, runs, vectors and packed taps meet beyond what every design's tests ask."""
+"""conv2d's `grouped`: its lanes, runs, vectors and packed taps, beyond the tests of every design."""
 
 import dataclasses
 import json
@@ -39,14 +39,14 @@ def one_element_further(t):
 
 
 def every_other_pixel(t):
-    """channels_last, whose pixels are whole vectors apart and whose lines are not."""
+    """channels_last, with pixels whole vectors apart and rows not."""
     n, c, h, w = t.shape
     wide = torch.full((n, h, 2 * w + 1, c + 4), torch.nan, dtype=t.dtype, device=t.device)
     wide.view(n, h, -1)[:, :, : 2 * w * (c + 4)].view(n, h, w, 2, c + 4)[:, :, :, 0, :c] = t.permute(0, 2, 3, 1)
     return wide[:, :, : 2 * w : 2, :c].permute(0, 3, 1, 2)
 
 
-# Channels of a group, in and out: whole lanes and vectors, half ones, odd ones, one; a run, what is left of one, one row.
+# Channels per group, in and out: whole lanes and vectors, half ones, odd ones, one; a whole run, a partial one, one row.
 @pytest.mark.parametrize("channels, outputs", [(4, 4), (6, 10), (3, 5), (4, 1), (1, 12)])
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
@@ -62,7 +62,7 @@ def test_channels_of_a_group(device, layout, channels, outputs):
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_runs_slide_for_every_stride(device, layout, steps, dilation):
-    """Down, where they are unrolled, and across, where they are not; with each other's other."""
+    """Along H, where steps are unrolled, and along W, where they are not."""
     available_on(LIBRARY, device)
     image, weight = random(1, 8, 23, 19, device=device), random(8, 4, 3, 2, device=device)
     for stride, apart in (((steps, 1), (dilation, 3)), ((1, steps), (2, dilation))):
@@ -86,7 +86,7 @@ def test_vectors_of_every_type_aligned_and_not(device, layout, dtype):
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_any_lanes(device, layout, kt, run, lanes):
-    """Lanes of one, two and more groups in a program, lanes that have only some of their channels, programs without work."""
+    """A program whose lanes have one, two or more groups, lanes with some of their channels outside, programs without work."""
     available_on(LIBRARY, device)
     image, weight, bias = (random(*s, device=device) for s in ((2, 12, 6, 5), (21, 4, 3, 3), (21,)))
     call = prepare("conv2d", layout(image), weight, bias, padding=1, groups=3)
@@ -100,7 +100,7 @@ def test_any_lanes(device, layout, kt, run, lanes):
 
 @on_devices
 def test_depthwise_of_long_columns_in_several_blocks(device):
-    """Of channels and of runs, where they are too long to be unrolled."""
+    """Several blocks of channels and of runs, with columns too long to be unrolled."""
     available_on(LIBRARY, device)
     image, weight = random(1, 72, 45, 35, device=device), random(72, 1, 9, 2, device=device)
     run_checked(LIBRARY, "conv2d", "depthwise", channels_last(image), weight, groups=72)
@@ -110,7 +110,7 @@ def test_depthwise_of_long_columns_in_several_blocks(device):
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_offsets_of_64_bits(device, layout, design, groups):
-    """As a large tensor would have them, on a small one."""
+    """The kernel for large tensors, on a small one."""
     available_on(LIBRARY, device)
     image, weight = layout(random(2, 8, 9, 5, device=device)), random(8, 8 // groups, 3, 3, device=device)
     call = prepare("conv2d", image, weight, stride=2, groups=groups)
@@ -159,7 +159,7 @@ def test_configs_are_whole_warps_and_unique(target):
         assert all(tile["BLOCK"] * tile["LANES"] == 32 * warps or tile["BLOCK"] == 1 for tile, warps in found)
 
 
-# The machine code of ResNeXt's groups: vectors, no way through shared memory, and mostly multiply-adds.
+# The machine code for ResNeXt's groups: vector loads, no shared memory, and mostly multiply-adds.
 COMPILE = """
 import json, sys, torch
 from perf.offline import sass

@@ -1,5 +1,5 @@
-"""The CUDA design grouped: both layouts, inputs that slide and others, what is left over, its accesses, its machine code;
-and of depthwise and depthwise_channels what they share."""
+"""The CUDA design grouped: both layouts, unrolled and other filters, remainders, its accesses, its machine code; and the parts
+that depthwise and depthwise_channels share with it."""
 
 import shutil
 import subprocess
@@ -42,7 +42,7 @@ def template_of(*operands, **options):
     return tuple(map(int, launch_of(*operands, **options).expression.rstrip(">").split(", ")[1:]))
 
 
-# Images, filters, options: groups of fewer, as many and more outputs than a thread's; runs and blocks that are not full
+# Images, filters, options: groups with fewer, as many and more output channels than a thread; partial runs and blocks
 CASES = {
     "resnext": ((2, 16, 15, 9), (16, 8, 3, 3), {"groups": 2, "padding": 1}),
     "resnext, stride": ((3, 16, 17, 12), (16, 8, 3, 3), {"groups": 2, "padding": 1, "stride": 2}),
@@ -55,7 +55,7 @@ CASES = {
     "dilated": ((2, 16, 15, 13), (8, 8, 3, 3), {"groups": 2, "padding": 2, "dilation": (2, 3)}),
     "long steps": ((2, 8, 19, 13), (8, 4, 3, 3), {"groups": 2, "padding": (2, 1), "stride": 3}),
 }
-# What leaves lanes along W, or has none
+# Cases with partial blocks of lanes along W, or none at all
 REST = {
     "outputs left over": ((1, 8, 9, 9), (14, 4, 3, 3), {"groups": 2, "padding": 1}),
     "inputs left over": ((1, 6, 9, 9), (8, 3, 3, 3), {"groups": 2, "padding": 1, "stride": (2, 1)}),
@@ -64,7 +64,7 @@ REST = {
 }
 
 
-# Filters of five taps, a build more for each type, of one
+# Filters of 5 x 5, which are one more build per type: of one type only
 @short(lambda dtype, name: dtype == torch.float32 or name == "resnext")
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_filters_beyond_shared_memory_are_staged_in_parts():
             assert launch.shared_bytes <= 48 * 1024
             assert (launch.arguments[-1] < 160) == (layout is channels_last or kt == 8), "staged channels"
             run_checked(LIBRARY, "conv2d", "grouped", layout(input), weight, config={"KT": kt}, groups=2)
-    large, filters = random(1, 2, 40, 41), random(6, 2, 33, 34)  # which fit of 4 output channels, not of 8
+    large, filters = random(1, 2, 40, 41), random(6, 2, 33, 34)  # filters of 4 output channels fit, of 8 not
     for layout in (torch.clone, channels_last):
         run_checked(LIBRARY, "conv2d", "grouped", layout(large), filters)
 
@@ -138,7 +138,7 @@ def test_which_kernel_a_call_gets():
 @pytest.mark.parametrize("kt", (4, 8))
 @pytest.mark.parametrize("stride", (1, 2))
 def test_accesses_of_channels_last(kt, stride):
-    """Pixels, taps and results in pieces of 128 bits, without conflicts; no sector more than lanes need; no races."""
+    """Pixels, taps and results by 128 bits, without bank conflicts; no more sectors than the lanes need; no races."""
     from cuda_reference.trace import trace
 
     input, weight = channels_last(random(2, 64, 15, 17)), random(16 * kt, 4, 3, 3)
@@ -173,7 +173,7 @@ def test_accesses_of_nchw(kt):
     assert results and all(x.units == x.ideal_units for x in results)
 
 
-# Runs of 7 and of 14 and what is left of them, steps of columns and rows
+# Runs of 7 and of 14, whole and partial, with steps in both dimensions
 @short(lambda dtype, taps, stride: dtype == torch.float32 or (taps, stride) == (3, 1))
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
@@ -190,7 +190,7 @@ def test_depthwise_inputs_slide(dtype, layout, taps, stride, rows):
     run_checked(LIBRARY, "conv2d", design, layout(input), weight, bias, **options)
 
 
-# Of fp32: (KT, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
+# In fp32, (KT, CT, LANES, TAPS, STEP): share of FFMA in the hot loop
 SHARES = {
     (8, 4, 8, 3, 1): 0.85,
     (4, 4, 8, 3, 1): 0.78,
@@ -215,7 +215,7 @@ def codes_of(architecture, header, kernels, folder):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, types", [("sm_90", TYPES), ("sm_80", TYPES[:1]), ("sm_120", TYPES[:1])])
 def test_machine_code(architecture, types, tmp_path):
-    """Of every layout: nothing spills; inputs and taps come in pieces as wide as they may be; mostly multiply-adds."""
+    """For every layout: no spills, the widest possible loads of inputs and taps, and mostly multiply-adds."""
     kernels = []
     for dtype in types:
         for layout in (torch.clone, channels_last):
@@ -237,7 +237,7 @@ def test_machine_code(architecture, types, tmp_path):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
 def test_machine_code_of_depthwise_channels(architecture, tmp_path):
-    """Nothing spills; of 3 x 3 taps all columns of inputs are loaded in one piece of code, 128 bits each."""
+    """No spills; for 3 x 3 taps all columns of inputs are loaded together, by 128 bits."""
     input, weight = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
     call = prepare("conv2d", input, weight, groups=8)
     expressions = only_launch("depthwise_channels", call).source.expressions

@@ -1,4 +1,4 @@
-"""conv2d's precision, and what implicit_gemm promises beyond what every design's tests ask."""
+"""conv2d's precision, and what implicit_gemm promises beyond the tests of every design."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def channels_last(t):
 
 
 def cropped(t):
-    """Lines that do not follow each other at one distance."""
+    """Rows that are not evenly spaced."""
     wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
     wide[:, :, 1:-1, 1:-2] = t
     return wide[:, :, 1:-1, 1:-2]
@@ -42,7 +42,7 @@ GEOMETRY = {"padding": (1, 2), "stride": (2, 1), "dilation": (1, 2), "groups": 2
 
 
 def computed(call, config):
-    """What a config makes of a call that it need not have been chosen for; its launches."""
+    """(result, launches) of a call by a config, which need not be the one that would be chosen."""
     call.result.fill_(torch.nan)
     launches = list(IMPLICIT.launches(call.problem, config, *call.parts[0]))
     for launch in launches:
@@ -61,7 +61,7 @@ def small(split_k=1, flat=False, pack=False):
 @pytest.mark.parametrize("split_k, dtype", [(1, torch.bfloat16), (3, torch.float32), (8, torch.float64)], ids=str)
 @on_devices
 def test_tails_of_tiles_slices_and_splits(device, layout, flat, split_k, dtype):
-    """42 pixels and 33 output channels of a group in tiles of 32 x 32; of 8 splits the last have little or nothing to add."""
+    """42 pixels and 33 output channels per group in tiles of 32 x 32; the last of 8 splits have few terms or none."""
     available_on(LIBRARY, device)
     image, weight, bias = (random(*s, dtype=dtype, device=device) for s in ((1, 42, 11, 5), (66, 21, 3, 2), (66,)))
     call = prepare("conv2d", layout(image), layout(weight), bias, **GEOMETRY)
@@ -75,7 +75,7 @@ def test_tails_of_tiles_slices_and_splits(device, layout, flat, split_k, dtype):
 @pytest.mark.parametrize("layout", (nchw, channels_last))
 @on_devices
 def test_few_channels(device, channels, layout):
-    """Flat slices of vectors of no, 8 and 16 bytes, aligned and not."""
+    """Flat slices of single elements and of vectors of 8 and 16 bytes, aligned and not."""
     available_on(LIBRARY, device)
     for dtype, start in ((torch.float16, 0), (torch.float16, 1), (torch.float32, 0)):
         image = random(2 * channels * 49 + 1, dtype=dtype, device=device)[start:][: 2 * channels * 49].view(2, channels, 7, 7)
@@ -89,7 +89,7 @@ def test_few_channels(device, channels, layout):
 @pytest.mark.parametrize("layout, copies", [(nchw, 2), (channels_last, 2), (cropped, 0)])
 @on_devices
 def test_copies_of_tf32_operands(device, layout, copies):
-    """Of cropped planes none are made. Either way the result is as exact as a product of rounded operands."""
+    """Cropped planes are not copied. Either way the result is as exact as a product of rounded operands."""
     available_on(LIBRARY, device)
     image, weight = layout(random(2, 10, 7, 9, device=device)), random(6, 5, 3, 3, device=device)
     call = prepare("conv2d", image, weight, padding=1, groups=2, precision="tf32")
@@ -111,7 +111,7 @@ def test_weights_are_copied_where_many_pixels_read_them(device):
 
 @on_devices
 def test_splits_give_the_same_bits_every_time(device):
-    """And leave their counters as they found them: the second call would not add up otherwise."""
+    """Their counters are zero again at the end, or the second call would be wrong."""
     available_on(LIBRARY, device)
     image, weight = random(1, 70, 7, 7, device=device), random(40, 70, 3, 3, device=device)
     call = prepare("conv2d", image, weight, padding=1)
@@ -189,13 +189,13 @@ PRODUCTS = {
     "sm_80": {"fp16": "HMMA.16816", "bf16": "HMMA.16816.F32.BF16", "tf32": "HMMA.1688.F32", "fp64": "DMMA", "ieee": "FFMA"},
     "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "tf32": "HGMMA", "fp64": "DMMA", "ieee": "FFMA"},
 }  # fmt: skip
-DIVISION = ("I2F", "F2I", "MUFU", "IMAD.HI", "IDIV")  # what ptxas makes of one
+DIVISION = ("I2F", "F2I", "MUFU", "IMAD.HI", "IDIV")  # the instructions of an integer division
 
 
 @short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", PRODUCTS)
 def test_the_hot_loop_copies_vectors_without_divisions(architecture):
-    """Products in the instruction of their type, that on Hopper do not wait for each other; 16 bytes a copy in channels_last.
+    """The tensor-core instruction of the type, on Hopper without waits between products; 16 bytes per copy in channels_last.
 
     In NCHW lanes go along the pixels.
     """
@@ -229,7 +229,7 @@ def test_the_precision_of_torch_is_that_of_its_convolutions(switch):
 
 
 def test_the_bound_of_tf32_holds_for_inputs_below_its_spacing():
-    """Within half of numerics' input_spacing of each tiny input, times the other, over the taps that lie inside."""
+    """The error is at most half of numerics' input_spacing per tiny input, times the other operand, over the taps inside."""
     image, weight = random(2, 4, 6, 7) * 1e-40, random(6, 2, 3, 2) * 1e4
     options = {"padding": (1, 2), "stride": (2, 1), "groups": 2, "precision": "tf32"}
     problem = prepare("conv2d", image, weight, **options).problem

@@ -1,4 +1,4 @@
-"""The CUDA design implicit_gemm: both ways that inputs come, split reductions, its accesses in the trace, its machine code."""
+"""The CUDA design implicit_gemm: both ways of loading inputs, split reductions, its accesses in the trace, its machine code."""
 
 import shutil
 import subprocess
@@ -39,7 +39,7 @@ def launches(*operands, config=None, target=SIMT, **options):
     return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
 
 
-# A group's channels that are whole chunks, of fewer, as many and more than a slice; taps that begin in the middle of a slice.
+# Channels per group in whole chunks: fewer than a slice, a slice, and more; taps that begin in the middle of a slice.
 CHUNKED = {
     "one chunk": ((1, 8, 9, 10), (5, 8, 3, 3), {"padding": 1}),
     "a slice and a half": ((2, 48, 5, 6), (7, 48, 2, 3), {"padding": (0, 1), "stride": (1, 2)}),
@@ -63,7 +63,7 @@ def test_channels_by_16_bytes(kind, name):
         run_checked(LIBRARY, "conv2d", "implicit_gemm", input, weight, bias, config={"SPLITS": splits}, **options, **precision)
 
 
-# Elements one by one: NCHW, a reduction that no chunk divides, and memory that no 16 bytes can be read of.
+# Elements one by one: NCHW, a reduction that is no multiple of a chunk, and memory that is not aligned to 16 bytes.
 @every_kind
 @pytest.mark.parametrize("layout", (torch.clone, channels_last, first_dim_inside, offset_by_one, padded, step_two))
 def test_elements_of_any_strides(kind, layout):
@@ -79,8 +79,8 @@ def test_elements_of_any_strides(kind, layout):
 
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 def test_inputs_that_no_output_reads_may_be_anything(layout):
-    """Taps that pad the last slice must be no inputs, for their products with 0 would be NaN."""
-    input, weight = random(1, 8, 7, 4), random(3, 8, 3, 1)  # 24 taps, of slices of 16: row 3 would be the next ones
+    """Taps that pad the last slice must not be read as inputs: a NaN there, times 0, would be NaN."""
+    input, weight = random(1, 8, 7, 4), random(3, 8, 3, 1)  # 24 taps in slices of 16: the padding would read row 3
     input[:, :, 3] = torch.nan
     run_checked(LIBRARY, "conv2d", "implicit_gemm", layout(input), weight, stride=(4, 1))
 
@@ -89,7 +89,7 @@ def test_inputs_that_no_output_reads_may_be_anything(layout):
 @pytest.mark.parametrize("name", CHUNKED)
 @pytest.mark.parametrize("kind", ("fp16", "bf16"))
 def test_by_wgmma(kind, name):
-    """The tile for few pixels, with splits, and a larger one, whose warpgroups have halves of it."""
+    """The tile for few pixels, with splits, and a larger one, of which each warpgroup has half."""
     image, filters, options = CHUNKED[name]
     for layout in (channels_last, torch.clone) if kind == "fp16" else (channels_last,):
         (input, weight), _ = of_kind(kind, image, filters, layout=layout)
@@ -151,7 +151,7 @@ def test_few_tiles_are_split_and_many_are_not():
 @short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
 def test_accesses_of_channels_last(kind):
-    """Copies and stores as few sectors as their bytes need; fragments without bank conflicts; no races."""
+    """Copies and stores use the fewest possible sectors; fragments have no bank conflicts; no races."""
     from cuda_reference.trace import trace
 
     (input, weight), precision = of_kind(kind, (1, 64, 8, 16), (64, 64, 3, 3))
@@ -170,7 +170,7 @@ def test_accesses_of_channels_last(kind):
 @short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))
 def test_accesses_of_nchw(kind):
-    """Lanes along W, of rows of whole tiles: loads of as few sectors as their bytes need; no conflict in shared memory."""
+    """Lanes along W, in rows of whole tiles: loads use the fewest possible sectors; no bank conflicts."""
     from cuda_reference.trace import trace
 
     (input, weight), precision = of_kind(kind, (1, 16, 8, 64), (64, 16, 1, 1), layout=torch.clone)
@@ -184,10 +184,10 @@ def test_accesses_of_nchw(kind):
     assert {x.kind for x in shared} == {"read", "write"} and all(x.units == x.ideal_units for x in shared)
 
 
-# How the products of a kind are spelt, and the share of them in the hot loop where channels come by 16 bytes and one by one.
+# The instruction of each kind's products, and its share in the hot loop with channels loaded by 16 bytes and one by one.
 PRODUCTS = {
     "fp16": ("HMMA.16816.F32", 0.15, 0.05),
-    "tf32": ("HMMA.1688.F32.TF32", 0.07, 0.055),  # rounding takes three instructions an operand, with NaN kept
+    "tf32": ("HMMA.1688.F32.TF32", 0.07, 0.055),  # rounding takes three instructions per operand, to keep NaN
     "ieee": ("FFMA", 0.64, 0.6),
     "fp64": ("DFMA", 0.4, 0.4),
 }
@@ -197,7 +197,7 @@ PRODUCTS = {
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, kind", [*((90, kind) for kind in PRODUCTS), (80, "fp16"), (80, "ieee")])
 def test_machine_code(architecture, kind, tmp_path):
-    """Of every tile: its instruction, no spills, slices copied past the registers, one barrier a slice."""
+    """For every tile: its instruction, no spills, slices copied by cp.async, one barrier per slice."""
     (input, weight), precision = of_kind(kind, (1, 16, 9, 9), (8, 16, 3, 3))
     problem, target = prepare("conv2d", input, weight, **precision).problem, Target.named(f"sm_{architecture}")
     configs = {tuple(config.items())[:-1]: config for config in DESIGN.configs(problem, target)}  # but for splits

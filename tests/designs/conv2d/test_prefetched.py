@@ -1,4 +1,4 @@
-"""prefetched, in machine code: what a tap loads is not waited for before the tap's multiply-adds are done."""
+"""prefetched, in machine code: a tap's multiply-adds do not wait for the loads of the next tap."""
 
 import json
 import os
@@ -39,7 +39,7 @@ print(json.dumps({name: [loop(designs[name], call) for call in calls] for name i
 
 
 def loaded_and_read(body):
-    """Loads from global memory whose result an instruction behind them reads before the loop begins anew."""
+    """Loads from global memory whose result is read later in the same iteration."""
     found = []
     for i, text in enumerate(body):
         if text.startswith("LDG"):

@@ -1,4 +1,4 @@
-"""The CUDA design prefetched: what is under way while a channel is multiplied, in the trace and in the machine code."""
+"""The CUDA design prefetched: its loads while a channel is multiplied, in the trace and in the machine code."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def launch_of(*operands, **options):
 @pytest.mark.parametrize("dtype", (torch.float16, torch.float32), ids=str)
 @pytest.mark.parametrize("taps", ((11, 9), (1, 1)))
 def test_filters_beyond_what_registers_hold(dtype, taps):
-    """Of a channel: more pieces of the halo than two a thread, and more taps; and hardly any."""
+    """Channels with more than two pieces of the halo, or taps, per thread; and with very few."""
     input, weight = random(1, 3, 30, 70, dtype=dtype), random(5, 3, *taps, dtype=dtype)
     run_checked(LIBRARY, "conv2d", "prefetched", input, weight, padding=taps[0] // 2, dilation=2)
 
@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_accesses():
-    """Aligned rows come in pieces of 16 bytes, an input once for all output channels; no thread races another."""
+    """Aligned rows are loaded by 16 bytes, each input once for all output channels; no races."""
     from cuda_reference.trace import trace
 
     (traced,) = trace(launch_of(random(1, 4, 12, 64), random(6, 4, 3, 3)))
@@ -62,7 +62,7 @@ def test_accesses():
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90"))
 def test_machine_code(architecture, tmp_path):
-    """Of all types: nothing spills; those of 32 and 64 bits are copied past the registers."""
+    """No spills for any type; types of 32 and 64 bits are copied by cp.async."""
     kernels = [
         name
         for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)

@@ -1,4 +1,4 @@
-"""winograd: both variants around the edges of their tiles, what they save, the bound that they owe, and their machine code."""
+"""winograd: both variants at the edges of their tiles, the products they save, their error bound, and their machine code."""
 
 import itertools
 import shutil
@@ -52,7 +52,7 @@ def test_the_matrices_convolve(outputs):
 
 
 def test_products_saved():
-    """Of 9 M^2 products an output channel needs (M + 2)^2 a tile: 2.25 and 4 times fewer; tiles are rounded up to 16."""
+    """A tile needs (M + 2)^2 products per channel instead of 9 M^2: 2.25 and 4 times fewer; tiles are rounded up to 16."""
     problem = prepare("conv2d", random(1, 32, 64, 64), random(32, 32, 3, 3), padding=1).problem
     for outputs, saving in ((2, 2.25), (4, 4.0)):
         product = product_at_points(problem, outputs, problem.n)
@@ -106,7 +106,7 @@ def test_layouts(library, device, layout):
 @both_packages
 @on_devices
 def test_a_flipped_filter_is_another(library, device):
-    """The reference tells them apart, and so does the result."""
+    """Both the reference and the result differ."""
     available_on(library, device)
     input, weight = small_integers(1, 2, 8, 8, device=device), small_integers(3, 2, 3, 3, device=device)
     for taps in (weight, weight.flip(-1), weight.flip(-2), weight.mT.contiguous()):
@@ -140,7 +140,7 @@ def computed(outputs, input, weight, damage=lambda name, matrix: matrix):
 
 @both_variants
 def test_the_bound_is_kept_and_notices_every_entry_of_the_transforms(outputs):
-    """An entry off by one part in 200 breaks it, wherever it stands."""
+    """An error of one part in 200 in any entry breaks the bound."""
     torch.manual_seed(0)
     input, weight = random(1, 16, 2 * outputs + 2, 2 * outputs + 2), random(4, 16, 3, 3)
     problem = prepare("conv2d", input, weight).problem
@@ -176,7 +176,7 @@ def test_nan_reaches_its_tile_and_nothing_else():
     assert not ok(result), "a tile without it must be finite"
 
 
-# What it takes, and what asks for it.
+# What it supports, and when it is chosen.
 def test_it_refuses_in_a_sentence():
     cases = {
         "filters of 3 x 3, not 3 x 5": ((1, 4, 9, 9), (4, 4, 3, 5), {}),
@@ -192,7 +192,7 @@ def test_it_refuses_in_a_sentence():
 
 
 def test_it_is_chosen_only_by_name():
-    """Its bound is not the one that conv2d promises."""
+    """Its error bound is larger than conv2d's."""
     for size, channels in ((56, 64), (14, 256), (7, 512)):
         assert "winograd" not in prefer(big(32, size, channels), H200)
 
@@ -215,7 +215,7 @@ def test_the_workspace_is_a_gigabyte_at_most():
     "first, asked", [(4, (32, 56, 64)), (4, (8, 14, 256)), (4, (1, 56, 64)), (2, (1, 14, 256)), (2, (1, 7, 512))]
 )
 def test_the_faster_variant_comes_first(first, asked):
-    """As an H200 has it."""
+    """On an H200."""
     problem = big(*asked)
     for library in (CUDA, TRITON):
         _, config = library.choose(problem, H200, "winograd")
@@ -247,7 +247,7 @@ def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architec
 @both_packages
 @both_variants
 def test_its_gradient_is_judged_as_a_convolution(library, device, outputs):
-    """In groups, with other margins above than to the left: of grad_output with the flipped filter, to the same bound."""
+    """With groups and uneven padding: the convolution of grad_output with the flipped filter has the same bound."""
     available_on(library, device)
     weight, grad = random(6, 2, 3, 3, device=device), random(2, 6, 7, 13, device=device)
     geometry, config = {"padding": (0, 2), "groups": 2}, VARIANTS[outputs]

@@ -1,4 +1,4 @@
-"""cuda_cores: the IEEE fp32 products of CUDA's matmul, beside what tests/designs/test_designs.py asks of every design."""
+"""cuda_cores: the IEEE fp32 products of CUDA's matmul, beyond the tests of every design (tests/designs/test_designs.py)."""
 
 import shutil
 import subprocess
@@ -35,7 +35,7 @@ def kernel(*operands, **options):
 @pytest.mark.parametrize("b_along_k", (True, False))
 @pytest.mark.parametrize("in_vectors", (True, False))
 def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, in_vectors):
-    """Several tiles of the smallest and slices, of which the last is shorter."""
+    """Several of the smallest tiles, and slices of which the last is shorter."""
     a, b = random(2, 44, 36, device=device), random(2, 36, 40, device=device)
     a, b = a if a_along_k else transposed(a), transposed(b) if b_along_k else b
     if not in_vectors:
@@ -49,7 +49,7 @@ def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, in_vecto
 @pytest.mark.parametrize("a_along_k", (True, False))
 @pytest.mark.parametrize("b_along_k", (True, False))
 def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
-    """What stands between rows may be read, but added to nothing: here it is NaN."""
+    """Memory between rows may be read but must not be used: here it is NaN."""
     m, n, k = 35, 38, 33
     a = padded(random(2, m, k, device=device)) if a_along_k else padded(random(2, k, m, device=device)).mT
     b = padded(random(2, n, k, device=device)).mT if b_along_k else padded(random(2, k, n, device=device))

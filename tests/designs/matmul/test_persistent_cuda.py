@@ -1,4 +1,4 @@
-"""The CUDA design persistent: tile edges and a ring that goes round in the emulation, its machine code for a Hopper GPU."""
+"""The CUDA design persistent: tile edges and several rounds of the ring in the emulation, and its machine code for Hopper."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ def launches(a, b, config, target="h200", **kwargs):
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
 def test_operands_that_tma_reads_without_a_copy(sizes, layout_a, layout_b):
-    """Edges inside of boxes and boxes beyond edges; tiles for several rounds of 3 blocks; K for several rounds of 4 stages."""
+    """Boxes partly and wholly outside of operands; several tiles for each of 3 blocks; several rounds of 4 stages along K."""
     m, n, k = sizes
     a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL, "simt")]
@@ -38,7 +38,7 @@ def test_operands_that_tma_reads_without_a_copy(sizes, layout_a, layout_b):
 
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 def test_batches_in_any_order(monkeypatch, order):
-    """About half of the copies land at once here: a slice that is still read is overwritten."""
+    """About half of the copies land at once here, so that an early copy would overwrite a slice that is still read."""
     monkeypatch.setenv("SIMT_ORDER", order)
     a, b = random(2, 72, 328, dtype=torch.float16), transposed(random(2, 328, 72, dtype=torch.float16))
     run_checked(LIBRARY, "matmul", "persistent", a, b)
@@ -101,7 +101,7 @@ def test_configs_fit_the_target():
 
 
 def test_half_sums_are_less_exact():
-    """Else a kernel that ignored accumulate would pass."""
+    """A kernel that ignored `accumulate` would fail here."""
     a, b = random(64, 512, dtype=torch.float16), random(512, 64, dtype=torch.float16)
     _, in_half = run_checked(LIBRARY, "matmul", "persistent", a, b, accumulate="fp16")
     _, in_float = run_checked(LIBRARY, "matmul", "persistent", a, b)
@@ -109,7 +109,7 @@ def test_half_sums_are_less_exact():
 
 
 BIG, HIGH = {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
-# (dtype, options, config, layout of B) -> what multiplies, how often a slice, copies of a slice
+# (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice
 CODE = {
     "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
     "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2),
@@ -124,7 +124,7 @@ CODE = {
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind, tmp_path):
-    """Nothing waits between the wgmmas of a slice, nothing is spilled in their loop, and the register counts add up."""
+    """No waits between the wgmmas of a slice, no spills in their loop, and consistent register counts."""
     dtype, options, config, layout, instruction, count, copies = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)

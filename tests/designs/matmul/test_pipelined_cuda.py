@@ -1,4 +1,4 @@
-"""The CUDA design pipelined: its accesses in the emulation's trace, its machine code for GPUs that need not be there."""
+"""The CUDA design pipelined: its accesses in the emulation's trace, and its machine code for GPUs that need not be present."""
 
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ def launches(a, b, config, **kwargs):
     [("row", "row", SMALL), ("row", "col", SMALL), ("col", "row", SMALL), ("col", "col", SMALL), ("row", "row", BIG)],
 )
 def test_accesses(layout_a, layout_b, config):
-    """Fragments and slices without bank conflicts or races, and every global access as few sectors as its bytes need."""
+    """Fragments and slices have no bank conflicts and no races; every global access uses the fewest possible sectors."""
     from cuda_reference.trace import trace
 
     a = LAYOUTS[layout_a](random(config["BM"], 320, dtype=torch.float16))
@@ -47,7 +47,7 @@ def test_accesses(layout_a, layout_b, config):
 
 
 def test_the_trace_sees_a_tile_that_is_not_swizzled():
-    """Else the test above would prove nothing: rows of 128 bytes in order are 8 requests of ldmatrix to the same banks."""
+    """The test above can fail: with rows of 128 bytes in order, the 8 rows of an ldmatrix are in the same banks."""
     from cuda_reference.trace import trace
 
     source = Path(__file__).parents[2] / "simt/kernels/swizzle.cuh"
@@ -63,7 +63,7 @@ def test_the_trace_sees_a_tile_that_is_not_swizzled():
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
 def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
-    """Edges of M, N and K that are multiples of 8 and not of a tile, where memory beyond the operands must not be touched."""
+    """M, N and K are multiples of 8 but not of a tile; memory outside of the operands must not be accessed."""
     m, n, k = sizes
     a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
     run_checked(LIBRARY, "matmul", "pipelined", a, b)
@@ -109,7 +109,7 @@ def test_configs_fit_the_target():
     assert BIG.items() <= first.items() or (first["BM"], first["BN"]) == (256, 128)
 
 
-# What stands in the hot loop of a 128 x 256 tile with 128 bytes of k: (instruction of the multiplication, how many)
+# The hot loop of a 128 x 256 tile with 128 bytes of k: (instruction of the products, how many)
 CODE = {
     "fp16": (torch.float16, {}, "HMMA.16816.F32", 128),
     "fp16 to fp32": (torch.float16, {"out_dtype": torch.float32}, "HMMA.16816.F32", 128),
@@ -124,15 +124,15 @@ CODE = {
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize(
     "kind, architecture",
-    # sm_80 and sm_90 have the same instructions for it: there one of each kind of loop is enough
+    # sm_80 and sm_90 have the same instructions: one of each kind of loop is enough
     [*((kind, "sm_90") for kind in CODE), *((kind, "sm_80") for kind in ("fp16", "tf32", "int8")), ("fp16", "sm_120")],
 )
 def test_machine_code(kind, architecture, tmp_path):
-    """No spills; per 32 bytes of k and warp 8 LDSM and 32 MMA; 12 LDGSTS and one barrier a slice."""
+    """No spills; 8 LDSM and 32 MMA per warp and 32 bytes of k; 12 LDGSTS and one barrier per slice."""
     dtype, options, instruction, count = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     b = b if dtype.itemsize == 2 else b.t()
-    config = BIG if architecture != "sm_120" else BIG | {"SLICE": 64}  # shared memory for no more
+    config = BIG if architecture != "sm_120" else BIG | {"SLICE": 64}  # all that shared memory allows
     slice_part = config["SLICE"] / BIG["SLICE"]
     (launch,) = launches(a, b, config, **options)
     unit = tmp_path / "unit.cu"
@@ -148,13 +148,13 @@ def test_machine_code(kind, architecture, tmp_path):
     if architecture != "sm_120":  # there the hot loop holds no copies: not explained yet
         assert sass.count(loop, ("LDGSTS",)) == 12
         assert sass.count(loop, ("BAR.SYNC",)) == 1
-    # tf32: rounding takes three instructions an operand, with NaN kept
+    # tf32: rounding takes three instructions per operand, to keep NaN
     share = 0.17 if kind == "tf32" else 0.25 if architecture == "sm_120" else 0.4
     assert sass.share(loop, sass.TENSOR) >= share, f"{loop.total()} instructions: {loop}"
 
 
 def test_half_sums_are_less_exact():
-    """Else a kernel that ignored accumulate would pass."""
+    """A kernel that ignored `accumulate` would fail here."""
     a, b = random(64, 512, dtype=torch.float16), random(512, 64, dtype=torch.float16)
     _, in_half = run_checked(LIBRARY, "matmul", "pipelined", a, b, accumulate="fp16", out_dtype=torch.float32)
     _, in_float = run_checked(LIBRARY, "matmul", "pipelined", a, b, out_dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""FP32 on tensor cores: what planes hold, how exact the product is beside ieee, tf32 and torch, and the ends of its range."""
+"""FP32 on tensor cores: the planes, the error of the product compared with ieee, tf32 and torch, and the ends of its range."""
 
 import importlib
 import json
@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library
 
 
 def split(library, matrix, precision):
-    """(planes, what they hold in float64) of an FP32 matrix."""
+    """(planes, the matrix that they represent, in float64) of an FP32 matrix."""
     backend.name()  # before the kernels are decorated
     module = importlib.import_module(f"{library.package}.matmul.parts.split")
     launches, planes, ranges = module.split(matrix[None], precision)
@@ -39,7 +39,7 @@ def split(library, matrix, precision):
 
 
 def spread(*shape):
-    """Random numbers of every exponent that FP32 has, denormals among them."""
+    """Random numbers with every exponent of FP32, including denormals."""
     return torch.ldexp(torch.randn(*shape), torch.randint(-149, 127, shape))
 
 
@@ -92,9 +92,9 @@ def operands(kind, m, n, k):
 @pytest.mark.parametrize("k", [64, 4096])
 @pytest.mark.parametrize("kind", ["normal", "positive", "wide", "cancelling"])
 def test_split_modes_are_as_exact_as_ieee(library, device, kind, k):
-    """The largest error relative to |A||B|: that of ieee and of torch within a factor, that of tf32 many times as large."""
-    available_on(tritonkernels.launch.LIBRARY, device)  # which computes those two
-    k = min(k, 512) if library.package == "cuda_reference" and device == "cpu" else k  # the emulation takes 1 ms a k
+    """The largest error relative to |A||B| is within a factor of ieee's and torch's, and many times smaller than tf32's."""
+    available_on(tritonkernels.launch.LIBRARY, device)  # it computes ieee and tf32
+    k = min(k, 512) if library.package == "cuda_reference" and device == "cpu" else k  # the emulation takes 1 ms per k
     a, b = (t.to(device) for t in operands(kind, 16, 16, k))
     exact, magnitude = a.double() @ b.double(), a.double().abs() @ b.double().abs()
 
@@ -111,7 +111,7 @@ def test_split_modes_are_as_exact_as_ieee(library, device, kind, k):
 
 
 def test_slices_limit_the_truncation_of_tensor_cores():
-    """A model of it: exact sums of 16 products, chopped to FP32 with the accumulator. All along K, the loss grows with K."""
+    """A model of tensor cores: exact sums of 16 products, truncated to FP32. Without slices the loss would grow with K."""
     k = 4096
     a, b = (t.half().double() for t in operands("positive", 8, 8, k))
     exact = a @ b
@@ -137,7 +137,7 @@ def test_slices_limit_the_truncation_of_tensor_cores():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", MODES)
 def test_large_next_to_small(library, device, precision):
-    """In rows of their own every mode keeps both; in one row all but fp16x3, whose bound grows with the row's largest."""
+    """In different rows every mode keeps both; in one row all but fp16x3, whose bound grows with the largest of the row."""
     available_on(library, device)
     a = torch.tensor([[1e30, 1e-30]], device=device)
     b = torch.tensor([[1e-30], [1e30]], device=device)
@@ -193,7 +193,7 @@ def test_the_ends_of_the_range(library, device, precision):
 @pytest.mark.parametrize("precision", MODES)
 @pytest.mark.parametrize("draw", [torch.randn, spread])
 def test_both_packages_split_alike(precision, draw):
-    """To the bit, but for the sign of zeros."""
+    """To the bit, except for the sign of zeros."""
     x = draw(131, 70)
     x[:5, 3] = torch.tensor((math.inf, -math.inf, 0.0, torch.finfo(torch.float32).max, 2.0**-149))
     x[3] *= 2.0**-149
@@ -220,11 +220,11 @@ def test_a_shared_operand_is_split_once(library, precision):
 @short(lambda arch: arch == "sm_90")
 @pytest.mark.parametrize("arch, multiply, copies", [("sm_90", "HGMMA.64x128x16.F32", 16), ("sm_80", "HMMA.16816.F32", 12)])
 def test_the_hot_loop_of_fp16x3(arch, multiply, copies):
-    """Three products of 4 loaded tiles, and the FADDs that end a slice: without them sums would be chopped all along."""
+    """Three products of 4 loaded tiles, and FADDs at the end of each slice, without which all sums would be truncated."""
     out, other = inspect_fp16x3(arch)
     mix, tile = out["hot_loop"], out["config"]
     threads, elements = 32 * tile["num_warps"], tile["BLOCK_M"] * tile["BLOCK_N"]
-    m, n = (128, 128) if arch == "sm_90" else (16, 8 * threads // 32)  # of the result, by one instruction in every warp
+    m, n = (128, 128) if arch == "sm_90" else (16, 8 * threads // 32)  # of the result, per instruction in every warp
     assert mix[multiply] == 3 * (elements // (m * n)) * tile["BLOCK_K"] // 16
     assert mix["FADD"] == elements // threads
     assert sum(count for name, count in mix.items() if name.startswith("LDGSTS")) == copies
@@ -257,7 +257,7 @@ def inspect_fp16x3(arch):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("precision, arch", [("tf32x3", "sm_80"), ("tf32x3", "sm_90"), ("bf16x9", "sm_90")])
 def test_cuda_kernels_spill_nothing(precision, arch, tmp_path):
-    """test_compile.py sees those of fp16x3; bf16x6 and bf16x9 differ in how often they multiply."""
+    """test_compile.py has the kernels of fp16x3; bf16x6 and bf16x9 differ only in the number of products."""
     call = prepare("matmul", torch.empty(8, 8), torch.empty(8, 8), precision=precision)
     design = {d.name: d for d in LIBRARIES[0].designs("matmul")}["planes"]
     config = next(iter(design.configs(call.problem, LIBRARIES[0].target(torch.device("cpu")))))

@@ -1,4 +1,4 @@
-"""fp16x3 is right or NaN: NaN where its rule (docs/numerics.md) says so, as for 1e30 beside 1e-30, never on ordinary ones."""
+"""fp16x3 is right or NaN: NaN where its rule (docs/numerics.md) says so, as for 1e30 next to 1e-30, never on usual operands."""
 
 import importlib
 import math
@@ -22,7 +22,7 @@ def product(library, device, a, b, precision="fp16x3", **options):
 
 
 def across(row, column):
-    """The row in the last row of A, the column in the last column of B, beside ordinary ones."""
+    """(A, B): `row` is the last row of A and `column` the last column of B; all others are ordinary."""
     a, b = random(3, len(row)), random(len(column), 4)
     a[-1], b[:, -1] = torch.tensor(row), torch.tensor(column)
     return a, b
@@ -44,7 +44,7 @@ def test_large_next_to_small_is_refused_by_fp16x3_and_right_in_other_modes(libra
 @ON
 @pytest.mark.parametrize("turned", [False, True])
 def test_one_operand_s_losses_are_enough(library, device, turned):
-    """1e-30 of a row meets a large element of an ordinary column, and its largest one a zero."""
+    """The row's 1e-30 is multiplied by a large element of an ordinary column, and its largest element by zero."""
     a, b = across((1e30, 1e-30, 0.0), (0.0, 3.0, 2.0))
     result = product(library, device, *((b.mT.contiguous(), a.mT.contiguous()) if turned else (a, b)))
     assert result[-1, -1].isnan() and result.isnan().sum() == 1
@@ -53,7 +53,7 @@ def test_one_operand_s_losses_are_enough(library, device, turned):
 @BOTH
 @ON
 def test_losses_are_counted_over_all_of_k(library, device):
-    """Each of 200 elements is below a 2^-39th and alone within the bound of its product; together they are not."""
+    """Each of 200 elements is below 2^-39 of the largest and within the bound alone; all together are not."""
     row, column = torch.full((200,), 1.5 * 2.0**-40), torch.full((200,), 1.0)
     row[70], column[0] = 1.0, 0.0
     for first, refused in ((2.0**-28, False), (2.0**-31, True)):
@@ -66,7 +66,7 @@ def test_losses_are_counted_over_all_of_k(library, device):
 @ON
 @pytest.mark.parametrize("exponent", range(-45, -25))
 def test_products_of_small_elements_are_right_or_refused(library, device, exponent):
-    """Their low planes are large beside them, and the product of those is left out; the large elements meet zeros."""
+    """The product of low planes is left out, and theirs is relatively large; the large elements are multiplied by zeros."""
     small = [1.5 * 2.0**exponent, 1.25 * 2.0**exponent, 1.001 * 2.0**exponent]
     result = product(library, device, *across((1.0, 0.0, *small), (0.0, 1.0, *small[::-1])))
     assert result[-1, -1].isnan().item() == (exponent < -32) and result.isnan().sum() <= 1
@@ -76,7 +76,7 @@ def test_products_of_small_elements_are_right_or_refused(library, device, expone
 @ON
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_sum_that_cancels_is_not_refused_where_all_its_products_are_large(library, device, turned):
-    """What is lost is little beside |A||B|, of which the smallest |element| of the dense operand tells."""
+    """The loss is small relative to |A||B|, as the smallest |element| of the dense operand shows."""
     row, column = torch.full((200,), 1e-20), torch.full((200,), 1.0)
     row[3], row[70], column[70] = 1.0, 1.0, -1.0
     a, b = across(row.tolist(), column.tolist())

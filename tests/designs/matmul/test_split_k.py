@@ -1,4 +1,4 @@
-"""The Triton design split_k of matmul: who adds a tile's splits."""
+"""The Triton design split_k of matmul: which kernel adds a tile's splits."""
 
 import sys
 
@@ -12,7 +12,7 @@ from tritonkernels.launch import LIBRARY
 @pytest.mark.parametrize("alone", [0, 2**30], ids=["a second kernel", "the last split"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_splits_are_added(device, alone, monkeypatch):
-    """By the last of a tile's splits to arrive, or, where they are many bytes, by a kernel of several programs a tile."""
+    """By the last split of a tile to arrive or, if they are many bytes, by a kernel with several programs per tile."""
     available_on(LIBRARY, device)
     LIBRARY.designs("matmul")  # imported after the backend is known
     monkeypatch.setattr(sys.modules["tritonkernels.matmul.split_k"], "ALONE", alone)

@@ -1,4 +1,4 @@
-"""The CUDA designs through nvcuda::wmma: every combination of types and shapes in every layout, and what it compiles to."""
+"""The CUDA designs with nvcuda::wmma: every combination of types and shapes in every layout, and its machine code."""
 
 import itertools
 import shutil
@@ -34,7 +34,7 @@ def design(name):
 
 
 def call(precision, sums, m=80, n=112, k=144, layouts=("row", "col")):
-    """Operands whose lines are whole vectors of 16 bytes, but which no tile divides."""
+    """Operands whose rows are whole 16-byte vectors, and whose sizes are no multiples of a tile."""
     k //= PACKED.get(precision, 1)
     layout = {"row": torch.Tensor.contiguous, "col": transposed}
     a, b = (random(*shape, dtype=DTYPES[precision]) for shape in ((m, k), (k, n)))
@@ -47,7 +47,7 @@ def takes(name, precision):
 
 
 def test_there_are_twenty_combinations():
-    """As the guide counts them, with exclusive or and and of bits as one."""
+    """As the CUDA guide counts them, with XOR and AND of bits as one."""
     assert sum(len(operand.shapes) * len(operand.sums) for operand in OPERANDS.values()) == 20 + 1
 
 
@@ -103,7 +103,7 @@ def test_the_largest_tile_that_gives_every_sm_a_block(sms, expected):
     assert (first["BM"], second["BM"]) == (expected, 192 - expected)
 
 
-# On sm_90, 4-bit operands are widened to bytes, and an exclusive or takes three products of ands.
+# On sm_90, 4-bit operands are widened to bytes, and XOR takes three products of AND.
 INSTRUCTIONS = {
     **dict.fromkeys(("fp16", "bf16", "tf32"), ("HMMA", "HMMA")),
     "fp64": ("DMMA", "DMMA"),
