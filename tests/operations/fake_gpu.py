@@ -1,8 +1,7 @@
-"""python -m tests.operations.fake_gpu: what repeated Triton calls launch, against what Triton itself launches, without a GPU.
+"""python -m tests.operations.fake_gpu: compares the launches of repeated Triton calls with Triton's own, without a GPU.
 
-Triton believes in one: its binder, its look-up of kernels and JITFunction.run are the real ones, but what it would compile and
-load is a stand-in, one per kernel, that notes what it is launched with. Prints, as JSON, the number of calls compared and what
-was wrong with which.
+Triton runs with a fake driver: its binder, its look-up of kernels and JITFunction.run are real, but a compiled kernel is a
+stand-in that records its launches. Prints, as JSON, the number of calls compared and the differences.
 """
 
 import functools
@@ -12,7 +11,7 @@ import json
 import os
 
 os.environ["TRITONKERNELS_BACKEND"] = "gpu"
-os.environ.pop("TRITON_INTERPRET", None)  # of a process whose backend is the interpreter
+os.environ.pop("TRITON_INTERPRET", None)  # the parent process may use the interpreter
 
 import torch
 import triton
@@ -64,7 +63,7 @@ def install():
 
 
 class Places:
-    """Addresses as places in the tensors of a call, and those of its temporaries by the order in which they come up."""
+    """Addresses as places in the tensors of a call; temporaries are numbered in order of appearance."""
 
     def __init__(self, tensors):
         self._tensors, self._others = tensors, {}
@@ -80,7 +79,7 @@ def same_argument(ours, triton_s, our_places, triton_places):
     if isinstance(triton_s, TensorDescriptor):
         fields = [{k: v for k, v in vars(d).items() if k != "base"} for d in (ours, triton_s)]
         return fields[0] == fields[1] and same_argument(ours.base, triton_s.base, our_places, triton_places)
-    if isinstance(triton_s, tuple):  # a struct: to the launcher any tuple
+    if isinstance(triton_s, tuple):  # a struct: any tuple to the launcher
         pairs = zip(ours, triton_s, strict=True)
         return isinstance(ours, tuple) and all(same_argument(a, b, our_places, triton_places) for a, b in pairs)
     if not isinstance(triton_s, torch.Tensor):
@@ -102,7 +101,7 @@ def the_whole_way(op, *args, design=None, **options):
 
 
 def difference(ours, triton_s):
-    """What is wrong with our launches; None if nothing is."""
+    """How our launches differ; None if they do not."""
     (ours, our_places), (triton_s, triton_places) = ours, triton_s
     if len(ours) != len(triton_s):
         return f"{len(ours)} launches, not {len(triton_s)}"
@@ -122,7 +121,7 @@ def was_repeated(launches):
 
 
 def tensor(*shape, dtype=torch.float32, shift=0, pitch=0):
-    """Rows of `pitch` elements more than their length, from `shift` elements after a multiple of 64 bytes on."""
+    """Rows that are `pitch` elements longer than their length, starting `shift` elements after a multiple of 64 bytes."""
     *outer, length = shape
     count = torch.Size(outer).numel() * (length + pitch)
     buffer = torch.empty(count + shift + 64, dtype=dtype)
@@ -131,7 +130,7 @@ def tensor(*shape, dtype=torch.float32, shift=0, pitch=0):
 
 
 def changes():
-    """(what is changed, operation, arguments, options), all of which one process is to keep apart."""
+    """(what is changed, operation, arguments, options) of calls that must not share a plan."""
     half, bf16, int8 = torch.float16, torch.bfloat16, torch.int8
     for dtype in (torch.float32, half, bf16):
         yield f"{dtype}", "gemv", (tensor(96, 64, dtype=dtype), tensor(64, dtype=dtype)), {}
@@ -187,7 +186,7 @@ def changes():
 def main():
     install()
     wrong, compared = [], 0
-    for again in (False, True):  # the second time all plans are there, and the tensors are others
+    for again in (False, True):  # the second time all plans exist and the tensors are new
         for what, op, args, options in changes():
             function = functools.partial(getattr(tritonkernels, op), *args, **options)
             tensors = [t for t in (*args, *options.values()) if isinstance(t, torch.Tensor)]
@@ -205,7 +204,7 @@ def main():
 
 
 def hooks():
-    """A hook into launches sees them all; without it, they are repeated again."""
+    """A launch hook sees all launches; without it, calls are repeated from plans again."""
     a, x, seen = tensor(96, 64), tensor(64), []
     enter = knobs.runtime.launch_enter_hook
     knobs.runtime.launch_enter_hook = seen.append

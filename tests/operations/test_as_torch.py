@@ -1,4 +1,4 @@
-"""Where torch would speak, we do: what is written into counts as modified, no tangent is dropped, an addend is added."""
+"""We report what torch would: `out` counts as modified, tangents and transforms are refused, an addend is added."""
 
 import inspect
 
@@ -29,7 +29,7 @@ def arguments(package, op, device):
 
 @pytest.fixture
 def repeated(package, monkeypatch):
-    """Whether the calls that met a plan were repeated from it."""
+    """For each call with a plan, whether it was repeated from the plan."""
     monkeypatch.setattr(LIBRARIES[package].plans, "_plans", {})
     calls, repeat = [], plans.Plan.repeat
 
@@ -43,7 +43,7 @@ def repeated(package, monkeypatch):
 
 
 def repeats(package, device):
-    """Triton's interpreter launches nothing that could be repeated."""
+    """Whether calls are repeated from plans: not in Triton's interpreter."""
     return package is cuda_reference or device == "cuda"
 
 
@@ -52,7 +52,7 @@ def repeats(package, device):
 @on_devices
 @pytest.mark.parametrize("is_view", (False, True), ids=("whole", "view"))
 def test_out_counts_as_modified(package, op, device, is_view, arguments, repeated):
-    """What autograd saved of it is stale: backward raises, as after torch's own out=, on the whole way and from a plan."""
+    """Backward raises for a saved tensor that was an `out`, as in torch, on a first call and on one from a plan."""
     wanted = prepare(op, **arguments).result
     saved = torch.zeros(2, *wanted.shape, dtype=wanted.dtype, device=device)[0 if not is_view else slice(None)]
     out = saved[1] if is_view else saved
@@ -87,7 +87,7 @@ def test_an_inference_tensor_has_no_version_to_count(package, device):
 @both_packages
 @on_devices
 def test_a_forward_mode_tangent_is_refused(package, op, device, arguments, repeated):
-    """Of any tensor that a call takes, `out` too, and also where a plan for such a call is at hand."""
+    """For any tensor argument, `out` too, and also if there is a plan for the call."""
     out = torch.empty_like(prepare(op, **arguments).result)
     call = arguments | {"out": out}
     tensors = {name: value for name, value in call.items() if isinstance(value, torch.Tensor)}
@@ -99,7 +99,7 @@ def test_a_forward_mode_tangent_is_refused(package, op, device, arguments, repea
             assert forward_ad.unpack_dual(2 * dual).tangent is not None, "torch would carry it on"
             with pytest.raises(GradientError, match=rf"^{name}: .*forward-mode.*unpack_dual"):
                 getattr(package, op)(**call | {name: dual})
-            getattr(package, op)(**call)  # without a tangent, as ever
+            getattr(package, op)(**call)  # without a tangent, as usual
     assert repeated == [True] * (1 + len(tensors)) * repeats(package, device)
 
 
@@ -132,7 +132,7 @@ def test_transforms_of_torch_func_are_refused(package, op, device, arguments, re
 @both_packages
 @on_devices
 def test_what_autograd_would_record_is_refused_with_a_tangent(package, device):
-    """Inside of an autograd.Function torch hides it."""
+    """Inside of an autograd.Function torch hides the tangent."""
     available_on(LIBRARIES[package], device)
     x, w = (random(*shape, device=device).requires_grad_() for shape in ((1, 2, 5, 5), (3, 2, 2, 2)))
     with forward_ad.dual_level(), pytest.raises(GradientError, match=r"^weight: .*forward-mode"):
@@ -144,7 +144,7 @@ def test_what_autograd_would_record_is_refused_with_a_tangent(package, device):
 @both_packages
 @on_devices
 def test_an_addend_is_added(package, device):
-    """beta is 1 unless it is given, as in torch; 0 never reads the addend, and another one wants it."""
+    """beta is 1 by default if there is an addend, as in torch; 0 never reads the addend, and other values need one."""
     available_on(LIBRARIES[package], device)
     a, b, c, x, y = (random(*shape, device=device) for shape in ((5, 7), (7, 6), (5, 6), (7,), (5,)))
     half = [t.half() for t in (a, b, c)]

@@ -1,4 +1,4 @@
-"""conv2d beyond what every operation's tests ask: types, every width of filter, promised loads and machine code, the choice."""
+"""conv2d beyond the tests of every operation: types, every width of filter, promised loads and machine code, the choice."""
 
 import itertools
 import shutil
@@ -46,7 +46,7 @@ def channels_last(t):
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64), ids=str)
 @on_devices
 def test_types(library, op, design, device, dtype):
-    """fp16 comes up in generated calls (tests/properties)."""
+    """fp16 is covered by generated calls (tests/properties)."""
     available_on(library, device)
     for (image, filters, options), layout in zip(CALLS, (lambda t: t, channels_last, first_dim_inside)):
         input, weight, bias = (random(*shape, dtype=dtype, device=device) for shape in (image, filters, filters[:1]))
@@ -56,7 +56,7 @@ def test_types(library, op, design, device, dtype):
 @every_design
 @on_devices
 def test_every_width_of_filter(library, op, design, device):
-    """A row of taps is walked in fours by some, and what is left over in one piece; rows of 71 and 72 results end in tiles."""
+    """Some designs walk a row of taps four at a time, with a remainder; rows of 71 and 72 results end inside tiles."""
     available_on(library, device)
     for s in range(1, 10):
         input, weight = random(1, 2, 18, 71 + s % 2, device=device), random(3, 2, 2, s, device=device)
@@ -73,7 +73,7 @@ def one_element_further(image):
 DEPTHWISE = [p for p in designs("conv2d") if p.values[2].startswith("depthwise")]
 
 
-# Channels that are whole pieces of memory, blocks of 32 of them and what is left; filters that are unrolled and not.
+# Channels in whole vectors, in blocks of 32 with and without a remainder; filters that are unrolled and not.
 @pytest.mark.parametrize("channels, taps, options", [
     (40, (3, 3), {"padding": 1}),
     (4, (5, 5), {"padding": (2, 1)}),
@@ -95,7 +95,7 @@ def test_depthwise_channels_side_by_side(library, op, design, channels, taps, op
 @pytest.mark.parametrize("library, op, design", DEPTHWISE)
 @on_devices
 def test_depthwise_in_several_blocks(library, op, design, device):
-    """Of channels and of runs, also in the interpreter, whose blocks are the largest."""
+    """Several blocks of channels and of runs, also in the interpreter, whose blocks are the largest."""
     available_on(library, device)
     input, weight = random(2, 72, 30, 35, device=device), random(72, 1, 3, 3, device=device)
     run_checked(library, op, design, channels_last(input), weight, groups=72)
@@ -103,7 +103,7 @@ def test_depthwise_in_several_blocks(library, op, design, device):
 
 
 def test_pixels_of_channels_are_loaded_together():
-    """Where they are aligned, and a lane's divide their number."""
+    """If they are aligned, and the channels per lane divide their number."""
 
     def width(image, **out):
         groups = image.shape[1]
@@ -131,13 +131,13 @@ def test_depthwise_in_channels_last_has_lanes_along_channels():
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_a_gradient_that_no_tap_reaches_is_zero(library):
-    """Its phase is a convolution of no channels, by whatever design is chosen for the others."""
+    """Its phase is a convolution without channels, by the design that is chosen for the other phases."""
     available_on(library, "cpu")
     weight, grad_output = random(8, 1, 1, 1), channels_last(random(1, 8, 5, 5))
     run_checked(library, "conv2d_input", None, (1, 8, 9, 9), weight, grad_output, stride=2, groups=8)
 
 
-# What register_blocked promises: by the trace of the emulation, and in the machine code.
+# The promises of register_blocked, in the trace of the emulation and in the machine code.
 def launch_of(design, *operands, **options):
     call = prepare("conv2d", *operands, **options)
     chosen = {d.name: d for d in CUDA.designs("conv2d")}[design]
@@ -146,7 +146,7 @@ def launch_of(design, *operands, **options):
 
 
 def sectors_of_halos(problem, tile_h, tile_w):
-    """32-byte sectors of fp32 inputs (NCHW, rows of whole sectors) that the tiles need, each tile for itself."""
+    """32-byte sectors of fp32 inputs (NCHW, rows of whole sectors) that each tile needs, summed over tiles."""
     total = 0
     for p, q in itertools.product(range(0, problem.p, tile_h), range(0, problem.q, tile_w)):
         top, left = p - problem.padding[0], q - problem.padding[1]
@@ -171,8 +171,8 @@ def test_halos_are_loaded_once_and_shared_memory_is_read_without_conflicts(chann
 
 @pytest.mark.parametrize("padding, width", [(1, 192), (2, 136), ((1, 3), 192)])
 def test_padded_halos_are_loaded_once(padding, width, monkeypatch):
-    """Element by element, and lanes skip what lies outside. The trace pairs a lane's n-th load with the others' n-th then, so
-    sectors are counted by what makes the hardware's loads whole: a warp meets each one once, eight lanes side by side in it.
+    """Element by element. Lanes skip elements outside, so the trace pairs loads that hardware does not. The test checks instead
+    that each warp reads each sector once, by eight neighbouring lanes.
     """
     from cuda_reference import trace
 
@@ -205,7 +205,7 @@ def test_padded_halos_are_loaded_in_aligned_pieces(design):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("architecture, dtype", [("sm_80", "float32"), ("sm_90", "float16"), ("sm_120", "float32")])
 def test_the_hot_loop_is_arithmetic(architecture, dtype, tmp_path):
-    """Of dense filters, at least three quarters of it, and nothing spills."""
+    """For dense filters, at least three quarters of it is arithmetic, and nothing spills."""
     shapes = ((1, 6, 40, 192), (6, 6, 6, 6))
     _, launch = launch_of("register_blocked", *(random(*shape, dtype=getattr(torch, dtype)) for shape in shapes))
     kernels = [name for name in launch.source.expressions if name.endswith("true>")]

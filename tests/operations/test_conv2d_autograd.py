@@ -21,7 +21,7 @@ def leaves(*shapes, device="cpu", layout=lambda t: t):
     return [layout(random(*shape, dtype=torch.float64, device=device)).requires_grad_() for shape in shapes]
 
 
-# op: (shapes of its operands, the call on them)
+# op: (shapes of its operands, the call)
 SAME, STEPS = {"padding": "same"}, {"stride": (2, 1), "padding": 1, "dilation": (1, 2), "groups": 2}
 DIFFERENTIABLE = {
     "conv2d": (((2, 4, 3), (2, 2, 2, 2), (2,)), lambda package, x, w, b: package.conv2d(x, w, b, **SAME)),
@@ -49,7 +49,7 @@ def test_gradgradcheck(package, op, device):
 
 
 def penalty(conv, x, w, b):
-    """The gradients' own loss: of an expanded gradient, and of one that comes from torch.cat."""
+    """A loss of the gradients: one gradient is expanded, another comes from torch.cat."""
     y = conv(x, w, b)
     of_sum = torch.autograd.grad(y.sum(), x, create_graph=True)
     of_parts = torch.autograd.grad(torch.cat((y, y[..., :1], y), -1).pow(2).sum(), (x, w, b), create_graph=True)
@@ -67,7 +67,7 @@ SECOND_ORDER = {
 @pytest.mark.parametrize("case", SECOND_ORDER)
 @on_devices
 def test_second_order_is_torchs(package, case, device):
-    """In the memory format of the tensor, whatever that of the others is."""
+    """In the tensor's own memory format, whatever the others have."""
     available_on(LIBRARIES[package], device)
     (image, weight), options, layout = SECOND_ORDER[case]
     tensors = leaves(image, device=device, layout=layout) + leaves(weight, weight[:1], device=device)
@@ -81,7 +81,7 @@ def test_second_order_is_torchs(package, case, device):
 
 
 def test_a_dropped_second_order_gradient_of_the_weight():
-    """0.75 came of this where torch has 410: the gradient of x was a constant to autograd."""
+    """This once gave 0.75 instead of torch's 410: the gradient of x was a constant to autograd."""
 
     def norm(conv, x, w):
         (g,) = torch.autograd.grad(conv(x, w).sum(), x, create_graph=True)
@@ -108,7 +108,7 @@ def test_third_order_is_torchs():
 
 @pytest.fixture
 def problems(monkeypatch):
-    """(op, precision) of what the CUDA library computes on the whole way; plans start empty."""
+    """(op, precision) of all calls that the CUDA library computes without a plan; plans start empty."""
     library, seen = cuda_reference.launch.LIBRARY, []
     monkeypatch.setattr(library.plans, "_plans", {})
     run = type(library).run
@@ -130,7 +130,7 @@ def test_unneeded_second_order_gradients_are_not_computed(problems):
 
 @pytest.mark.parametrize("said, computed", [(None, "ieee"), ("ieee", "ieee"), ("tf32", "tf32"), ("torch", "tf32")])
 def test_gradients_have_the_precision_of_the_forward(problems, said, computed):
-    """Second ones too; "torch" is what its switch said when the forward ran."""
+    """Second-order ones too; "torch" means the state of torch's switch during the forward pass."""
     x, w = (random(*shape).requires_grad_() for shape in ((1, 3, 6, 6), (2, 3, 3, 3)))
     switch = torch.backends.cudnn.conv
     before = switch.fp32_precision
@@ -150,7 +150,7 @@ def test_gradients_have_the_precision_of_the_forward(problems, said, computed):
 @pytest.mark.parametrize("library, op, design", designs("conv2d_input", "conv2d_weight"))
 @on_devices
 def test_gradients_in_tf32(library, op, design, device):
-    """Within the bound of tf32; a kernel that knows no tf32 computes ieee."""
+    """Within the bound of tf32; a kernel without tf32 computes ieee."""
     available_on(library, device)
     args, options = operands(op, functools.partial(random, device=device), groups=1)
     run_where_taken(library, op, design, *args, precision="tf32", **options)
@@ -159,7 +159,7 @@ def test_gradients_in_tf32(library, op, design, device):
 @pytest.mark.parametrize("op", ["conv2d_input", "conv2d_weight"])
 @on_devices
 def test_tf32_is_rounded_to_nearest_and_really_used(op, device):
-    """Triton's: as exact as a product of rounded operands, which a product of the operands themselves is not."""
+    """In Triton: as exact as a product of rounded operands, and different from the product of unrounded ones."""
     available_on(TRITON, device)
     x, w, g = (random(*shape, device=device) for shape in ((2, 8, 9, 8), (16, 8, 3, 3), (2, 16, 9, 8)))
     args = (x.shape, w, g) if op == "conv2d_input" else (x, w.shape, g)

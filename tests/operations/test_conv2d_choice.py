@@ -1,4 +1,4 @@
-"""Which design conv2d takes: the one that records show fast, one that fits, and in each package one that it has."""
+"""Which design conv2d uses: the one that is fast in the records, that fits, and that the package has."""
 
 import dataclasses
 import importlib
@@ -89,7 +89,7 @@ def test_the_choice_among_the_seed_s_designs(wanted, asked):
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 @pytest.mark.parametrize("asked", [p for some in (CHOICES, WITHOUT_PRODUCTS) for problems in some.values() for p in problems])
 def test_the_first_preferred_design_that_does_not_refuse_is_chosen(library, asked):
-    """Of matmul's designs the one that matmul takes first."""
+    """Among matmul's designs, the one that matmul prefers."""
     rule = importlib.import_module(f"{library.package}.conv2d").prefer
     for target in (H200, OLD):
         willing = {d.name.partition(".")[0] for d in library.designs("conv2d") if d.refuses(asked, target) is None}
@@ -138,7 +138,7 @@ def test_explain_shows_the_expected_time():
     assert report["predicted"]["seconds"] == expected("register_blocked", problem(x.shape, w.shape), H200).seconds
 
 
-FORMERLY = {"pointwise": "matmul"}  # names of the commits that records are of
+FORMERLY = {"pointwise": "matmul"}  # names of designs in older records
 
 
 def recorded(suite, names, implementations=("triton", "cuda")):
@@ -157,7 +157,7 @@ def recorded(suite, names, implementations=("triton", "cuda")):
 
 
 def test_the_choice_is_as_fast_as_the_docs_say():
-    """The choice's time over the fastest design's of the same package, to the last digit: in the mean, and at most."""
+    """The chosen design's time over the fastest design's in the same package: mean and maximum, exactly as in the docs."""
     means, most = [], []
     for implementation in ("triton", "cuda"):
         ratios = [
@@ -176,7 +176,7 @@ def test_the_choice_is_as_fast_as_the_docs_say():
 
 @pytest.mark.parametrize("suite", ["image", "grouped", "seeds"])
 def test_expected_times_are_near_measured_ones(suite):
-    """Within a factor of 5; of grouped, where the choice has a time for it, of 1.5."""
+    """Within a factor of 5; for grouped, whose time decides the choice, of 1.5."""
     seen = set()
     for asked, times in recorded(suite, (*LADDER, "grouped")):
         for name, ms in times.items():

@@ -45,7 +45,7 @@ def channels_last(t):
     return t.contiguous(memory_format=torch.channels_last)
 
 
-# That one's halo is the forward's; the gradient of so large an image takes the interpreter longer than all the others together.
+# The halo is one of the forward pass; the gradient of so large an image takes the interpreter longer than all other cases.
 @short(lambda library, op, name: (library, op, name) != (TRITON, "conv2d_input", "halo beyond shared memory"))
 @every_design
 @pytest.mark.parametrize("name", cases.CONVOLUTIONS)
@@ -59,7 +59,7 @@ def test_geometries(library, op, design, device, name):
 @every_design
 @on_devices
 def test_strides_and_dilations_with_a_common_divisor(library, op, design, device):
-    """Taps that reach a phase are then nearer to each other, in outputs, than in the filter."""
+    """The taps of a phase are then closer together in outputs than in the filter."""
     available_on(library, device)
     make = functools.partial(random, device=device)
     image, weight, grad, options = (
@@ -77,7 +77,7 @@ def test_strides_and_dilations_with_a_common_divisor(library, op, design, device
 
 
 def operands(op, make, layout=lambda t: t, groups=2):
-    """Of a convolution by filters whose flip shows, with phases of two sizes."""
+    """Operands of a convolution with asymmetric filters, and with phases of two sizes."""
     image, weight, grad = (3, 4, 13, 17), (6, 4 // groups, 3, 2), layout(make(3, 6, 7, 18))
     options = {"stride": (2, 1), "padding": 1, "groups": groups}
     return {
@@ -109,7 +109,7 @@ def test_types(library, op, design, device, dtype):
 @every_design
 @on_devices
 def test_expanded_gradients(library, op, design, device):
-    """What .sum() and .mean((2, 3)) hand back: strides of 0."""
+    """The gradients of .sum() and .mean((2, 3)), with strides of 0."""
     available_on(library, device)
     args, options = operands(op, functools.partial(random, device=device))
     for shape in ((1, 1, 1, 1), (3, 6, 1, 1), (1, 1, 7, 18)):
@@ -133,7 +133,7 @@ def test_a_special_value_reaches_the_results_that_use_it(library, op, design, de
 @pytest.mark.parametrize("library, op, design", designs("conv2d_bias"))
 @on_devices
 def test_more_splits_than_are_added_up_at_once(library, op, design, device):
-    """39 of 10 positions each, added up 4, 16 or 32 at a time by what conv2d_weight uses too."""
+    """39 splits of 10 positions each; the kernel, which conv2d_weight uses too, adds 4, 16 or 32 at a time."""
     available_on(library, device)
     grad_output = random(2, 3, 16, 12, device=device)
     call = prepare(op, grad_output)
@@ -150,7 +150,7 @@ def test_more_splits_than_are_added_up_at_once(library, op, design, device):
 @every_design
 @on_devices
 def test_every_call_gives_the_same_bits(library, op, design, device):
-    """However the positions are split."""
+    """For any number of splits."""
     available_on(library, device)
     args, options = operands(op, functools.partial(random, device=device))
     chosen = {d.name: d for d in library.designs(op)}[design]
@@ -163,7 +163,7 @@ def test_every_call_gives_the_same_bits(library, op, design, device):
 @pytest.mark.parametrize("library, op, design", designs("conv2d_weight"))
 @on_devices
 def test_every_config_in_channels_last(library, op, design, device, everything):
-    """Tiles then walk channels first, partial sums do not. `make test` has the first and the last."""
+    """In channels_last tiles walk channels first, but partial sums do not. `make test` has the first and the last."""
     available_on(library, device)
     x, grad = (channels_last(random(2, c, 16, 20, device=device)) for c in (4, 5))
     chosen = {d.name: d for d in library.designs(op)}[design]
@@ -175,7 +175,7 @@ def test_every_config_in_channels_last(library, op, design, device, everything):
 
 @pytest.mark.parametrize("name", [name for name, (_, weight, _) in cases.CONVOLUTIONS.items() if weight[0]])
 def test_the_reference_is_the_adjoint(name):
-    """<conv(x, w), g> = <x, gradient of input> = <w, gradient of weight>: independent of how the reference comes by them."""
+    """<conv(x, w), g> = <x, gradient of input> = <w, gradient of weight>, however the reference computes them."""
     image, weight, kwargs = cases.CONVOLUTIONS[name]
     x, w = random(*image).double(), random(*weight).double()
     y = torch.nn.functional.conv2d(x, w, **kwargs)
@@ -192,7 +192,7 @@ def test_torchs_names_and_order(op):
     assert ours[: len(torchs)] == torchs
 
 
-# What a gradient with respect to the input is made of.
+# The convolutions that a gradient with respect to the input consists of.
 def phases_of(input_size, weight, grad_output, **options):
     tensors = (torch.empty(shape, device="meta") for shape in (weight, grad_output))
     return phases(prepare("conv2d_input", input_size, *tensors, **options).problem)
@@ -244,7 +244,7 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES)
 @on_devices
 def test_gradients_are_torchs(package, library, device, loss, layout):
-    """With their memory formats."""
+    """In the same memory formats."""
     available_on(library, device)
     tensors = leaves((2, 4, 9, 8), (6, 2, 3, 2), (6,), device=device)
     for t in tensors[:2]:

@@ -14,7 +14,7 @@ A, B, C, X, Y = f32(4, 5), f32(5, 6), f32(4, 6), f32(5), f32(4)
 IMAGE, FILTER = f32(1, 4, 8, 9), f32(6, 4, 3, 3)
 BUFFER = f32(100)
 
-# id: (op, args, kwargs, error, words that the message must hold)
+# id: (op, args, kwargs, error, words that the message must contain)
 BAD_CALLS = {
     "gemm: not a tensor": ("gemm", ([[1.0]], B), {}, errors.DtypeError, ["a:", "list", "torch.Tensor"]),
     "gemm: rank": ("gemm", (f32(2, 4, 5), B), {}, errors.ShapeError, ["a:", "rank 3", "rank 2"]),

@@ -1,4 +1,4 @@
-"""explain, designs and doctor: they must tell what the call does, and name GPUs that are not there."""
+"""explain, designs and doctor: they say what a call does, also for GPUs that are not present."""
 
 import dataclasses
 import functools
@@ -52,7 +52,7 @@ def test_explain_names_what_the_call_launches(monkeypatch):
 
 @PACKAGES
 def test_explain_predicts_limits_on_a_gpu_that_is_not_there(package):
-    """The seeds' yardstick: 4096^3 in FP32 on a 10.1 TFLOP/s RTX 2080 takes at least 13.6 ms, and compute binds."""
+    """The seeds' example: 4096^3 in FP32 on a 10.1 TFLOP/s RTX 2080 takes at least 13.6 ms, limited by compute."""
     a = torch.empty(4096, 4096, device="meta")
     told = package.explain("gemm", a, a, target="rtx_2080")
     assert told["limits"]["bound_by"] == "compute"
@@ -89,7 +89,7 @@ def test_design_follows_the_problem_s_shape():
 
 
 def test_slices_are_short_where_rows_cannot_be_read_in_quads():
-    """A thread that reads float by float has no registers for the addresses of a long slice."""
+    """For a thread that reads float by float, the addresses of a long slice would take too many registers."""
 
     def slice_of(design, n):
         a = torch.empty(n, n, device="meta")
@@ -126,7 +126,7 @@ def test_nothing_is_launched_for_an_empty_result(package, shape):
 
 
 def operands_of(op):
-    """(args, kwargs) of calls of every shape, also of nothing; no memory behind them."""
+    """(args, kwargs) of calls of every shape, empty ones too, on tensors without memory."""
     empty = functools.partial(torch.empty, device="meta")
     if op == "conv2d":
         for image, weight, kwargs in cases.CONVOLUTIONS.values():
@@ -147,7 +147,7 @@ def operands_of(op):
 @PACKAGES
 @pytest.mark.parametrize("op", tritonkernels.OPS)
 def test_every_config_for_a_gpu_has_its_launches(package, op):
-    """Where there is none, everything runs by other configs: of these, all that can be computed is."""
+    """Without a GPU calls use other configs, so here the launches of the GPU's configs are made, but not run."""
     target, seen = Target.named("h200"), 0
     for args, kwargs in operands_of(op):
         problem = prepare(op, *args, **kwargs).problem
@@ -226,7 +226,7 @@ def test_doctor_shows_versions_and_backend():
 
 
 def test_known_targets_are_complete():
-    """But for L2's bandwidth, which vendors do not publish."""
+    """Except for L2's bandwidth, which vendors do not publish."""
     for target in KNOWN:
         if target.is_gpu:
             but = ("l2_bandwidth", "arch", "gfx")

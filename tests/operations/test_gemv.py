@@ -1,4 +1,4 @@
-"""GEMV beyond what every operation's tests ask: types, batches, edges of vectors, promised loads, the choice."""
+"""GEMV beyond the tests of every operation: types, batches, edges of vectors, promised loads, the choice."""
 
 import dataclasses
 import itertools
@@ -43,7 +43,7 @@ every_design = pytest.mark.parametrize("library, op, design", designs("gemv"))
 
 
 def operands(kinds, m, n, a_batch=(), x_batch=(), device="cpu"):
-    """(a, x, y) and the options that their types ask for."""
+    """(a, x, y) and the options that their types need."""
     a, x = random(*a_batch, m, n, dtype=kinds[0], device=device), random(*x_batch, n, dtype=kinds[1], device=device)
     options = {"scale": random(m, device=device)} if kinds[0] == torch.int8 else {}
     return (a, x, random(m, dtype=kinds[1], device=device)), {"alpha": -1.5, "beta": 0.5, **options}
@@ -113,7 +113,7 @@ def test_small_integers_are_exact_in_int8(library, op, design, device):
     assert torch.equal(result, (a.double() @ x.double() / 4).to(torch.bfloat16))
 
 
-# Configs with more splits than are added up at once: by 4 threads, 4 rows of threads, 256 threads, 8 rows of threads.
+# Configs with more splits than are added at a time, which is by 4 threads, 4 rows of threads, 256 threads, 8 rows of threads.
 MANY_SPLITS = {
     ("tritonkernels", "split_n"): {"SPLITS": 11, "BLOCK_M": 2, "LANES": 4},
     ("tritonkernels", "transposed"): {"SPLITS": 11, "LANES": 8, "DEPTH": 4},
@@ -158,7 +158,7 @@ def test_a_transposed_view_is_not_copied():
     assert prefer(call.problem, H200) == "transposed"
 
 
-# The loads that designs promise: by the trace of the emulation, and in the machine code.
+# The loads that designs promise, in the trace of the emulation and in the machine code.
 @short(lambda m: m == 32)
 @pytest.mark.parametrize("design", ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed"))
 @pytest.mark.parametrize("m, n", [(32, 512), (64, 64)])
@@ -179,7 +179,7 @@ VECTOR_DESIGNS = ("vectorized", "rows_per_warp", "block_per_row", "split_n", "tr
 
 
 def loads_at_once(code):
-    """The longest run of 128-bit loads with no product in between: those that are in flight together."""
+    """The longest run of 128-bit loads without a product in between: these are in flight at the same time."""
     run = longest = 0
     for _, text in code.instructions:
         run = 0 if text.startswith("FFMA") else run + bool(re.match(r"LDG\.E\.(EF\.)?128", text))
@@ -188,7 +188,7 @@ def loads_at_once(code):
 
 
 def first_launches(library, kinds, target):
-    """{design: its launch for a 4096 x 4096 of these types} of those that promise vectors."""
+    """{design: its launch for a 4096 x 4096 of these types}, for the designs that promise vector loads."""
     launches = {}
     for design in VECTOR_DESIGNS:
         a = torch.empty(4096, 4096, dtype=kinds[0], device="meta")
@@ -240,7 +240,7 @@ print(json.dumps({name: loads_at_once(code) for name, code in codes.items()}))
 
 
 def test_triton_keeps_several_loads_in_flight():
-    """Left alone, ptxas puts each load where its value is used: REGISTERS is there to prevent that."""
+    """By default ptxas puts each load next to the use of its value; REGISTERS prevents that."""
     loads = json.loads(printed(COMPILE))
     assert set(loads) == set(VECTOR_DESIGNS) and min(loads.values()) >= 4, f"loads of A and x together: {loads}"
 
@@ -277,14 +277,14 @@ def test_contiguous_columns_want_the_transposed_design(m, n):
 
 
 @pytest.mark.parametrize("sizes, dtype, wanted", [
-    ((4096, 4096), torch.float32, (8, 1024, 1)),  # 128 tiles, 132 SMs: a block each
+    ((4096, 4096), torch.float32, (8, 1024, 1)),  # 128 tiles on 132 SMs: a block per tile
     ((4096, 14336), torch.float16, (8, 256, 8)),  # 64 tiles
     ((16384, 128), torch.float32, (8, 256, 1)),  # 512 tiles
-    ((1024, 4096), torch.float16, (8, 256, 16)),  # 16 tiles, but no more than two rounds of columns for 16
-    ((16384, 16), torch.float32, (32, 256, 1)),  # 16 columns are too few for 32 threads above each other
-    ((10**6, 4), torch.float32, (256, 256, 1)),  # a column a thread is all there is
+    ((1024, 4096), torch.float16, (8, 256, 16)),  # 16 tiles, split 16 times: no more than two rounds of columns each
+    ((16384, 16), torch.float32, (32, 256, 1)),  # 16 columns are too few for 32 threads along N
+    ((10**6, 4), torch.float32, (256, 256, 1)),  # a column per thread is all there is
     ((2048, 4096), torch.int8, (8, 256, 16)),
-    ((16384, 4096), torch.int8, (8, 256, 4)),  # 128 tiles, whose sums outgrow shared memory
+    ((16384, 4096), torch.int8, (8, 256, 4)),  # 128 tiles, whose sums do not fit in shared memory
 ])  # fmt: skip
 def test_blocks_of_contiguous_columns(sizes, dtype, wanted):
     asked = dataclasses.replace(problem(*sizes, col=True), a_dtype=dtype)
@@ -300,7 +300,7 @@ def test_blocks_of_contiguous_columns(sizes, dtype, wanted):
 
 @pytest.mark.parametrize("columns, wanted", [(16, True), (128, True), (256, False), (384, False), (512, True), (4096, True)])
 def test_operands_that_fit_in_l2_are_not_evicted_first(columns, wanted):
-    """Of 50 MB: 16384 rows of 256 columns are 17 MB, of 384 25 MB."""
+    """L2 has 50 MB; 16384 rows of 256 columns are 17 MB, of 384 columns 25 MB."""
     asked = problem(16384, columns)
     assert streams(asked, H200) == wanted
     for library in (TRITON, CUDA):
@@ -329,7 +329,7 @@ def test_times_by_hand():
 
 
 def test_every_problem_has_a_design_in_both_packages():
-    """A design of one package alone has no Shape: it is there by name, and never chosen."""
+    """A design of one package has no Shape: it is used by name and never chosen."""
     assert set(SHAPES) <= set(CUDA.names("gemv")) & set(TRITON.names("gemv"))
     assert expected("of one package alone", problem(64, 64), H200) is None
     for target in map(Target.named, ("h200", "a100", "rtx_2080", "simt")):

@@ -1,4 +1,4 @@
-"""Which design and config a matmul gets, and what is packed for it: pure functions, so for GPUs that are not here."""
+"""Which design and config a matmul gets, and which operands are packed: also for GPUs that are not present."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def square(size, dtype=torch.float16, **options):
         (square(8192), "h200", "persistent"),
         (square(8192), "b200", "persistent"),
         (square(8192), "a100", "pipelined"),
-        (square(4095), "h200", "persistent"),  # packed, and re-used enough for that
+        (square(4095), "h200", "persistent"),  # packed: large enough for the copy to pay off
         (product(4096, 333, 4096), "h200", "persistent"),
         (product(192, 8192, 4095), "h200", "pipelined"),
         (product(256, 256, 65536), "h200", "split_k"),

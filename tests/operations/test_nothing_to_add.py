@@ -1,6 +1,6 @@
-"""Results with nothing to add up (K = 0, alpha = 0, no images, no channels): right, and no kernel is launched for nothing.
+"""Results of empty sums (K = 0, alpha = 0, no images, no channels): they are right, and no launch is empty.
 
-A kernel whose tile count is 0 divides by it; in the interpreter and in the emulation that is an error, on a GPU it is not.
+A kernel with 0 tiles divides by that number: an error in the interpreter and in the emulation, but not on a GPU.
 """
 
 import functools
@@ -32,13 +32,13 @@ NO_ALPHA = {"gemm": ((5, 9), (9, 7), (5, 7)), "gemv": ((5, 9), (9,), (5,)), "mat
 
 
 def calls(op):
-    """(make, shapes, options) of each: `make` a tensor of a dtype."""
+    """(make, shapes, options) of each call; `make` creates a tensor of a dtype."""
     kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
     for dtype, options in kinds:
         for shapes in EMPTY[op]:
             yield functools.partial(random, dtype=dtype), shapes, options
     for dtype, options in kinds if op in NO_ALPHA else ():
-        if not dtype.is_floating_point:  # integers are multiplied by no alpha
+        if not dtype.is_floating_point:  # integers take no alpha
             continue
         addend = {} if op == "matmul" else {"beta": 0.5}
         yield functools.partial(random, dtype=dtype), NO_ALPHA[op], {**options, **addend, "alpha": 0.0}

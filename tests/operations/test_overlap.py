@@ -1,4 +1,4 @@
-"""Which `out` is refused for sharing memory, with itself or with an operand, against every address written down."""
+"""Which `out` is refused because it shares memory with itself or an operand, compared with a list of all addresses."""
 
 import random
 
@@ -55,7 +55,7 @@ def test_every_out_that_overlaps_itself_is_refused_and_no_part_of_a_tensor():
 
 
 def test_an_out_that_shares_memory_with_an_operand():
-    """Exact where numpy's solver finds out, and refused where it gives up, as it does on views of several large strides."""
+    """Exact if numpy's solver finds an answer; refused if it gives up, as on views with several large strides."""
     plain = views(torch.zeros(700), 400, ranks=(1, 4), sizes=(0, 4), strides=(0, 40))
     sparse = views(torch.empty(2**27, dtype=torch.int8), 200, ranks=(4, 6), sizes=(2, 7), strides=(1, 3 * 10**6))
     seen = {(gave_up, share): 0 for gave_up in (True, False) for share in (True, False)}

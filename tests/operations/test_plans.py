@@ -1,4 +1,4 @@
-"""Repeated calls: what a plan's key tells apart, that repetition gives the same bits, and launches what Triton launches."""
+"""Repeated calls: different calls have different keys; a plan gives the same bits and launches what Triton launches."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_repetition_launches_what_triton_launches():
-    """On a GPU that is not there, under 70 changes of dtype, alignment, strides, scalars, stream and design."""
+    """On a fake GPU, under 70 changes of dtype, alignment, strides, scalars, stream and design."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.operations.fake_gpu"], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
@@ -88,7 +88,7 @@ def whole_way(*args, design=None, **kwargs):
 
 @pytest.fixture
 def repeated(monkeypatch):
-    """The calls that plans repeated, in CUDA's library, which starts without any."""
+    """For each call of the CUDA library, which starts without plans, whether a plan repeated it."""
     monkeypatch.setattr(LIBRARY.plans, "_plans", {})
     calls, repeat = [], plans.Plan.repeat
 
@@ -103,7 +103,7 @@ def repeated(monkeypatch):
 
 @pytest.mark.parametrize("design", ["vectorized", "split_n", "transposed"])
 def test_repetition_gives_the_same_bits(repeated, design):
-    """On other tensors each time, in the emulation; in threads, too."""
+    """On new tensors each time, in the emulation; also in threads."""
     wrong = []
 
     def call(start, pitch, **options):
@@ -121,7 +121,7 @@ def test_repetition_gives_the_same_bits(repeated, design):
 
     calls()
     calls()
-    assert repeated == [True] * 12  # 16 bytes on is the same alignment: there, a key comes twice in a pass
+    assert repeated == [True] * 12  # a shift of 16 bytes keeps the alignment, so a key comes twice in a pass
     calls()
     threads = [threading.Thread(target=calls) for _ in range(2)]
     for thread in threads:
@@ -150,7 +150,7 @@ def test_a_plan_does_not_hide_an_error(repeated):
     for out in (a[0], a[-1], x):  # each a legal out, elsewhere
         with pytest.raises(OverlapError):
             cuda_reference.gemv(a, x, out=out, design="vectorized")
-    apart = torch.randn(2, 40)  # their ranges meet, their elements do not
+    apart = torch.randn(2, 40)  # their address ranges overlap, their elements do not
     assert torch.equal(cuda_reference.gemv(a, x, out=apart[0], design="vectorized"), whole_way(a, x, design="vectorized"))
     with pytest.raises(GradientError):
         cuda_reference.gemv(a.clone().requires_grad_(), x, design="vectorized")
@@ -170,7 +170,7 @@ def test_a_plan_does_not_hide_an_overlap_of_one_element(repeated):
 
 
 def test_tensors_that_share_memory_give_no_plan(repeated):
-    """Which of them an address belongs to cannot be told then; the next call's can."""
+    """It would be unknown to which of them an address belongs. Later calls with separate tensors get a plan."""
     a = torch.randn(40, 40)
     for x in (a[1], a[2], a[3], torch.randn(40), a[4], torch.randn(40)):
         assert torch.equal(cuda_reference.gemv(a, x, design="vectorized"), whole_way(a, x, design="vectorized"))
@@ -185,7 +185,7 @@ def test_plans_are_bounded(monkeypatch):
 
 
 def test_another_launcher_than_triton_s_own_is_not_imitated():
-    """A CompiledKernel that launches with one argument more, or is launched otherwise."""
+    """A CompiledKernel that is launched with one more argument, or in another way."""
 
     class More:
         def __getitem__(self, grid):

@@ -1,6 +1,6 @@
-"""Operations that another's designs answer too: conv2d of one tap matmul's, a row or column of matmul gemv's, fp32 gemm's.
+"""Operations by another's designs: conv2d of one tap by matmul's, matmul of a row or column by gemv's, of fp32 by gemm's.
 
-What the other's designs do is tested there; here, that they get the right operands, and which calls are none of theirs.
+The other's designs have their own tests. These check that they get the right operands, and which calls they do not get.
 """
 
 import pytest
@@ -41,25 +41,25 @@ def channels_last(t):
 
 
 def cropped(t):
-    """Lines that do not follow each other at one distance."""
+    """Rows that are not evenly spaced."""
     wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
     wide[:, :, 1:-1, 1:-2] = t
     return wide[:, :, 1:-1, 1:-2]
 
 
 def reduced(library, op, to):
-    """The names of the designs that the operation has from the other."""
+    """The names of the designs that the operation has by reduction to the other."""
     return [name for name in library.names(op) if name.startswith(f"{to}.")]
 
 
 def runnable(library, op, to):
-    """Those that this machine can run."""
+    """Those of `reduced` that this machine can run."""
     absent = cannot_run_here(to) if library is TRITON else {}
     return [name for name in reduced(library, op, to) if name.removeprefix(f"{to}.") not in absent]
 
 
 def first_that_takes(library, call):
-    """Of matmul's designs, by the name that conv2d has for it."""
+    """The first of matmul's designs that accepts the call, by conv2d's name for it."""
     for design in library.designs("conv2d"):
         if design.name.startswith("matmul.") and not design.refuses(call.problem, library.target(call.result.device)):
             return design
@@ -107,7 +107,7 @@ def test_no_channels_give_the_bias(library, layout, device):
 @pytest.mark.parametrize("layout, products", [(torch.clone, 1), (channels_last, 1), (cropped, 2)])
 @each_package
 def test_operands_are_read_without_a_copy(library, layout, products):
-    """One product of all pixels in channels_last, one batch of images else; images whose lines are apart are one each."""
+    """One product of all pixels in channels_last, else a batch of images; if rows are not evenly spaced, one per image."""
     target = Target.named("sm_80")
     call = prepare("conv2d", *(layout(random(*s, dtype=torch.float16)) for s in ((2, 64, 8, 16), (64, 64, 1, 1))))
     design = {d.name: d for d in library.designs("conv2d")}["matmul.pipelined"]
@@ -211,7 +211,7 @@ def test_what_is_no_gemv_and_no_gemm(library, to, what):
 
 @each_package
 def test_the_other_operation_s_own_choice_is_taken(library):
-    """On a GPU a row goes to the design that gemv prefers, fp32 to gemm's, one tap to matmul's; else their own."""
+    """On a GPU a row uses gemv's preferred design, fp32 gemm's, one tap matmul's; other calls use designs of their own."""
 
     def empty(*shape, dtype=torch.float16):
         return torch.empty(shape, dtype=dtype, device="meta")
@@ -232,7 +232,7 @@ def test_the_other_operation_s_own_choice_is_taken(library):
 
 @each_package
 def test_names(library):
-    """No third operation's designs; conv2d_input, which has none of its own, has those of conv2d by their own names."""
+    """No designs of a third operation; conv2d_input, which has none of its own, has conv2d's under the same names."""
     own = {rung.name for rung in library.operation("matmul").own if rung.is_in(library.package)}
     assert {name.removeprefix("matmul.") for name in reduced(library, "conv2d", "matmul")} == own
     assert library.names("conv2d_input") == library.names("conv2d") == tuple(d.name for d in library.designs("conv2d"))

@@ -1,4 +1,4 @@
-"""What each design refuses of all that cases.py holds: as the tables say, by its sentence, with nothing written.
+"""Which calls of cases.py each design refuses: those in the tables below, with a sentence, and without writing anything.
 
 The tests of results leave these calls out.
 """

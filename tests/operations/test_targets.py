@@ -34,7 +34,7 @@ OTHER |= OF_ALL | {
 
 @pytest.fixture
 def live(monkeypatch):
-    """live(properties): the Target of a GPU that torch would describe so."""
+    """live(properties): the Target of a GPU for which torch gives these properties."""
 
     def of(properties):
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(**properties))
@@ -69,7 +69,7 @@ def test_targets_are_found_by_architecture():
 
 
 def a_problem(op, rng):
-    """Of any dtype, precision, layout and size, on tensors without memory."""
+    """A problem of random dtype, precision, layout and size, on tensors without memory."""
 
     def size():
         return rng.choice((0, 1, 3, 16, 64, 100, 129, 512, 1000, 4096, 20000))
@@ -133,7 +133,7 @@ def test_every_problem_gets_a_legal_choice_or_a_sentence(library, op, live):
 
 
 def test_nvidia_only_designs_refuse_an_amd_gpu():
-    """Gluon's layouts, TMA and cp.async; the rest is Triton's."""
+    """Designs with Gluon's layouts, TMA or cp.async refuse; all others are portable Triton."""
     a = torch.empty(512, 512, dtype=torch.float16, device="meta")
     problems = {"gemm": prepare("gemm", a.float(), a.float()).problem, "matmul": prepare("matmul", a, a).problem}
     own = {"warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy", "persistent"}
@@ -177,7 +177,7 @@ def test_a_design_without_a_config_that_fits_refuses():
 
 
 def test_options_of_ptxas_are_not_passed_to_another_compiler(monkeypatch):
-    """Triton refuses to launch with an option that its compiler does not know."""
+    """Triton refuses an option that its compiler does not know."""
     HIPOptions = pytest.importorskip("triton.backends.amd.compiler").HIPOptions
     target, a, x = Target.named("gfx942"), torch.empty(512, 512, device="meta"), torch.empty(512, device="meta")
     call = prepare("gemv", a, x)

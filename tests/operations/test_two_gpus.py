@@ -1,4 +1,4 @@
-"""Two GPUs: whichever is current, a call runs on its operands' own, with workspaces, counters and plans of that one."""
+"""Two GPUs: whichever is current, a call runs on its operands' GPU, with the workspaces, counters and plans of that one."""
 
 import functools
 import importlib
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are not two GPUs"),
 ]
-SHAPES = {  # split over programs where the design can
+SHAPES = {  # large enough to be split over programs if the design can
     "gemm": ((70, 1037), (1037, 45)),
     "gemv": ((9, 70001), (70001,)),
     "conv2d": ((2, 6, 9, 21), (7, 6, 3, 3)),
@@ -27,7 +27,7 @@ SHAPES = {  # split over programs where the design can
 
 @pytest.mark.parametrize("library, op, design", designs())
 def test_a_call_runs_on_the_device_of_its_operands(library, op, design):
-    """On each device while the other one is current, and once more, when counters are there already."""
+    """On each device while the other one is current, and once more with the counters of the first call."""
     dtype, options = taken(library, op, design)
     shapes, _ = suited(library, op, design, SHAPES[op])
     for _ in range(2):
@@ -38,7 +38,7 @@ def test_a_call_runs_on_the_device_of_its_operands(library, op, design):
                 assert result.device == torch.device(device) and torch.cuda.current_device() == current
 
 
-CALLS = {  # as a user makes them, the design chosen
+CALLS = {  # as a user makes them, without a named design
     "gemm": lambda device: ((random(70, 1037, device=device), random(1037, 45, device=device)), {}),
     "gemv": lambda device: ((random(9, 70001, device=device), random(70001, device=device)), {}),
     "conv2d": lambda device: ((random(2, 6, 9, 21, device=device), random(7, 6, 3, 3, device=device)), {}),

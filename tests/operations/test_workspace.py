@@ -1,4 +1,4 @@
-"""Who has which counters, on a GPU that is not there: streams keep theirs, graphs get their own, zeroed before."""
+"""Counters on a fake GPU: each stream has its own and keeps them; graphs get theirs, zeroed before the capture."""
 
 import types
 
@@ -8,12 +8,12 @@ import torch
 from tritonkernels import workspace
 
 OUT = types.SimpleNamespace(device=torch.device("cuda", 0))
-COUNT = 16384  # rows that are split
+COUNT = 16384  # split rows, one counter each
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The stream it is on, whether that is being captured, and the sizes of the tensors that a kernel set to zero."""
+    """The current stream, whether it is being captured, and the sizes of the tensors that a kernel set to zero."""
     gpu = types.SimpleNamespace(stream=0, capturing=False, zeroed=[])
     zeros = torch.zeros
 
@@ -47,7 +47,7 @@ def test_calls_of_a_stream_share_counters_with_no_other_stream(gpu):
 
 
 def test_graphs_zero_nothing_where_calls_like_theirs_ran_before(gpu):
-    for _ in range(20):  # captures, each after a call and of twenty
+    for _ in range(20):  # captures of twenty calls, each after a call
         gpu.capturing = False
         workspace.counters(COUNT, OUT)
         gpu.capturing, before = True, len(gpu.zeroed)

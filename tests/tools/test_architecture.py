@@ -26,7 +26,7 @@ def test_packages_import_downwards_only():
 
 
 def test_a_call_enters_each_file_of_its_operation_once():
-    """From a file that is not of the operation: the user function, prepare, prefer, and the design for its launches."""
+    """Counted as calls from outside of the operation's files: the user function, prepare, prefer, and the design's launches."""
     entered = []
 
     def watch(frame, event, argument):
@@ -35,7 +35,7 @@ def test_a_call_enters_each_file_of_its_operation_once():
             entered.append((str(file.relative_to(HERE)), frame.f_code.co_name))
 
     a = torch.randn(13, 13, device=backend.device_type())
-    tritonkernels.gemm(a[:5], a)  # everything is imported
+    tritonkernels.gemm(a[:5], a)  # so that everything is imported
     sys.setprofile(watch)
     try:
         tritonkernels.gemm(a, a)

@@ -1,4 +1,4 @@
-"""The docs are current: what is generated is what records and designs say, and links lead somewhere."""
+"""The docs are current: generated parts agree with records and designs, and links work."""
 
 import re
 import subprocess
@@ -32,13 +32,13 @@ def test_a_broken_link_or_anchor_is_noticed():
 
 
 def links(text):
-    """Relative links outside of code."""
+    """The relative links of a page, without those in code."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     return [link for link in re.findall(r"\]\(\s*([^)\s]+)", text) if "://" not in link]
 
 
 def exists(page, link):
-    """Whether the file exists, and the heading where the link names one."""
+    """Whether the file exists, and the heading if the link names one."""
     name, _, heading = link.partition("#")
     path = page.parent / name if name else page
     return path.exists() and (not heading or heading in anchors(path.read_text()))

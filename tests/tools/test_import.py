@@ -1,4 +1,4 @@
-"""What importing costs, and what the first call does."""
+"""What an import loads, and what the first call does."""
 
 import subprocess
 import sys

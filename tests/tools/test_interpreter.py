@@ -1,4 +1,4 @@
-"""Triton's interpreter as we use it: what a GPU does, or makes an error of, it does or makes an error of too."""
+"""Triton's interpreter as we use it: it does what a GPU does, and reports the errors that a GPU has."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The judge itself: it must pass what is right (torch's own results included) and fail what is wrong by little."""
+"""numerics.judge: it must accept right results (torch's own included) and reject slightly wrong ones."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_torch_s_own_convolution_passes():
 
 
 def broken_results(a, b, exact):
-    """Results that a bug would give, each to be told from rounding."""
+    """Results of typical bugs, which must not pass as rounding errors."""
     zeros = torch.zeros_like(exact)
     rows = exact.clone()
     rows[[0, 1]] = rows[[1, 0]]
@@ -150,7 +150,7 @@ def test_the_bound_follows_the_formula():
 
 
 def test_the_table_in_the_chapter_is_what_the_modes_give():
-    """And so is each number in it, read back: 2^-7 + 2^-13."""
+    """Each number of the table, such as 2^-7 + 2^-13, is read back and compared."""
     table = modes(4096)
     assert table in (Path(__file__).parents[2] / "docs/numerics.md").read_text(), "run: python -m perf chapter"
 
@@ -200,7 +200,7 @@ def test_the_convolution_reference_is_the_seed_s_serial_loop():
 
 @pytest.mark.parametrize("op", ["gemm", "gemv", "matmul"])
 def test_the_addend_counts_once_unless_beta_says_otherwise(op):
-    """As in torch.addmm; beta = 0 leaves it out, and no reference, bound or problem may see it then."""
+    """As in torch.addmm. With beta = 0 neither the reference nor the bound nor the problem may depend on it."""
     a, b = torch.randn(M, K), torch.randn(*((K,) if op == "gemv" else (K, N)))
     c = torch.randn((a @ b).shape)
     args, named = ((a, b), {"c": c}) if op == "matmul" else ((a, b, c), {})

@@ -1,4 +1,4 @@
-"""The README is short and true: its examples run, what the gate says is current. And style holds."""
+"""The README is short and true: its examples run, and the gate's outcome is current. And the code keeps to its style."""
 
 import re
 import shutil
