@@ -38,8 +38,8 @@ def refuses_all(library, op, design, target):
 @pytest.mark.parametrize("library, op, design", TRITON_DESIGNS)
 def test_every_triton_config_compiles_within_limits(library, op, design, architecture, everything):
     target, wanted = Target.named(architecture), architecture if everything else f"{architecture}:1"
-    told = printed("import sys; from perf.offline.__main__ import main; main(*sys.argv[1:])", op, design, wanted)
-    rows = [json.loads(line) for line in told.splitlines()]
+    output = printed("import sys; from perf.offline.__main__ import main; main(*sys.argv[1:])", op, design, wanted)
+    rows = [json.loads(line) for line in output.splitlines()]
     assert rows or refuses_all(library, op, design, target), "a design must offer configs"
     for row in rows:
         assert row["target"] == target.name and row["hot_loop_spills"] == 0, f"spills in the hot loop: {row}"

@@ -273,7 +273,7 @@ def test_matmul_of_aligned_rows_in_batches_that_are_not(library, op, design, dev
         verdict = library.judge(call, design, None, *operands, **options)
         assert verdict.ok, verdict
     out.fill_(sentinel(out.dtype))
-    assert torch.equal(bits(around), bits(torch.full_like(around, sentinel(out.dtype)))), "something outside out was written"
+    assert torch.equal(bits(around), bits(torch.full_like(around, sentinel(out.dtype)))), "memory outside of out was written"
 
 
 @short(lambda dtype, name: dtype == torch.bfloat16 or name == "all")

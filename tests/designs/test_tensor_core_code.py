@@ -104,9 +104,9 @@ def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
 def test_the_portable_designs_are_matrix_instructions_on_amd_too():
     every = " ".join(["fp8", *PRODUCTS_OF_AMD])
     found = machine_code(COMPILE_FOR_AMD, f"pipelined {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
-    assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "fp8 of gfx942 is of another kind: refused"
+    assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "gfx942 has another fp8 format: refused"
     multiplied = [(design, precision) for design, precision, products, _, _ in found if products]
-    assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "each call has one kernel that multiplies"
+    assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "one kernel of each call computes products"
     for design, precision, products, scratch, shared in found:
         assert products in ([], [PRODUCTS_OF_AMD[precision]]), (design, precision)
         assert scratch == 0 and shared <= 65536, (design, precision)

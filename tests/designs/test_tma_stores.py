@@ -39,7 +39,7 @@ def check(library, op, design, out, others, *args, **kwargs):
     except UnsupportedError as error:
         pytest.skip(str(error))
     assert library.judge(call, design, None, *args, **kwargs).ok
-    assert all(torch.isnan(other).all() for other in others), "something beside out was written"
+    assert all(torch.isnan(other).all() for other in others), "memory outside of out was written"
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -44,7 +44,7 @@ def fault(library, call, device):
         return f"{len(changed)} of its operands changed"
     buffer[where] = sentinel(result.dtype)
     untouched = torch.full_like(buffer, sentinel(result.dtype))
-    return None if _same(buffer, untouched) else "something beside out was written"
+    return None if _same(buffer, untouched) else "memory outside of out was written"
 
 
 def on(device, values):

@@ -146,8 +146,8 @@ def test_a_right_call_has_no_fault(ragged):
     "harm, why",
     [
         (lambda call: spoil(call.result, 36), "above the bound"),
-        (lambda call: spoil(call.result, 37), "something beside out was written"),
-        (lambda call: spoil(call.result, -1), "something beside out was written"),
+        (lambda call: spoil(call.result, 37), "memory outside of out was written"),
+        (lambda call: spoil(call.result, -1), "memory outside of out was written"),
         (lambda call: spoil(call.parts[0][0], 1100), "1 of its operands changed"),
     ],
     ids=["result", "behind", "before", "operand"],

@@ -33,5 +33,5 @@ def add(mutant, by, seconds, names, file=FILE):
             "digest": mutant.digest(),
         }
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-        told = {"commit": head, "date": str(datetime.date.today()), "mutants": dict(sorted(outcomes.items()))}
-        file.write_text(json.dumps(told, indent=1) + "\n")
+        record = {"commit": head, "date": str(datetime.date.today()), "mutants": dict(sorted(outcomes.items()))}
+        file.write_text(json.dumps(record, indent=1) + "\n")

@@ -96,7 +96,7 @@ def test_a_forward_mode_tangent_is_refused(package, op, device, arguments, repea
     for name, tensor in tensors.items():
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(tensor, torch.ones_like(tensor))
-            assert forward_ad.unpack_dual(2 * dual).tangent is not None, "torch would carry it on"
+            assert forward_ad.unpack_dual(2 * dual).tangent is not None, "torch would propagate it"
             with pytest.raises(GradientError, match=rf"^{name}: .*forward-mode.*unpack_dual"):
                 getattr(package, op)(**call | {name: dual})
             getattr(package, op)(**call)  # without a tangent, as usual

@@ -131,8 +131,8 @@ def test_one_block_takes_as_long_as_one_for_each_sm():
 
 
 def test_explain_shows_the_expected_time():
-    told = regime.expected("implicit_gemm", CHOICES["implicit_gemm"][0], H200)
-    assert told.seconds == max(told.arithmetic_s, told.bytes_s, told.gather_s, told.chain_s) > 0
+    estimate = regime.expected("implicit_gemm", CHOICES["implicit_gemm"][0], H200)
+    assert estimate.seconds == max(estimate.arithmetic_s, estimate.bytes_s, estimate.gather_s, estimate.chain_s) > 0
     x, w = torch.empty(1, 6, 768, 512), torch.empty(6, 6, 6, 6)
     report = LIBRARIES[1].explain("conv2d", x, w, design="register_blocked", target="h200")
     assert report["predicted"]["seconds"] == expected("register_blocked", problem(x.shape, w.shape), H200).seconds
@@ -180,9 +180,9 @@ def test_expected_times_are_near_measured_ones(suite):
     seen = set()
     for asked, times in recorded(suite, (*LADDER, "grouped")):
         for name, ms in times.items():
-            told, factor = expected(name, asked, H200), 1.5 if name == "grouped" else 5
-            if ms > 0.02 and told:
-                assert 1 / factor < told.seconds * 1e3 / ms < factor, (name, asked, times)
+            estimate, factor = expected(name, asked, H200), 1.5 if name == "grouped" else 5
+            if ms > 0.02 and estimate:
+                assert 1 / factor < estimate.seconds * 1e3 / ms < factor, (name, asked, times)
                 seen.add(name)
     assert {"depthwise", "register_blocked"} <= seen and ("grouped" in seen) == (suite != "image")
 

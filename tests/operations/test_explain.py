@@ -41,23 +41,27 @@ def test_twins_have_the_same_signature(op):
 
 def test_explain_names_what_the_call_launches(monkeypatch):
     a, b = torch.randn(300, 40, device=DEVICE), torch.randn(40, 500, device=DEVICE)
-    told = tritonkernels.explain("gemm", a, b, design="naive")
+    report = tritonkernels.explain("gemm", a, b, design="naive")
     launched = []
     monkeypatch.setattr(TritonLaunch, "run", lambda launch: launched.append(launch))
     tritonkernels.gemm(a, b, design="naive")
-    assert [launch.grid for launch in launched] == told["grid"]
-    assert {k: v for k, v in launched[0].config.all_kwargs().items() if v is not None} == told["config"]
-    assert told["design"] == "naive" and told["problem"]["m"] == 300 and told["bytes"] == 4 * (300 * 40 + 40 * 500 + 300 * 500)
+    assert [launch.grid for launch in launched] == report["grid"]
+    assert {k: v for k, v in launched[0].config.all_kwargs().items() if v is not None} == report["config"]
+    assert (
+        report["design"] == "naive"
+        and report["problem"]["m"] == 300
+        and report["bytes"] == 4 * (300 * 40 + 40 * 500 + 300 * 500)
+    )
 
 
 @PACKAGES
 def test_explain_predicts_limits_on_a_gpu_that_is_not_there(package):
     """The seeds' example: 4096^3 in FP32 on a 10.1 TFLOP/s RTX 2080 takes at least 13.6 ms, limited by compute."""
     a = torch.empty(4096, 4096, device="meta")
-    told = package.explain("gemm", a, a, target="rtx_2080")
-    assert told["limits"]["bound_by"] == "compute"
-    assert told["limits"]["compute_s"] == pytest.approx((2 * 4096**3 + 4096**2) / 10.1e12)
-    assert told["limits"]["memory_s"] == pytest.approx(3 * 4 * 4096**2 / 448e9)
+    report = package.explain("gemm", a, a, target="rtx_2080")
+    assert report["limits"]["bound_by"] == "compute"
+    assert report["limits"]["compute_s"] == pytest.approx((2 * 4096**3 + 4096**2) / 10.1e12)
+    assert report["limits"]["memory_s"] == pytest.approx(3 * 4 * 4096**2 / 448e9)
     x = torch.empty(4096, device="meta")
     assert package.explain("gemv", a, x, target="sm_90")["limits"]["bound_by"] == "memory"
     assert package.explain("gemv", a, x, target="sm_90")["target"] == "h200"
@@ -192,10 +196,10 @@ def configs(package, a):
 def test_configs_are_those_that_a_call_accepts(package, op, target):
     """For a GPU that is not there, and for the present machine; the first is the default."""
     operands = built(SMALL[op], lambda *shape: torch.empty(shape, device="meta" if target else DEVICE))
-    told = package.explain(op, *operands, target=target)
+    report = package.explain(op, *operands, target=target)
     found = package.configs(op, *operands, target=target)
-    assert found[0] == told["config"] and json.loads(json.dumps(found)) == found
-    assert found == package.configs(op, *operands, design=told["design"], target=target)
+    assert found[0] == report["config"] and json.loads(json.dumps(found)) == found
+    assert found == package.configs(op, *operands, design=report["design"], target=target)
     for config in found:
         assert package.explain(op, *operands, config=config, target=target)["config"] == config
 

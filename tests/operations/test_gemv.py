@@ -172,7 +172,7 @@ def test_every_load_of_a_is_128_bits_and_whole_sectors(design, m, n):
     loads = [x for t in trace(*chosen.launches(call.problem, config, *call.parts[0])) for x in t.accesses]
     loads = [x for x in loads if x.array == "argument 0" and x.kind == "read"]
     assert loads and {x.width for x in loads} == {16}
-    assert sum(x.units for x in loads) == a.numel() * 4 // 32, "each sector once: 4 of each piece of 128 bytes"
+    assert sum(x.units for x in loads) == a.numel() * 4 // 32, "each sector once: 4 per 128 bytes"
 
 
 VECTOR_DESIGNS = ("vectorized", "rows_per_warp", "block_per_row", "split_n", "transposed")

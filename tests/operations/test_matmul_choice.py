@@ -85,9 +85,9 @@ def test_explain_shows_what_is_packed_first():
     assert on_cuda["kernels"] == ["align", "persistent"]
     tf32 = empty(4096, 4096, dtype=torch.float32)
     assert len(grids(tf32, tf32, precision="tf32")) == 3
-    assert len(grids(int8[:64], int8, design="pipelined")) == 1, "64 rows do not pay for packing B"
+    assert len(grids(int8[:64], int8, design="pipelined")) == 1, "packing B does not pay off for 64 rows"
     few, many = grids(empty(16, 4096), empty(4096, 64)), grids(empty(64, 65536), empty(65536, 64))
-    assert (len(few), len(many)) == (1, 2), "of many splits a second kernel adds the sums"
+    assert (len(few), len(many)) == (1, 2), "a second kernel adds the sums of many splits"
 
 
 @pytest.mark.parametrize("design", ["pipelined", "persistent", "split_k", "stream_k"])

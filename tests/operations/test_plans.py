@@ -25,8 +25,8 @@ def test_repetition_launches_what_triton_launches():
         [sys.executable, "-m", "tests.operations.fake_gpu"], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
     assert run.returncode == 0, run.stderr
-    told = json.loads(run.stdout)
-    assert told["compared"] > 100 and not told["wrong"], told
+    output = json.loads(run.stdout)
+    assert output["compared"] > 100 and not output["wrong"], output
 
 
 def rows(start=0, dtype=torch.float32):
@@ -166,7 +166,7 @@ def test_a_plan_does_not_hide_an_overlap_of_one_element(repeated):
     for x, out in ((memory[:41], memory[40:]), (memory[40:], memory[:41])):
         with pytest.raises(OverlapError):
             cuda_reference.gemv(a, x, out=out, design="vectorized")
-    assert repeated == [True, False, False], "the plan was asked, and gave way"
+    assert repeated == [True, False, False], "a plan was found, and left the call to the full path"
 
 
 def test_tensors_that_share_memory_give_no_plan(repeated):

@@ -113,7 +113,9 @@ def test_operands_are_read_without_a_copy(library, layout, products):
     design = {d.name: d for d in library.designs("conv2d")}["matmul.pipelined"]
     launches = design.launches(call.problem, next(iter(design.configs(call.problem, target))), *call.parts[0])
     names = [launch.name for launch in launches]
-    assert names.count(names[-1]) == products and (layout is cropped or len(names) == 1), "only lines that are apart are packed"
+    assert names.count(names[-1]) == products and (layout is cropped or len(names) == 1), (
+        "only rows that are not evenly spaced are packed"
+    )
 
 
 NO_MATMUL = {
@@ -184,7 +186,7 @@ NO_GEMV = {
     "a result in torch.float32": ((1, 7), (7, 5), torch.float16, {"out_dtype": torch.float32}),
     "sums in fp16": ((1, 7), (7, 5), torch.float16, {"accumulate": "fp16"}),
     "an activation": ((1, 7), (7, 5), torch.float32, {"activation": "relu"}),
-    "a bias beside C": ((1, 7), (7, 5), torch.float32, {"bias": (5,), "c": (5,)}),
+    "both a bias and C": ((1, 7), (7, 5), torch.float32, {"bias": (5,), "c": (5,)}),
     "a batch of 65536": ((65536, 1, 7), (7, 65536), torch.float16, {}),
 }
 NO_GEMM = {

@@ -84,7 +84,7 @@ def test_a_tma_store_past_the_end_of_the_memory(launch):
 def test_accesses_stay_in_the_tensors(launch):
     x, out = ints(5), ints(8)
     launch("copy", (1,), x, out, 0, 5, 8)
-    assert out.tolist() == [0] * 5 + [7] * 3, "what is masked may be anywhere"
+    assert out.tolist() == [0] * 5 + [7] * 3, "masked elements may have any address"
     for first, last, what in ((0, 6, "load"), (-1, 5, "load"), (1, 5, "store")):
         with pytest.raises(LaunchError, match=f"copy failed .*a {what} outside of every tensor of the launch, in 1 of"):
             launch("copy", (1,), x, out, first, last, 8)

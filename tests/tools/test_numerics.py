@@ -152,18 +152,18 @@ def test_the_bound_follows_the_formula():
 def test_the_table_in_the_chapter_is_what_the_modes_give():
     """Each number of the table, such as 2^-7 + 2^-13, is read back and compared."""
     table = modes(4096)
-    assert table in (Path(__file__).parents[2] / "docs/numerics.md").read_text(), "run: python -m perf chapter"
+    assert table in (Path(__file__).parents[2] / "docs/numerics.md").read_text(), "run: python -m perf docs"
 
-    told = {}
+    found = {}
     for line in table.splitlines()[2:]:
         names, *cells = line.strip("| ").split(" | ")
         numbers = [sum(2.0 ** float(x[2:]) if x[:2] == "2^" else float(x) for x in cell.split(" + ")) for cell in cells]
-        told |= {name.strip("`"): numbers for name in names.split(", ")}
+        found |= {name.strip("`"): numbers for name in names.split(", ")}
     for name, mode in numerics.MODES.items():
         planes = mode.products, mode.corrections, mode.dropped
-        assert told[name][:-1] == [mode.inputs, mode.accumulate, mode.coarse, *planes], name
+        assert found[name][:-1] == [mode.inputs, mode.accumulate, mode.coarse, *planes], name
     for name, bound in {"ieee": 4100 * 2**-24, "fp16 into fp16": 4100 * 2**-11, "int8": 0}.items():
-        assert told[name][-1] == pytest.approx(bound, rel=0.05)
+        assert found[name][-1] == pytest.approx(bound, rel=0.05)
 
 
 def serial_convolution(x, w, stride, padding, dilation, groups):

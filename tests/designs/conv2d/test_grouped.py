@@ -213,11 +213,11 @@ def test_every_config_for_one_filter_per_channel(device, taps, stride, design):
 
 
 def test_depthwise_taps_are_packed_where_there_is_enough_work():
-    def told(images, **layout):
+    def explained(images, **layout):
         image = torch.empty(images, 32, 112, 112, device="meta").to(**layout)
         operands = image, torch.empty(32, 1, 3, 3, device="meta")
         return LIBRARY.explain("conv2d", *operands, padding=1, groups=32, target="h200")
 
-    assert told(32)["kernels"] == ["filters", "grouped"] and told(32)["predicted"]["seconds"] > 0
-    assert told(1)["kernels"] == ["depthwise"]
-    assert told(32, memory_format=torch.channels_last)["kernels"] == ["depthwise_channels"]
+    assert explained(32)["kernels"] == ["filters", "grouped"] and explained(32)["predicted"]["seconds"] > 0
+    assert explained(1)["kernels"] == ["depthwise"]
+    assert explained(32, memory_format=torch.channels_last)["kernels"] == ["depthwise_channels"]

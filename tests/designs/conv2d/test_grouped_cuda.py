@@ -122,7 +122,7 @@ def test_which_kernel_a_call_gets():
     assert template_of(image, weight, groups=2) == (8, 1, 1, 3, 1)
     assert template_of(channels_last(image), weight, groups=2) == (4, 4, 8, 3, 1)
     assert template_of(channels_last(image).double(), weight.double(), groups=2, stride=2) == (4, 2, 8, 3, 2)
-    assert template_of(step_two(image), weight, groups=2)[2:] == (1, 0, 1), "columns are not side by side"
+    assert template_of(step_two(image), weight, groups=2)[2:] == (1, 0, 1), "columns are not contiguous"
     wide = channels_last(random(1, 24, 9, 10))
     for first, lanes in ((4, 8), (2, 1)):  # 16 and 8 bytes past an aligned address
         out = channels_last(torch.empty(1, 16, 7, 7))

@@ -218,7 +218,7 @@ def test_machine_code(architecture, kind, tmp_path):
         loop = code.hot_loop()
         assert code.stack_bytes == 0, code.name
         if products := sass.count(loop, ("HGMMA",)):
-            assert products == 4 and loop["WARPGROUP.ARRIVE"] == 1, f"none waits for the one before: {code.name}: {loop}"
+            assert products == 4 and loop["WARPGROUP.ARRIVE"] == 1, f"a product waits for another: {code.name}: {loop}"
         else:
             least = chunked if "Lb1EEEv" in code.name else one_by_one
             assert sass.share(loop, (instruction,)) >= least, f"{code.name}: {loop}"

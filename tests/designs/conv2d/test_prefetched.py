@@ -65,5 +65,5 @@ def test_nothing_waits_for_the_loads_of_the_next_tap(architecture):
     for body in loops["prefetched"]:
         kinds = [text.split()[0].split(".")[0] for text in body]
         assert "LDG" in kinds and loaded_and_read(body) == []
-        assert kinds.index("LDG") < kinds.index("FFMA"), "the loads are under way while the tap is multiplied"
-    assert all(loaded_and_read(body) for body in loops["direct"]), "direct waits, or the check sees nothing"
+        assert kinds.index("LDG") < kinds.index("FFMA"), "loads must come before the multiply-adds"
+    assert all(loaded_and_read(body) for body in loops["direct"]), "direct must wait, else the check is wrong"

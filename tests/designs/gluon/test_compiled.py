@@ -17,8 +17,8 @@ pytestmark = thorough
 
 @pytest.fixture(scope="module")
 def facts():
-    told = printed("from tests.designs.gluon.compiled import main; main()")
-    return {(row["design"], row["operands"]): row for row in json.loads(told)}
+    output = printed("from tests.designs.gluon.compiled import main; main()")
+    return {(row["design"], row["operands"]): row for row in json.loads(output)}
 
 
 def test_nine_of_ten_instructions_of_the_best_design_multiply(facts):

@@ -23,8 +23,8 @@ def test_the_interpreter_is_refused(design):
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_gpu_is_not(design):
     a = torch.empty(4096, 4096, device="meta")
-    told = tritonkernels.explain("gemm", a, a, design=design, target="h200")
-    assert told["design"] == design and told["config"]["BLOCK_M"] == 128
+    report = tritonkernels.explain("gemm", a, a, design=design, target="h200")
+    assert report["design"] == design and report["config"]["BLOCK_M"] == 128
 
 
 def test_cp_async_needs_sm_80():

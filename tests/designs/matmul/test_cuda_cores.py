@@ -61,11 +61,11 @@ def test_incomplete_vectors_are_read_by_element():
     a, b = torch.empty(2, 8, 8), torch.empty(8, 8)
     flat = torch.empty(200)
     assert kernel(a, b) == (True, False, True)
-    assert not kernel(a, flat[1:65].view(8, 8))[2], "an address off 16 bytes"
-    assert not kernel(flat.as_strided((2, 8, 8), (66, 8, 1)), b)[2], "a batch stride off 16 bytes under aligned rows"
-    assert not kernel(a, flat.as_strided((8, 8), (4, 1)))[2], "rows that overlap: a vector could reach past the last"
-    assert not kernel(flat.as_strided((8, 8), (16, 2)), b)[2], "no neighbours"
-    assert kernel(flat.as_strided((1, 8, 8), (3, 8, 1)), b)[2], "the stride of one matrix leads nowhere"
+    assert not kernel(a, flat[1:65].view(8, 8))[2], "an address that is not aligned to 16 bytes"
+    assert not kernel(flat.as_strided((2, 8, 8), (66, 8, 1)), b)[2], "aligned rows, but matrices that are not"
+    assert not kernel(a, flat.as_strided((8, 8), (4, 1)))[2], "rows that overlap: a vector could end after the last one"
+    assert not kernel(flat.as_strided((8, 8), (16, 2)), b)[2], "no contiguous dimension"
+    assert kernel(flat.as_strided((1, 8, 8), (3, 8, 1)), b)[2], "the batch stride of one matrix is unused"
     assert kernel(torch.empty(1, 8).expand(8, 8), b)[2], "one row for all"
 
 

@@ -133,7 +133,9 @@ def test_machine_code(kind, tmp_path):
     root = Path(cuda_reference.__file__).parent
     command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-Xptxas", "-v", "-I", root, "-o", tmp_path / "unit.cubin", unit]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
-    assert "serialized" not in said and "setmaxnreg" not in said, "C7510 to C7514, C7508: ptxas gave something up"
+    assert "serialized" not in said and "setmaxnreg" not in said, (
+        "C7510 to C7514, C7508: ptxas serialised wgmma or ignored setmaxnreg"
+    )
     (code,) = sass.read((tmp_path / "unit.cubin").read_bytes()).values()
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
@@ -145,4 +147,4 @@ def test_machine_code(kind, tmp_path):
     boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if dtype.itemsize == 2 else 32)
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, "of 64 rows of 128 bytes, of a consumer's tile"
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
-    assert code.registers * 3 == 40 + 2 * 232, "of a warpgroup of each: else a consumer waits for ever for its registers"
+    assert code.registers * 3 == 40 + 2 * 232, "per warpgroup: otherwise a consumer waits for its registers forever"

@@ -57,7 +57,7 @@ def test_planes_hold_the_matrix(library, device, precision, draw):
         allowed += 2.0**-50 * x.double().abs().amax(1, keepdim=True)
     assert ((x.double() - held).abs() <= allowed).all()
     assert planes.shape[2] == 192 and not planes[:, :, 131:].any(), "K is padded with zeros"
-    assert ((planes[0, :, :131] != 0) == (x != 0)).all(), "else infinity times a small number would be NaN"
+    assert ((planes[0, :, :131] != 0) == (x != 0)).all(), "infinity times a small number must not be NaN"
 
 
 @BOTH

@@ -92,7 +92,7 @@ def test_a_refused_product_is_nan_after_every_epilogue(library, device):
     for options in ({"alpha": 1e-3}, {"beta": 2.0, "c": c}, {"bias": bias}, {"activation": "relu"}):
         result = product(library, device, a, b, **options)
         assert result[-1, -1].isnan() and result.isnan().sum() == 1
-    assert product(library, device, a, b, alpha=0.0, beta=1.0, c=c).equal(c), "which reads neither operand"
+    assert product(library, device, a, b, alpha=0.0, beta=1.0, c=c).equal(c), "alpha = 0 reads neither operand"
 
 
 def ordinary(kind):
@@ -107,7 +107,7 @@ def ordinary(kind):
         a = a * 2.0**-130
     if kind == "zeros":
         a[3:20], b[:, ::2] = 0, 0
-    if kind == "zeros beside losses":  # 0 times anything is 0
+    if kind == "zeros and losses":  # 0 times anything is 0
         a[:5], b[1:, 7], b[0, 7] = 0, 1e-30, 1e30
     if kind == "wide":
         a, b = (t * torch.exp2(torch.empty(t.shape).uniform_(-20, 20)) for t in (a, b))
@@ -130,7 +130,7 @@ def test_ordinary_operands_are_never_refused(library, device, kind):
 @BOTH
 @ON
 def test_zero_times_lost_elements_is_zero(library, device):
-    a, b = ordinary("zeros beside losses")
+    a, b = ordinary("zeros and losses")
     result = product(library, device, a, b)
     assert (result[:5] == 0).all() and result[5:, [0, 6, 8]].isfinite().all()
 

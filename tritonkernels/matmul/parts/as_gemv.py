@@ -17,7 +17,7 @@ def refuses(problem):
         f"a result in {problem.out_dtype}": problem.out_dtype != problem.dtype or problem.dtype not in VECTORS,
         f"sums in {problem.accumulate}": problem.accumulate != "fp32",
         "an activation": problem.activation is not None,
-        "a bias beside C": problem.bias and problem.beta != 0,
+        "both a bias and C": problem.bias and problem.beta != 0,
         f"a batch of {problem.batch}": problem.batch * max(problem.m, problem.n) > LARGEST_SIZE,
     }
     found = [what for what, is_so in faults.items() if is_so]
