@@ -9,43 +9,33 @@ use.
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from tritonkernels.errors import BuildError
+from tritonkernels import private
+from tritonkernels.errors import BuildError, CacheError
+from tritonkernels.private import opened
 
 _STALE_SECONDS = 86400
 
 
 def folder() -> Path:
     """The folder of modules: created if missing, owned by the user and writable for nobody else."""
-    remedy = "Set TRITONKERNELS_CACHE to a folder of your own."
     try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        path = Path(os.environ.get("TRITONKERNELS_CACHE") or Path(base) / "tritonkernels").absolute()
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.lstat()
-    except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
-        raise BuildError(f"the cache folder cannot be created: {error}. {remedy}") from error
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise BuildError(f"the cache folder {path} is a symbolic link or belongs to another user. {remedy}")
-    if status.st_mode & 0o022:
-        raise BuildError(f"the cache folder {path} is writable for others. {remedy}")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise BuildError(f"the cache folder {path} is not writable. {remedy}")
-    return path
+        return private.folder()
+    except CacheError as error:
+        raise BuildError(str(error)) from error
 
 
 def find(name, suffix):
     """An open descriptor of the entry's name.suffix, verified, at its beginning, or None."""
     try:
         with (
-            _opened(folder() / name, os.O_DIRECTORY) as entry,
-            _opened(f"{name}.sha256", dir_fd=entry) as digest,
-            _opened(f"{name}{suffix}", dir_fd=entry) as file,
+            opened(folder() / name, os.O_DIRECTORY) as entry,
+            opened(f"{name}.sha256", dir_fd=entry) as digest,
+            opened(f"{name}{suffix}", dir_fd=entry) as file,
         ):
             return os.dup(file) if os.read(digest, 65) == _sha256(file) else None
     except OSError:
@@ -90,19 +80,6 @@ def locked(name, seconds):
         raise BuildError(f"{path} cannot be opened: {error}. Remove it.") from error
     with held:
         yield
-
-
-@contextmanager
-def _opened(path, flags=0, dir_fd=None):
-    """A descriptor of a file that only the user can write, else an OSError. Follows no link and does not block on a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, dir_fd=dir_fd)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise PermissionError(f"{path} could be another user's")
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _sha256(descriptor):

@@ -63,3 +63,11 @@ class BuildError(TritonKernelsError, RuntimeError):
 
 class ToolchainError(BuildError):
     """A tool needed for the build is missing or too old; the message says which and how to get it."""
+
+
+class CacheError(TritonKernelsError, RuntimeError):
+    """The user's cache folder cannot be used, or is not the user's alone."""
+
+
+class TuningError(TritonKernelsError, RuntimeError):
+    """Nothing was tuned, or what was found cannot be kept; the message says why and what to do."""

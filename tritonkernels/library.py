@@ -15,13 +15,13 @@ import torch
 from . import numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
+from .choice.choose import as_dict, choose_config
 from .design import Design
 from .errors import UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
 from .report import Report
 from .target import Target
-from .tuning.choose import as_dict, choose_config
 from .watch import Watch
 
 

@@ -8,9 +8,9 @@ import itertools
 import json
 import sys
 
+from tritonkernels.choice.choose import as_dict
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
-from tritonkernels.tuning.choose import as_dict
 
 from .calls import representative_calls, unusual_calls
 from .compiling import compile_launch, resources, specialised

@@ -19,7 +19,7 @@ BOXES = {
     "tritonkernels.watch": "watch.py",
     "tritonkernels.operation": "operation.py: Operation, Rung, Call",
     "tritonkernels.design": "design.py: Design",
-    "tritonkernels.tuning.choose": "tuning/choose.py: a config",
+    "tritonkernels.choice.choose": "choice/choose.py: a config",
     "tritonkernels.validate": "validate.py",
     "tritonkernels.numerics": "numerics/: references, bounds",
     "tritonkernels.problem": "problem.py: Problem",

@@ -12,10 +12,10 @@ import tritonkernels
 from tests import cases
 from tests.harness import SMALL, built, gradient_call, prepare
 from tritonkernels import backend
+from tritonkernels.choice.choose import as_dict
 from tritonkernels.errors import ArgumentError, BackendError, DeviceError, ShapeError, UnknownDesignError, UnsupportedError
 from tritonkernels.launch import TritonLaunch
 from tritonkernels.target import KNOWN, Target
-from tritonkernels.tuning.choose import as_dict
 
 DEVICE = backend.device_type()
 PACKAGES = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)

@@ -30,10 +30,10 @@ from tests.harness import (
     transposed,
 )
 from tritonkernels import explain, numerics
+from tritonkernels.choice.choose import as_dict
 from tritonkernels.gemv.parts.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
-from tritonkernels.tuning.choose import as_dict
 
 FLOAT, HALF, INT8 = (torch.float32, torch.float32), (torch.float16, torch.float16), (torch.int8, torch.bfloat16)
 OTHERS = ((torch.bfloat16, torch.bfloat16), (torch.int8, torch.float32), (torch.int8, torch.float16))

@@ -14,9 +14,9 @@ from tests import cases
 from tests.compiler import printed
 from tests.harness import LIBRARIES, designs, prepare, thorough
 from tritonkernels import OPS
+from tritonkernels.choice.choose import as_dict
 from tritonkernels.errors import BackendError, UnsupportedError
 from tritonkernels.target import KNOWN, Target
-from tritonkernels.tuning.choose import as_dict
 
 H200 = Target.named("h200")
 ARCHITECTURES = ("gfx942", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")

@@ -14,6 +14,7 @@ from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
 from tests.harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers, thorough
 from tritonkernels import numerics
+from tritonkernels.choice.choose import as_dict
 from tritonkernels.conv2d.parts import points
 from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd
 from tritonkernels.conv2d.parts.regime import prefer
@@ -22,7 +23,6 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.numerics import reference
 from tritonkernels.target import Target
-from tritonkernels.tuning.choose import as_dict
 
 H200 = Target.named("h200")
 VARIANTS = {2: {"OUTPUTS": 2}, 4: {"OUTPUTS": 4}}
