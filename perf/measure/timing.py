@@ -9,15 +9,13 @@ which is shared by the calls of a run.
 """
 
 import functools
-import math
 import random
 import statistics
-import time
 from dataclasses import dataclass
 
-import torch
+from tritonkernels.choice.clock import GpuClock, flushes_to_hide, sample
 
-from tritonkernels.target import Target
+__all__ = ["GpuClock", "Timing", "interleaved", "summary"]
 
 WARM_UPS = 5  # compilation, handles, cuDNN's search, clocks
 ROUNDS = (30, 200)  # least, most
@@ -36,67 +34,27 @@ class Timing:
     replayed: bool  # a CUDA graph was timed
 
 
-class GpuClock:
-    """Events and the cache flush of one GPU, on its current stream."""
-
-    def __init__(self, device):
-        self._device = device
-        self.l2_bytes = Target.live(device).l2_bytes
-        self._other_data = torch.zeros(2 * self.l2_bytes // 4, dtype=torch.int32, device=device)
-        self._largest = torch.empty((), dtype=torch.int32, device=device)
-
-    def flush(self):
-        torch.amax(self._other_data, 0, out=self._largest)
-
-    def event(self):
-        """An event, already recorded: has .query() and .elapsed_time(later)."""
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._device))
-        return event
-
-    def synchronize(self):
-        torch.cuda.synchronize(self._device)
-
-    def replay(self, call):
-        """A function that repeats the GPU work of the call; None where a graph cannot capture it."""
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                call()
-        except RuntimeError:  # for instance because it waits for the GPU
-            self.synchronize()
-            return None
-        return graph.replay
-
-
-def interleaved(runs, clock, seed, warm=False, now=time.perf_counter):
+def interleaved(runs, clock, seed, warm=False):
     """{name: Timing} of runs, {name: (reset, calls)}. reset() and, if `warm`, the same calls precede the timed calls."""
     for _, calls in runs.values():
         for _ in range(WARM_UPS):
             calls[0]()
-    call_ms = {name: _host_ms(calls[0], clock, now) for name, (_, calls) in runs.items()}
+    call_ms = {name: _host_ms(calls[0], clock) for name, (_, calls) in runs.items()}
     batches = {name: functools.partial(_do, calls) for name, (_, calls) in runs.items()}
     replays = {name: clock.replay(calls) for name, calls in batches.items()}
     timed = {name: replays[name] or calls for name, calls in batches.items()}
-    flushes = _flushes_to_hide(timed.values(), clock, now)
+    flushes = flushes_to_hide(timed.values(), clock)
     shuffled, samples, exposed = random.Random(seed), {name: [] for name in runs}, dict.fromkeys(runs, 0)
-    started = now()
+    started = clock.now()
     for done in range(ROUNDS[1]):
-        if done >= ROUNDS[0] and now() - started > BUDGET_S:
+        if done >= ROUNDS[0] and clock.now() - started > BUDGET_S:
             break
         for name in shuffled.sample(list(runs), len(runs)):
             reset, calls = runs[name]
             reset()
-            for _ in range(flushes):
-                clock.flush()
-            if warm:
-                timed[name]()
-            start = clock.event()
-            timed[name]()
-            stop = clock.event()
-            exposed[name] += start.query()  # the GPU is past `start` already: it may have waited for the host
-            clock.synchronize()
-            samples[name].append(start.elapsed_time(stop) / len(calls))
+            milliseconds, late = sample(clock, timed[name], flushes, warm)
+            exposed[name] += late
+            samples[name].append(milliseconds / len(calls))
     return {name: summary(samples[name], exposed[name], call_ms[name], replays[name] is not None) for name in runs}
 
 
@@ -110,28 +68,12 @@ def summary(samples, exposed, call_ms, replayed):
     return Timing(statistics.median(samples), p20, p80, len(samples), exposed / len(samples), call_ms, replayed)
 
 
-def _host_ms(call, clock, now):
+def _host_ms(call, clock):
     clock.synchronize()
     times = []
     for _ in range(CALLS):
-        started = now()
+        started = clock.now()
         call()
-        times.append(1e3 * (now() - started))
+        times.append(1e3 * (clock.now() - started))
     clock.synchronize()
     return statistics.median(times)
-
-
-def _flushes_to_hide(calls, clock, now):
-    """How many flushes keep the GPU busy for twice the host time of the slowest call."""
-    host_s = 0.0
-    for call in calls:
-        clock.synchronize()
-        started = now()
-        call()
-        host_s = max(host_s, now() - started)
-    clock.flush()
-    start = clock.event()
-    clock.flush()
-    stop = clock.event()
-    clock.synchronize()
-    return 1 + math.ceil(2 * host_s * 1e3 / start.elapsed_time(stop))

@@ -57,7 +57,7 @@ class SimulatedEvent:
 
 
 def measure(gpu, seed=0, warm=False, times=1, **runs):
-    return timing.interleaved({n: (reset, [call] * times) for n, (reset, call) in runs.items()}, gpu, seed, warm, now=gpu.now)
+    return timing.interleaved({n: (reset, [call] * times) for n, (reset, call) in runs.items()}, gpu, seed, warm)
 
 
 def rounds_of(gpu):
