@@ -39,6 +39,10 @@ class CudaLaunch:
         """The kernel's short name: "align"."""
         return self.expression.partition("<")[0].rpartition("::")[2]
 
+    def build(self):
+        """Build the kernel for the current GPU without launching it; the tensors may be on the meta device."""
+        build.load(self.source.header, self.source.expressions, "cuda")
+
     def run(self):
         device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
         backend, stream = "cuda" if device.type == "cuda" else "simt", stream_of(device)
@@ -156,4 +160,8 @@ def _misses(target):
     return f"its CUDA kernels run on NVIDIA GPUs only, and this one is {target.isa}" if target.vendor == "amd" else None
 
 
-LIBRARY = Library("cuda_reference", target=_target, runs_on=_runs_on, misses=_misses)
+def _compiler():
+    return f"CUDA {torch.version.cuda}"
+
+
+LIBRARY = Library("cuda_reference", target=_target, runs_on=_runs_on, misses=_misses, compiler=_compiler)

@@ -4,6 +4,8 @@
 import inspect
 import os
 
+os.environ["TRITONKERNELS_TUNING"] = "off"  # the developer's own table
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads than one each would wait for each other, spinning
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 

@@ -11,13 +11,15 @@ from .plans import Launched
 class Launch(Protocol):
     """A description of one kernel launch, for explain and the offline compiler; run() launches it.
 
-    run() returns the Launched that repeats it with other addresses, or None where that is not enough.
+    run() returns the Launched that repeats it with other addresses, or None where that is not enough; build() only compiles.
     """
 
     grid: tuple[int, ...]
     name: str  # the kernel's
 
     def run(self) -> Launched | None: ...
+
+    def build(self) -> None: ...
 
 
 def takes_everything(problem, target):

@@ -54,6 +54,10 @@ class TritonLaunch:
                     cause = cause.__cause__
                 raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}") from error
 
+    def build(self):
+        """Compile the kernel for the current GPU without launching it; the tensors may be on the meta device."""
+        self.kernel.warmup(grid=self.grid, **self.values, **self.options)
+
     def _launched(self, compiled):
         """The Launched that repeats the launch without Triton; None if Triton would launch in another way."""
         if not (_has_known_launcher(type(compiled)) and _switches()[0]):
@@ -131,4 +135,17 @@ def _runs_on(tensor):
     validate.on_backend("the operands", tensor, backend.device_type(), backend.name())
 
 
-LIBRARY = Library("tritonkernels", target=backend.target, runs_on=_runs_on, get_ready=backend.name, switches=_switches)
+def _compiler():
+    import triton
+
+    return f"Triton {'.'.join(triton.__version__.split('.')[:2])}"
+
+
+LIBRARY = Library(
+    "tritonkernels",
+    target=backend.target,
+    runs_on=_runs_on,
+    get_ready=backend.name,
+    switches=_switches,
+    compiler=_compiler,
+)

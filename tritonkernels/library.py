@@ -16,6 +16,7 @@ from . import numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
 from .choice.choose import as_dict, choose_config
+from .choice.table import USER, UserTable
 from .design import Design
 from .errors import UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
@@ -33,6 +34,8 @@ class Library:
     misses: Callable[[Target], str | None] = lambda target: None  # why none of its designs runs on a target
     get_ready: Callable[[], Any] = lambda: None  # called before any design is imported
     switches: Callable[[], Any] = lambda: None  # global settings that a plan depends on
+    compiler: Callable[[], str] = lambda: ""  # its name and minor version, for which tuned times hold
+    tuned: UserTable = USER
     plans: Plans = field(default_factory=Plans, repr=False)
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
@@ -76,7 +79,8 @@ class Library:
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the named design, or the first by preference that does not refuse and has a config that fits."""
+        """(design, config): the named design, else the tuned table's, else the first by preference that does not refuse and has
+        a config that fits."""
         known = self.designs(problem.op)
         if design is not None:
             named = [d for d in known if d.name == design]
@@ -86,6 +90,8 @@ class Library:
             known = named
         if unserved := self.misses(target):
             raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
+        if design is None and config is None and (tuned := self._tuned(problem, target)):
+            return tuned
         refusals = {}
         for chosen in self._by_preference(problem, target, known):
             refusals[chosen.name] = chosen.refuses(problem, target)
@@ -96,6 +102,21 @@ class Library:
                     refusals[chosen.name] = str(error)
         reasons = "; ".join(f"{d.name}: {refusals[d.name]}" for d in known)
         raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
+
+    def _tuned(self, problem, target):
+        """The (design, config) of the user's tuned table; None if it has none, or none that a call may get here."""
+        entry = self.tuned.find(self.package, problem, target.name, self.compiler)
+        if entry is None or entry.design is None:
+            return None
+        named = (d for d in self.designs(problem.op) if d.name == entry.design and d.refuses(problem, target) is None)
+        return next(((d, c) for d in named for c in _unasked(d, problem, target) if as_dict(c) == entry.config), None)
+
+    def candidates(self, problem, target):
+        """([(design, config)] of what a call may get unasked, by preference, {name: why} of designs that refuse)."""
+        known = self._by_preference(problem, target, self.designs(problem.op))
+        refusals = {d.name: why for d in known if (why := d.refuses(problem, target)) is not None}
+        willing = (d for d in known if d.name not in refusals)
+        return [(d, config) for d in willing for config in _unasked(d, problem, target)], refusals
 
     def _by_preference(self, problem, target, known):
         by_name = {d.name: d for d in known}
@@ -180,6 +201,8 @@ class Library:
         """A Report of what `run` would do, without launching anything."""
         call, target = self._prepared(op, args, kwargs, target)
         problem = call.problem
+        asked = design is not None or config is not None
+        chosen_by = "caller" if asked else "tuned table" if self._tuned(problem, target) else "rule"
         chosen, config = self.choose(problem, target, design, config)
         parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
         launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]
@@ -191,6 +214,7 @@ class Library:
             summary=chosen.summary,
             mirrors=chosen.mirrors,
             config=as_dict(config),
+            chosen_by=chosen_by,
             kernels=[launch.name for launch in launches],
             grid=[launch.grid for launch in launches],
             target=target.name,
@@ -202,3 +226,8 @@ class Library:
             limits=roofline.limits(problem, target),
             **({"predicted": predicted} if predicted else {}),
         )
+
+
+def _unasked(design, problem, target):
+    """The design's configs within the operation's own error bound: one of a transform is for those who name it."""
+    return [c for c in design.configs(problem, target) if design.transform(as_dict(c)) is None]

@@ -6,7 +6,7 @@ docs/numerics.md derives it and names the papers.
 from .bounds import Bound, error_bound, gamma
 from .modes import ACTIVATIONS, FP8_SLICE, MODES, REFUSED, SLICE, STORES, Mode, mode_of
 from .references import magnitude, reference
-from .verdict import Verdict, judge
+from .verdict import Expected, Verdict, judge
 
 __all__ = [
     "ACTIVATIONS",
@@ -16,6 +16,7 @@ __all__ = [
     "SLICE",
     "STORES",
     "Bound",
+    "Expected",
     "Mode",
     "Verdict",
     "error_bound",
