@@ -4,6 +4,7 @@ On CUDA tensors a kernel is built by nvcc for the present GPU; on CPU tensors th
 simt/, which runs every thread. Both are built on first use and cached (build.py); importing this package builds nothing.
 """
 
+from tritonkernels.choice import tuner
 from tritonkernels.report import Report
 
 from . import build
@@ -28,6 +29,7 @@ __all__ = [
     "gemm",
     "gemv",
     "matmul",
+    "tune",
 ]
 
 
@@ -44,6 +46,11 @@ def configs(op, *args, design=None, target=None, **kwargs):
 def explain(op, *args, design=None, config=None, target=None, **kwargs):
     """What `op(*args, **kwargs)` would do, as a Report; see tritonkernels.explain."""
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
+
+
+def tune(op, *args, budget=60.0, **kwargs):
+    """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest; see tritonkernels.tune."""
+    return tuner.tune(LIBRARY, op, args, kwargs, budget)
 
 
 def doctor():

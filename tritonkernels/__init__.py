@@ -5,12 +5,14 @@
     designs(op)                   the designs of an operation, simplest first
     configs(op, *args)            the legal configs of the design that a call uses, the one that it uses first
     explain(op, *args)            the design and config that a call uses, on which target, and what limits it
+    tune(op, *args, budget=60)    times the designs' configs on this GPU and keeps the fastest for calls like this one
     doctor()                      what this installation would run on, and what is missing
 
 Importing costs nothing: neither Triton nor CUDA is touched before the first call. (As attributes, the functions shadow the
 subpackages of the same name; `from tritonkernels.gemm import GEMM` still works.)
 """
 
+from .choice import tuner
 from .conv2d import conv2d
 from .conv2d_bias import conv2d_bias
 from .conv2d_input import conv2d_input
@@ -36,6 +38,7 @@ __all__ = [
     "gemm",
     "gemv",
     "matmul",
+    "tune",
 ]
 
 
@@ -63,6 +66,22 @@ def explain(op, *args, design=None, config=None, target=None, **kwargs):
     on. Raises the same errors as the call.
     """
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
+
+
+def tune(op, *args, budget=60.0, **kwargs):
+    """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest in the tuned table, as a Report.
+
+    budget  seconds, builds included
+
+    Calls like this one, in this process and later ones, get the winner unless they name a design or config: those whose
+    Problem differs only in the sizes' low bits (docs/tuning.md). Every candidate is checked against float64 before it is timed.
+    The operands keep their values; `out` is not written. Candidates run in this process: if one crashes it, nothing found so
+    far is lost, and the next call goes on from there, as it does where the budget was up before every candidate was tried.
+
+    Raises what the call raises; BackendError without a GPU; ArgumentError for a budget that ends before the first build;
+    TuningError where the table cannot be written.
+    """
+    return tuner.tune(LIBRARY, op, args, kwargs, budget)
 
 
 def doctor():

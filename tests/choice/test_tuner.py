@@ -1,0 +1,293 @@
+"""The tuner on a simulated clock with noise: it finds the fastest right candidate, and an end at any point loses nothing."""
+
+import contextlib
+import json
+import time
+
+import pytest
+import torch
+
+import cuda_reference
+import tritonkernels
+from tests.choice.stand_ins import SimulatedGpu, library, operands, right
+from tritonkernels import backend
+from tritonkernels.choice import tuner
+from tritonkernels.choice.table import UserTable
+from tritonkernels.errors import ArgumentError, BackendError, BuildError, TuningError, UnsupportedError
+
+US = 1e-6
+
+
+def tune(served, gpu, budget=60.0, args=None, **options):
+    return tuner.tune(served, "gemv", args or operands(), {}, budget, clock=gpu, **options)
+
+
+def chosen(served, args=None):
+    told = served.explain("gemv", *(args or operands()))
+    return told["design"], told["config"], told["chosen_by"]
+
+
+def entries(file):
+    return json.loads(file.read_text())["entries"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_fastest_is_found_within_the_budget(file, seed):
+    gpu = SimulatedGpu(noise=0.1, seed=seed)
+    times = {"slow": [900, 700], "fast": [150, 103, 100, 140], "default": [130, 120, 125]}
+    served = library(gpu, **{name: [(t * US, right) for t in each] for name, each in times.items()})
+    assert chosen(served) == ("default", {"number": 0}, "rule")
+    told = tune(served, gpu, budget=1.0)
+    assert gpu.time < 1.0
+    assert told["winner"]["design"] == "fast" and told["winner"]["config"]["number"] in (1, 2)
+    assert told["default"]["design"] == "default" and told["speedup"] > 1.15
+    assert (told["timed"], told["wrong"], told["failed"], told["left"]) == (9, 0, 0, 0)
+    assert chosen(served) == ("fast", told["winner"]["config"], "tuned table")
+    assert told["table"] == str(file) and entries(file)[0]["tried"] == []
+
+
+def test_the_budget_is_kept_and_the_next_call_goes_on(file):
+    gpu = SimulatedGpu()
+    served = library(gpu, last=[(100 * US, right)] * 4, default=[(0.01, right)] * 40)
+    first = tune(served, gpu, budget=2.0)
+    assert gpu.time < 2.2 and 0 < first["left"] < 40
+    assert chosen(served)[2] == "rule"
+    calls = 1
+    while (told := tune(served, gpu, budget=2.0))["left"]:
+        calls += 1
+    assert calls < 6 and chosen(served)[0] == "last" and told["timed"] == 44
+
+
+def quick(a, x, out):
+    out.copy_(a @ x + 1e-3)
+
+
+def forgetful(a, x, out):
+    """Leaves what was there, as a kernel that does not run."""
+
+
+class OftenRight:
+    """Right when checked first, wrong later."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, a, x, out):
+        self.calls += 1
+        right(a, x, out) if self.calls == 1 else quick(a, x, out)
+
+
+@pytest.mark.parametrize("act", (quick, forgetful, OftenRight()), ids=lambda act: getattr(act, "__name__", "often right"))
+def test_a_wrong_candidate_never_wins(file, act):
+    gpu = SimulatedGpu()
+    served = library(gpu, wrong=[(10 * US, act)], default=[(100 * US, right), (50 * US, right)])
+    told = tune(served, gpu)
+    assert told["winner"]["design"] == "default" and told["winner"]["config"] == {"number": 1}
+    assert (told["timed"], told["wrong"]) == (2, 1)
+
+
+def test_a_candidate_that_raises_is_skipped_and_named(file):
+    def fail(a, x, out):
+        raise ZeroDivisionError("in the kernel")
+
+    gpu = SimulatedGpu()
+    served = library(gpu, fast=[(50 * US, right)], raising=[(10 * US, fail)], default=[(100 * US, right)])
+    told = tune(served, gpu)
+    assert told["winner"]["design"] == "fast" and (told["timed"], told["failed"]) == (2, 1)
+    assert told["faults"] == {"raising number=0": "ZeroDivisionError: in the kernel"}
+
+
+def test_a_default_that_fails_is_replaced(file):
+    def fail(a, x, out):
+        raise ZeroDivisionError("in the kernel")
+
+    gpu = SimulatedGpu()
+    served = library(gpu, slow=[(100 * US, right)], default=[(10 * US, fail)])
+    told = tune(served, gpu)
+    assert told["default"].startswith("ZeroDivisionError") and told["speedup"] is None
+    assert chosen(served)[0] == "slow"
+
+
+def test_where_nothing_is_better_the_choice_is_left_to_the_rule(file):
+    gpu = SimulatedGpu(noise=0.05)
+    served = library(gpu, same=[(100 * US, right)] * 6, default=[(100 * US, right)])
+    assert tune(served, gpu)["winner"]["design"] == "default"
+    (entry,) = entries(file)
+    assert (entry["design"], entry["config"], entry["tried"]) == (None, {}, []) and entry["ms"] == entry["default_ms"]
+    assert chosen(served)[2] == "rule"
+
+
+class Killed(BaseException):
+    """As a signal or a fault of the GPU ends a process: nothing may handle it."""
+
+
+class Steps:
+    """Kills at the given step; each run of a kernel and each flush is one."""
+
+    def __init__(self, gpu, last):
+        self.gpu, self.left, work = gpu, last, gpu.work
+        self.tried = []
+
+        def step(seconds):
+            if self.left == 0:
+                raise Killed
+            self.left -= 1
+            work(seconds)
+
+        gpu.work = step
+
+
+def counting(counts, key):
+    def act(a, x, out):
+        if torch.isnan(out).all():  # it is being checked
+            counts[key] = counts.get(key, 0) + 1
+        right(a, x, out)
+
+    return act
+
+
+def test_an_end_at_any_step_loses_nothing(file):
+    def make(gpu, counts):
+        times = {"fast": (50, 60), "default": (100, 90)}
+        of = {n: [(t * US, counting(counts, (n, i))) for i, t in enumerate(each)] for n, each in times.items()}
+        return library(gpu, **of)
+
+    for last in range(0, 400, 7):
+        gpu, counts = SimulatedGpu(), {}
+        steps = Steps(gpu, last)
+        try:
+            tune(make(gpu, counts), gpu)
+        except Killed:
+            tried = {(name, config["number"]) for e in entries(file) for name, config, o in e["tried"] if isinstance(o, float)}
+            steps.left, again = 10**9, {}
+            served = make(gpu, again)
+            told = tune(served, gpu)
+            slow = {key for key in tried if key[1] == 1 and key[0] == "default"}
+            assert not slow & again.keys(), "it was tried before, and is no finalist"
+        assert told["winner"]["design"] == "fast" and told["left"] == 0 if steps.left > 10**6 else True
+        assert chosen(make(gpu, {}))[0] == "fast"
+        file.unlink()
+
+
+def test_a_candidate_that_ends_the_process_comes_last_and_not_a_third_time(file):
+    def kill(a, x, out):
+        order.append("deadly")
+        raise Killed
+
+    def note(a, x, out):
+        order.append("fast")
+        right(a, x, out)
+
+    for expected in (["deadly"], ["fast", "deadly"], ["fast"]):
+        order = []
+        gpu = SimulatedGpu()
+        served = library(gpu, fast=[(50 * US, note)], deadly=[(10 * US, kill)], default=[(100 * US, right)])
+        with contextlib.suppress(Killed):
+            told = tune(served, gpu)
+        assert list(dict.fromkeys(order)) == expected
+    assert told["winner"]["design"] == "fast" and list(told["faults"].values()) == [tuner.TWICE]
+
+
+def test_a_lost_gpu_is_an_error_that_keeps_what_was_found(file):
+    def lose(a, x, out):
+        gpu.synchronize = lost
+        raise RuntimeError("an illegal memory access")
+
+    def lost():
+        raise RuntimeError("an illegal memory access")
+
+    gpu = SimulatedGpu()
+    served = library(gpu, fast=[(50 * US, right)], deadly=[(10 * US, lose)], default=[(100 * US, right)])
+    with pytest.raises(TuningError, match=r"deadly number=0 has destroyed the CUDA context.*new process"):
+        tune(served, gpu)
+    del gpu.synchronize
+    told = tune(served, gpu)
+    assert told["winner"]["design"] == "fast" and told["failed"] == 1
+
+
+def test_a_budget_below_one_build(file):
+    gpu = SimulatedGpu()
+    served = library(gpu, build=lambda: time.sleep(0.5), default=[(100 * US, right)])
+    with pytest.raises(ArgumentError, match=r"budget: got 0\.1 s; allowed: more than the build of the first kernel.*again"):
+        tune(served, gpu, budget=0.1)
+    assert not file.exists()
+
+
+def test_a_failed_build_is_not_repeated(file):
+    builds = []
+
+    def build():
+        builds.append(1)
+        if len(builds) == 2:
+            raise BuildError("no compiler")
+
+    gpu = SimulatedGpu()
+    served = library(gpu, build=build, fast=[(50 * US, right)], default=[(100 * US, right)])
+    told = tune(served, gpu)
+    assert told["winner"]["design"] == "default" and told["faults"] == {"fast number=0": "BuildError: no compiler"}
+
+
+def test_if_nothing_is_right_that_is_an_error(file):
+    gpu = SimulatedGpu()
+    served = library(gpu, wrong=[(1e-6, quick)])
+    with pytest.raises(TuningError, match=r"no candidate computes this right: .*wrong number=0.*above the bound"):
+        tune(served, gpu)
+
+
+def test_the_caller_s_tensors_are_left_as_they_are(file):
+    gpu = SimulatedGpu()
+    served = library(gpu, default=[(100 * US, right)])
+    a, x, out = torch.randn(5, 6, requires_grad=True), torch.randn(6), torch.full((5,), 7.0)
+    before = a.detach().clone()
+    tuner.tune(served, "gemv", (a, x), {"out": out}, 60.0, clock=gpu)
+    assert torch.equal(a, before) and bool((out == 7).all())
+
+
+def test_repeated_calls_take_the_winner(file):
+    """A plan of before would repeat the choice of before."""
+    gpu, calls = SimulatedGpu(), []
+
+    def noting(name):
+        def act(a, x, out):
+            calls.append(name)
+            right(a, x, out)
+
+        return act
+
+    served = library(gpu, fast=[(50 * US, noting("fast"))], default=[(100 * US, noting("default"))])
+    plans = served.plans
+    tune(served, gpu)
+    assert served.plans is not plans
+
+
+@pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
+def test_without_a_gpu_it_is_refused(file, package):
+    if backend.device_type() != "cpu":
+        pytest.skip("there is one")
+    with pytest.raises(BackendError, match=r"tune needs a GPU: times of the (interpreter|simt) say nothing"):
+        package.tune("gemv", *operands())
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("budget", (0, -1.0, float("inf"), float("nan"), "60", True, None))
+def test_a_budget_that_is_no_number_of_seconds(file, budget):
+    with pytest.raises(ArgumentError, match=r"budget: got .*a positive number of seconds"):
+        tritonkernels.tune("gemv", *operands(), budget=budget)
+
+
+def test_errors_are_those_of_the_call(file, monkeypatch):
+    gpu = SimulatedGpu()
+    served = library(gpu, default=[(100 * US, right)])
+    with pytest.raises(ArgumentError, match="op: got 'gem'"):
+        tritonkernels.tune("gem", *operands())
+    with pytest.raises(ArgumentError, match="x"):
+        tune(served, gpu, args=(torch.randn(4, 5), torch.randn(6)))
+    with pytest.raises(TuningError, match="no elements"):
+        tune(served, gpu, args=(torch.randn(0, 5), torch.randn(5)))
+    served.misses = lambda target: "there is no compiler for it"
+    with pytest.raises(UnsupportedError, match="no compiler for it"):
+        tune(served, gpu)
+    monkeypatch.setenv("TRITONKERNELS_TUNING", "off")
+    served.misses, served.tuned = (lambda target: None), UserTable()
+    with pytest.raises(TuningError, match="TRITONKERNELS_TUNING is off"):
+        tune(served, gpu)

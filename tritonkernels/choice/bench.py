@@ -1,0 +1,196 @@
+"""Builds, checks and times candidates for one call; the tuner decides which."""
+
+import concurrent.futures
+import contextlib
+import functools
+import json
+import math
+import os
+import random
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..errors import TritonKernelsError, TuningError
+from ..plans import on_device
+from .choose import as_dict
+from .clock import flushes_to_hide, sample
+
+SAMPLES = 5  # of a trial
+HOPELESS = 2.0  # times as slow as the first candidate: one sample is enough
+ROUNDS = (10, 200)  # of a final: least, unless its time is up, and most
+LEAST = 3  # rounds of a final whose time is up
+CERTAIN = 0.005  # relative standard error of every median at which a final ends
+NOISE = 3.0  # standard errors, and
+GAIN = 0.01  # this part of the time, by which a faster one must be ahead
+ATTEMPTS = 5  # at a sample without host time
+
+
+class UnfitError(Exception):
+    """A candidate that cannot win, and why."""
+
+
+class WrongError(UnfitError):
+    """Its result is wrong."""
+
+
+class GpuLostError(TuningError):
+    """A kernel's fault has destroyed the CUDA context: this process can run nothing more on the GPU."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    design: Any
+    config: Any
+
+    @functools.cached_property
+    def numbers(self):
+        return as_dict(self.config)
+
+    @functools.cached_property
+    def key(self):
+        return self.design.name, json.dumps(self.numbers)
+
+    def __str__(self):
+        return " ".join((self.design.name, *(f"{name}={value}" for name, value in self.numbers.items())))
+
+
+@dataclass(eq=False)
+class Contender:
+    """A candidate that has computed the call right; run() repeats its GPU work."""
+
+    candidate: Candidate
+    run: Callable[[], Any]
+    times: list = field(default_factory=list)  # milliseconds, in a final
+
+    @property
+    def ms(self):
+        return statistics.median(self.times)
+
+    @property
+    def standard_error(self):
+        """Of the median, estimated from the median of deviations, which outliers do not move."""
+        deviation = 1.4826 * statistics.median(abs(t - self.ms) for t in self.times)
+        return math.sqrt(math.pi / 2) * deviation / math.sqrt(len(self.times))
+
+    def beats(self, other):
+        noise = NOISE * math.hypot(self.standard_error, other.standard_error)
+        return other.ms - self.ms > max(noise, GAIN * other.ms)
+
+
+class Bench:
+    """`expected` judges the call's result; kernels of `candidates` are built in threads, the first of each design first."""
+
+    def __init__(self, library, call, expected, clock, candidates):
+        self._library, self._call, self._expected, self._clock = library, call, expected, clock
+        self._flushes, self._shuffled = 1, random.Random(0)
+        self._outline = [[t if t is None else _outline(t) for t in part] for part in call.parts]
+        self._pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+        seen, order = {}, []
+        for candidate in candidates:
+            seen[candidate.design.name] = seen.get(candidate.design.name, -1) + 1
+            order.append((seen[candidate.design.name], candidate))
+        # A design's CUDA configs are built together, so its others would only wait for the first.
+        order.sort(key=lambda numbered: numbered[0])
+        self._builds = {candidate.key: self._pool.submit(self._build, candidate) for _, candidate in order}
+
+    def close(self):
+        """Begin no more builds; those under way end by themselves."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _build(self, candidate):
+        with on_device(self._call.result.device):
+            for tensors in self._outline:
+                for launch in candidate.design.launches(self._call.problem, candidate.config, *tensors):
+                    launch.build()
+
+    def is_built(self, candidate, until):
+        """Wait until that time for the candidate's build, which may have failed too."""
+        try:
+            self._builds[candidate.key].exception(max(0.0, until - self._clock.now()))
+        except concurrent.futures.TimeoutError:
+            return False
+        return True
+
+    def contender(self, candidate):
+        """The built candidate, ready to be timed; or UnfitError."""
+        failed = self._builds[candidate.key].exception()
+        if isinstance(failed, TritonKernelsError):  # any other may be due to tensors that have no memory
+            raise UnfitError(_in_a_line(failed))
+        with self._faults_of(candidate):
+            run = functools.partial(self._library.run, self._call, candidate.design.name, candidate.config)
+            self._check(run)
+            run = self._clock.replay(run) or run
+            self._flushes = max(self._flushes, flushes_to_hide([run], self._clock))
+        return Contender(candidate, run)
+
+    def is_still_right(self, contender):
+        """True, or UnfitError."""
+        with self._faults_of(contender.candidate):
+            self._check(contender.run)
+        return True
+
+    def _check(self, run):
+        result = self._call.result
+        result.fill_(math.nan if result.is_floating_point() else torch.iinfo(result.dtype).min)
+        run()
+        self._clock.synchronize()
+        verdict = self._expected.judge(result)
+        if not verdict.ok:
+            raise WrongError(f"error {verdict.error:.3g} above the bound {verdict.bound:.3g}")
+
+    @contextlib.contextmanager
+    def _faults_of(self, candidate):
+        try:
+            yield
+        except UnfitError:
+            raise
+        except Exception as error:  # of whatever kind, it is the candidate's
+            try:
+                self._clock.synchronize()
+            except RuntimeError as lost:
+                message = f"{candidate} has destroyed the CUDA context ({_in_a_line(lost)}). What was found before is kept: "
+                raise GpuLostError(message + "tune again in a new process, it goes on from there.") from lost
+            raise UnfitError(_in_a_line(error)) from error
+
+    def trial(self, contender, first):
+        """The contender's time relative to the first's, timed in turns; or UnfitError."""
+        if contender is first:
+            return 1.0
+        its, ours = [], []
+        with self._faults_of(contender.candidate):
+            while len(ours) < SAMPLES and (not ours or ours[0] < HOPELESS * its[0]):
+                its.append(self._sample(first))
+                ours.append(self._sample(contender))
+        return statistics.median(ours) / statistics.median(its)
+
+    def final(self, contenders, until):
+        """Fill in their times, by rounds in random order."""
+        for contender in contenders:
+            contender.times = []
+        for done in range(ROUNDS[1]):
+            if done >= LEAST and self._clock.now() >= until:
+                break
+            if done >= ROUNDS[0] and all(c.standard_error <= CERTAIN * c.ms for c in contenders):
+                break
+            for contender in self._shuffled.sample(contenders, len(contenders)):
+                contender.times.append(self._sample(contender))
+
+    def _sample(self, contender):
+        for _ in range(ATTEMPTS):
+            milliseconds, exposed = sample(self._clock, contender.run, self._flushes)
+            if not exposed:
+                break
+        return milliseconds
+
+
+def _outline(tensor):
+    """The tensor without memory, so that building ahead allocates none."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
+def _in_a_line(error):
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
