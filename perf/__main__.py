@@ -1,15 +1,16 @@
-"""python -m perf compare | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | tune | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
 
 from .gate import gate
-from .measure import campaign, compare, errors
+from .measure import campaign, compare, errors, tune
 from .offline import inspection
 from .render import docs
 
 COMMANDS = {
     "compare": compare,
+    "tune": tune,
     "errors": errors,
     "gate": gate,
     "campaign": campaign,

@@ -68,21 +68,21 @@ def markdown(headings, body):
 
 @contextlib.contextmanager
 def progress(total):
-    """Yields advance(description), which moves a bar on standard error; silent without a terminal or rich."""
+    """Yields advance(description, by=1), which moves a bar on standard error; silent without a terminal or rich."""
     try:
         from rich.console import Console
         from rich.progress import Progress
     except ImportError:
-        yield lambda description: None
+        yield lambda description, by=1: None
         return
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         started = -1
 
-        def advance(description):
+        def advance(description, by=1):
             nonlocal started
-            started += 1
+            started += by
             bar.update(task, completed=started, description=description)
 
         yield advance

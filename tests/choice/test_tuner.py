@@ -2,7 +2,10 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +16,7 @@ from tests.choice.stand_ins import SimulatedGpu, library, operands, right
 from tritonkernels import backend
 from tritonkernels.choice import tuner
 from tritonkernels.choice.table import UserTable
-from tritonkernels.errors import ArgumentError, BackendError, BuildError, TuningError, UnsupportedError
+from tritonkernels.errors import ArgumentError, BackendError, BuildError, ShapeError, TuningError, UnsupportedError
 
 US = 1e-6
 
@@ -282,7 +285,7 @@ def test_errors_are_those_of_the_call(file, monkeypatch):
         tritonkernels.tune("gem", *operands())
     with pytest.raises(ArgumentError, match="x"):
         tune(served, gpu, args=(torch.randn(4, 5), torch.randn(6)))
-    with pytest.raises(TuningError, match="no elements"):
+    with pytest.raises(ShapeError, match="no elements"):
         tune(served, gpu, args=(torch.randn(0, 5), torch.randn(5)))
     served.misses = lambda target: "there is no compiler for it"
     with pytest.raises(UnsupportedError, match="no compiler for it"):
@@ -291,3 +294,12 @@ def test_errors_are_those_of_the_call(file, monkeypatch):
     served.misses, served.tuned = (lambda target: None), UserTable()
     with pytest.raises(TuningError, match="TRITONKERNELS_TUNING is off"):
         tune(served, gpu)
+
+
+def test_what_is_built_ahead_is_what_is_launched():
+    """Else the tuner would compile each candidate a second time, within the budget and one after the other."""
+    code = [sys.executable, "-m", "tests.choice.fake_build"]
+    run = subprocess.run(code, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert run.returncode == 0, run.stderr
+    compared, again = json.loads(run.stdout)
+    assert compared > 100 and not again

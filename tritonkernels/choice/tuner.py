@@ -17,7 +17,7 @@ import math
 import torch
 
 from .. import numerics
-from ..errors import ArgumentError, BackendError, TuningError
+from ..errors import ArgumentError, BackendError, ShapeError, TuningError
 from ..plans import Plans, on_device
 from ..report import Report
 from .bench import Bench, Candidate, GpuLostError, UnfitError, WrongError
@@ -46,7 +46,7 @@ def tune(library, op, args, kwargs, budget=60.0, again=False, tell=lambda tried,
     if not target.is_gpu:
         raise BackendError(f"tune needs a GPU: times of the {target.name} say nothing about one. Tune where you will run.")
     if not call.result.numel():
-        raise TuningError("the result has no elements: nothing is launched, so there is nothing to tune.")
+        raise ShapeError("the result", "no elements", "at least one", "Nothing is launched for it, so nothing can be tuned.")
     library.choose(call.problem, target)  # raises the reasons if every design refuses
     with on_device(call.result.device):
         clock = clock or GpuClock(call.result.device)

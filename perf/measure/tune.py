@@ -1,0 +1,125 @@
+"""python -m perf tune: times an operation's configs on this GPU and keeps the fastest in the user's tuned table.
+
+The cases are a suite's, or those of a JSON file, in the words of suites.py:
+    [{"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}]    for matmul, gemm; gemv: m, n
+    [{"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1, "layout": "channels_last"}]    for conv2d
+What the table has is left out, so that a second call goes on where the first one ended. docs/tuning.md says what is kept.
+
+Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments.
+"""
+
+import argparse
+import importlib
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from tritonkernels import OPS
+from tritonkernels.choice import tuner
+from tritonkernels.errors import TritonKernelsError, TuningError, UnsupportedError
+
+from ..render import table
+from . import contenders, suites
+
+BUILDERS = {"gemm": suites.gemm, "gemv": suites.gemv, "conv2d": suites.conv2d, "matmul": suites.matmul}
+HEADINGS = ("problem", "package", "default us", "tuned us", "speedup", "tried", "choice")
+
+
+def add_arguments(parser):
+    parser.add_argument("op", choices=OPS, metavar="OP", help=f"one of {', '.join(OPS)}")
+    cases = parser.add_mutually_exclusive_group(required=True)
+    cases.add_argument("--suite", choices=suites.SUITES, metavar="S", help=f"one of {', '.join(suites.SUITES)}")
+    cases.add_argument("--shapes", type=Path, metavar="FILE", help="a JSON list of cases")
+    parser.add_argument("--budget", type=_seconds, default=60.0, metavar="SECONDS", help="per case; default: %(default)g")
+    parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
+    parser.add_argument("--again", action="store_true", help="also what the table has")
+
+
+def _seconds(text):
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return seconds
+
+
+def main(options, parser):
+    try:
+        cases = read(options.op, options.shapes) if options.shapes else suites.SUITES[options.suite]
+    except (OSError, ValueError, TypeError) as error:
+        parser.error(f"argument --shapes: {options.shapes}: {error}")
+    cases = [case for case in cases if case.op == options.op]
+    if not cases:
+        parser.error(f"argument --suite: {options.suite} has no case of {options.op}")
+    device = contenders.device()
+    if device.type != "cuda":
+        print("perf tune needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
+        return 2
+    packages = [options.package] if options.package else list(contenders.PACKAGES.values())
+    return run(cases, packages, device, options.budget, options.again)
+
+
+def read(op, path):
+    """The Cases of a JSON file; an error in words if it is not one."""
+    if op not in BUILDERS:
+        raise ValueError(f"cases can be written for {', '.join(BUILDERS)}")
+    rows = json.loads(path.read_text())
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not a JSON list of objects")
+    return [BUILDERS[op](**{name: _argument(name, value) for name, value in row.items()}) for row in rows]
+
+
+def _argument(name, value):
+    if name.endswith("dtype"):
+        if not isinstance(getattr(torch, str(value), None), torch.dtype):
+            raise ValueError(f"{name}: {value!r} is no dtype of torch")
+        return getattr(torch, value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def run(cases, packages, device, budget, again):
+    """Tune each case in each package, show what came of it, and return the exit status."""
+    rows, notes, failed, current = [], [], 0, 0
+    with table.progress(len(cases) * len(packages)) as advance:
+        for case, package in itertools.product(cases, packages):
+            library, title = importlib.import_module(f"{package}.launch").LIBRARY, f"{package}.{case.op} {case.name}"
+            advance(title)
+            args, kwargs = case.arguments(0, device)
+            if not again and is_current(library, case.op, args, kwargs):
+                current += 1
+                continue
+
+            def tell(tried, of, fastest, title=title):
+                advance(f"{title}: {tried} of {of}, best so far {fastest}", 0)
+
+            try:
+                rows.append(_row(case, tuner.tune(library, case.op, args, kwargs, budget, again, tell)))
+            except UnsupportedError as refusal:
+                notes.append(f"Refused: {title}: {refusal}")
+            except TritonKernelsError as error:
+                failed += 1
+                notes.append(f"FAILED: {title}: {error}")
+                if isinstance(error, TuningError):  # of the table or the GPU: no other case would fare better
+                    break
+    table.print_table(HEADINGS, rows)
+    print("\n".join(["", *notes, f"{len(rows)} tuned, {current} were in the table, {failed} failed"]))
+    return 1 if failed else 0
+
+
+def is_current(library, op, args, kwargs):
+    """Whether the table has the finished tuning of such a call, by the present compiler."""
+    call = library.operation(op).prepare(*args, **kwargs)
+    target = library.target(call.result.device)
+    known = library.tuned.find(library.package, call.problem, target.name, library.compiler)
+    return known is not None and not known.tried
+
+
+def _row(case, report):
+    winner, default = report["winner"], report["default"]
+    choice = " ".join((winner["design"], *(f"{name}={value}" for name, value in winner["config"].items())))
+    times = (f"{1e3 * t['ms']:.1f}" if isinstance(t, dict) else "failed" for t in (default, winner))
+    tried = sum(report[outcome] for outcome in ("timed", "wrong", "failed"))
+    speedup = f"{report['speedup']:.2f}" if report["speedup"] else ""
+    return [f"{case.op} {case.name}", report["library"], *times, speedup, f"{tried} of {tried + report['left']}", choice]
