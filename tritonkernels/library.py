@@ -194,8 +194,9 @@ class Library:
     def configs(self, op, *args, design=None, target=None, **kwargs):
         """The legal configs of the design that `run` would use, or of the named one, as dicts; its default first."""
         call, target = self._prepared(op, args, kwargs, target)
-        chosen, _ = self.choose(call.problem, target, design)
-        return [as_dict(config) for config in chosen.configs(call.problem, target)]
+        chosen, default = self.choose(call.problem, target, design)
+        default = as_dict(default)
+        return [default, *(c for c in map(as_dict, chosen.configs(call.problem, target)) if c != default)]
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
         """A Report of what `run` would do, without launching anything."""

@@ -20,6 +20,7 @@ BOXES = {
     "tritonkernels.operation": "operation.py: Operation, Rung, Call",
     "tritonkernels.design": "design.py: Design",
     "tritonkernels.choice.choose": "choice/choose.py: a config",
+    "tritonkernels.choice.table": "choice/table.py: the user's tuned table",
     "tritonkernels.validate": "validate.py",
     "tritonkernels.numerics": "numerics/: references, bounds",
     "tritonkernels.problem": "problem.py: Problem",

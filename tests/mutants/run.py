@@ -54,6 +54,8 @@ SUITE = (
     "tests/designs/matmul/test_refusals_of_fp16x3.py",
     "tests/operations/test_plans.py",
     "tests/operations/test_overlap.py",
+    "tests/choice/test_table.py",
+    "tests/choice/test_tuner.py",
     "tests/perf/measure/test_comparison.py",
     "tests/designs/matmul/test_persistent_cuda.py",
     "tests/designs/matmul/test_cuda_cores.py",

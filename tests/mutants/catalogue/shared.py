@@ -38,6 +38,31 @@ MUTANTS = [
         ),
     ),
     *of(
+        "tritonkernels/choice/table.py",
+        "test_table",
+        ("sizes of whole chunks taken for others", 'if size % chunk == 0 else ""', 'if False else ""'),
+        ("times of another compiler's code used", "return found.get(current)", "return next(iter(found.values()))"),
+    ),
+    *of(
+        "tritonkernels/choice/bench.py",
+        "a_wrong_candidate",
+        ("results not poisoned", "result.fill_(math.nan if", "(math.nan if"),
+    ),
+    *of(
+        "tritonkernels/choice/tuner.py",
+        "nothing_is_better",
+        ("noise taken for a gain", "if default and not winner.beats(default):", "if not default:"),
+    ),
+    *of(
+        "tritonkernels/library.py",
+        "larger_error",
+        (
+            "what must be named taken from the table",
+            "return [c for c in design.configs(problem, target) if design.transform(as_dict(c)) is None]",
+            "return list(design.configs(problem, target))",
+        ),
+    ),
+    *of(
         "perf/measure/comparison.py",
         "ratio_is_to_torch_s_fastest",
         ("the slowest of torch's ways the yardstick", "min(fair)", "max(fair)"),
