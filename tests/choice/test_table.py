@@ -10,6 +10,7 @@ import threading
 
 import pytest
 import torch
+from filelock import FileLock
 
 import cuda_reference
 import tritonkernels
@@ -33,18 +34,6 @@ def said(caplog, monkeypatch):
     """The warnings, as they are."""
     monkeypatch.setattr(logging.getLogger("tritonkernels"), "propagate", True)
     return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-@pytest.fixture
-def fresh(monkeypatch):
-    """fresh(): both packages as in a new process, which has not read the table."""
-
-    def renew():
-        for library in LIBRARIES:
-            monkeypatch.setattr(library, "tuned", UserTable())
-
-    renew()
-    return renew
 
 
 def small(op, dtype=torch.float32):
@@ -343,6 +332,13 @@ def test_writers_at_once_lose_nothing(file):
         thread.join()
     read = UserTable()
     assert [read.find(library.package, p, "h200", library.compiler) for p in problems] == found
+
+
+def test_a_lock_that_is_held_is_an_error_in_time(file, monkeypatch):
+    library, problem = LIBRARIES[0], small("gemm")
+    monkeypatch.setattr(table, "LOCK_SECONDS", 0.1)
+    with FileLock(f"{file}.lock"), pytest.raises(TuningError, match=r"another process has held .*tuning.json.lock for 0.1 s"):
+        UserTable().store(entry(library, problem, library.candidates(problem, H200)[0][0]))
 
 
 def test_only_the_first_choice_touches_a_file(file, fresh, monkeypatch):

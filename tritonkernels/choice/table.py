@@ -118,7 +118,7 @@ class UserTable:
             self._warned = True
             log.warning(
                 "tritonkernels: a tuned choice of %s on %s was timed with %s, not with %s, and is not used. "
-                '%s.tune("%s", ...) on the operands, or python -m perf tune %s, renews it',
+                '%s.tune("%s", ...) on the operands, or python -m perf tune %s --shapes FILE, renews it',
                 *(problem.op, gpu, ", ".join(found), current, package, problem.op, problem.op),
             )
         return found.get(current)
