@@ -60,7 +60,7 @@ def configs(op, *args, design=None, target=None, **kwargs):
 
 
 def explain(op, *args, design=None, config=None, target=None, **kwargs):
-    """What `op(*args, **kwargs)` would do, as a Report: design, config, grid, target and the roofline's limits.
+    """What `op(*args, **kwargs)` would do, as a Report: design, config, who chose them, grid, target and the roofline's limits.
 
     `target` names a GPU that need not be present ("h200", "RTX 4090", "sm_80"); None is the machine that the call would run
     on. Raises the same errors as the call.
