@@ -78,3 +78,10 @@ def test_the_last_band_of_tiles_may_be_lower_than_the_others(group):
 def test_a_block_of_stream_k_may_end_one_tile_and_begin_the_next():
     """4 blocks share 5 tiles of 5 slices: the second has 4 slices of one tile and 2 of the next."""
     run_checked(LIBRARY, "gemm", "stream_k", random(70, 37), random(37, 580), config={"BM": 128, "BN": 128})
+
+
+@pytest.mark.parametrize("design", RUNGS)
+def test_the_last_chunk_of_the_last_row_may_lie_past_the_memory(design):
+    """Rows of 43 elements, 48 apart, in memory that ends with the last one: cp.async would ask for the chunk up to 44."""
+    a, b = (torch.randn((rows - 1) * 48 + cols).as_strided((rows, cols), (48, 1)) for rows, cols in ((37, 43), (43, 43)))
+    run_checked(LIBRARY, "gemm", design, a, b)

@@ -2,7 +2,7 @@
 
 from tritonkernels.design import Design, takes_everything
 
-from ...launch import Kernel
+from ...launch import Kernel, ceil_div, holds
 from .configs import count_tiles, fewest_rounds, tile_grid
 
 
@@ -36,9 +36,11 @@ def vector(a, b):
 
 
 def _in_vectors(matrix):
-    """Whether rows are contiguous, aligned to 16 bytes, and do not overlap (SlicesOfB::fetch says why)."""
-    row, col = matrix.stride()
-    return col == 1 and row % 4 == 0 and row >= matrix.shape[1] and matrix.data_ptr() % 16 == 0
+    """Whether rows are contiguous, aligned to 16 bytes, and do not overlap (SlicesOfB::fetch says why), and the memory has room
+    for the whole last chunk of the last row (launch.holds says why)."""
+    (rows, cols), (row, col) = matrix.shape, matrix.stride()
+    in_rows = col == 1 and row % 4 == 0 and row >= cols and matrix.data_ptr() % 16 == 0
+    return in_rows and (not matrix.numel() or holds(matrix, (rows - 1) * row + ceil_div(cols, 4) * 4))
 
 
 def threads(config):

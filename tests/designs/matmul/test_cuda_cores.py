@@ -113,7 +113,7 @@ def test_tiles_grow_with_the_product(size, tile):
 @thorough  # tests/designs/test_compile.py has the kernels of the smallest tile
 @pytest.mark.parametrize("architecture", ("80", "90a", "100a", "120a"))
 def test_no_kernel_spills(architecture, tmp_path):
-    kernels = [kernel for config in CONFIGS for kernel in launch(*random((4, 8), (8, 4)), config=config).source.expressions]
+    kernels = [kernel for config in CONFIGS for kernel in launch(random(4, 8), random(8, 4), config=config).source.expressions]
     unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
     unit.write_text('#include "matmul/cuda_cores.cuh"\n' + "".join(f"auto k{i} = &{k};\n" for i, k in enumerate(kernels)))
     command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings", "-I", ROOT, "-o", cubin]
