@@ -226,4 +226,9 @@ MUTANTS = [
             "first_row = tile.n * BM, first_col = tile.m * BN",
         ),
     ),
+    *of(
+        "cuda_reference/gemm/parts/launches.py",
+        "gemm_ladder and last_chunk",
+        ("room for the last chunk not asked for", "in_rows and (not matrix.numel() or", "in_rows and (True or"),
+    ),
 ]
