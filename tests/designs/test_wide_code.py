@@ -18,8 +18,13 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 from tests.harness import Size, built, names, prepare, suited, taken
 
-def far(*shape, dtype):
-    return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, [2**30 + 8 * i for i in range(len(shape))])
+def far(*shape, dtype, apart=1):
+    strides = [(2**30 + 8 * i) * apart**i for i in range(len(shape))]
+    return torch.empty(1, dtype=dtype, device="meta").as_strided(shape, strides)
+
+def is_wide(launch):  # else it is on a workspace, which is small; matmul's kernels have WIDE in a struct
+    wide = launch.values.get("WIDE", getattr(launch.values.get("how"), "WIDE", True))
+    return getattr(wide, "value", wide)
 
 def ttir(op, name):
     dtype, precision = taken(LIBRARY, op, name)
@@ -32,9 +37,9 @@ def ttir(op, name):
     design = {d.name: d for d in LIBRARY.designs(op)}[name]
     target = Target.named("h200")
     config = next(iter(design.configs(call.problem, target)))
-    out = far(*call.parts[0][-1].shape, dtype=dtype)
+    out = far(*call.parts[0][-1].shape, dtype=dtype, apart=512)  # of elements that share no memory
     launches = design.launches(call.problem, config, *call.parts[0][:-1], out)
-    launches = [launch for launch in launches if launch.values.get("WIDE", True)]  # else on a workspace, which is small
+    launches = [launch for launch in launches if is_wide(launch)]
     stages = [compile_launch(launch, target).asm for launch in launches]
     return [asm.get("ttir") or asm["ttgir"] for asm in stages]  # Gluon has no ttir
 
