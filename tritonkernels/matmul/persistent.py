@@ -129,6 +129,8 @@ def configs(problem, target):
         return tile[4] >= 3 and fits(tile, problem, target) and not serialised(tile, problem, target)
 
     tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
+    if problem.wide and target.arch == 120:
+        tiles = [tile for tile in tiles if tile[3] == 8]  # ptxas spills the 64-bit addresses of 4 warps
     return tile_configs(problem, target, fastest(tiles, problem, target), GROUP_M=8, PROGRAMS=target.sms or 3)
 
 
