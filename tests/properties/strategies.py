@@ -139,13 +139,16 @@ GEOMETRY = {
     "groups": SMALL,
     "c": SMALL,  # channels of a group
     "k": among(1, 2, 3, 5, 8, 9, 17),  # and its filters
+    "dtype": among(torch.float32, torch.float32, torch.float16),
+    "precision": among(None, "ieee", "tf32", "torch"),  # of float32
 }
 ONE_TAP = {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE}
 WANTED = {  # by designs that are for some geometries
     "depthwise": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": among(1, 1, 2)},
     "depthwise_channels": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": ONE},
     "grouped": {"groups": among(1, 2, 3, 4), "c": among(1, 2, 3, 4, 8)},
-    **dict.fromkeys(("matmul.pipelined", "matmul.cuda_cores"), ONE_TAP),
+    "matmul.pipelined": ONE_TAP,
+    "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
 }
 
@@ -171,21 +174,21 @@ def convolution(draw, design=None):
     height = least[0] + draw(among(0, 1, 2, 3, 5, 7, 8, 9, 16))
     width = least[1] + draw(among(0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63))
     images = draw(among((1,), (), (2,), (3,), (0,)))
-    dtype = draw(among(torch.float32, torch.float32, torch.float16))
+    dtype = draw(numbers["dtype"])
     return (*images, groups * c, height, width), (groups * k, c, *taps), options, dtype
 
 
 @st.composite
-def precision(draw, dtype):
+def precision(draw, dtype, design=None):
     """The option of a convolution, or none."""
-    said = draw(among(None, "ieee", "tf32", "torch")) if dtype == torch.float32 else None
+    said = draw((GEOMETRY | WANTED.get(design, {}))["precision"]) if dtype == torch.float32 else None
     return {"precision": said} if said else {}
 
 
 @st.composite
 def conv2d(draw, design=None):
     image, weight, options, dtype = draw(convolution(design))
-    options |= draw(precision(dtype))
+    options |= draw(precision(dtype, design))
     operands = (
         draw(operand(image, dtype)),
         draw(operand(weight, dtype)),
