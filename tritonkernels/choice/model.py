@@ -1,0 +1,167 @@
+"""The model of time: a Work's seconds on a Target, from its figures and from what the design sustains of them.
+
+A kernel takes as long as the longest of four things, which overlap, and a launch:
+
+    arithmetic = blocks of the busiest SM * FLOPs of a block / what an SM computes
+    cache      = blocks of the busiest SM * bytes of a block / what an SM fetches from L2
+    memory     = bytes / bandwidth of DRAM
+    latency    = waves * steps of a block * latency of DRAM
+
+The busiest SM has one block more than others where the last wave is not full; a wave is what all SMs hold at once (occupancy).
+Of things that take equally long, none hides another wholly, so they are joined as (a^4 + b^4 + ...)^(1/4).
+
+What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
+`python -m perf fit`, as are factors of its configs and of classes of problems. Without records of a GPU those of the H200 serve:
+they are shares of the GPU's own figures.
+"""
+
+import dataclasses
+import functools
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ..analysis.occupancy import occupancy
+from ..target import Target
+from .choose import as_dict
+
+TABLES = Path(__file__).with_name("tables")
+REFERENCE = "h200"  # whose shares serve GPUs without records
+OVERLAP = 4  # the exponent that joins the parts
+
+
+class Rates(NamedTuple):
+    """A Target's figures, for one SM where all blocks share them: FLOP/s by unit, bytes of L2, and of the whole GPU's DRAM a
+    second, and the seconds of a trip to DRAM and of a launch."""
+
+    sms: int
+    flops: dict[str, float]
+    l2: float
+    dram: float
+    latency: float
+    launch: float
+
+
+class Estimate(NamedTuple):
+    """Predicted seconds of a call, the seconds of its kernels' parts, and the part that takes most of them."""
+
+    seconds: float
+    compute_s: float
+    cache_s: float
+    memory_s: float
+    latency_s: float
+    launch_s: float
+    bound_by: str
+
+
+PARTS = ("compute", "cache", "memory", "latency", "launch")
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """Of one design: what it sustains of the figures, by PARTS, and factors of its time.
+
+    factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: the time of such configs and problems, relative to the rest
+    """
+
+    compute: float
+    cache: float
+    memory: float
+    latency: float
+    launch: float
+    factors: dict[str, float] = field(default_factory=dict, hash=False)
+
+    def of_problem(self, problem):
+        """The factor of a problem's classes."""
+        return math.prod(self.factors.get(name, 1.0) for name in classes(problem)) if self.factors else 1.0
+
+    def of_config(self, config):
+        return self.factors.get(config_name(config), 1.0) if self.factors else 1.0
+
+
+def classes(problem):
+    """The names of the problem's classes: its fields that are no sizes. Sizes are in its Work."""
+    return [f"{name} {getattr(problem, name)}" for name in _class_fields(type(problem))]
+
+
+@functools.cache
+def _class_fields(kind):
+    return [f.name for f in dataclasses.fields(kind) if f.type in (str, bool) or f.name in ("activation",)]
+
+
+def config_name(config):
+    """The config as a key of factors: its numbers, without those that follow from the problem or the GPU."""
+    numbers = as_dict(config)
+    return " ".join(("config", *(str(value) for name, value in numbers.items() if name not in DEPENDENT)))
+
+
+DEPENDENT = ("PROGRAMS", "BLOCKS", "SPLIT_K", "SPLITS", "num_ctas", "STREAMS")
+
+
+@functools.cache
+def rates(target):
+    """The Rates of a GPU; what its table lacks is in proportion to SMs of the H200's."""
+    known = Target.named(REFERENCE)
+    share = target.sms / known.sms
+    peaks = {unit: target.peak(unit) or known.peak(unit) * share for unit in known.peaks}
+    peaks |= {unit: rate for unit, rate in target.peaks.items()}
+    dram = target.dram_bandwidth or known.dram_bandwidth * share
+    l2 = target.l2_bandwidth or max(2 * dram, known.l2_bandwidth * share)
+    per_sm = {unit: rate / target.sms for unit, rate in peaks.items()}
+    return Rates(target.sms, per_sm, l2 / target.sms, dram, target.latency, target.launch)
+
+
+@functools.lru_cache(4096)
+def blocks_per_sm(target, threads, registers, shared):
+    """How many blocks of such resources an SM holds, at least one: registers are an estimate."""
+    return max(1, occupancy(target, threads, registers, shared).blocks)
+
+
+def estimate(works, target, sustained, factor=1.0):
+    """The Estimate of a call whose kernels are `works`, one after the other."""
+    rate = rates(target)
+    seconds, totals = 0.0, [0.0] * len(PARTS)
+    for work in works:
+        parts = parts_of(work, target, rate)
+        scaled = [part / getattr(sustained, name) for part, name in zip(parts, PARTS)]
+        seconds += scaled[4] + sum(part**OVERLAP for part in scaled[:4]) ** (1 / OVERLAP)
+        totals = [total + part for total, part in zip(totals, scaled)]
+    longest = max(range(len(PARTS)), key=totals.__getitem__)
+    return Estimate(seconds * factor, *totals, PARTS[longest])
+
+
+def parts_of(work, target, rate):
+    """The seconds of each of PARTS at the target's full figures."""
+    held = blocks_per_sm(target, work.threads, work.registers, work.shared)
+    full, rest = divmod(work.blocks, rate.sms * held)
+    busiest = full * held - (-rest // rate.sms)
+    waves = full + (rest > 0)
+    unit = rate.flops.get(work.unit) or rate.flops["ieee"]
+    return (
+        busiest * work.flops / unit,
+        busiest * work.fetched / rate.l2,
+        work.dram / rate.dram,
+        waves * work.steps * rate.latency,
+        rate.launch,
+    )
+
+
+@functools.cache
+def sustained(target_name):
+    """{"package op.design": Sustained} of a GPU; of the REFERENCE if it has no records."""
+    name = _folder(target_name)
+    return {
+        key: Sustained(**values)
+        for key, values in json.loads((TABLES / name / "sustained.json").read_text())["designs"].items()
+    }
+
+
+def _folder(target_name):
+    """The folder of the tables of a GPU, by its name in the table of targets or the driver's."""
+    try:
+        name = Target.named(target_name).name
+    except Exception:
+        name = target_name
+    return name if (TABLES / name / "sustained.json").exists() else REFERENCE
