@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .choice.work import Work
 from .cook_toom import Transform
 from .plans import Launched
 
@@ -31,9 +32,10 @@ def takes_everything(problem, target):
 class Design:
     """One way to compute an operation.
 
-    configs   (problem, target) -> the legal configs; an untuned call gets the first
+    configs   (problem, target) -> the legal configs
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
     refuses   (problem, target) -> None, or the reason in a sentence
+    work      (problem, config, target) -> the Work of each kernel that it launches, in order: what the model of time estimates
     tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, for the analysis; else None
     transform numbers of a config -> its cook_toom.Transform, which has another error bound, or None
 
@@ -43,6 +45,7 @@ class Design:
     configs: Callable[[Any, Any], Iterable[Any]]
     launches: Callable[..., Iterable[Launch]]
     refuses: Callable[[Any, Any], str | None] = takes_everything
+    work: Callable[[Any, Any, Any], tuple[Work, ...]] | None = None
     tile: Callable[[Any], dict[str, int]] | None = None
     transform: Callable[[dict[str, Any]], Transform | None] = lambda numbers: None
     name: str = ""

@@ -34,6 +34,8 @@ class Target:
     peaks: dict = field(default_factory=dict, hash=False)  # precision -> FLOP/s; without one where unknown
     registers_per_sm: int = 65536
     warp_size: int = 32
+    latency: float = 700e-9  # seconds of a trip to DRAM and back
+    launch: float = 2e-6  # seconds of an empty kernel in a graph
 
     @property
     def isa(self):

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..analysis.occupancy import occupancy
-from ..target import Target
+from ..target import PLANES, SAME_RATE, Target
 from .choose import as_dict
 
 TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
+UNITS = (*Target.named(REFERENCE).peaks, "b1", *SAME_RATE, *PLANES)
 OVERLAP = 4  # the exponent that joins the parts
 
 
@@ -105,8 +106,7 @@ def rates(target):
     """The Rates of a GPU; what its table lacks is in proportion to SMs of the H200's."""
     known = Target.named(REFERENCE)
     share = target.sms / known.sms
-    peaks = {unit: target.peak(unit) or known.peak(unit) * share for unit in known.peaks}
-    peaks |= {unit: rate for unit, rate in target.peaks.items()}
+    peaks = {unit: target.peak(unit) or (known.peak(unit) or 0) * share for unit in UNITS}
     dram = target.dram_bandwidth or known.dram_bandwidth * share
     l2 = target.l2_bandwidth or max(2 * dram, known.l2_bandwidth * share)
     per_sm = {unit: rate / target.sms for unit, rate in peaks.items()}
