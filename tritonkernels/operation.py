@@ -89,7 +89,10 @@ class Reduction:
         def configs(problem, target):
             return design.configs(self.largest(problem), target)
 
-        return replace(design, refuses=refuses, configs=configs, launches=launches, tile=None)
+        def work(problem, config, target):
+            return tuple(work for reduced in self.problems(problem) for work in design.work(reduced, config, target))
+
+        return replace(design, refuses=refuses, configs=configs, launches=launches, work=work, tile=None)
 
 
 @dataclass(frozen=True)

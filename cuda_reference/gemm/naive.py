@@ -1,6 +1,7 @@
 """FP32 GEMM, naive: the configs and launches of naive.cuh."""
 
 from tritonkernels.design import Design
+from tritonkernels.gemm.parts.work import of_tiles
 
 from ..launch import Kernel
 from .parts.configs import count_tiles
@@ -14,4 +15,9 @@ def launches(problem, config, *tensors):
     yield KERNEL.launch(config, (count_tiles(problem, config),), threads, arguments(problem, *tensors))
 
 
-DESIGN = Design(configs=lambda problem, target: KERNEL.space, launches=launches)
+def tile(config):
+    """Four loads of k in flight."""
+    return config | {"BK": 1, "threads": config["BM"] * config["BN"], "stages": 4}
+
+
+DESIGN = Design(configs=lambda problem, target: KERNEL.space, launches=launches, work=of_tiles(tile))

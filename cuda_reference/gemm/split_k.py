@@ -3,10 +3,11 @@
 import torch
 
 from tritonkernels.design import Design
+from tritonkernels.gemm.parts.work import of_splits
 
 from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, count_tiles, each, enough_splits, tiles
-from .parts.launches import group, strides, threads, vector, with_vector
+from .parts.launches import block_tile, group, strides, threads, vector, with_vector
 
 SPACE = each(tiles(SEED, SMALL, GROUP=1), SPLITS=(2, 4, 8, 16))
 ADDING_THREADS = 256
@@ -32,4 +33,12 @@ def launches(problem, config, a, b, c, out):
     yield KERNEL.launch(parameters, grid, ADDING_THREADS, arguments, template=ADD)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def tile(config):
+    return block_tile(config) | {"splits": config["SPLITS"]}
+
+
+def _blocks(problem):
+    return problem.m * ceil_div(problem.n, ADDING_THREADS)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=of_splits(tile, ADDING_THREADS, ADDING_THREADS, _blocks))

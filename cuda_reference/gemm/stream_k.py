@@ -2,11 +2,12 @@
 
 import torch
 
+from tritonkernels.choice.work import addition, product
 from tritonkernels.design import Design
 
 from ..launch import Kernel
 from .parts.configs import SEED, SMALL, WIDE, a_block_per_slot, count_tiles, tiles
-from .parts.launches import arguments, group, threads, vector, with_vector
+from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
 ADD = "gemm::add_runs<{BM}, {BN}, {BK}, {TM}, {TN}>"
@@ -30,4 +31,18 @@ def launches(problem, config, a, b, c, out):
         yield KERNEL.launch(parameters, (left, config["TM"]), threads(config), given, template=ADD)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def tile(config):
+    return block_tile(config) | {"programs": config["BLOCKS"], "streams": True}
+
+
+def work(problem, config, target):
+    """All blocks are launched. Those that share tiles share a wave and what is left after whole waves, `launches` says why."""
+    tiles, blocks = count_tiles(problem, config), config["BLOCKS"]
+    kernel = product(problem, tile(config))._replace(blocks=blocks)
+    left = tiles % blocks
+    left += blocks if left and tiles > blocks else 0
+    adds = addition(problem, 2, config["BM"] * config["BN"] // config["TM"], threads(config), blocks=left * config["TM"])
+    return (kernel, adds) if left else (kernel,)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -1,6 +1,7 @@
 """Matrix product, cuda_cores: the configs and launches of cuda_cores.cuh."""
 
 from tritonkernels.design import Design
+from tritonkernels.matmul.parts.work import of_tiles
 
 from ..gemm.parts.configs import OPERAND_FMAS
 from ..launch import Kernel, configs_of
@@ -37,4 +38,9 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)
+def _tile(config):
+    """The block tile of a config in the analysis' terms."""
+    return config | {"threads": config["BM"] // config["TM"] * (config["BN"] // config["TN"])}
+
+
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_tiles(_tile))

@@ -1,6 +1,7 @@
 """Matrix product, naive: the configs and launches of naive.cuh."""
 
 from tritonkernels.design import Design
+from tritonkernels.matmul.parts.work import of_tiles
 
 from ..launch import Kernel
 from .parts.arguments import arguments
@@ -37,4 +38,9 @@ def _launches(problem, config, a, b, c, bias, out):
     yield _KERNELS[problem.precision].launch(parameters, grid, THREADS, arguments(problem, a, b, c, bias, out))
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)
+def _tile(config):
+    """The block tile of a config in the analysis' terms: a fragment is 8 or 16 deep, or more where its elements are small."""
+    return {"BM": config["WM"], "BN": config["WN"], "BK": 16, "threads": THREADS}
+
+
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_tiles(_tile))

@@ -1,12 +1,14 @@
 """Matrix product, persistent: the configs, tensor maps and launches of persistent.cuh."""
 
 from tritonkernels.design import Design
+from tritonkernels.matmul.parts.work import of_tiles
 from tritonkernels.problem import rows_are_whole_chunks
 
 from ..launch import Kernel, TensorMap, configs_of
 from .parts.align import aligned, along_k, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import fastest, tiles
+from .pipelined import packs
 
 SLICE = 128  # bytes of k: the period of the swizzle
 
@@ -81,4 +83,19 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)
+def _tile(problem):
+    """The block tile of a config in the analysis' terms."""
+
+    def tile(config):
+        threads, bk = (config["CONSUMERS"] + 1) * 128, SLICE // problem.dtype.itemsize
+        return config | {"BK": bk, "threads": threads, "stages": config["STAGES"], "programs": config["BLOCKS"]}
+
+    return tile
+
+
+def work(problem, config, target):
+    copied = (True, True) if problem.precision == "tf32" else packs(problem, config)
+    return of_tiles(_tile(problem), lambda *_: copied)(problem, config, target)
+
+
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)

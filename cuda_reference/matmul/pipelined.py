@@ -1,6 +1,7 @@
 """Matrix product, pipelined: the configs and launches of pipelined.cuh."""
 
 from tritonkernels.design import Design
+from tritonkernels.matmul.parts.work import of_tiles
 
 from ..launch import Kernel, configs_of
 from .parts.align import aligned, k_major
@@ -56,4 +57,28 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)
+def _tile(problem):
+    """The block tile of a config in the analysis' terms."""
+
+    def tile(config):
+        warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
+        bk = config["SLICE"] // problem.dtype.itemsize
+        return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"]}
+
+    return tile
+
+
+def packs(problem, config):
+    """Operands without rows of whole chunks along K; of 16-bit types those along M or N will do."""
+    turns = problem.dtype.itemsize == 2
+    return (
+        not problem.aligned or not (turns or problem.a_layout == "row"),
+        not problem.aligned or not (turns or problem.b_layout == "col"),
+    )
+
+
+def work(problem, config, target):
+    return of_tiles(_tile(problem), packs)(problem, config, target)
+
+
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)

@@ -2,6 +2,7 @@
 
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.schemes import SCHEMES
+from tritonkernels.matmul.parts.work import of_planes
 
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
@@ -64,4 +65,9 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches)
+def _tile(config):
+    """The block tile of a config in the analysis' terms."""
+    return config | {"threads": config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, "stages": config["STAGES"]}
+
+
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_planes(_tile))

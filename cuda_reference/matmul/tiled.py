@@ -3,6 +3,7 @@
 import itertools
 
 from tritonkernels.design import Design
+from tritonkernels.matmul.parts.work import of_tiles
 
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
@@ -66,9 +67,15 @@ def _launches(problem, config, a, b, c, bias, out):
     yield _KERNELS[problem.precision].launch(parameters, grid, _threads(config), arguments(problem, a, b, c, bias, out))
 
 
+def _tile(config):
+    """The block tile of a config in the analysis' terms."""
+    return config | {"threads": _threads(config)}
+
+
 DESIGN = Design(
     refuses=_refuses,
     configs=_configs,
     launches=_launches,
-    tile=lambda config: config | {"threads": _threads(config)},
+    work=of_tiles(_tile),
+    tile=_tile,
 )

@@ -11,8 +11,8 @@ The busiest SM has one block more than others where the last wave is not full; a
 Of things that take equally long, none hides another wholly, so they are joined as (a^4 + b^4 + ...)^(1/4).
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
-`python -m perf fit`, as are factors of its configs and of classes of problems. Without records of a GPU those of the H200 serve:
-they are shares of the GPU's own figures.
+`python -m perf fit`, as are factors of its configs and of classes of problems. For a GPU without records those of the H200
+serve: they are shares of the GPU's own figures.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ PARTS = ("compute", "cache", "memory", "latency", "launch")
 class Sustained:
     """Of one design: what it sustains of the figures, by PARTS, and factors of its time.
 
-    factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: the time of such configs and problems, relative to the rest
+    factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: times of such configs and problems relative to the rest
     """
 
     compute: float

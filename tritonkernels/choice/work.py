@@ -28,42 +28,51 @@ class Work(NamedTuple):
     shared: int = 0
 
 
-COPY_THREADS = 256
-COPIED = 4096  # bytes of a block
+PATCH, COPY_THREADS = 64, 256  # rows and columns that a block of a copying kernel takes, and its threads
 
 
-def copy(size, unit="ieee"):
-    """A kernel that reads and writes `size` bytes, as one that packs an operand."""
-    blocks = max(1, -(-size // COPIED))
-    return Work(blocks, COPY_THREADS, 0.0, unit, 2 * min(size, COPIED), 2 * size, 2)
+def copy(batch, rows, columns, itemsize, planes=1):
+    """A kernel that reads a matrix and writes `planes` matrices of its size, as one that packs an operand."""
+    blocks = max(1, batch * -(-rows // PATCH) * -(-columns // PATCH))
+    size = batch * rows * columns * itemsize * (1 + planes)
+    return Work(blocks, COPY_THREADS, 0.0, "ieee", size / blocks, size, 2)
 
 
-def product(problem, m, n, k, batch, tile, itemsize, out_itemsize, unit, shared=None):
-    """The kernels of a blocked product (batch, m, n, k) with operands of `itemsize` bytes.
+def product(problem, tile, itemsize=None, per_byte=1, batch=1):
+    """The main kernel of a blocked product (m, n, k), with sums of four bytes.
 
-    tile     BM, BN, BK and threads of a block; where they apply: stages of shared memory (1), splits of K (1) whose sums a second
-             kernel or the last block adds, and programs that walk all tiles (a program a tile), evenly to the slice if `streams`
-    shared   bytes a block, if not those of the stages
+    tile      BM, BN, BK and threads of a block; where they apply: stages of shared memory (1), splits of K (1), whose sums
+              others add, and programs (a program a tile) that walk the tiles, or if it `streams`, equal parts of all slices
+    itemsize  bytes of an operand's element, if not those of its dtype
+    per_byte  elements of K that an operand's element holds
     """
     bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
-    stages, splits, programs = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs")
-    tiles = batch * -(-m // bm) * -(-n // bn)
-    slices = -(-(-(-k // bk)) // splits)
-    blocks, of_block = tiles * splits, slices  # slices that a block multiplies
-    if programs:
-        blocks = min(programs, tiles * slices if tile.get("streams") else tiles)
-        of_block = -(-tiles * slices // blocks) if tile.get("streams") else -(-tiles // blocks) * slices
-    results = tiles * bm * bn * (8 * splits if splits > 1 else 0) + (16 * blocks * bm * bn if tile.get("streams") else 0)
-    operands = batch * (m + n) * k * itemsize
-    a_slice = (bm + bn) * bk
+    stages, splits, programs, streams = (tile.get(*d) for d in (("stages", 1), ("splits", 1), ("programs",), ("streams",)))
+    m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
+    tiles, slices = batch * -(-m // bm) * -(-n // bn), -(-k // (bk * splits))
+    if streams:
+        lengths = -(-tiles * max(1, slices) // programs)  # slices of a block
+        blocks = -(-tiles * max(1, slices) // lengths) if lengths else 0
+    else:
+        blocks = tiles * splits if programs is None else min(programs, tiles)
+        lengths = slices * (1 if programs is None or not blocks else -(-tiles // blocks))
+    a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
+    added = streams or splits > 1
     return Work(
         blocks,
         threads,
-        2.0 * bm * bn * bk * of_block,
-        unit,
-        a_slice * itemsize * of_block + (batch * m * n * out_itemsize + results) / max(1, blocks),
-        operands + batch * m * n * out_itemsize,
-        2 + of_block / stages + (2 if splits > 1 or tile.get("streams") else 0),
+        2.0 * bm * bn * bk * per_byte * lengths,
+        problem.precision,
+        a_slice * lengths + (4.0 * bm * bn if added else results / max(1, blocks)),
+        batch * (m + n) * k * itemsize + (0 if added else results),
+        2 + lengths / stages,
         min(255, bm * bn // threads + 40),
-        a_slice * itemsize * stages if shared is None else shared,
+        a_slice * stages,
     )
+
+
+def addition(problem, parts, block, threads, batch=1, blocks=None):
+    """The kernel that adds up `parts` sums of each element of the result, `block` elements a block."""
+    elements, itemsize = batch * problem.m * problem.n, problem.out_dtype.itemsize
+    blocks = max(1, -(-elements // block)) if blocks is None else blocks
+    return Work(blocks, threads, 0.0, "ieee", block * (4 * parts + itemsize), elements * itemsize, 1 + parts / 4)

@@ -19,6 +19,7 @@ from ..language.packed import packed
 from . import z_order
 from .parts.gluon_tile import PLAIN, gluon_configs, gluon_launch, loads, needs_a_gpu, reads_quads
 from .parts.space import block_tile
+from .parts.work import of_packed_tiles
 
 TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2))
 
@@ -54,4 +55,4 @@ def launches(problem, config, a, b, c, out):
     yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, tile=block_tile)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_packed_tiles(block_tile), tile=block_tile)

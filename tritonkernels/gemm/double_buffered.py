@@ -10,6 +10,7 @@ Mirrors cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one, w
 from ..design import Design
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile
+from .parts.work import of_tiles
 from .tiled import tiled_kernel
 
 
@@ -18,4 +19,4 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2, 4))
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), tile=block_tile)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), work=of_tiles(block_tile), tile=block_tile)

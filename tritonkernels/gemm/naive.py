@@ -12,7 +12,9 @@ import triton.language as tl
 
 from ..design import Design
 from ..language.structs import Matrix
+from .parts.space import block_tile
 from .parts.tile import one_program_a_tile, rows_and_cols, store_tile
+from .parts.work import of_tiles
 
 
 @triton.jit
@@ -42,4 +44,9 @@ def configs(problem, target):
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=4, num_stages=1)
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(_naive_kernel))
+def tile(config):
+    """Four loads of k in flight."""
+    return block_tile(config) | {"stages": 4}
+
+
+DESIGN = Design(configs=configs, launches=one_program_a_tile(_naive_kernel), work=of_tiles(tile))

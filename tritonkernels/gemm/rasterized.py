@@ -17,6 +17,7 @@ from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, store_tile, tile_product
+from .parts.work import of_tiles
 
 
 @triton.jit
@@ -38,4 +39,4 @@ def configs(problem, target):
         yield from blocked_configs(problem, target, num_stages=(3,), GROUP_M=group_m)
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(_rasterized_kernel), tile=block_tile)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(_rasterized_kernel), work=of_tiles(block_tile), tile=block_tile)

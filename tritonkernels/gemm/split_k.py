@@ -15,8 +15,9 @@ from ..design import Design
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
-from .parts.space import blocked_configs, count_tiles
+from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.tile import rows_and_cols, store_tile, tile_product
+from .parts.work import of_splits
 
 
 @triton.jit
@@ -76,4 +77,13 @@ def launches(problem, config, a, b, c, out):
 
 REDUCE = triton.Config({"BLOCK_M": 16, "BLOCK_N": 64}, num_warps=4, num_stages=1)
 
-DESIGN = Design(configs=configs, launches=launches)
+
+def tile(config):
+    return block_tile(config) | {"splits": config.kwargs["SPLIT_K"]}
+
+
+def _blocks(problem):
+    return count_tiles(problem, REDUCE.kwargs)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=of_splits(tile, 16 * 64, 128, _blocks))

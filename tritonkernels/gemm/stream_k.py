@@ -20,8 +20,9 @@ import triton.language as tl
 from ..design import Design
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
-from .parts.space import blocked_configs, count_tiles
+from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
+from .parts.work import of_streams
 
 
 class Pieces(NamedTuple):
@@ -99,4 +100,8 @@ def launches(problem, config, a, b, c, out):
     yield TritonLaunch(_add_parts_kernel, (tiles,), config, *operands, WIDE=problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def tile(config):
+    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "streams": True}
+
+
+DESIGN = Design(configs=configs, launches=launches, work=of_streams(tile))

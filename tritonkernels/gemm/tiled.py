@@ -15,6 +15,7 @@ from ..design import Design
 from ..language.structs import Matrix
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, rows_and_cols, store_tile, tile_product
+from .parts.work import of_tiles
 
 
 @triton.jit
@@ -33,4 +34,4 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(1,))
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), tile=block_tile)
+DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), work=of_tiles(block_tile), tile=block_tile)

@@ -34,6 +34,7 @@ from .parts.operands import packed_along_k, refuses_operands
 from .parts.prefer import ALONG_K, TENSOR_CORES_READ
 from .parts.space import block_tile, count_tiles, fastest, fits, serialised, tile_configs
 from .parts.tile import count_tiles_of, no_sum, tile_corner
+from .parts.work import of_tiles
 
 
 class Layout(NamedTuple):
@@ -181,4 +182,14 @@ def launches(problem, config, a, b, c, bias, out):
     )
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, tile=block_tile)
+def packs(problem, config):
+    """As `operand`, but for operands that lie in other multiples of 16 bytes than the problem knows."""
+    always, along_k = problem.precision == "tf32" or not problem.aligned, problem.precision in ALONG_K
+    return always or (along_k and problem.a_layout != "row"), always or (along_k and problem.b_layout != "col")
+
+
+def walks(config):
+    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"]}
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_tiles(walks, packs), tile=block_tile)

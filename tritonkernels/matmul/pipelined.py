@@ -9,7 +9,8 @@ Mirrors cuda_reference/matmul/pipelined.cuh, which spells out the stages, ldmatr
 
 from ..design import Design
 from .parts.operands import refuses_operands
-from .parts.space import block_tile, good_tiles, tiled_configs
+from .parts.space import block_tile, good_tiles, packs_by_config, tiled_configs
+from .parts.work import of_tiles
 from .tiled import launches
 
 
@@ -18,4 +19,6 @@ def configs(problem, target):
     return tiled_configs(problem, target, good_tiles(problem, target))
 
 
-DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches, tile=block_tile)
+DESIGN = Design(
+    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_by_config), tile=block_tile
+)

@@ -37,6 +37,7 @@ from .parts.schemes import SCHEMES
 from .parts.space import block_tile, count_tiles
 from .parts.split import Planes, Ranges, shift_of, shifted, split
 from .parts.tile import tile_corner
+from .parts.work import of_planes
 
 
 @triton.jit
@@ -177,4 +178,4 @@ def refuses(problem, target):
     return target.lacks("fp16, bf16 and tf32 into fp32 by one instruction", 80)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, tile=block_tile)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_planes(block_tile), tile=block_tile)

@@ -27,8 +27,19 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
 from .parts.prefer import ALONG_K
-from .parts.space import SPECIAL, count_tiles, fits, good_tiles, packing, shared_bytes, tile_configs
+from .parts.space import (
+    SPECIAL,
+    block_tile,
+    count_tiles,
+    fits,
+    good_tiles,
+    packing,
+    packs_by_config,
+    shared_bytes,
+    tile_configs,
+)
 from .parts.tile import count_tiles_of, tile_corner, tile_product
+from .parts.work import of_splits
 
 
 class Splits(NamedTuple):
@@ -145,4 +156,9 @@ def launches(problem, config, a, b, c, bias, out):
         yield TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
-DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches)
+def tile(config):
+    return block_tile(config) | {"splits": config.kwargs["SPLIT_K"]}
+
+
+WORK = of_splits(tile, packs_by_config, ALONE, ADD_ROWS)
+DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches, work=WORK)

@@ -23,8 +23,9 @@ from ..launch import TritonLaunch
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
-from .parts.space import count_tiles, packing, tile_configs, tiles_with_room
+from .parts.space import block_tile, count_tiles, packing, packs_by_config, tile_configs, tiles_with_room
 from .parts.tile import count_tiles_of, tile_corner, tile_product
+from .parts.work import of_streams
 
 
 @triton.jit
@@ -112,4 +113,8 @@ def launches(problem, config, a, b, c, bias, out):
         yield TritonLaunch(_add_parts_kernel, grid, add, *result, pieces, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches)
+def tile(config):
+    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "streams": True}
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_streams(tile, packs_by_config, ADD_ROWS))

@@ -1,6 +1,7 @@
 """Shared by the launches of gemm's designs: instances with and without VECTOR, threads, arguments; and the Design of most."""
 
 from tritonkernels.design import Design, takes_everything
+from tritonkernels.gemm.parts.work import of_tiles
 
 from ...launch import Kernel, ceil_div, holds
 from .configs import count_tiles, fewest_rounds, tile_grid
@@ -22,7 +23,10 @@ def one_tile_a_block(
         grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b)}
         yield instances.launch(parameters, grid, threads(config), given, shared_bytes(config))
 
-    return Design(refuses=refuses, configs=lambda problem, target: order(space, problem, target), launches=launches)
+    def configs(problem, target):
+        return order(space, problem, target)
+
+    return Design(refuses=refuses, configs=configs, launches=launches, work=of_tiles(block_tile))
 
 
 def with_vector(space):
@@ -46,6 +50,11 @@ def _in_vectors(matrix):
 def threads(config):
     """Per block: one per thread tile, as in Shape::THREADS."""
     return config["BM"] // config["TM"] * (config["BN"] // config["TN"])
+
+
+def block_tile(config):
+    """The block tile of a config in the analysis' terms."""
+    return config | {"threads": threads(config), "stages": config.get("STAGES", 1)}
 
 
 def group(problem, config):

@@ -24,6 +24,7 @@ from ...language.structs import Matrix
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from .space import block_tile, count_tiles
+from .work import of_tiles
 
 # Renamed between Triton 3.6 and 3.9: the new name first.
 _barrier = getattr(gl, "barrier", None) or gl.thread_barrier
@@ -270,4 +271,4 @@ def gluon_design(layouts):
     def launches(problem, config, a, b, c, out):
         yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
-    return Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, tile=block_tile)
+    return Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, work=of_tiles(block_tile), tile=block_tile)

@@ -13,7 +13,7 @@ def count_tiles(problem, tile):
 
 def block_tile(config):
     """The block tile of a config in the analysis' terms."""
-    tile = {"BM": config.kwargs["BLOCK_M"], "BN": config.kwargs["BLOCK_N"], "BK": config.kwargs["BLOCK_K"]}
+    tile = {"BM": config.kwargs["BLOCK_M"], "BN": config.kwargs["BLOCK_N"], "BK": config.kwargs.get("BLOCK_K", 1)}
     group = {"GROUP_M": config.kwargs["GROUP_M"]} if "GROUP_M" in config.kwargs else {}
     return {**tile, **group, "threads": 32 * config.num_warps, "stages": max(1, config.num_stages)}
 

@@ -147,6 +147,11 @@ def tiled_configs(problem, target, tiles, num_stages=None):
     return tile_configs(problem, target, tiles, GROUP_M=8, **pack)
 
 
+def packs_by_config(problem, config):
+    """Which operands a design packs whose configs say it."""
+    return config.kwargs["PACK_A"], config.kwargs["PACK_B"]
+
+
 def block_tile(config):
     """The block tile of a config in the analysis' terms."""
     tile = {name: config.kwargs[f"BLOCK_{name[1]}"] for name in ("BM", "BN", "BK")}

@@ -1,0 +1,80 @@
+"""The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
+
+from ...choice.work import addition, copy, product
+from ...problem import PACKED
+from .schemes import SCHEMES
+
+
+def main_kernel(problem, tile):
+    """The kernel that multiplies."""
+    return product(problem, tile, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch)
+
+
+def copies(problem, packs_a, packs_b):
+    """The kernels that pack operands, those that the batch shares once."""
+    itemsize, per_byte = problem.dtype.itemsize, PACKED.get(problem.precision, 1)
+    k = -(-problem.k // per_byte)
+    if packs_a:
+        yield copy(1 if problem.a_shared else problem.batch, problem.m, k, itemsize)
+    if packs_b:
+        yield copy(1 if problem.b_shared else problem.batch, problem.n, k, itemsize)
+
+
+def of_tiles(tile, packs=lambda problem, config: (False, False)):
+    """`work` of a design with one kernel after the packing of operands: packs(problem, config) says of which."""
+
+    def work(problem, config, target):
+        return (*copies(problem, *packs(problem, config)), main_kernel(problem, tile(config)))
+
+    return work
+
+
+def of_splits(tile, packs, alone, rows):
+    """Of `splits` parts of K, which the last block of a tile adds up; above `alone` bytes of them a second kernel, whose blocks
+    take `rows` rows."""
+
+    def work(problem, config, target):
+        t = tile(config)
+        splits, bm, bn = t["splits"], t["BM"], t["BN"]
+        kernel = main_kernel(problem, t)
+        before = tuple(copies(problem, *packs(problem, config)))
+        if (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
+            parts = 4.0 * bm * bn * (splits + 1) / splits  # bytes of a block, on average; the last of a tile waits for them
+            return *before, kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + 2 + splits / 4)
+        return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, kernel.blocks // splits * (bm // rows))
+
+    return work
+
+
+def of_streams(tile, packs, rows):
+    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut: two parts of each, as a rule."""
+
+    def work(problem, config, target):
+        t = tile(config)
+        tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
+        kernel = main_kernel(problem, t)
+        kernels = *copies(problem, *packs(problem, config)), kernel
+        slices = -(-problem.k // PACKED.get(problem.precision, 1) // t["BK"])
+        if kernel.flops % (2.0 * t["BM"] * t["BN"] * t["BK"] * slices) == 0:  # no tile is cut
+            return kernels
+        adds = addition(problem, 2, rows * t["BN"], 128, problem.batch, tiles * (t["BM"] // rows))
+        return *kernels, adds
+
+    return work
+
+
+def of_planes(tile):
+    """Of fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range."""
+
+    def work(problem, config, target):
+        scheme = SCHEMES[problem.precision]
+        whole = -(-problem.k // 64) * 64 or 64
+        splits = [
+            copy(1 if shared else problem.batch, rows, whole, 4, planes)
+            for rows, shared in ((problem.m, problem.a_shared), (problem.n, problem.b_shared))
+            for planes in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
+        ]
+        itemsize = scheme.planes * scheme.dtype.itemsize
+        return *splits, product(problem, tile(config), itemsize=itemsize, batch=problem.batch)
+
+    return work
