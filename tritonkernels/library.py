@@ -123,7 +123,7 @@ class Library:
         return {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
 
     def candidates(self, problem, target):
-        """([(design, config)] of what a call may get unasked, the best by prediction first, {name: why} of those who refuse)."""
+        """([(design, config)] of what a call may get unasked, as ranked, {name: why} of designs that refuse)."""
         refusals = self._refusals(self.designs(problem.op), problem, target)
         return [choice[:2] for choice in self.ranking(problem, target)], refusals
 

@@ -64,11 +64,8 @@ def _launches(problem, config, a, b, c, bias, out):
 
 def _tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {
-        "threads": config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        "stages": config["STAGES"],
-        "GROUP_M": config["GROUP"],
-    }
+    warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
+    return config | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
 
 
 DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_planes(_tile))

@@ -31,7 +31,8 @@ from tests.harness import (
 )
 from tritonkernels import explain, numerics
 from tritonkernels.design import as_dict
-from tritonkernels.gemv.parts.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
+from tritonkernels.gemv.parts.regime import SHAPES, expected, prefer
+from tritonkernels.gemv.parts.shapes import UNROLL, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 

@@ -41,9 +41,9 @@ def copy(batch, rows, columns, itemsize, planes=1):
 def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     """The main kernel of a blocked product (m, n, k), with sums of four bytes.
 
-    tile      BM, BN, BK and threads of a block; where they apply: rows of tiles in a group, GROUP_M (1), stages of shared memory
-              (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles, or if it
-              `streams`, equal parts of all slices
+    tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
+              memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles, or if
+              it `streams`, equal parts of all slices
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     """
