@@ -126,10 +126,15 @@ def estimate(works, target, sustained, factor=1.0):
     for work in works:
         parts = parts_of(work, target, rate)
         scaled = [part / getattr(sustained, name) for part, name in zip(parts, PARTS)]
-        seconds += scaled[4] + sum(part**OVERLAP for part in scaled[:4]) ** (1 / OVERLAP)
+        seconds += joined(scaled)
         totals = [total + part for total, part in zip(totals, scaled)]
     longest = max(range(len(PARTS)), key=totals.__getitem__)
     return Estimate(seconds * factor, *totals, PARTS[longest])
+
+
+def joined(parts):
+    """The seconds of a kernel whose PARTS take so long; or of many, of arrays."""
+    return parts[4] + sum(part**OVERLAP for part in parts[:4]) ** (1 / OVERLAP)
 
 
 def parts_of(work, target, rate):
