@@ -1,8 +1,9 @@
-"""python -m perf compare | tune | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | tune | fit | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
 
+from .fit import command as fit
 from .gate import gate
 from .measure import campaign, compare, errors, tune
 from .offline import inspection
@@ -11,6 +12,7 @@ from .render import docs
 COMMANDS = {
     "compare": compare,
     "tune": tune,
+    "fit": fit,
     "errors": errors,
     "gate": gate,
     "campaign": campaign,

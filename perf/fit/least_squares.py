@@ -5,8 +5,8 @@ Minimised is
     sum of weight * huber(log predicted - log measured)
     + SHARES / 2 * |log share - log of its prior|^2 + FACTORS / 2 * |log factor|^2
 
-over shares within bounds. Huber's function is half the square up to OUTLIER and grows linearly beyond, so that a wrong time moves
-little. The last two sums stand for that many records which say that the design is as its operation's others, and a factor 1:
+over shares within bounds. Huber's function is half the square up to OUTLIER and grows linearly beyond, so that a wrong time
+moves little. The last two sums stand for so many records that say that the design is as its operation's others, and a factor 1:
 few records change little.
 """
 
@@ -14,20 +14,20 @@ import numpy
 
 from tritonkernels.choice.model import PARTS
 
-OUTLIER = 0.15  # of log time
-SHARES, FACTORS = 1.0, 2.0
+OUTLIER = 0.2  # of log time
+SHARES, FACTORS = 0.5, 2.0
 BOUNDS = {part: (1e-3, 1.5) for part in PARTS} | {"launch": (0.1, 3.0)}
 STEPS, ENOUGH = 300, 1e-12  # at most, and the relative gain at which they end
 
 _LEAST, _MOST = numpy.log(numpy.array([BOUNDS[part] for part in PARTS])).T
 
 
-def fit(samples, prior, pull=SHARES):
+def fit(samples, prior):
     """(shares, factors) of Samples, from the shares expected before."""
     ends = numpy.full(len(samples.names), 5.0)
     least, most = numpy.concatenate([_LEAST, -ends]), numpy.concatenate([_MOST, ends])
     expected = numpy.concatenate([numpy.log(prior), numpy.zeros(len(samples.names))])
-    strength = numpy.concatenate([numpy.full(len(PARTS), pull), numpy.full(len(samples.names), FACTORS)])
+    strength = numpy.concatenate([numpy.full(len(PARTS), SHARES), numpy.full(len(samples.names), FACTORS)])
     at, damping = numpy.clip(expected, least, most), 1e-3
     loss, gradient, curvature = _quadratic(samples, at, expected, strength)
     for _ in range(STEPS):

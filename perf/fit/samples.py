@@ -11,7 +11,7 @@ from tritonkernels.choice import model
 class Samples:
     """Of some runs. A run has one or more terms, and a term one or more kernels.
 
-    names    of the factors
+    names    of the factors, without those of all terms: what is common to all is in the shares
     parts    (5, kernels): seconds by PARTS at the GPU's full figures
     term     (kernels,): the kernel's term
     run      (terms,): the term's run
@@ -32,7 +32,8 @@ class Samples:
     def of(runs, target):
         """Of [(Terms, seconds, weight)]."""
         rate = model.rates(target)
-        names = tuple(sorted({name for terms, _, _ in runs for term in terms for name in term.factors}))
+        named = [set(term.factors) for terms, _, _ in runs for term in terms]
+        names = tuple(sorted(set.union(*named) - set.intersection(*named)))
         column = {name: i for i, name in enumerate(names)}
         parts, of_term, of_run, present = [], [], [], []
         for number, (terms, _, _) in enumerate(runs):
@@ -40,7 +41,7 @@ class Samples:
                 parts += [model.parts_of(work, target, rate) for work in term.works]
                 of_term += [len(of_run)] * len(term.works)
                 of_run.append(number)
-                present.append([column[name] for name in term.factors])
+                present.append([column[name] for name in term.factors if name in column])
         applies = numpy.zeros((len(of_run), len(names)))
         for row, columns in enumerate(present):
             applies[row, columns] = 1

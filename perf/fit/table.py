@@ -27,12 +27,13 @@ NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
 
 class Counted(NamedTuple):
-    """A run of a shape, as the model of time sees it."""
+    """A run of a shape, as the model of time sees it; `relative` to the fastest of its package."""
 
     shape: Timed
     package: str
     run: Run
     terms: list[Term]
+    relative: float
 
 
 def counted(shapes, target):
@@ -41,22 +42,19 @@ def counted(shapes, target):
     for shape in shapes:
         for package, runs in shape.runs.items():
             library = importlib.import_module(f"{package}.launch").LIBRARY
+            fastest = min(run.seconds for run in runs)
             for run in runs:
                 if own := terms.terms(library, shape.problem, run.design, run.config, target):
-                    found.append(Counted(shape, package, run, own))
+                    found.append(Counted(shape, package, run, own, run.seconds / fastest))
     return found
 
 
 def fitted(runs, target):
     """{"package op.design": Sustained} of all designs of both packages, from Counted runs."""
-    of_key, fastest = {}, {}
+    of_key = {}
     for run in runs:
-        group = run.package, run.shape
-        fastest[group] = min(fastest.get(group, numpy.inf), run.run.seconds)
-    for run in runs:
-        weight = 1.0 if run.run.seconds <= NEAR * fastest[run.package, run.shape] else FAR
-        of_key.setdefault(run.terms[0].key, []).append((run.terms, run.run.seconds, weight))
-    samples = {key: Samples.of(of_key[key], target) for key in sorted(of_key)}
+        of_key.setdefault(run.terms[0].key, []).append(run)
+    samples = {key: _samples(of_key[key], target) for key in sorted(of_key)}
     common = _shares(samples.values(), GUESS)
     by_operation = {}
     for key, own in samples.items():
@@ -82,6 +80,12 @@ def text(gpu, commit, records, designs):
 
 def path(gpu):
     return model.TABLES / gpu / "sustained.json"
+
+
+def _samples(runs, target):
+    """Of one design's runs. If none is near the fastest, as of a design that is for comparison, none weighs less."""
+    far = FAR if any(run.relative <= NEAR for run in runs) else 1.0
+    return Samples.of([(run.terms, run.run.seconds, 1.0 if run.relative <= NEAR else far) for run in runs], target)
 
 
 def _shares(samples, prior):

@@ -27,11 +27,12 @@ class Term(NamedTuple):
 
 
 def terms(library, problem, design, config, target):
-    """The Terms of a call with the design of that name and the config of those numbers; none if they are no longer legal."""
+    """The Terms of a call with the design of that name and the config of those numbers; none if these are not legal here, or if
+    the design counts no work."""
     found = []
     for own, reduced in _own(library, problem, design):
         legal = next((c for c in own.configs(reduced, target) if as_dict(c) == config), None)
-        if legal is None or own.refuses(reduced, target):
+        if own.work is None or legal is None or own.refuses(reduced, target):
             return []
         factors = (model.config_name(legal), *model.classes(reduced))
         found.append(Term(key(library, reduced, own.name), factors, tuple(own.work(reduced, legal, target))))
