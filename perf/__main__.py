@@ -1,15 +1,16 @@
-"""python -m perf compare | tune | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | sweep | tune | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
 
 from .gate import gate
-from .measure import campaign, compare, errors, tune
+from .measure import campaign, compare, errors, sweep, tune
 from .offline import inspection
 from .render import docs
 
 COMMANDS = {
     "compare": compare,
+    "sweep": sweep,
     "tune": tune,
     "errors": errors,
     "gate": gate,
