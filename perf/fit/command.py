@@ -31,7 +31,7 @@ def main(options, parser):
     except (BackendError, OSError, ValueError, KeyError) as error:
         parser.error(str(error))
     runs = table.counted(shapes, target)
-    learnt = [run for run in runs if timed.half(run.shape.key) == "fit"]
+    learnt = [run for run in runs if run.shape.half == "fit"]
     if not learnt:
         parser.error(f"no records of {target.name} to fit to")
     designs = table.fitted(learnt, target)
@@ -44,7 +44,7 @@ def main(options, parser):
 
 
 def _rows(half, runs, designs, target):
-    own = evaluate.outcomes([run for run in runs if timed.half(run.shape.key) == half], designs, target)
+    own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs, target)
     for package in dict.fromkeys(outcome.chosen.package for outcome in own):
         s = evaluate.summary([outcome for outcome in own if outcome.chosen.package == package])
         torch = "" if s.torch is None else f"{s.torch:.3f}"

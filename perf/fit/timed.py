@@ -1,19 +1,14 @@
 """Timed shapes: the records of a GPU, as fits and the report of the choice read them."""
 
-import functools
-import hashlib
-import inspect
 import json
 from typing import Any, NamedTuple
 
-import torch
-
-from tritonkernels import problem as problems
 from tritonkernels.problem import Problem
 
-from ..measure import records
+from ..measure import records, shapes, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
+from ..measure.sweep_records import problem_of
 from ..render.measured import NOT_TIMES, RESULTS
 
 IN_A_ROW = ("rotating", "resident")  # calls without a flush between them: their times lack the launch, or DRAM
@@ -33,22 +28,40 @@ class Timed(NamedTuple):
     problem: Problem
     torch: float | None  # seconds
     runs: dict[str, list[Run]]  # by package
+    judges: bool = False  # drawn at random, as judging a choice needs
 
     @property
     def key(self):
-        return key_of(self.problem.op, self.problem.describe())
+        return shapes.key_of(self.problem.op, self.problem.describe())
+
+    @property
+    def half(self):
+        """ "fit" or "judge"."""
+        return shapes.half(self.key)
 
 
 def of_gpu(gpu, paths=None):
     """(Timed shapes of the GPU's records, or of the files named; the newest commit among them), in an order of their own."""
     folder = RESULTS / gpu
-    paths = paths or [path for path in folder.glob("*.json") if path.name not in NOT_TIMES]
-    shapes, commits = [], []
+    paths = paths or [*folder.rglob("*.jsonl"), *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES)]
+    found, environments = [], []
     for path in paths:
-        rows = records.read_rows(path)
-        shapes += of_suite(rows)
-        commits += [(row["environment"]["date"], row["environment"]["commit"].partition("+")[0]) for row in rows]
-    return sorted(shapes, key=lambda shape: (shape.key, shape.family, repr(shape.runs))), max(commits, default=("", ""))[1]
+        rows = sweep_records.load([path]) if path.suffix == ".jsonl" else records.read_rows(path)
+        found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
+        environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
+    newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": ""})
+    ordered = sorted(found, key=lambda shape: (shape.key, shape.family, repr(shape.runs)))
+    return ordered, newest["commit"].partition("+")[0]
+
+
+def of_sweep(row):
+    """The Timed shape of a row of `perf sweep`."""
+    runs = {
+        package: [Run(design, config, us / 1e6) for design, config, us, _ in times]
+        for package, times in row.times.items()
+        if times
+    }
+    return Timed(row.family, row.problem, row.torch[1] / 1e6 if row.torch else None, runs, judges=True)
 
 
 def of_suite(rows):
@@ -65,25 +78,3 @@ def of_suite(rows):
                 runs.setdefault(PACKAGES[row["implementation"]], []).append(run)
         fair = [row for row in own if row["implementation"] == "torch" and row["precision"] == yardstick(problem.precision)]
         yield Timed(own[0]["suite"], problem, min((row["median_ms"] / 1e3 for row in fair), default=None), runs)
-
-
-def problem_of(op, described):
-    """The Problem whose describe() this is."""
-    kind = _kinds()[op]
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
-    return kind(**{name: getattr(torch, value) if name.endswith("dtype") else value for name, value in values.items()})
-
-
-@functools.cache
-def _kinds():
-    return {kind.op: kind for _, kind in inspect.getmembers(problems, inspect.isclass) if getattr(kind, "op", "")}
-
-
-def key_of(op, described):
-    """The same for a problem (its describe()) on every machine and in every version."""
-    return hashlib.sha256(json.dumps([op, described], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def half(key):
-    """Which half of the shapes this one is of: "fit" or "judge"."""
-    return ("fit", "judge")[int(key, 16) % 2]
