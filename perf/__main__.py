@@ -1,16 +1,19 @@
-"""python -m perf compare | tune | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | sweep | tune | fit | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
 
+from .fit import command as fit
 from .gate import gate
-from .measure import campaign, compare, errors, tune
+from .measure import campaign, compare, errors, sweep, tune
 from .offline import inspection
 from .render import docs
 
 COMMANDS = {
     "compare": compare,
+    "sweep": sweep,
     "tune": tune,
+    "fit": fit,
     "errors": errors,
     "gate": gate,
     "campaign": campaign,

@@ -55,8 +55,9 @@ class TritonLaunch:
                 raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}") from error
 
     def build(self):
-        """Compile the kernel for the current GPU without launching it; the tensors may be on the meta device."""
-        self.kernel.warmup(grid=self.grid, **self.values, **self.options)
+        """Compile the kernel for the current GPU, and Triton 3.6's launcher of it, without launching it; the tensors may be on
+        the meta device."""
+        self.kernel.warmup(grid=self.grid, **self.values, **self.options)._init_handles()
 
     def _launched(self, compiled):
         """The Launched that repeats the launch without Triton; None if Triton would launch in another way."""

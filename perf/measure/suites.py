@@ -34,12 +34,12 @@ class Operand:
     layout: str = "row"  # "col": transposed in memory; "pitched": NaN between the rows; "channels_last"
 
     def draw(self, generator):
-        """Random values on the CPU, the same for a seed on every machine. Their mean is not 0, so that a wrong sign shows."""
+        """Random values; on the CPU the same for a seed on every machine. Their mean is not 0, so that a wrong sign shows."""
         if not self.dtype.is_floating_point:
             least, most = {torch.int8: (-127, 127), torch.uint8: (0, 255), torch.int32: (-1000, 1000)}[self.dtype]
-            values = torch.randint(least, most + 1, self.shape, generator=generator, dtype=self.dtype)
+            values = torch.randint(least, most + 1, self.shape, generator=generator, dtype=self.dtype, device=generator.device)
         else:
-            values = torch.randn(self.shape, generator=generator).add_(0.25).to(self.dtype)
+            values = torch.randn(self.shape, generator=generator, device=generator.device).add_(0.25).to(self.dtype)
         return self._laid_out(values)
 
     def outline(self):
@@ -57,18 +57,31 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Given:
+    """A positional argument that is no tensor, such as the size of a gradient."""
+
+    value: Any
+
+    def draw(self, generator):
+        return self.value
+
+    def outline(self):
+        return self.value
+
+
+@dataclass(frozen=True)
 class Case:
     op: str
     name: str
-    operands: tuple[Operand, ...]
+    operands: tuple[Operand | Given, ...]
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     gpu_only: bool = False  # would take minutes without one
     named: dict[str, Operand] = field(default_factory=dict, hash=False)  # operands that are keyword arguments
     cache: str = "flushed"  # L2 before a timed call; calls in a row: "rotating" over copies that exceed it, or "resident"
 
-    def arguments(self, seed, device):
-        """(args, kwargs) of the user function."""
-        generator = torch.Generator().manual_seed(seed)
+    def arguments(self, seed, device, drawn_on="cpu"):
+        """(args, kwargs) of the user function. Large operands are drawn much faster on a GPU, but not the same on every one."""
+        generator = torch.Generator(drawn_on).manual_seed(seed)
         args = [_to(operand.draw(generator), device) for operand in self.operands]
         named = {name: _to(operand.draw(generator), device) for name, operand in self.named.items()}
         return args, self.options | named
@@ -80,7 +93,9 @@ class Case:
 
 
 def _to(tensor, device):
-    """The tensor on the device with its strides, which Tensor.to keeps for dense tensors only."""
+    """The tensor on the device with its strides, which Tensor.to keeps for dense tensors only; another value as it is."""
+    if not isinstance(tensor, torch.Tensor):
+        return tensor
     span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1
     return tensor.as_strided((span,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
 

@@ -82,9 +82,10 @@ class Contender:
 
 
 class Bench:
-    """`expected` judges the call's result; kernels of `candidates` are built in threads, the first of each design first."""
+    """`expected` judges the call's result; kernels of `candidates` are built in threads, the first of each design first.
+    Others are built when they first run."""
 
-    def __init__(self, library, call, expected, clock, candidates):
+    def __init__(self, library, call, expected, clock, candidates=()):
         self._library, self._call, self._expected, self._clock = library, call, expected, clock
         self._flushes, self._shuffled = 1, random.Random(0)
         self._outline = [[t if t is None else _outline(t) for t in part] for part in call.parts]
@@ -117,15 +118,19 @@ class Bench:
 
     def contender(self, candidate):
         """The built candidate, ready to be timed; or UnfitError."""
-        failed = self._builds[candidate.key].exception()
+        failed = self._builds[candidate.key].exception() if candidate.key in self._builds else None
         if isinstance(failed, TritonKernelsError):  # any other may be due to tensors that have no memory
             raise UnfitError(_in_a_line(failed))
         with self._faults_of(candidate):
             run = functools.partial(self._library.run, self._call, candidate.design.name, candidate.config)
             self._check(run)
-            run = self._clock.replay(run) or run
-            self._flushes = max(self._flushes, flushes_to_hide([run], self._clock))
-        return Contender(candidate, run)
+            return Contender(candidate, self.repeated(run))
+
+    def repeated(self, run):
+        """A function that repeats the GPU work of run(), which has run before; from now on flushes hide its host time."""
+        run = self._clock.replay(run) or run
+        self._flushes = max(self._flushes, flushes_to_hide([run], self._clock))
+        return run
 
     def is_still_right(self, contender):
         """True, or UnfitError."""
@@ -176,8 +181,12 @@ class Bench:
                 break
             if done >= ROUNDS[0] and all(c.standard_error <= CERTAIN * c.ms for c in contenders):
                 break
-            for contender in self._shuffled.sample(contenders, len(contenders)):
-                contender.times.append(self._sample(contender))
+            self.round(contenders)
+
+    def round(self, contenders):
+        """Add a sample to the times of each, in random order."""
+        for contender in self._shuffled.sample(contenders, len(contenders)):
+            contender.times.append(self._sample(contender))
 
     def _sample(self, contender):
         for _ in range(ATTEMPTS):

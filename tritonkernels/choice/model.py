@@ -126,7 +126,7 @@ def estimate(works, target, sustained, factor=1.0):
     for work in works:
         parts = parts_of(work, target, rate)
         scaled = [part / getattr(sustained, name) for part, name in zip(parts, PARTS)]
-        seconds += scaled[4] + sum(part**OVERLAP for part in scaled[:4]) ** (1 / OVERLAP)
+        seconds += joined(scaled)
         totals = [total + part for total, part in zip(totals, scaled)]
     longest = max(range(len(PARTS)), key=totals.__getitem__)
     return Estimate(seconds * factor, *totals, PARTS[longest])
@@ -135,6 +135,11 @@ def estimate(works, target, sustained, factor=1.0):
 def emulated_cost(work):
     """A measure of the time that the interpreter or the emulation takes: a kernel, the steps of its blocks, its arithmetic."""
     return 100 + work.blocks * (20 * work.steps + work.flops / 1e5)
+
+
+def joined(parts):
+    """The seconds of a kernel whose PARTS take so long; or of many, of arrays."""
+    return parts[4] + sum(part**OVERLAP for part in parts[:4]) ** (1 / OVERLAP)
 
 
 def parts_of(work, target, rate):

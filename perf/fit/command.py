@@ -1,0 +1,51 @@
+"""python -m perf fit: what every design sustains of a GPU, fitted to records of times, for the choice of designs and configs.
+
+Reads the records in perf/results/GPU, or the files named, and writes tritonkernels/choice/tables/GPU/sustained.json: the same
+records give the same file. Half of the shapes, by a hash of them, is left out: `perf docs` judges the choice by it in
+docs/choice.md. Needs no GPU.
+
+Exit status: 2 if there are no records.
+"""
+
+from pathlib import Path
+
+from tritonkernels.errors import BackendError
+from tritonkernels.target import Target
+
+from ..gate import processes
+from ..render.table import print_table
+from . import evaluate, table, timed
+
+HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
+
+
+def add_arguments(parser):
+    parser.add_argument("--gpu", default="h200", help="a name of the table of targets; default: %(default)s")
+    parser.add_argument("--records", type=Path, nargs="+", metavar="FILE", help="default: those in perf/results/GPU")
+
+
+def main(options, parser):
+    try:
+        target = Target.named(options.gpu)
+        shapes, commit = timed.of_gpu(target.name, options.records)
+    except (BackendError, OSError, ValueError, KeyError) as error:
+        parser.error(str(error))
+    runs = table.counted(shapes, target)
+    learnt = [run for run in runs if run.shape.half == "fit"]
+    if not learnt:
+        parser.error(f"no records of {target.name} to fit to")
+    designs = table.fitted(learnt, target)
+    path = table.path(target.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    processes.replace(path, table.text(target.name, commit, len(learnt), designs))
+    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, runs, designs, target)])
+    print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
+    return 0
+
+
+def _rows(half, runs, designs, target):
+    own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs, target)
+    for package in dict.fromkeys(outcome.chosen.package for outcome in own):
+        s = evaluate.summary([outcome for outcome in own if outcome.chosen.package == package])
+        torch = "" if s.torch is None else f"{s.torch:.3f}"
+        yield [half, package, str(s.shapes), f"{s.mean:.3f}", f"{s.p99:.2f}", f"{s.fine:.1%}", f"{s.worst:.2f}", torch]

@@ -1,0 +1,101 @@
+"""The table of what designs sustain: fitted from Timed shapes, written as JSON that the model of time reads.
+
+A design's shares are expected to be those of its operation, and these to be those of all designs; few records change little.
+Only what is near the fastest of its shape matters for a choice, so that such runs count more.
+"""
+
+import importlib
+import json
+from typing import NamedTuple
+
+import numpy
+
+from tritonkernels.choice import model
+from tritonkernels.choice.model import PARTS, Sustained
+
+from ..measure.contenders import PACKAGES
+from . import terms
+from .least_squares import fit
+from .samples import Samples, without_factors
+from .terms import Term
+from .timed import Run, Timed
+
+SCHEMA = 1
+NEAR, FAR = 1.5, 0.25  # times the fastest of the shape and package; beyond it, runs weigh this
+GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 1.0])  # shares before any record
+NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
+
+
+class Counted(NamedTuple):
+    """A run of a shape, as the model of time sees it; `relative` to the fastest of its package."""
+
+    shape: Timed
+    package: str
+    run: Run
+    terms: list[Term]
+    relative: float
+
+
+def counted(shapes, target):
+    """The Counted runs of Timed shapes, without those whose config is no longer legal, or of designs that count no work."""
+    found = []
+    for shape in shapes:
+        for package, runs in shape.runs.items():
+            library = importlib.import_module(f"{package}.launch").LIBRARY
+            fastest = min(run.seconds for run in runs)
+            for run in runs:
+                if own := terms.terms(library, shape.problem, run.design, run.config, target):
+                    found.append(Counted(shape, package, run, own, run.seconds / fastest))
+    return found
+
+
+def fitted(runs, target):
+    """{"package op.design": Sustained} of all designs of both packages, from Counted runs."""
+    of_key = {}
+    for run in runs:
+        of_key.setdefault(run.terms[0].key, []).append(run)
+    samples = {key: _samples(of_key[key], target) for key in sorted(of_key)}
+    common = _shares(samples.values(), GUESS)
+    by_operation = {}
+    for key, own in samples.items():
+        by_operation.setdefault(_operation(key), []).append(own)
+    by_operation = {op: _shares(own, common) for op, own in by_operation.items()}
+    designs = {}
+    for key in sorted({key for package in PACKAGES.values() for key in terms.keys(package)}):
+        shares, factors = by_operation.get(_operation(key), common), {}
+        if key in samples:
+            shares, values = fit(samples[key], shares)
+            factors = {n: _short(v) for n, v in zip(samples[key].names, values) if abs(v - 1) >= NEGLIGIBLE}
+        designs[key] = Sustained(*map(_short, shares), factors)
+    return designs
+
+
+def text(gpu, commit, records, designs):
+    """The file, the same for the same records."""
+    rows = {key: {part: getattr(own, part) for part in PARTS} | {"factors": own.factors} for key, own in designs.items()}
+    head = json.dumps({"schema": SCHEMA, "gpu": gpu, "commit": commit, "records": records}, indent=1)
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items())
+    return head.removesuffix("\n}") + f',\n "designs": {{\n{lines}\n }}\n}}\n'
+
+
+def path(gpu):
+    return model.TABLES / gpu / "sustained.json"
+
+
+def _samples(runs, target):
+    """Of one design's runs. If none is near the fastest, as of a design that is for comparison, none weighs less."""
+    far = FAR if any(run.relative <= NEAR for run in runs) else 1.0
+    return Samples.of([(run.terms, run.run.seconds, 1.0 if run.relative <= NEAR else far) for run in runs], target)
+
+
+def _shares(samples, prior):
+    samples = list(samples)
+    return fit(without_factors(samples), prior)[0] if samples else prior
+
+
+def _operation(key):
+    return key.split()[1].partition(".")[0]
+
+
+def _short(value):
+    return float(f"{value:.3g}")

@@ -1,0 +1,80 @@
+"""Timed shapes: the records of a GPU, as fits and the report of the choice read them."""
+
+import json
+from typing import Any, NamedTuple
+
+from tritonkernels.problem import Problem
+
+from ..measure import records, shapes, sweep_records
+from ..measure.baselines import yardstick
+from ..measure.contenders import PACKAGES
+from ..measure.sweep_records import problem_of
+from ..render.measured import NOT_TIMES, RESULTS
+
+IN_A_ROW = ("rotating", "resident")  # calls without a flush between them: their times lack the launch, or DRAM
+EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
+
+
+class Run(NamedTuple):
+    """A design with a config, and the median of its times."""
+
+    design: str
+    config: dict[str, Any]
+    seconds: float
+
+
+class Timed(NamedTuple):
+    family: str
+    problem: Problem
+    torch: float | None  # seconds
+    runs: dict[str, list[Run]]  # by package
+    judges: bool = False  # drawn at random, as judging a choice needs
+
+    @property
+    def key(self):
+        return shapes.key_of(self.problem.op, self.problem.describe())
+
+    @property
+    def half(self):
+        """ "fit" or "judge"."""
+        return shapes.half(self.key)
+
+
+def of_gpu(gpu, paths=None):
+    """(Timed shapes of the GPU's records, or of the files named; the newest commit among them), in an order of their own."""
+    folder = RESULTS / gpu
+    paths = paths or [*folder.rglob("*.jsonl"), *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES)]
+    found, environments = [], []
+    for path in paths:
+        rows = sweep_records.load([path]) if path.suffix == ".jsonl" else records.read_rows(path)
+        found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
+        environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
+    newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": ""})
+    ordered = sorted(found, key=lambda shape: (shape.key, shape.family, repr(shape.runs)))
+    return ordered, newest["commit"].partition("+")[0]
+
+
+def of_sweep(row):
+    """The Timed shape of a row of `perf sweep`."""
+    runs = {
+        package: [Run(design, config, us / 1e6) for design, config, us, _ in times]
+        for package, times in row.times.items()
+        if times
+    }
+    return Timed(row.family, row.problem, row.torch[1] / 1e6 if row.torch else None, runs, judges=True)
+
+
+def of_suite(rows):
+    """The Timed shapes of the records of `perf compare`."""
+    groups = {}
+    for row in rows:
+        if row["ok"] and row["median_ms"] and row["exposed"] <= EXPOSED and not row["case"].endswith(IN_A_ROW):
+            groups.setdefault((row["op"], json.dumps(row["problem"], sort_keys=True)), []).append(row)
+    for (op, described), own in groups.items():
+        problem, runs = problem_of(op, json.loads(described)), {}
+        for row in own:
+            if row["implementation"] in PACKAGES:
+                run = Run(row["design"], row["config"], row["median_ms"] / 1e3)
+                runs.setdefault(PACKAGES[row["implementation"]], []).append(run)
+        fair = [row for row in own if row["implementation"] == "torch" and row["precision"] == yardstick(problem.precision)]
+        yield Timed(own[0]["suite"], problem, min((row["median_ms"] / 1e3 for row in fair), default=None), runs)

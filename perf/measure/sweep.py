@@ -1,0 +1,142 @@
+"""python -m perf sweep: times of random shapes, of every design's best configs and some others, to fit the choice to.
+
+Of each shape (shapes.py) and package every willing design runs its best configs and as many random ones. Each result is checked,
+and they are timed together, beside torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it has
+measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one ended; changed sources
+begin anew. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep --share 1/2 ...
+
+Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU or for bad arguments.
+"""
+
+import argparse
+import collections
+import os
+import sys
+import time
+from pathlib import Path
+
+from tritonkernels.target import Target
+
+from .. import ROOT
+from . import contenders, schedule, shapes, trial
+from .environment import environment
+from .sweep_records import Writer
+
+
+def add_arguments(parser):
+    parser.add_argument("op", nargs="+", choices=shapes.FAMILIES, metavar="OP", help=f"of {', '.join(shapes.FAMILIES)}")
+    parser.add_argument("--shapes", type=_count, default=300, metavar="N", help="per operation; default: %(default)s")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=360.0, metavar="S", help="the limit of it all; default: %(default)g"
+    )
+    parser.add_argument("--configs", type=_count, default=2, metavar="N", help="best, and random ones; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
+    parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "sweep", metavar="DIR", help="default: build/sweep")
+    parser.add_argument("--workers", type=_count, default=max(1, (os.cpu_count() or 1) - 2), metavar="W", help="that build")
+    parser.add_argument("--share", type=_share, default=(0, 1), metavar="I/N", help="only every N-th shape, from the I-th on")
+    parser.add_argument("--dry-run", action="store_true", help="count what would be built and measured, and stop")
+
+
+def _count(text):
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return count
+
+
+def _seconds(text):
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return seconds
+
+
+def _share(text):
+    index, of = map(int, text.split("/"))
+    if not 0 <= index < of:
+        raise argparse.ArgumentTypeError(f"{text} is not I/N with I from 0 to N - 1")
+    return index, of
+
+
+def main(options, parser):
+    begun, device = time.monotonic(), contenders.device()
+    if device.type != "cuda" and not options.dry_run:
+        print("perf sweep needs a GPU and torch sees none; --dry-run counts what it would measure", file=sys.stderr)
+        return 2
+    packages = [options.package] if options.package else list(contenders.PACKAGES.values())
+    target = Target.live(device) if device.type == "cuda" else shapes.H200
+    drawn = interleaved({op: shapes.draw(op, options.shapes, options.seed) for op in options.op}, *options.share)
+    if options.dry_run:
+        count(jobs(drawn, packages, target, options.configs))
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    writers, described = {}, environment(device)
+    index, of = options.share
+    for op in options.op:
+        path = options.out / (f"{op}.{index}of{of}.jsonl" if of > 1 else f"{op}.jsonl")
+        writers[op] = Writer(path, described, configs=options.configs, seed=options.seed)
+    done = {op: writer.done for op, writer in writers.items()}
+    planned = jobs(drawn, packages, target, options.configs, done)
+    return run(planned, options.workers, options.seconds - (time.monotonic() - begun), writers)
+
+
+def interleaved(by_op, index=0, of=1):
+    """Every `of`-th shape of each operation from the index-th on, the operations in turn, so that any part of it has all."""
+    return [shape for together in zip(*(drawn[index::of] for drawn in by_op.values())) for shape in together]
+
+
+def jobs(drawn, packages, target, configs, done=None):
+    """A Job for each shape and package that is not done yet."""
+    trials = [
+        trial.plan(shape, package, target, configs)
+        for shape in drawn
+        for package in packages
+        if (shape.key, package) not in (done or {}).get(shape.problem.op, ())
+    ]
+    return [schedule.Job(t, _keys(t, target)) for t in trials if t.contenders]
+
+
+def _keys(planned, target):
+    """What each contender's build makes: the sources of CUDA kernels, which several may share; a Triton kernel of its own."""
+    if planned.package != "cuda_reference":
+        return tuple((planned.shape.key, i) for i in range(len(planned.contenders)))
+    return tuple(
+        frozenset(launch.source for launch in trial.launches(planned.shape.case, planned.package, target, contender))
+        for contender in planned.contenders
+    )
+
+
+def count(planned):
+    """Print what the jobs would build and measure."""
+    for op in dict.fromkeys(job.trial.shape.problem.op for job in planned):
+        for package in dict.fromkeys(job.trial.package for job in planned):
+            own = [job for job in planned if (job.trial.shape.problem.op, job.trial.package) == (op, package)]
+            families = len({job.trial.shape.family for job in own})
+            timed, builds = sum(len(job.keys) for job in own), len({key for job in own for key in job.keys})
+            print(f"{op}, {package}: {len(own)} shapes of {families} families, {timed} contenders, {builds} builds")
+
+
+def run(planned, workers, seconds, writers, **stand_ins):
+    """Do the jobs, tell how far they came, and return the exit status."""
+    faults, counts, told = [], collections.Counter(), time.monotonic()
+
+    def record(row):
+        nonlocal told
+        writers[row["op"]].write(row)
+        title = f"{row['package']}.{row['op']} {row['family']} {row['problem']}"
+        counts.update(timed=len(row["times"]), left_out=row["left_out"], **{k: len(row[k]) for k in ("wrong", "failed")})
+        for kind in ("wrong", "failed"):
+            for design, config, why in row[kind]:
+                print(f"{kind.upper()}: {title}: {design} {config}: {why}", flush=True)
+        faults.extend(f"wrong: {title}" for _ in row["wrong"])
+        if "fault" in row:
+            faults.append(row["fault"])
+            print(f"FAULT: {title}: {row['fault']}", flush=True)
+        if time.monotonic() - told > 10:
+            told = time.monotonic()
+            print(f"{under_way.measured} of {len(planned)} measured, {under_way.built} builds, {dict(counts)}", flush=True)
+
+    under_way = schedule.Schedule(planned, workers, seconds, record, **stand_ins)
+    under_way.run()
+    print(f"{under_way.measured} of {len(planned)} measured, {under_way.built} builds, {dict(counts)}")
+    return 1 if faults else 0

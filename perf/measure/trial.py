@@ -1,0 +1,125 @@
+"""A shape in one package: which contenders are to be timed, their builds, and their times, beside those of torch.
+
+A contender is (name of the design, numbers of the config). build and measure run in workers.py's processes.
+"""
+
+import contextlib
+import functools
+import importlib
+import os
+import random
+from dataclasses import dataclass
+
+import torch
+
+from tritonkernels import numerics
+from tritonkernels.choice.bench import HOPELESS, Bench, Candidate, Contender, UnfitError, WrongError
+from tritonkernels.choice.clock import GpuClock
+from tritonkernels.errors import TritonKernelsError, UnsupportedError
+from tritonkernels.plans import on_device
+
+from . import baselines
+from . import contenders as torch_and_packages
+from .shapes import Shape, prepared
+
+ROUNDS = 6  # of the contenders that are not hopelessly slow, after a first sample of each
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    shape: Shape
+    package: str
+    contenders: tuple  # the choice's first one first
+
+
+def library(package):
+    importlib.import_module(package)
+    return importlib.import_module(f"{package}.launch").LIBRARY
+
+
+def plan(shape, package, target, each):
+    """The Trial of each willing design's `each` best configs in the order of the choice, and of as many random others."""
+    pick, by_design = random.Random(shape.key), {}
+    for design, config in library(package).candidates(shape.problem, target)[0]:
+        by_design.setdefault(design.name, []).append(Candidate(design, config))
+    best = [candidate for found in by_design.values() for candidate in found[:each]]
+    others = [c for found in by_design.values() for c in pick.sample(found[each:], min(each, len(found[each:])))]
+    return Trial(shape, package, tuple((c.design.name, c.numbers) for c in (*best, *others)))
+
+
+def launches(case, package, target, contender):
+    """The contender's launches, of tensors without memory."""
+    call, served = prepared(case), library(package)
+    design, config = served.choose(call.problem, target, *contender)
+    return [launch for tensors in call.parts for launch in design.launches(call.problem, config, *tensors)]
+
+
+def build(task, tell):
+    """Build the kernels of (case, package, contender); the reason if that fails for good."""
+    device = torch_and_packages.device()
+    _be_nice()
+    case, package, contender = task
+    try:
+        with on_device(device):
+            for launch in launches(case, package, library(package).target(device), contender):
+                launch.build()
+    except TritonKernelsError as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    except Exception:  # it may be due to tensors that have no memory; if not, it comes again with those that have
+        return None
+
+
+@functools.cache
+def _be_nice():
+    os.nice(10)  # the process that measures comes first
+
+
+def measure(trial, tell):
+    """{"torch", "times", "wrong", "failed"} of a trial. Tells the index of the contender under way, None after the last."""
+    device, served, case = torch_and_packages.device(), library(trial.package), trial.shape.case
+    args, kwargs = case.arguments(0, device, drawn_on=device)
+    with on_device(device):
+        call = served.operation(case.op).prepare(*args, **kwargs)
+        bench = Bench(served, call, numerics.Expected(call.problem, *args, **kwargs), _clock(device))
+        target, found, ours = served.target(device), {"wrong": [], "failed": []}, []
+        with baselines.precision(call.problem.precision):
+            torch_s = list(_torch_s(case.op, bench, call, args, kwargs))
+            for i, contender in enumerate(trial.contenders):
+                tell(i)
+                try:
+                    ready = bench.contender(Candidate(*served.choose(call.problem, target, *contender)))
+                    bench.round([ready])
+                    ours.append(ready)
+                except WrongError as error:
+                    found["wrong"].append([*contender, str(error)])
+                except UnfitError as error:
+                    found["failed"].append([*contender, str(error)])
+            tell(None)
+            bench.round(torch_s)
+            fast = [c for c in ours if c.ms < HOPELESS * min(c.ms for c in ours)]
+            for _ in range(ROUNDS):
+                bench.round([*torch_s, *fast])
+    fastest = min(torch_s, key=lambda c: c.ms, default=None)
+    times = [[c.candidate.design.name, c.candidate.numbers, _us(c), _spread(c)] for c in ours]
+    return {"torch": fastest and [fastest.candidate, _us(fastest)], "times": times, **found}
+
+
+@functools.cache
+def _clock(device):
+    return GpuClock(device)
+
+
+def _torch_s(op, bench, call, args, kwargs):
+    for name, function, _ in baselines.BASELINES[op]:
+        run = functools.partial(function, *args, out=torch.empty_like(call.result), **kwargs)
+        with contextlib.suppress(UnsupportedError, RuntimeError):  # cuBLAS and cuDNN fail on some operands
+            run()
+            yield Contender(name, bench.repeated(run))
+
+
+def _us(contender):
+    return float(f"{1e3 * contender.ms:.4g}")
+
+
+def _spread(contender):
+    return float(f"{contender.standard_error / contender.ms:.2g}") if len(contender.times) > 1 else None
