@@ -7,7 +7,7 @@ import importlib
 from typing import NamedTuple
 
 from tritonkernels.choice import model
-from tritonkernels.choice.choose import as_dict
+from tritonkernels.design import as_dict
 from tritonkernels.choice.work import Work
 from tritonkernels.problem import Problem
 
