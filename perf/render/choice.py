@@ -47,10 +47,10 @@ memory that wait for each other. The model turns counts into seconds:
     seconds = factors * sum over kernels of (launch + overlapped)
 
 The GPU's figures are in its [table of targets](../tritonkernels/target.py). The five shares of each design, and the factors of
-its configs and of classes of problems (their precisions, layouts and other fields that are no sizes), are data: `python -m perf
-fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records gets about the
-shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without records gets the
-shares of the {reference}.
+its configs and of classes of problems (their precisions, layouts and other fields that are no sizes), are data:
+`python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records gets
+about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without records
+gets the shares of the {reference}.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
@@ -60,9 +60,9 @@ To fit again, after new records (`python -m perf sweep`, on the GPU):
 ## How good it is
 
 *chosen / best*: the measured time of what the model chooses, over that of the fastest that was measured for the same shape and
-package. The shapes are random ones (`perf/measure/shapes.py`), of the half that nothing was fitted to. Not every legal config was
-measured for every shape, and the model chooses among those that were; an unmeasured one may be faster. *torch / chosen*: above 1
-the choice is faster than torch.
+package. The shapes are random ones (`perf/measure/shapes.py`), of the half that nothing was fitted to. Not every legal config
+was measured for every shape, and the model chooses among those that were; an unmeasured one may be faster. *torch / chosen*:
+above 1 the choice is faster than torch.
 
 The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
 """
