@@ -23,6 +23,13 @@ class Launch(Protocol):
     def build(self) -> None: ...
 
 
+def as_dict(config):
+    """A triton.Config or a mapping of template constants, as a dict of JSON types."""
+    if hasattr(config, "all_kwargs"):
+        return {k: v for k, v in config.all_kwargs().items() if v is not None}
+    return dict(config)
+
+
 def takes_everything(problem, target):
     """`refuses` of a design without limits."""
     return None
@@ -39,7 +46,10 @@ class Design:
     tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, for the analysis; else None
     transform numbers of a config -> its cook_toom.Transform, which has another error bound, or None
 
-    name, summary, mirrors    filled in by the library, from its Rung in the operation's ladder (operation.py)
+    reduced   problem -> the problem that it computes: another operation's, if it is that one's design
+
+    name, summary, mirrors    filled in by the library, from its Rung in the operation's ladder (operation.py), as is `key`, the
+    operation and name under which its times are recorded: "matmul.persistent", also as a design of conv2d
     """
 
     configs: Callable[[Any, Any], Iterable[Any]]
@@ -48,6 +58,8 @@ class Design:
     work: Callable[[Any, Any, Any], tuple[Work, ...]] | None = None
     tile: Callable[[Any], dict[str, int]] | None = None
     transform: Callable[[dict[str, Any]], Transform | None] = lambda numbers: None
+    reduced: Callable[[Any], Any] = lambda problem: problem
+    key: str = ""
     name: str = ""
     summary: str = ""
     mirrors: str = ""

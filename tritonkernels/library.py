@@ -15,15 +15,18 @@ import torch
 from . import numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
-from .choice.choose import as_dict, choose_config
+from .choice.choose import named_config, ranking
 from .choice.table import USER, UserTable
-from .design import Design
+from .design import Design, as_dict
 from .errors import UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
 from .report import Report
 from .target import Target
 from .watch import Watch
+
+KNOWN_CHOICES = 4096
+BEST = 10  # choices that explain shows
 
 
 @dataclass(eq=False)
@@ -39,6 +42,7 @@ class Library:
     plans: Plans = field(default_factory=Plans, repr=False)
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
+    _choices: dict = field(default_factory=dict, repr=False)  # of the last problems
 
     def serve(self, operation: Operation, **fields):
         """Add an operation, computed by the designs of its ladder. `fields` are the other fields of Served."""
@@ -67,11 +71,11 @@ class Library:
 
     def _loaded(self, served):
         operation = served.operation
-        found = {
-            rung.name: importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
-            for rung in operation.own
-            if rung.is_in(self.package)
-        }
+        found = {}
+        for rung in operation.own:
+            if rung.is_in(self.package):
+                design = importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
+                found[rung.name] = dataclasses.replace(design, key=f"{operation.name}.{rung.name}")
         for reduction in operation.reductions:
             for design in self.designs(reduction.to.name):
                 found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
@@ -79,29 +83,49 @@ class Library:
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the named design, else the tuned table's, else the first by preference that does not refuse and has
-        a config that fits."""
-        known = self.designs(problem.op)
-        if design is not None:
-            named = [d for d in known if d.name == design]
-            if not named:
-                remedy = self.operation(problem.op).renamed(design, self.package)
-                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in known), remedy)
-            known = named
-        if unserved := self.misses(target):
-            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
+        """(design, config): the caller's own, else the tuned table's, else the one with the least predicted time."""
         if design is None and config is None and (tuned := self._tuned(problem, target)):
             return tuned
-        refusals = {}
-        for chosen in self._by_preference(problem, target, known):
-            refusals[chosen.name] = chosen.refuses(problem, target)
-            if refusals[chosen.name] is None:
-                try:
-                    return chosen, choose_config(chosen, problem, target, config)
-                except UnsupportedError as error:
-                    refusals[chosen.name] = str(error)
-        reasons = "; ".join(f"{d.name}: {refusals[d.name]}" for d in known)
+        key = problem, target, design
+        if key not in self._choices:
+            if len(self._choices) >= KNOWN_CHOICES:
+                self._choices.clear()
+            self._choices[key] = self.ranking(*key)[0][:2]
+        chosen, best = self._choices[key]
+        return chosen, best if config is None else named_config(chosen, problem, target, config)
+
+    def ranking(self, problem, target, design=None):
+        """The Choices of the named design; or of all designs, without configs of another error bound than the operation's. The
+        least predicted time first. UnsupportedError with all reasons if there is none."""
+        designs = self.designs(problem.op)
+        if design is not None:
+            named = [d for d in designs if d.name == design]
+            if not named:
+                remedy = self.operation(problem.op).renamed(design, self.package)
+                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in designs), remedy)
+            designs = named
+        if unserved := self.misses(target):
+            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
+        refusals = self._refusals(designs, problem, target)
+        willing = [d for d in designs if d.name not in refusals]
+        found = ranking(self.package, willing, problem, target)
+        if design is None:
+            found = [c for c in found if c.design.transform(as_dict(c.config)) is None]
+        if found:
+            return found
+        refusals |= {d.name: f"none of {d.name}'s configs fits {target.name}" for d in willing}
+        reasons = "; ".join(f"{d.name}: {refusals[d.name]}" for d in designs)
         raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
+
+    @staticmethod
+    def _refusals(designs, problem, target):
+        """{name: why} of the designs that refuse the problem."""
+        return {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
+
+    def candidates(self, problem, target):
+        """([(design, config)] of what a call may get unasked, as ranked, {name: why} of designs that refuse)."""
+        refusals = self._refusals(self.designs(problem.op), problem, target)
+        return [choice[:2] for choice in self.ranking(problem, target)], refusals
 
     def _tuned(self, problem, target):
         """The (design, config) of the user's tuned table; None if it has none, or none that a call may get here."""
@@ -111,37 +135,13 @@ class Library:
         named = (d for d in self.designs(problem.op) if d.name == entry.design and d.refuses(problem, target) is None)
         return next(((d, c) for d in named for c in _unasked(d, problem, target) if as_dict(c) == entry.config), None)
 
-    def candidates(self, problem, target):
-        """([(design, config)] of what a call may get unasked, by preference, {name: why} of designs that refuse)."""
-        known = self._by_preference(problem, target, self.designs(problem.op))
-        refusals = {d.name: why for d in known if (why := d.refuses(problem, target)) is not None}
-        willing = (d for d in known if d.name not in refusals)
-        return [(d, config) for d in willing for config in _unasked(d, problem, target)], refusals
-
-    def _by_preference(self, problem, target, known):
-        by_name = {d.name: d for d in known}
-        return [by_name[name] for name in dict.fromkeys(self._order(problem, target)) if name in by_name]
-
-    def _order(self, problem, target):
-        """Names of designs, best first: those that the operation's rule prefers, then all from the last of the ladder to the
-        first, the operation's own before those of others. A name may come twice."""
-        served = self._served(problem.op)
-        operation, wanted = served.operation, served.prefer(problem, target)
-        reductions = {reduction.to.name: reduction for reduction in operation.reductions}
-        for name in (wanted,) if isinstance(wanted, str) else wanted:
-            if name not in reductions:
-                yield name
-            elif reductions[name].refuses(problem) is None:
-                for design in self._order(reductions[name].largest(problem), target):
-                    yield operation.named(reductions[name], design)
-        yield from (rung.name for rung in (*reversed(operation.own), *reversed(operation.ladder)))
-
     def _predicted(self, problem, target, chosen, config):
-        """The analysis' prediction for a blocked product, else that of the operation's own rule; None if there is neither."""
-        if chosen.tile and target.vendor == "nvidia":  # the analysis knows occupancy for NVIDIA's GPUs only
-            return predict(problem, chosen.tile(config), target)
-        expected = self._served(problem.op).expected(chosen.name, problem, target)
-        return dataclasses.asdict(expected) if expected else None
+        """What the model and the analysis say of a config, by name; empty without a GPU."""
+        if not target.is_gpu:
+            return {}
+        found = (c for c in self.ranking(problem, target, chosen.name) if as_dict(c.config) == as_dict(config))
+        facts = predict(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
+        return next(found).estimate._asdict() | facts
 
     def call(self, operation, design, config, **arguments):
         """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
@@ -195,19 +195,20 @@ class Library:
         """The legal configs of the design that `run` would use, or of the named one, as dicts; its default first."""
         call, target = self._prepared(op, args, kwargs, target)
         chosen, default = self.choose(call.problem, target, design)
-        default = as_dict(default)
-        return [default, *(c for c in map(as_dict, chosen.configs(call.problem, target)) if c != default)]
+        found = [as_dict(config) for config in (default, *chosen.configs(call.problem, target))]
+        return [config for at, config in enumerate(found) if config not in found[:at]]
 
     def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
         """A Report of what `run` would do, without launching anything."""
         call, target = self._prepared(op, args, kwargs, target)
         problem = call.problem
         asked = design is not None or config is not None
-        chosen_by = "caller" if asked else "tuned table" if self._tuned(problem, target) else "rule"
+        chosen_by = "caller" if asked else "tuned table" if self._tuned(problem, target) else "model"
         chosen, config = self.choose(problem, target, design, config)
         parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
         launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]
         predicted = self._predicted(problem, target, chosen, config)
+        best = [] if asked or not target.is_gpu else self.ranking(problem, target)[:BEST]
         return Report(
             library=self.package,
             op=op,
@@ -226,7 +227,13 @@ class Library:
             intensity=problem.intensity,
             limits=roofline.limits(problem, target),
             **({"predicted": predicted} if predicted else {}),
+            **({"ranking": [_in_ranking(choice) for choice in best]} if best else {}),
         )
+
+
+def _in_ranking(choice):
+    seconds, bound_by = choice.estimate.seconds, choice.estimate.bound_by
+    return {"design": choice.design.name, "config": as_dict(choice.config), "seconds": seconds, "bound_by": bound_by}
 
 
 def _unasked(design, problem, target):

@@ -92,7 +92,11 @@ class Reduction:
         def work(problem, config, target):
             return tuple(work for reduced in self.problems(problem) for work in design.work(reduced, config, target))
 
-        return replace(design, refuses=refuses, configs=configs, launches=launches, work=work, tile=None)
+        def reduced(problem):
+            return design.reduced(self.largest(problem))
+
+        changed = {"refuses": refuses, "configs": configs, "launches": launches, "work": work, "reduced": reduced}
+        return replace(design, **changed, tile=None)
 
 
 @dataclass(frozen=True)
@@ -144,15 +148,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Served:
-    """An Operation in one package.
-
-    prefer    (problem, target) -> the name of the preferred design, or names in order of preference; the name of an operation
-              that it reduces to stands for the designs that one prefers
-    expected  (design, problem, target) -> what the operation's own rule predicts for a design, or None
-    arrange   makes the launch that a reduction needs before those of the other operation
-    """
+    """An Operation in one package. `arrange` makes the launch that a reduction needs before those of the other operation."""
 
     operation: Operation
-    prefer: Callable[..., Any] = lambda problem, target: ()
-    expected: Callable[..., Any] = lambda design, problem, target: None
     arrange: Callable[..., Any] | None = None

@@ -2,10 +2,8 @@
 
 from tritonkernels.conv2d import CONV2D
 from tritonkernels.conv2d.parts.autograd import differentiable
-from tritonkernels.conv2d.parts.regime import expected
 
 from ..launch import LIBRARY
-from .parts.choice import prefer
 
 
 def conv2d(
@@ -29,4 +27,4 @@ def conv2d(
     )
 
 
-LIBRARY.serve(CONV2D, prefer=prefer, expected=expected)
+LIBRARY.serve(CONV2D)

@@ -39,4 +39,4 @@ def conv2d_input(
     )
 
 
-LIBRARY.serve(CONV2D_INPUT, prefer=lambda problem, target: "conv2d", arrange=flip)
+LIBRARY.serve(CONV2D_INPUT, arrange=flip)

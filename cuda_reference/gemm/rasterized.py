@@ -1,12 +1,11 @@
 """FP32 GEMM, rasterized: the configs and launches of rasterized.cuh."""
 
-from .parts.configs import LONG, SEED, SMALL, WIDE, each, squarest_wave, tiles
+from .parts.configs import LONG, SEED, SMALL, WIDE, each, tiles
 from .parts.launches import one_tile_a_block
 
 SPACE = each(tiles(LONG, SEED, SMALL, WIDE), GROUP=(1, 4, 16, 0))
 DESIGN = one_tile_a_block(
     SPACE,
     "gemm::rasterized<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>",
-    order=squarest_wave,
     in_groups=True,
 )

@@ -6,7 +6,7 @@ from tritonkernels.design import Design
 from tritonkernels.gemm.parts.work import of_splits
 
 from ..launch import Kernel, ceil_div
-from .parts.configs import SEED, SMALL, count_tiles, each, enough_splits, tiles
+from .parts.configs import SEED, SMALL, count_tiles, each, in_order, tiles
 from .parts.launches import block_tile, group, strides, threads, vector, with_vector
 
 SPACE = each(tiles(SEED, SMALL, GROUP=1), SPLITS=(2, 4, 8, 16))
@@ -16,7 +16,7 @@ KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_ve
 
 
 def configs(problem, target):
-    return enough_splits(SPACE, problem, target)
+    return in_order(SPACE, target)
 
 
 def launches(problem, config, a, b, c, out):

@@ -6,7 +6,7 @@ from tritonkernels.choice.work import addition, product
 from tritonkernels.design import Design
 
 from ..launch import Kernel
-from .parts.configs import SEED, SMALL, WIDE, a_block_per_slot, count_tiles, tiles
+from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
@@ -15,7 +15,10 @@ KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_v
 
 
 def configs(problem, target):
-    return a_block_per_slot(SPACE, problem, target)
+    """As many BLOCKS as the GPU holds at a time, one an SM for tiles whose sums fill its registers; so few in the emulation
+    that blocks share tiles."""
+    slots = max(target.sms, 2)
+    return [c | {"BLOCKS": slots * (1 if c["TM"] * c["TN"] > 64 else 2)} for c in in_order(SPACE, target)]
 
 
 def launches(problem, config, a, b, c, out):
@@ -38,7 +41,7 @@ def tile(config):
 def work(problem, config, target):
     """All blocks are launched. Those that share tiles share a wave and what is left after whole waves, `launches` says why."""
     tiles, blocks = count_tiles(problem, config), config["BLOCKS"]
-    kernel = product(problem, tile(config))._replace(blocks=blocks)
+    kernel = product(problem, tile(config), target)._replace(blocks=blocks)
     left = tiles % blocks
     left += blocks if left and tiles > blocks else 0
     adds = addition(problem, 2, config["BM"] * config["BN"] // config["TM"], threads(config), blocks=left * config["TM"])

@@ -1,7 +1,6 @@
 """GEMV in CUDA C++."""
 
 from tritonkernels.gemv import GEMV
-from tritonkernels.gemv.parts.regime import expected, prefer
 
 from ..launch import LIBRARY
 
@@ -11,4 +10,4 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=Non
     return LIBRARY.call(GEMV, design, config, a=a, x=x, y=y, alpha=alpha, beta=beta, scale=scale, out=out)
 
 
-LIBRARY.serve(GEMV, prefer=prefer, expected=expected)
+LIBRARY.serve(GEMV)

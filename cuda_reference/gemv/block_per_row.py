@@ -3,7 +3,7 @@
 The config whose threads a row keeps busy with UNROLL loads each comes first.
 """
 
-from tritonkernels.gemv.parts.regime import UNROLL, threads_of_row
+from tritonkernels.gemv.parts.shapes import UNROLL, threads_of_row
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows
@@ -11,8 +11,8 @@ from .parts.kernel import design_of_rows
 SPACE = ({"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL})
 DESIGN = design_of_rows(
     Kernel("gemv::block_per_row<{A}, {X}, {WARPS}, {UNROLL}>", SPACE),
-    rows=lambda config: 1,
     threads=lambda config: 32 * config["WARPS"],
+    lanes=lambda config: 32 * config["WARPS"],
     streams=True,
     distance=lambda problem, config: 32 * config["WARPS"] != threads_of_row(problem),
 )

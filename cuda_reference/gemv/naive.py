@@ -4,4 +4,4 @@ from ..launch import Kernel
 from .parts.kernel import design_of_rows
 
 KERNEL = Kernel("gemv::naive<{A}, {X}, {THREADS}>", ({"THREADS": 128}, {"THREADS": 32}))
-DESIGN = design_of_rows(KERNEL, rows=lambda config: config["THREADS"], threads=lambda config: config["THREADS"])
+DESIGN = design_of_rows(KERNEL, threads=lambda config: config["THREADS"], lanes=lambda config: 1)

@@ -3,7 +3,7 @@
 The config whose LANES are nearest to `sub_warp` comes first.
 """
 
-from tritonkernels.gemv.parts.regime import UNROLL, sub_warp
+from tritonkernels.gemv.parts.shapes import UNROLL, sub_warp
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows
@@ -11,8 +11,8 @@ from .parts.kernel import design_of_rows
 SPACE = tuple({"LANES": lanes, "THREADS": 128, "UNROLL": UNROLL} for lanes in (1, 2, 4, 8, 16))
 DESIGN = design_of_rows(
     Kernel("gemv::rows_per_warp<{A}, {X}, {LANES}, {THREADS}, {UNROLL}>", SPACE),
-    rows=lambda config: config["THREADS"] // config["LANES"],
     threads=lambda config: config["THREADS"],
+    lanes=lambda config: config["LANES"],
     streams=True,
     distance=lambda problem, config: abs(config["LANES"] - sub_warp(problem)),
 )

@@ -4,12 +4,13 @@ SPLITS is no template argument, so that any number works without a new build.
 """
 
 from tritonkernels.design import Design
-from tritonkernels.gemv.parts.regime import UNROLL, splits_of_row
+from tritonkernels.gemv.parts.shapes import UNROLL, counts_of_splits
 from tritonkernels.gemv.parts.vectors import full_vector
+from tritonkernels.gemv.parts.work import along_rows
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div
-from .parts.kernel import rows_of, streaming, strides, typed
+from .parts.kernel import loads, rows_of, streaming, strides, typed
 
 SPACE = ({"WARPS": 8, "UNROLL": UNROLL},)
 KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
@@ -17,7 +18,7 @@ KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
 
 def configs(problem, target):
     """The number of splits that fills the GPU first."""
-    for splits in dict.fromkeys((splits_of_row(problem, target), 2, 16, 64)):
+    for splits in counts_of_splits(problem, target):
         yield from streaming((config | {"SPLITS": splits} for config in SPACE), problem, target)
 
 
@@ -30,4 +31,9 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNEL.launch(typed(problem, config), (rows, splits), 32 * config["WARPS"], arguments)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    threads = 32 * config["WARPS"]
+    return (along_rows(problem, threads, 1, threads, *loads(problem, config), config["SPLITS"]),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -1,9 +1,10 @@
 """GEMV, staged_x: the configs and launches of staged_x.cuh. A block takes ROWS rows of a matrix, a warp each."""
 
 from tritonkernels.design import Design
+from tritonkernels.gemv.parts.work import along_rows
 
 from ..launch import Kernel, ceil_div
-from .parts.kernel import strides, typed
+from .parts.kernel import SCALARS, strides, typed
 
 SPACE = ({"ROWS": 4, "STAGE": 1024}, {"ROWS": 8, "STAGE": 128})
 KERNEL = Kernel("gemv::staged_x<{A}, {X}, {ROWS}, {STAGE}>", SPACE)
@@ -20,4 +21,11 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNEL.launch(typed(problem, config), (blocks,), 32 * config["ROWS"], arguments)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    """A stage of x is waited for, then the loads of A begin."""
+    rows, stages = config["ROWS"], ceil_div(problem.n, config["STAGE"])
+    one = along_rows(problem, 32 * rows, rows, 32, 1, SCALARS, tiles=problem.batch * ceil_div(problem.m, rows))
+    return (one._replace(steps=one.steps + stages, shared=4 * config["STAGE"]),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -4,8 +4,9 @@ SPLITS is no template argument, so that any number works without a new build.
 """
 
 from tritonkernels.design import Design
-from tritonkernels.gemv.parts.regime import UNROLL, tile_of_columns
+from tritonkernels.gemv.parts.shapes import UNROLL, tile_of_columns
 from tritonkernels.gemv.parts.vectors import cut, full_vector
+from tritonkernels.gemv.parts.work import along_columns, column_vector
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div
@@ -32,8 +33,10 @@ def configs(problem, target):
     """The tile and splits that fill the GPU first."""
     lanes, threads, best = tile_of_columns(problem, target)
     nearest = sorted(space(problem.a_dtype), key=lambda config: (config["LANES"] != lanes, 32 * config["WARPS"] != threads))
-    for splits in dict.fromkeys((best, 1, 4)):
+    for splits in (others := dict.fromkeys((best, 1, 4))):
         yield from streaming((config | {"SPLITS": splits} for config in nearest), problem, target)
+    neighbours = (splits for splits in (best // 2, 2 * best) if splits and splits not in others)
+    yield from streaming((nearest[0] | {"SPLITS": splits} for splits in neighbours), problem, target)
 
 
 def launches(problem, config, a, x, y, scale, out):
@@ -47,4 +50,12 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNELS[a.dtype].launch(typed(problem, instance), (tiles, splits), 32 * instance["WARPS"], arguments)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    width = column_vector(problem)
+    shape = config if width > 1 else SINGLE
+    lanes, threads = shape["LANES"], 32 * shape["WARPS"]
+    one = along_columns(problem, threads, lanes, threads // lanes, width, shape["UNROLL"], config["SPLITS"])
+    return (one._replace(shared=4 * threads * width),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

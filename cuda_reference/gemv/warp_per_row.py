@@ -4,4 +4,4 @@ from ..launch import Kernel
 from .parts.kernel import design_of_rows
 
 KERNEL = Kernel("gemv::warp_per_row<{A}, {X}, {ROWS}>", ({"ROWS": 4}, {"ROWS": 8}))
-DESIGN = design_of_rows(KERNEL, rows=lambda config: config["ROWS"], threads=lambda config: 32 * config["ROWS"])
+DESIGN = design_of_rows(KERNEL, threads=lambda config: 32 * config["ROWS"], lanes=lambda config: 32)

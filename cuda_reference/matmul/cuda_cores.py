@@ -3,11 +3,10 @@
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
-from ..gemm.parts.configs import OPERAND_FMAS
 from ..launch import Kernel, configs_of
 from .parts.align import k_major, without_idle_strides
 from .parts.arguments import arguments, layouts
-from .parts.space import fastest, tiles
+from .parts.space import in_order, tiles
 
 _SPACE = configs_of("BM BN BK TM TN GROUP", (128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))
 _KERNEL = Kernel(
@@ -17,8 +16,7 @@ _KERNEL = Kernel(
 
 
 def _configs(problem, target):
-    """The fastest tile first; in the emulation the smallest, so that few kernels are built."""
-    return fastest(_SPACE, problem, target, OPERAND_FMAS) if target.is_gpu else _SPACE[::-1]
+    return in_order(_SPACE, target)
 
 
 def _refuses(problem, target):
@@ -40,7 +38,7 @@ def _launches(problem, config, a, b, c, bias, out):
 
 def _tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {"threads": config["BM"] // config["TM"] * (config["BN"] // config["TN"])}
+    return config | {"threads": config["BM"] // config["TM"] * (config["BN"] // config["TN"]), "GROUP_M": config["GROUP"]}
 
 
 DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_tiles(_tile))

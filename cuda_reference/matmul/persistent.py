@@ -7,7 +7,7 @@ from tritonkernels.problem import rows_are_whole_chunks
 from ..launch import Kernel, TensorMap, configs_of
 from .parts.align import aligned, along_k, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
-from .parts.space import fastest, tiles
+from .parts.space import in_order, tiles
 from .pipelined import packs
 
 SLICE = 128  # bytes of k: the period of the swizzle
@@ -22,7 +22,6 @@ _SPACE = configs_of(
 )
 # IN_BOXES: TMA writes the result
 _TEMPLATE = "matmul::persistent<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {A_BY_K}, {B_BY_K}, {IN_BOXES}>"
-OPERAND_FMAS = 100  # multiply-adds in the time to fetch a 16-bit operand from L2: per SM and clock an H200 does 2048 and 20
 
 
 def shared_bytes(config):
@@ -31,11 +30,9 @@ def shared_bytes(config):
 
 
 def configs(problem, target):
-    """The fastest tile first; in the emulation the smallest, so that few kernels are built."""
-    if not target.is_gpu:
-        return [config | {"BLOCKS": 3} for config in reversed(_SPACE)]
-    fitting = [config | {"BLOCKS": target.sms} for config in _SPACE if shared_bytes(config) <= target.shared_per_block]
-    return fastest(fitting, problem, target, OPERAND_FMAS)
+    """Those whose slices fit; in the emulation so few blocks that each walks several tiles."""
+    fitting = [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    return [config | {"BLOCKS": target.sms or 3} for config in fitting]
 
 
 def _refuses(problem, target):
@@ -88,7 +85,13 @@ def _tile(problem):
 
     def tile(config):
         threads, bk = (config["CONSUMERS"] + 1) * 128, SLICE // problem.dtype.itemsize
-        return config | {"BK": bk, "threads": threads, "stages": config["STAGES"], "programs": config["BLOCKS"]}
+        return config | {
+            "BK": bk,
+            "threads": threads,
+            "stages": config["STAGES"],
+            "GROUP_M": config["GROUP"],
+            "programs": config["BLOCKS"],
+        }
 
     return tile
 

@@ -6,7 +6,7 @@ from tritonkernels.matmul.parts.work import of_tiles
 from ..launch import Kernel, configs_of
 from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
-from .parts.space import fastest, tiles
+from .parts.space import in_order, tiles
 
 # SLICE is BK in bytes: copies and ldmatrix work on bytes of any type, and shared memory limits the slices
 _SPACE = configs_of(
@@ -20,7 +20,6 @@ _SPACE = configs_of(
     (64, 64, 64, 32, 32, 4, 8),
 )
 _TEMPLATE = "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
-OPERAND_FMAS = 64  # multiply-adds in the time to fetch a 16-bit operand from L2: per SM and clock an H200 does 1280 and 20
 
 
 def shared_bytes(config):
@@ -29,11 +28,8 @@ def shared_bytes(config):
 
 
 def configs(problem, target):
-    """The fastest tile first; in the emulation the smallest, so that few kernels are built."""
-    if not target.is_gpu:
-        return _SPACE[::-1]
-    fitting = [config for config in _SPACE if shared_bytes(config) <= target.shared_per_block]
-    return fastest(fitting, problem, target, OPERAND_FMAS)
+    """Those whose slices fit."""
+    return [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 
 
 def _refuses(problem, target):
@@ -63,7 +59,7 @@ def _tile(problem):
     def tile(config):
         warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
         bk = config["SLICE"] // problem.dtype.itemsize
-        return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"]}
+        return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
 
     return tile
 

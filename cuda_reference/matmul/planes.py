@@ -6,7 +6,7 @@ from tritonkernels.matmul.parts.work import of_planes
 
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
-from .parts.space import filling, tiles
+from .parts.space import in_order, tiles
 from .parts.split import TYPES, split
 
 _BIG, _MIDDLE, _SMALL = configs_of(
@@ -30,12 +30,9 @@ def _shared_bytes(precision, config):
 
 
 def _configs(problem, target):
-    """In the emulation the smallest tile first, so that few kernels are built."""
-    space = _SPACE[problem.precision]
-    if not target.is_gpu:
-        return space[::-1]
-    fitting = [config for config in space if _shared_bytes(problem.precision, config) <= target.shared_per_block]
-    return filling(fitting, problem, target)
+    """Those whose slices fit."""
+    space, precision = in_order(_SPACE[problem.precision], target), problem.precision
+    return [c for c in space if not target.is_gpu or _shared_bytes(precision, c) <= target.shared_per_block]
 
 
 def _refuses(problem, target):
@@ -67,7 +64,8 @@ def _launches(problem, config, a, b, c, bias, out):
 
 def _tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {"threads": config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32, "stages": config["STAGES"]}
+    warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
+    return config | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
 
 
 DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_planes(_tile))

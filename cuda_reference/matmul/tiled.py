@@ -8,7 +8,7 @@ from tritonkernels.matmul.parts.work import of_tiles
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
 from .parts.operands import OPERANDS, instance, lacks
-from .parts.space import filling, tiles
+from .parts.space import in_order, tiles
 
 # The largest first. A warp tile is 32 x 64 or 32 x 32, and slices are 64 bytes deep; fp64 has smaller ones, so that a thread
 # needs at most 128 registers
@@ -42,7 +42,7 @@ _KERNELS = {precision: _kernel(precision) for precision in _SPACE}
 
 
 def _configs(problem, target):
-    return filling(_SPACE[problem.precision], problem, target)
+    return in_order(_SPACE[problem.precision], target)
 
 
 def _refuses(problem, target):

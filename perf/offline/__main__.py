@@ -8,7 +8,7 @@ import itertools
 import json
 import sys
 
-from tritonkernels.choice.choose import as_dict
+from tritonkernels.design import as_dict
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 

@@ -15,7 +15,7 @@ from cuda_reference.toolchain import with_its_own
 from tritonkernels import OPS
 from tritonkernels.analysis.occupancy import occupancy
 from tritonkernels.analysis.predict import predict
-from tritonkernels.choice.choose import as_dict
+from tritonkernels.design import as_dict
 from tritonkernels.errors import ConfigError, TritonKernelsError, UnsupportedError
 from tritonkernels.target import Target
 

@@ -17,8 +17,8 @@ import tritonkernels
 from tests.harness import LIBRARIES, SMALL, built, prepare
 from tritonkernels import problem as problems
 from tritonkernels.choice import table
-from tritonkernels.choice.choose import as_dict
 from tritonkernels.choice.table import Entry, UserTable, class_of, size_class
+from tritonkernels.design import as_dict
 from tritonkernels.errors import TuningError
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target

@@ -15,7 +15,7 @@ import torch
 from tests.gate.calls import calls, designs
 from tests.harness import LIBRARIES, bits, poisoned, prepare, sentinel
 from tritonkernels import OPS, backend, numerics
-from tritonkernels.choice.choose import as_dict
+from tritonkernels.design import as_dict
 
 
 def fault(library, call, device):

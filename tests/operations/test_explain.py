@@ -12,7 +12,7 @@ import tritonkernels
 from tests import cases
 from tests.harness import SMALL, built, gradient_call, prepare
 from tritonkernels import backend
-from tritonkernels.choice.choose import as_dict
+from tritonkernels.design import as_dict
 from tritonkernels.errors import ArgumentError, BackendError, DeviceError, ShapeError, UnknownDesignError, UnsupportedError
 from tritonkernels.launch import TritonLaunch
 from tritonkernels.target import KNOWN, Target

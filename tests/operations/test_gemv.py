@@ -30,8 +30,9 @@ from tests.harness import (
     transposed,
 )
 from tritonkernels import explain, numerics
-from tritonkernels.choice.choose import as_dict
-from tritonkernels.gemv.parts.regime import SHAPES, UNROLL, expected, prefer, streams, tile_of_columns
+from tritonkernels.design import as_dict
+from tritonkernels.gemv.parts.regime import SHAPES, expected, prefer
+from tritonkernels.gemv.parts.shapes import UNROLL, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
 

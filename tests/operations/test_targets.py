@@ -14,7 +14,7 @@ from tests import cases
 from tests.compiler import printed
 from tests.harness import LIBRARIES, designs, prepare, thorough
 from tritonkernels import OPS
-from tritonkernels.choice.choose import as_dict
+from tritonkernels.design import as_dict
 from tritonkernels.errors import BackendError, UnsupportedError
 from tritonkernels.target import KNOWN, Target
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
+from ..design import as_dict
 from ..errors import TritonKernelsError, TuningError
 from ..plans import on_device
-from .choose import as_dict
 from .clock import flushes_to_hide, sample
 
 SAMPLES = 5  # of a trial

@@ -1,28 +1,60 @@
-"""The config of a launch: the caller's, else the first legal one of the design. Pure functions."""
+"""The choice among designs and configs: the least predicted time first. Pure functions of problem and target."""
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from ..design import as_dict
 from ..errors import ConfigError, UnsupportedError
+from . import model
 
 
-def as_dict(config):
-    """A triton.Config or a mapping of template constants, as a dict of JSON types."""
-    if hasattr(config, "all_kwargs"):
-        return {k: v for k, v in config.all_kwargs().items() if v is not None}
-    return dict(config)
+class Choice(NamedTuple):
+    """A design and its config; `estimate` is the model's, None without a GPU."""
+
+    design: Any
+    config: Any
+    cost: float
+    estimate: model.Estimate | None
 
 
-def choose_config(design, problem, target, explicit=None):
-    """`explicit` (a config or a dict of its numbers) if it is one of the design's, else the design's first."""
+def ranking(package, designs, problem, target):
+    """The Choices of these designs, the least predicted time first; of equals the later design. All must be willing.
+
+    The emulations are slow, in the number of a kernel's steps, and building many kernels is slower: there only the first config
+    of each design counts.
+    """
+    if not target.is_gpu:
+        found = [_emulated(design, problem, target) for design in designs]
+    else:
+        shares = model.sustained(target.name)
+        found = [
+            choice for design in designs for choice in _estimated(design, problem, target, shares[f"{package} {design.key}"])
+        ]
+    return sorted(reversed(found), key=lambda choice: choice.cost)
+
+
+def _estimated(design, problem, target, sustained):
+    of_problem = sustained.of_problem(design.reduced(problem))
+    for config in design.configs(problem, target):
+        works, factor = design.work(problem, config, target), of_problem * sustained.of_config(config)
+        estimate = model.estimate(works, target, sustained, factor)
+        yield Choice(design, config, estimate.seconds, estimate)
+
+
+def _emulated(design, problem, target):
+    config = next(iter(design.configs(problem, target)))
+    return Choice(design, config, sum(map(model.emulated_cost, design.work(problem, config, target))), None)
+
+
+def named_config(design, problem, target, config):
+    """The design's config that the caller's stands for, one of them or a dict of some of its numbers; ConfigError if none."""
+    numbers = as_dict(config) if isinstance(config, Mapping) or hasattr(config, "all_kwargs") else None
+    if numbers is None:
+        raise ConfigError("config", type(config).__name__, "a triton.Config or a dict as in explain()")
     legal = list(design.configs(problem, target))
+    for known in legal:
+        if numbers.items() <= as_dict(known).items():
+            return known
     if not legal:
         raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}")
-    if explicit is None:
-        return legal[0]
-    numbers = as_dict(explicit) if isinstance(explicit, Mapping) or hasattr(explicit, "all_kwargs") else None
-    if numbers is None:
-        raise ConfigError("config", type(explicit).__name__, "a triton.Config or a dict as in explain()")
-    for config in legal:
-        if numbers.items() <= as_dict(config).items():
-            return config
     raise ConfigError("config", numbers, " | ".join(str(as_dict(c)) for c in legal))

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..analysis.occupancy import occupancy
+from ..design import as_dict
 from ..target import PLANES, SAME_RATE, Target
-from .choose import as_dict
 
 TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
@@ -130,6 +130,11 @@ def estimate(works, target, sustained, factor=1.0):
         totals = [total + part for total, part in zip(totals, scaled)]
     longest = max(range(len(PARTS)), key=totals.__getitem__)
     return Estimate(seconds * factor, *totals, PARTS[longest])
+
+
+def emulated_cost(work):
+    """A measure of the time that the interpreter or the emulation takes: a kernel, the steps of its blocks, its arithmetic."""
+    return 100 + work.blocks * (20 * work.steps + work.flops / 1e5)
 
 
 def joined(parts):

@@ -38,11 +38,12 @@ def copy(batch, rows, columns, itemsize, planes=1):
     return Work(blocks, COPY_THREADS, 0.0, "ieee", size / blocks, size, 2)
 
 
-def product(problem, tile, itemsize=None, per_byte=1, batch=1):
+def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     """The main kernel of a blocked product (m, n, k), with sums of four bytes.
 
-    tile      BM, BN, BK and threads of a block; where they apply: stages of shared memory (1), splits of K (1), whose sums
-              others add, and programs (a program a tile) that walk the tiles, or if it `streams`, equal parts of all slices
+    tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
+              memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles, or if
+              it `streams`, equal parts of all slices
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     """
@@ -58,13 +59,18 @@ def product(problem, tile, itemsize=None, per_byte=1, batch=1):
         lengths = slices * (1 if programs is None or not blocks else -(-tiles // blocks))
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
     added = streams or splits > 1
+    read = batch * (m + n) * k * itemsize
+    if 2 * read > target.l2_bytes and tiles > target.sms:  # each wave reads its rows and columns anew
+        rows = min(tile.get("GROUP_M", 1), -(-m // bm))
+        columns = min(-(-target.sms // rows), -(-n // bn))
+        read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)
     return Work(
         blocks,
         threads,
         2.0 * bm * bn * bk * per_byte * lengths,
         problem.precision,
         a_slice * lengths + (4.0 * bm * bn if added else results / max(1, blocks)),
-        batch * (m + n) * k * itemsize + (0 if added else results),
+        read + (0 if added else results),
         2 + lengths / stages,
         min(255, bm * bn // threads + 40),
         a_slice * stages,

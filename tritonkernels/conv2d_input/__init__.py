@@ -62,4 +62,4 @@ def flip(problem, weight, filters):
 
 
 CONV2D_INPUT = Operation("conv2d_input", prepare, reductions=(TO_CONV2D,))
-LIBRARY.serve(CONV2D_INPUT, prefer=lambda problem, target: "conv2d", arrange=flip)
+LIBRARY.serve(CONV2D_INPUT, arrange=flip)

@@ -2,7 +2,6 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
-from .parts.prefer import prefer
 from .parts.prepare import prepare
 
 LADDER = (
@@ -67,4 +66,4 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
 
 
 GEMM = Operation("gemm", prepare, LADDER)
-LIBRARY.serve(GEMM, prefer=prefer)
+LIBRARY.serve(GEMM)

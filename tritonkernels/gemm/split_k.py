@@ -53,14 +53,14 @@ def _reduce_kernel(
     store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
 
 
+SPLITS = (2, 4, 8, 16, 32, 64)
+LEAST = 256  # products of a split: with fewer it costs more than it brings
+
+
 def configs(problem, target):
-    """Enough splits to give every SM two programs, as far as K allows; then powers of two around it."""
-    smallest = min(count_tiles(problem, {"BLOCK_M": 64, "BLOCK_N": 64}), 2**30)
-    wanted = triton.cdiv(2 * max(1, target.sms), max(1, smallest))
-    most = max(1, problem.k // 256)  # a split of fewer than 256 products costs more than it gains
-    first = triton.next_power_of_2(max(1, min(wanted, most, 64)))
-    for split_k in dict.fromkeys((first, 4, 16)):
-        yield from blocked_configs(problem, target, num_stages=(2,), enough_tiles=1 / split_k, SPLIT_K=split_k)
+    for split_k in SPLITS:
+        if split_k == 2 or split_k * LEAST <= problem.k:
+            yield from blocked_configs(problem, target, num_stages=(2,), SPLIT_K=split_k)
 
 
 def launches(problem, config, a, b, c, out):

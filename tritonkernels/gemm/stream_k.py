@@ -80,7 +80,7 @@ def _add_parts_kernel(
 
 def configs(problem, target):
     """A program per SM: a big tile fills its registers, and without a tail there is no need for a smaller one."""
-    return blocked_configs(problem, target, num_stages=(3, 2), enough_tiles=0.25, PROGRAMS=target.sms or 5)
+    return blocked_configs(problem, target, num_stages=(3, 2), PROGRAMS=target.sms or 5)
 
 
 def cut(tiles, k, tile, dtype, device):

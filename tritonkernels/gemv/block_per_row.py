@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design
-from .parts.regime import BLOCK, UNROLL, threads_of_row
-from .parts.row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile, work
+from .parts.shapes import BLOCK, UNROLL, threads_of_row
 
 
 def configs(problem, target):
@@ -22,4 +22,4 @@ def configs(problem, target):
             yield tile(problem, target, 1, threads, unroll, threads // target.warp_size)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -10,7 +10,7 @@ Mirrors cuda_reference/gemv/naive.cuh.
 import functools
 
 from ..design import Design
-from .parts.row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile, work
 
 
 def configs(problem, target):
@@ -20,4 +20,8 @@ def configs(problem, target):
         yield tile(problem, target, threads, 1, num_warps=threads // target.warp_size)
 
 
-DESIGN = Design(configs=configs, launches=functools.partial(launches, vector=False))
+DESIGN = Design(
+    configs=configs,
+    launches=functools.partial(launches, vector=False),
+    work=functools.partial(work, vector=False),
+)

@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 """
 
 from ..design import Design
-from .parts.regime import sub_warp
-from .parts.row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile, work
+from .parts.shapes import sub_warp
 from .parts.vectors import full_vector
 
 LANES = (8, 4, 2, 1, 16)
@@ -24,4 +24,4 @@ def configs(problem, target):
         yield tile(problem, target, 2 * 4 * target.warp_size // lanes, lanes, 1 if lanes >= vectors else 2)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=configs, launches=launches, work=work)

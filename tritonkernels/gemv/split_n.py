@@ -15,8 +15,8 @@ from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .parts.regime import UNROLL, splits_of_row
-from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within
+from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within, work
+from .parts.shapes import UNROLL, counts_of_splits
 from .parts.structs import Addend, Rows, Splits, reading, results
 from .parts.vectors import cut
 
@@ -40,8 +40,8 @@ def _split_n_kernel(
 
 def configs(problem, target):
     """As many splits as fill the GPU come first. The interpreter pays by the program: there one takes many rows."""
-    best, rows = splits_of_row(problem, target), 1 if target.is_gpu else within(problem.rows, 512)
-    for splits in dict.fromkeys((best, 2, 16, 64) if target.is_gpu else (best, 3)):
+    rows = 1 if target.is_gpu else within(problem.rows, 512)
+    for splits in counts_of_splits(problem, target) if target.is_gpu else (2, 3):
         for warps in (8, 4):
             lanes = target.warp_size * warps if target.is_gpu else within(problem.n, target.warp_size * warps)
             yield tile(problem, target, rows, lanes, UNROLL, warps, SPLITS=splits)
@@ -55,4 +55,4 @@ def launches(problem, config, a, x, y, scale, out):
     yield TritonLaunch(_split_n_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -16,6 +16,7 @@ from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.row_tile import store_rows, within
 from .parts.structs import Addend, results
+from .parts.work import along_rows
 
 
 @triton.jit
@@ -52,4 +53,11 @@ def launches(problem, config, a, x, y, scale, out):
     yield TritonLaunch(_staged_x_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    tile = config.kwargs
+    tiles = problem.batch * triton.cdiv(problem.m, tile["BLOCK_M"])
+    threads = target.warp_size * config.num_warps
+    return (along_rows(problem, threads, tile["BLOCK_M"], tile["BLOCK_N"], width=1, unroll=1, tiles=tiles),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -20,10 +20,11 @@ from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .parts.regime import BLOCK, UNROLL, streams, tile_of_columns
 from .parts.row_tile import REGISTERS, store_rows, within
+from .parts.shapes import BLOCK, UNROLL, streams, tile_of_columns
 from .parts.structs import Addend, Splits, results
 from .parts.vectors import cut, full_vector, pitch
+from .parts.work import along_columns, column_vector
 
 
 class Columns(NamedTuple):
@@ -85,7 +86,7 @@ def configs(problem, target):
         return
     lanes, threads, best = tile_of_columns(problem, target)
     shapes = ((threads, UNROLL),) if threads > BLOCK or lanes == BLOCK else ((BLOCK // 2, 2 * UNROLL), (BLOCK, UNROLL))
-    for splits in dict.fromkeys((best, 1, 4)):
+    for splits in dict.fromkeys((best, 1, 4, max(1, best // 2), 2 * best)):
         for threads, unroll in shapes:
             depth = threads // lanes
             rounds = triton.next_power_of_2(max(1, problem.n // (depth * splits)))
@@ -110,4 +111,10 @@ def launches(problem, config, a, x, y, scale, out):
     yield TritonLaunch(_transposed_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    tile, threads = config.kwargs, target.warp_size * config.num_warps
+    shape = tile["LANES"], tile["DEPTH"], column_vector(problem), tile["UNROLL"], tile["SPLITS"]
+    return (along_columns(problem, threads, *shape),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -8,7 +8,7 @@ Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
 """
 
 from ..design import Design
-from .parts.row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile, work
 from .parts.vectors import full_vector
 
 
@@ -24,4 +24,4 @@ def configs(problem, target):
         yield tile(problem, target, 4 * rows, target.warp_size, unroll)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+DESIGN = Design(configs=configs, launches=launches, work=work)

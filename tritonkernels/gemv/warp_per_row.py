@@ -11,7 +11,7 @@ Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
 import functools
 
 from ..design import Design
-from .parts.row_tile import interpreted, launches, tile
+from .parts.row_tile import interpreted, launches, tile, work
 
 
 def configs(problem, target):
@@ -23,4 +23,8 @@ def configs(problem, target):
             yield tile(problem, target, warps, target.warp_size, unroll, warps)
 
 
-DESIGN = Design(configs=configs, launches=functools.partial(launches, vector=False))
+DESIGN = Design(
+    configs=configs,
+    launches=functools.partial(launches, vector=False),
+    work=functools.partial(work, vector=False),
+)

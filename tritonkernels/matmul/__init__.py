@@ -4,7 +4,6 @@ from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from .parts.as_gemm import TO_GEMM
 from .parts.as_gemv import TO_GEMV
-from .parts.prefer import prefer
 from .parts.prepare import prepare
 
 LADDER = (
@@ -136,4 +135,4 @@ def matmul(
 
 
 MATMUL = Operation("matmul", prepare, LADDER, (TO_GEMV, TO_GEMM))
-LIBRARY.serve(MATMUL, prefer=prefer)
+LIBRARY.serve(MATMUL)

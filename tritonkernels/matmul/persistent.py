@@ -30,9 +30,8 @@ from ..launch import TritonLaunch
 from ..problem import rows_are_whole_chunks
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
-from .parts.operands import packed_along_k, refuses_operands
-from .parts.prefer import ALONG_K, TENSOR_CORES_READ
-from .parts.space import block_tile, count_tiles, fastest, fits, serialised, tile_configs
+from .parts.operands import ALONG_K, TENSOR_CORES_READ, packed_along_k, refuses_operands
+from .parts.space import block_tile, count_tiles, fits, serialised, tile_configs
 from .parts.tile import count_tiles_of, no_sum, tile_corner
 from .parts.work import of_tiles
 
@@ -132,7 +131,7 @@ def configs(problem, target):
     tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
     if problem.wide and target.arch == 120:
         tiles = [tile for tile in tiles if tile[3] == 8]  # ptxas spills the 64-bit addresses of 4 warps
-    return tile_configs(problem, target, fastest(tiles, problem, target), GROUP_M=8, PROGRAMS=target.sms or 3)
+    return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
 
 
 def as_tma_reads(t):

@@ -9,7 +9,7 @@ Mirrors cuda_reference/matmul/pipelined.cuh, which spells out the stages, ldmatr
 
 from ..design import Design
 from .parts.operands import refuses_operands
-from .parts.space import block_tile, good_tiles, packs_by_config, tiled_configs
+from .parts.space import block_tile, good_tiles, packs_of, tiled_configs
 from .parts.work import of_tiles
 from .tiled import launches
 
@@ -20,5 +20,5 @@ def configs(problem, target):
 
 
 DESIGN = Design(
-    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_by_config), tile=block_tile
+    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_of), tile=block_tile
 )

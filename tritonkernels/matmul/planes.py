@@ -129,20 +129,14 @@ def slices(tile, problem, target):
 
 
 def configs(problem, target):
-    """First the biggest tile that still gives every SM a block, then the others that fit."""
     if not target.is_gpu:
         block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
-    fitting = {tile: slices(tile, problem, target) for tile in TILES}
-    fitting = {tile: (k_bytes, stages) for tile, (k_bytes, stages) in fitting.items() if stages >= 2}
-
-    def fills(tile):
-        return count_tiles(problem, {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}, problem.batch) >= target.sms
-
-    best = next(filter(fills, fitting), next(reversed(fitting), None))
-    for tile in sorted(fitting, key=lambda tile: tile != best):
+    for tile in TILES:
+        k_bytes, stages = slices(tile, problem, target)
+        if stages < 2:
+            continue
         block_m, block_n, num_warps = tile
-        k_bytes, stages = fitting[tile]
         numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
         numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
         yield triton.Config(numbers, num_warps=num_warps, num_stages=stages)

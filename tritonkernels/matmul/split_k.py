@@ -25,19 +25,8 @@ from ..launch import TritonLaunch
 from ..workspace import counters
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
-from .parts.operands import packed_operands, refuses_operands
-from .parts.prefer import ALONG_K
-from .parts.space import (
-    SPECIAL,
-    block_tile,
-    count_tiles,
-    fits,
-    good_tiles,
-    packing,
-    packs_by_config,
-    shared_bytes,
-    tile_configs,
-)
+from .parts.operands import ALONG_K, packed_operands, refuses_operands
+from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, tile_configs
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
 
@@ -99,42 +88,45 @@ def _place(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, B
 
 ADD_ROWS = 4
 ALONE = 2**18  # bytes of a tile's partial sums that one SM adds up before a second kernel could start
-LEAST = 512  # products of a split: with fewer it costs more than it brings
+LEAST = 256  # products of a split: with fewer it costs more than it brings
 ROOMY = 255  # registers: as many as a thread can have
 FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has those for few rows
-MUCH_K, FOR_MUCH_K = 2**14, (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
+FOR_MUCH_K = (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
+SPLITS = (2, 4, 8, 16, 32, 64)
 
 
-def enough_splits(problem, target, tile):
-    """As many as give every SM two programs, or one where two do not fit, of LEAST products each at least; a power of two."""
-    tiles = count_tiles(problem, {"BLOCK_M": tile[0], "BLOCK_N": tile[1]}, problem.batch)
-    programs = max(1, target.sms) * max(1, min(2, target.shared_per_sm // shared_bytes(tile)))
-    most = min(programs // max(1, tiles), problem.k // LEAST, 64)
-    return 2 ** (max(1, most).bit_length() - 1)
-
-
-def configs(problem, target):
-    """First the smallest tile that covers up to 64 rows and columns, or FOR_MUCH_K; all in 4 splits too."""
+def split_tiles(problem, target):
+    """Small tiles, the smallest that cover up to 64 rows and columns first."""
     by_mma = target.arch == 120 or (target.arch, problem.precision) == (100, "int8")
     turns = by_mma and problem.precision in ALONG_K  # B in registers, which leaves no room for 64 x 64 sums
     tiles = [tile for tile in good_tiles(problem, target) if tile[0] * tile[1] <= (32 if turns else 64) * 64]
     if problem.precision not in (*SPECIAL, "fp8"):  # of which Hopper adds up numerics.FP8_SLICE at most without a wait
         tiles += [tile for tile in FOR_FEW_COLUMNS if fits(tile, problem, target)]
+    if target.arch == 90 and problem.precision in ("fp16", "bf16"):
+        tiles.append(FOR_MUCH_K)
 
     def wasteful(tile):
         covers = tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n)
         return not covers, tile[0] * tile[1]
 
-    if not tiles:
-        return
-    tiles.sort(key=wasteful)
-    if target.arch == 90 and problem.k >= MUCH_K and min(problem.m, problem.n) > 64 and problem.precision in ("fp16", "bf16"):
-        tiles.insert(0, FOR_MUCH_K)
-    for split_k in dict.fromkeys((enough_splits(problem, target, tiles[0]), 4)):
-        for config in tile_configs(problem, target, tiles, GROUP_M=8, SPLIT_K=split_k, **packing(problem, target)):
-            if target.arch >= 100:
-                config.maxnreg = ROOMY  # left alone, ptxas spills there to fit one more block on an SM
-            yield config
+    return sorted(tiles, key=wasteful)
+
+
+def split_counts(problem, target, tiles):
+    """Powers of two, of LEAST products each at least, while the largest tile has few blocks; 2 at least."""
+    m, n = (max(tile[i] for tile in tiles) for i in (0, 1))
+    blocks = count_tiles(problem, {"BLOCK_M": m, "BLOCK_N": n}, problem.batch)
+    return [s for s in SPLITS if s == 2 or (s * LEAST <= problem.k and s * blocks <= 4 * max(1, target.sms))]
+
+
+def configs(problem, target):
+    tiles = split_tiles(problem, target)
+    for pack in packings(problem, target) if tiles else ():
+        for split_k in split_counts(problem, target, tiles):
+            for config in tile_configs(problem, target, tiles, GROUP_M=8, SPLIT_K=split_k, **pack):
+                if target.arch >= 100:
+                    config.maxnreg = ROOMY  # left alone, ptxas spills there to fit one more block on an SM
+                yield config
 
 
 def launches(problem, config, a, b, c, bias, out):
@@ -160,5 +152,5 @@ def tile(config):
     return block_tile(config) | {"splits": config.kwargs["SPLIT_K"]}
 
 
-WORK = of_splits(tile, packs_by_config, ALONE, ADD_ROWS)
+WORK = of_splits(tile, packs_of, ALONE, ADD_ROWS)
 DESIGN = Design(refuses=refuses_operands, configs=configs, launches=launches, work=WORK)

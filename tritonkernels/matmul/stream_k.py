@@ -23,7 +23,7 @@ from ..launch import TritonLaunch
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
-from .parts.space import block_tile, count_tiles, packing, packs_by_config, tile_configs, tiles_with_room
+from .parts.space import block_tile, count_tiles, packings, packs_of, tile_configs, tiles_with_room
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_streams
 
@@ -94,8 +94,9 @@ def refuses(problem, target):
 def configs(problem, target):
     """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
     tiles = tiles_with_room(problem, target)
-    constants = {"GROUP_M": 8, "PROGRAMS": target.sms or 5, **packing(problem, target)}
-    return tile_configs(problem, target, [tile for tile in tiles if tile[3] == 8] or tiles, **constants)
+    tiles = [tile for tile in tiles if tile[3] == 8] or tiles
+    for pack in packings(problem, target):
+        yield from tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 5, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out):
@@ -117,4 +118,4 @@ def tile(config):
     return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "streams": True}
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_streams(tile, packs_by_config, ADD_ROWS))
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_streams(tile, packs_of, ADD_ROWS))

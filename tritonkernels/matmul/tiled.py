@@ -22,7 +22,7 @@ from ..launch import TritonLaunch
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
-from .parts.space import block_tile, count_tiles, good_tiles, packs_by_config, tiled_configs, tiles_with_room
+from .parts.space import block_tile, count_tiles, good_tiles, packs_of, tiled_configs, tiles_with_room
 from .parts.tile import tile_corner, tile_product
 from .parts.work import of_tiles
 
@@ -54,5 +54,5 @@ def launches(problem, config, a, b, c, bias, out):
 
 
 DESIGN = Design(
-    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_by_config), tile=block_tile
+    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_of), tile=block_tile
 )

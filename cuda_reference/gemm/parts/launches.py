@@ -4,15 +4,12 @@ from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemm.parts.work import of_tiles
 
 from ...launch import Kernel, ceil_div, holds
-from .configs import count_tiles, fewest_rounds, tile_grid
+from .configs import count_tiles, in_order, tile_grid
 
 
-def one_tile_a_block(
-    space, kernel, order=fewest_rounds, refuses=takes_everything, in_groups=False, shared_bytes=lambda config: 0
-):
+def one_tile_a_block(space, kernel, refuses=takes_everything, in_groups=False, shared_bytes=lambda config: 0):
     """A Design whose blocks compute one tile each. `kernel` is the template, such as "gemm::tiled<{BM}, ...>" in tiled.cuh.
 
-    order         (space, problem, target) -> the configs, best first
     in_groups     whether the kernel takes `group` after the usual arguments
     shared_bytes  dynamic shared memory per block
     """
@@ -24,9 +21,12 @@ def one_tile_a_block(
         yield instances.launch(parameters, grid, threads(config), given, shared_bytes(config))
 
     def configs(problem, target):
-        return order(space, problem, target)
+        return in_order(space, target)
 
     return Design(refuses=refuses, configs=configs, launches=launches, work=of_tiles(block_tile))
+
+
+ALL = 2**31  # rows of a group
 
 
 def with_vector(space):
@@ -54,7 +54,7 @@ def threads(config):
 
 def block_tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {"threads": threads(config), "stages": config.get("STAGES", 1)}
+    return config | {"threads": threads(config), "stages": config.get("STAGES", 1), "GROUP_M": config.get("GROUP", 1) or ALL}
 
 
 def group(problem, config):

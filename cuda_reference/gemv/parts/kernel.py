@@ -3,7 +3,9 @@
 import torch
 
 from tritonkernels.design import Design
-from tritonkernels.gemv.parts.regime import streams
+from tritonkernels.gemv.parts.shapes import streams
+from tritonkernels.gemv.parts.vectors import full_vector
+from tritonkernels.gemv.parts.work import along_rows
 
 from ...launch import ceil_div
 
@@ -15,12 +17,23 @@ def typed(problem, config):
     return {"A": TYPES[problem.a_dtype], "X": TYPES[problem.dtype], **config}
 
 
-def design_of_rows(kernel, rows, threads, streams=False, distance=lambda problem, config: 0):
-    """The Design of a kernel whose blocks of threads(config) threads take rows(config) rows each.
+SCALARS = 4  # loads of single elements in flight
 
-    streams   whether the kernel takes STREAMS (`streaming`)
+
+def loads(problem, config):
+    """(elements of a load, loads in flight) of a kernel that reads rows by vectors where they are contiguous."""
+    return (full_vector(problem.a_dtype), config["UNROLL"]) if problem.a_layout == "row" else (1, SCALARS)
+
+
+def design_of_rows(kernel, threads, lanes, streams=False, distance=lambda problem, config: 0):
+    """The Design of a kernel with blocks of threads(config) threads, of which lanes(config) walk a row.
+
+    streams   whether the kernel reads rows by vectors, and takes STREAMS (`streaming`)
     distance  of a config from the best for a problem: the nearest comes first
     """
+
+    def rows(config):
+        return threads(config) // lanes(config)
 
     def configs(problem, target):
         nearest = sorted(kernel.space, key=lambda config: distance(problem, config))
@@ -32,11 +45,15 @@ def design_of_rows(kernel, rows, threads, streams=False, distance=lambda problem
         arguments = a, x, y, scale, out, *numbers, strides(a, x, y, scale, out), *((config["STREAMS"],) if streams else ())
         yield kernel.launch(typed(problem, config), (ceil_div(count, rows(config)),), threads(config), arguments)
 
-    return Design(configs=configs, launches=launches)
+    def work(problem, config, target):
+        width, unroll = loads(problem, config) if streams else (1, SCALARS)
+        return (along_rows(problem, threads(config), rows(config), lanes(config), width, unroll),)
+
+    return Design(configs=configs, launches=launches, work=work)
 
 
 def streaming(space, problem, target):
-    """The configs, extended by STREAMS: whether L2 may evict A first (`regime.streams`)."""
+    """The configs, extended by STREAMS: whether L2 may evict A first (`shapes.streams`)."""
     numbers = {"STREAMS": streams(problem, target)}
     return [config | numbers for config in space]
 

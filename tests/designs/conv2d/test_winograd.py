@@ -14,11 +14,11 @@ from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
 from tests.harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers, thorough
 from tritonkernels import numerics
-from tritonkernels.choice.choose import as_dict
 from tritonkernels.conv2d.parts import points
 from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd
 from tritonkernels.conv2d.parts.regime import prefer
 from tritonkernels.cook_toom import transform
+from tritonkernels.design import as_dict
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.numerics import reference

@@ -5,7 +5,6 @@ Pure functions. In what follows M is N P Q, the output pixels, N the output chan
 
 import triton
 
-from ...matmul.parts.prefer import ENOUGH_REUSE
 from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages)
@@ -38,6 +37,8 @@ FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one
 MOST_WIDE = 32 * 32  # sums of a tile whose offsets, of 64 bits, are those of each element
 MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # adding the sums of larger tiles takes longer than splits save
 MOST_SUMS = 2**16  # of all the splits of a tile
+
+ENOUGH_REUSE = 256  # reads of an input from which on packing pays
 
 
 def sizes(problem):

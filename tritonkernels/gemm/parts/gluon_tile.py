@@ -199,24 +199,17 @@ def _gluon_kernel(
         _store(acc, c, out, row, col, M, N, alpha, beta, WIDE)
 
 
-# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), the best first: 8 x 8 accumulators a thread
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps): 8 x 8 accumulators a thread
 TILES = ((128, 128, 16, 8), (64, 128, 16, 4), (64, 64, 16, 2))
 
 PLAIN = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
 
 
 def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
-    """A config per tile and number of stages. First comes the first tile that keeps two warps a scheduler on 9 SMs in 10.
-
-    Two warps have no registers for 64-bit offsets.
-    """
-    roomy = [tile for tile in tiles if tile[3] > 2 or not problem.wide]
-    found = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in roomy]
-    filling = [x for x in found if count_tiles(problem, x[0]) * x[1] >= 0.9 * 8 * target.sms]
-    best = filling[0] if filling else found[-1]
-    for tile, num_warps in (best, *(x for x in found if x != best)):
-        for stages in num_stages:
-            yield triton.Config(tile, num_warps=num_warps, num_stages=stages)
+    """A config per tile and number of stages. Two warps have no registers for 64-bit offsets."""
+    for m, n, k, num_warps in tiles:
+        for stages in num_stages if num_warps > 2 or not problem.wide else ():
+            yield triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps=num_warps, num_stages=stages)
 
 
 def needs_a_gpu(problem, target):

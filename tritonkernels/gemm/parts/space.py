@@ -1,4 +1,4 @@
-"""The config space of the blocked designs: tiles whose accumulators fit in registers, the best guess first."""
+"""The config space of the blocked designs: tiles whose accumulators fit in registers."""
 
 import triton
 
@@ -18,16 +18,11 @@ def block_tile(config):
     return {**tile, **group, "threads": 32 * config.num_warps, "stages": max(1, config.num_stages)}
 
 
-def blocked_configs(problem, target, num_stages, enough_tiles=1.0, **constants):
-    """A config per tile and number of stages. First comes the biggest tile that still gives each SM `enough_tiles` tiles.
-
-    The interpreter's cost is per tile operation, whatever the tile, so there a big tile comes first.
-    """
+def blocked_configs(problem, target, num_stages, **constants):
+    """A config per tile and number of stages; for the interpreter, whose cost is per tile operation, a big tile first."""
     if not target.is_gpu:
         yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, **constants})
-    tiles = [({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps) for m, n, k, num_warps in TILES]
-    filling = [tile for tile in tiles if count_tiles(problem, tile[0]) >= enough_tiles * target.sms]
-    best = filling[0] if filling else tiles[-1]
-    for tile, num_warps in (best, *(tile for tile in tiles if tile != best)):
+    for block_m, block_n, block_k, num_warps in TILES:
         for stages in num_stages:
-            yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=stages)
+            tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, **constants}
+            yield triton.Config(tile, num_warps=num_warps, num_stages=stages)

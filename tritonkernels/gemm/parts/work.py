@@ -5,7 +5,7 @@ from ...choice.work import addition, copy, product
 
 def of_tiles(tile):
     """`work` of a design with one kernel."""
-    return lambda problem, config, target: (product(problem, tile(config)),)
+    return lambda problem, config, target: (product(problem, tile(config), target),)
 
 
 def of_packed_tiles(tile):
@@ -15,7 +15,7 @@ def of_packed_tiles(tile):
         m, n, k = problem.m, problem.n, problem.k
         packs_a, packs_b = problem.a_layout != "col" or m % 4, problem.b_layout != "row" or n % 4
         copies = (*((copy(1, m, k, 4),) if packs_a else ()), *((copy(1, n, k, 4),) if packs_b else ()))
-        return (*copies, product(problem, tile(config)))
+        return (*copies, product(problem, tile(config), target))
 
     return work
 
@@ -25,7 +25,7 @@ def of_splits(tile, block, threads, blocks=lambda problem: None):
 
     def work(problem, config, target):
         t = tile(config)
-        return product(problem, t), addition(problem, t["splits"], block, threads, blocks=blocks(problem))
+        return product(problem, t, target), addition(problem, t["splits"], block, threads, blocks=blocks(problem))
 
     return work
 
@@ -36,6 +36,6 @@ def of_streams(tile):
     def work(problem, config, target):
         t = tile(config)
         tiles = -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        return product(problem, t), addition(problem, 2, t["BM"] * t["BN"], t["threads"], blocks=tiles)
+        return product(problem, t, target), addition(problem, 2, t["BM"] * t["BN"], t["threads"], blocks=tiles)
 
     return work

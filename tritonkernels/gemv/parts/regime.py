@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 
 from ...analysis.sectors import SECTOR
+from .shapes import BLOCK, UNROLL, splits_of_row, sub_warp, threads_of_row, tile_of_columns
 from .vectors import full_vector
 
 LAUNCH = 2e-6  # seconds: an empty kernel in a graph
@@ -24,9 +25,6 @@ LATENCY = {"L2": 300e-9, "DRAM": 700e-9}
 SHUFFLE = 15e-9  # a step of a warp's reduction
 BARRIER = 100e-9  # a reduction across warps, through shared memory
 LAST_BLOCK = 1e-6  # partial sums to L2, an atomic, partial sums back
-BLOCK = 256  # threads, where a block shares a row or a column
-UNROLL = 4  # loads in flight of a thread
-BLOCKS_AT_ONCE = 4  # on an SM, of 64 registers a thread: 64 KB in flight
 UNKNOWN = 1e12  # bytes per second, of a GPU that the table does not know: it cancels in a comparison of designs
 
 
@@ -57,15 +55,6 @@ class Shape:
     waste: float = 1.0  # bytes that the caches move for each that is used
 
 
-def streams(problem, target):
-    """Whether A is marked to be evicted from L2 first, so that L2 keeps x and part of other matrices.
-
-    True except for an A of a quarter to half of L2. It could stay for the next call, but evict-first lines displace other data
-    slowly; a smaller A fits anyway.
-    """
-    return target.is_gpu and not target.l2_bytes < 4 * problem.matrix_bytes <= 2 * target.l2_bytes
-
-
 def _of_rows(problem, threads, width, unroll, reduction):
     """`threads` walk a row together, loading `width` bytes each."""
     loads = max(1, math.ceil(problem.n * problem.a_dtype.itemsize / width))
@@ -80,46 +69,6 @@ def _of_rows(problem, threads, width, unroll, reduction):
 
 def _shuffles(lanes):
     return SHUFFLE * math.log2(lanes)
-
-
-def sub_warp(problem):
-    """Lanes of a row in rows_per_warp: the fewest that walk it in two steps, so that two loads are in flight; 8 if none do."""
-    vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
-    return min((lanes for lanes in (1, 2, 4, 8) if 2 * lanes >= vectors), default=8)
-
-
-def threads_of_row(problem):
-    """Threads of a block in block_per_row: half a BLOCK if a row has too few loads for a round of all."""
-    return BLOCK if problem.n >= BLOCK * UNROLL * full_vector(problem.a_dtype) else BLOCK // 2
-
-
-def splits_of_row(problem, target):
-    """Blocks per row in split_n: as many as fit on the GPU, while each has a round of loads. At least 2."""
-    if not target.is_gpu:
-        return 2
-    wanted = target.sms * BLOCKS_AT_ONCE // max(1, problem.rows)
-    rounds = math.ceil(problem.n / (BLOCK * UNROLL * full_vector(problem.a_dtype)))
-    return max(2, min(wanted, rounds))
-
-
-def tile_of_columns(problem, target):
-    """(lanes, threads, splits) of transposed: vectors of rows side by side in a tile, threads of a block, blocks of a tile.
-
-    8 lanes are a line of 128 bytes: the most tiles. More only where columns are too few for the other threads of the block.
-    Blocks share a tile while that fills the GPU and leaves each thread two rounds of loads, and one of partial sums in the end.
-    Where that means one tile an SM, one block with the threads of all of them does without partial sums (not for int8, whose
-    tiles of 128 rows by so many threads outgrow shared memory).
-    """
-    lanes = next((lanes for lanes in (8, 32) if BLOCK // lanes <= problem.n), BLOCK)
-    if not target.is_gpu:
-        return lanes, BLOCK, 2
-    tiles = problem.batch * math.ceil(problem.m / (lanes * full_vector(problem.a_dtype)))
-    wanted = target.sms * BLOCKS_AT_ONCE // max(1, tiles)
-    a_round = BLOCK // lanes * UNROLL
-    splits = max(1, min(wanted, problem.n // (2 * a_round), a_round))
-    if splits == wanted == BLOCKS_AT_ONCE and problem.a_dtype.itemsize > 1:
-        return lanes, BLOCK * BLOCKS_AT_ONCE, 1
-    return lanes, BLOCK, splits
 
 
 def _transposed(problem, target):

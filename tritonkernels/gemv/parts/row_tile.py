@@ -16,9 +16,10 @@ from ...language.epilogue import rounded
 from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
 from ...launch import TritonLaunch
-from .regime import streams
+from .shapes import streams
 from .structs import Addend, Rows, reading, results
 from .vectors import cut, uncut
+from .work import along_rows, row_vector
 
 # Of a thread, at most. Left alone, ptxas makes room for as many threads as an SM holds, by 32 to 40 registers each: it moves
 # loads down to where they are used, and UNROLL of them are no longer in flight at once.
@@ -114,3 +115,10 @@ def launches(problem, config, a, x, y, scale, out, vector=True):
     grid = (triton.cdiv(rows.count, config.kwargs["BLOCK_M"]),)
     arguments = a, x, *results(problem, y, scale, out), rows, problem.alpha
     yield TritonLaunch(row_tile_kernel, grid, config, *arguments, WIDE=problem.wide)
+
+
+def work(problem, config, target, vector=True):
+    """Of row_tile_kernel, and of split_n's over several splits."""
+    tile, width = config.kwargs, row_vector(problem) if vector else 1
+    shape = target.warp_size * config.num_warps, tile["BLOCK_M"], tile["LANES"], width, tile["UNROLL"], tile.get("SPLITS", 1)
+    return (along_rows(problem, *shape),)

@@ -2,6 +2,8 @@
 
 from ...language.packed import packed
 
+TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # directly from memory; other types are converted in registers
+ALONG_K = ("fp8", "int8", "tf32")  # Hopper reads these only if contiguous along K
 SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")
 
 

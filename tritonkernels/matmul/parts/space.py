@@ -1,9 +1,9 @@
-"""The config space of the designs: tiles that fit, the probably fastest first. Pure functions of problem and target."""
+"""The config space of the designs: tiles that fit. Pure functions of problem and target."""
 
 import triton
 
 from ...numerics import FP8_SLICE
-from .prefer import ALONG_K, ENOUGH_REUSE, TENSOR_CORES_READ
+from .operands import ALONG_K
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (
@@ -85,43 +85,17 @@ def tiles_with_room(problem, target):
     return [t for t in tiles if t[0] * t[1] <= (64 * 64 if t[3] == 4 else 128 * 128)]
 
 
-def packing(problem, target):
-    """Which operands are packed with K contiguous: those for which the instruction requires it and it pays.
+def packings(problem, target):
+    """The ways to pack operands with K contiguous: those for which the instruction requires it, or none.
 
-    tf32 ones always, and both: WGMMA does not round what it reads from shared memory, and stalls on operands in registers.
+    tf32 ones both: WGMMA does not round what it reads from shared memory, and stalls on operands in registers.
     """
-    wanted = target.arch == 90 and problem.precision in ALONG_K
-    a_pays, b_pays = problem.n >= ENOUGH_REUSE, problem.m >= ENOUGH_REUSE
-    if problem.precision == "tf32":
-        return dict.fromkeys(("PACK_A", "PACK_B"), wanted and a_pays and b_pays)
-    return {
-        "PACK_A": wanted and a_pays and problem.a_layout != "row",
-        "PACK_B": wanted and b_pays and problem.b_layout != "col",
-    }
-
-
-# precision -> multiply-adds in the time in which an SM fetches an operand from L2; on tensor cores of an H200, which fetches 40
-# bytes a clock and multiplies 2048 16-bit operands, twice as many bytes and half as many tf32
-OPERAND_FMAS = {"ieee": 12, "fp64": 25}
-OF_TENSOR_CORES = 100
-
-
-def fastest(tiles, problem, target):
-    """The fastest tile first: rounds of one tile per SM, times a tile's multiply-adds and the operands it fetches.
-
-    On an H200 this is the order of the times measured from 333^3 to 4096^3, 4096 x 333 x 4096 and 1536 x 1536 x 4096. wgmma and
-    tcgen05 multiply 64 rows; smaller tiles run on mma.sync, at a quarter of their rate.
-    """
-    fetch = OPERAND_FMAS.get(problem.precision, OF_TENSOR_CORES)
-    by_64_rows = target.arch in (90, 100) and problem.precision in TENSOR_CORES_READ
-
-    def time(tile):
-        block_m, block_n = tile[:2]
-        rounds = triton.cdiv(count_tiles(problem, {"BLOCK_M": block_m, "BLOCK_N": block_n}, problem.batch), max(1, target.sms))
-        slower = 4 if by_64_rows and block_m < 64 else 1
-        return rounds * (slower * block_m * block_n + fetch * (block_m + block_n))
-
-    return sorted(tiles, key=time)
+    neither = {"PACK_A": False, "PACK_B": False}
+    if target.arch != 90 or problem.precision not in ALONG_K:
+        return [neither]
+    rounds = problem.precision == "tf32"
+    needed = {"PACK_A": rounds or problem.a_layout != "row", "PACK_B": rounds or problem.b_layout != "col"}
+    return [neither] if needed == neither else [needed, neither]
 
 
 def tile_configs(problem, target, tiles, **constants):
@@ -138,16 +112,14 @@ def tile_configs(problem, target, tiles, **constants):
 
 
 def tiled_configs(problem, target, tiles, num_stages=None):
-    """Of a program per tile: the fastest tile first, with its own number of stages if none is given."""
-    pack = packing(problem, target)
-    b_along_k = problem.b_layout == "col" or pack["PACK_B"]
-    if b_along_k and two_warpgroups_wait(problem, target):
-        tiles = [tile for tile in tiles if tile[3] == 4]
-    tiles = [(*tile, num_stages or stages) for *tile, stages in fastest(tiles, problem, target)]
-    return tile_configs(problem, target, tiles, GROUP_M=8, **pack)
+    """Of a program per tile, each with its own number of stages if none is given."""
+    for pack in packings(problem, target):
+        waits = (problem.b_layout == "col" or pack["PACK_B"]) and two_warpgroups_wait(problem, target)
+        chosen = [(*tile, num_stages or stages) for *tile, stages in tiles if not (waits and tile[3] != 4)]
+        yield from tile_configs(problem, target, chosen, GROUP_M=8, **pack)
 
 
-def packs_by_config(problem, config):
+def packs_of(problem, config):
     """Which operands a design packs whose configs say it."""
     return config.kwargs["PACK_A"], config.kwargs["PACK_B"]
 

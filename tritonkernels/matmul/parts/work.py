@@ -5,9 +5,9 @@ from ...problem import PACKED
 from .schemes import SCHEMES
 
 
-def main_kernel(problem, tile):
+def main_kernel(problem, tile, target):
     """The kernel that multiplies."""
-    return product(problem, tile, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch)
+    return product(problem, tile, target, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch)
 
 
 def copies(problem, packs_a, packs_b):
@@ -24,7 +24,7 @@ def of_tiles(tile, packs=lambda problem, config: (False, False)):
     """`work` of a design with one kernel after the packing of operands: packs(problem, config) says of which."""
 
     def work(problem, config, target):
-        return (*copies(problem, *packs(problem, config)), main_kernel(problem, tile(config)))
+        return (*copies(problem, *packs(problem, config)), main_kernel(problem, tile(config), target))
 
     return work
 
@@ -36,7 +36,7 @@ def of_splits(tile, packs, alone, rows):
     def work(problem, config, target):
         t = tile(config)
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
-        kernel = main_kernel(problem, t)
+        kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
         if (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
             parts = 4.0 * bm * bn * (splits + 1) / splits  # bytes of a block, on average; the last of a tile waits for them
@@ -52,7 +52,7 @@ def of_streams(tile, packs, rows):
     def work(problem, config, target):
         t = tile(config)
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        kernel = main_kernel(problem, t)
+        kernel = main_kernel(problem, t, target)
         kernels = *copies(problem, *packs(problem, config)), kernel
         slices = -(-problem.k // PACKED.get(problem.precision, 1) // t["BK"])
         if kernel.flops % (2.0 * t["BM"] * t["BN"] * t["BK"] * slices) == 0:  # no tile is cut
@@ -75,6 +75,6 @@ def of_planes(tile):
             for planes in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
         ]
         itemsize = scheme.planes * scheme.dtype.itemsize
-        return *splits, product(problem, tile(config), itemsize=itemsize, batch=problem.batch)
+        return *splits, product(problem, tile(config), target, itemsize=itemsize, batch=problem.batch)
 
     return work
