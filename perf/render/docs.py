@@ -6,7 +6,7 @@
 import os
 
 from .. import ROOT
-from . import chapter, designs, figures, measured, plot, results
+from . import chapter, choice, designs, figures, measured, plot, results
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
@@ -40,7 +40,8 @@ def main(options, parser):
 
 
 def _texts(slow=False):
-    return {DOCS / "designs.md": designs.markdown(), DOCS / "results.md": results.markdown()} | chapter.texts(slow)
+    pages = {"choice": choice, "designs": designs, "results": results}
+    return {DOCS / f"{name}.md": page.markdown() for name, page in pages.items()} | chapter.texts(slow)
 
 
 def _pictures():

@@ -1,0 +1,149 @@
+"""docs/choice.md: how a design and a config are chosen, from what figures, and how good the choice is."""
+
+from tritonkernels.choice import model
+from tritonkernels.target import Target
+
+from ..fit import evaluate, table, timed
+from . import measured
+from .table import markdown as as_table
+
+INTRODUCTION = """\
+# The choice
+
+`make docs` writes this page, from the records in [perf/results](../perf/results) and the tables in
+[tritonkernels/choice/tables](../tritonkernels/choice/tables).
+
+A call gets its design and its config (tile sizes, warps, stages) from, in this order:
+
+1. the caller: `design=`, `config=`;
+2. the tuned table, if it has an entry for such calls: see [tuning.md](tuning.md);
+3. the model of time: of every legal config of every design that does not refuse, the one with the least predicted seconds.
+
+Nothing is benchmarked at a call. The choice is a pure function of the problem, the GPU's figures and the tables, so it is the
+same on every rank. To see what it is:
+
+```python
+import torch
+import tritonkernels as tk
+
+a, b = (torch.randn(64, 64) for _ in range(2))
+print(tk.explain("gemm", a, b, target="h200"))
+```
+
+To do better for a shape of your own, tune it: `tk.tune("gemm", a, b)` on your GPU.
+
+## The model
+
+A design counts the work of each kernel that it launches (`Design.work`): blocks, FLOPs, bytes to and from L2 and DRAM, trips to
+memory that wait for each other. The model turns counts into seconds:
+
+    compute = blocks of the busiest SM * FLOPs of a block / (peak of an SM * share)
+    cache   = blocks of the busiest SM * bytes of a block / (L2 bandwidth of an SM * share)
+    memory  = bytes of all blocks / (DRAM bandwidth * share)
+    latency = waves * trips of a block * (DRAM latency / share)
+    launch  = launch time / share
+
+    overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
+    seconds = factors * sum over kernels of (launch + overlapped)
+
+The GPU's figures are in its [table of targets](../tritonkernels/target.py). The five shares of each design, and the factors of
+its configs and of classes of problems (their precisions, layouts and other fields that are no sizes), are data:
+`python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records gets
+about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without records
+gets the shares of the {reference}.
+
+To fit again, after new records (`python -m perf sweep`, on the GPU):
+
+    python -m perf fit --gpu h200
+    make docs
+
+## How good it is
+
+*chosen / best*: the measured time of what the model chooses, over that of the fastest that was measured for the same shape and
+package. The shapes are random ones (`perf/measure/shapes.py`), of the half that nothing was fitted to. Not every legal config
+was measured for every shape, and the model chooses among those that were; an unmeasured one may be faster. *torch / chosen*:
+above 1 the choice is faster than torch.
+
+The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
+"""
+HEADINGS = ["shapes", "chosen / best", "95 %", "99 %", f"at most {evaluate.FINE}", "worst", "torch / chosen", "at least torch"]
+WORST = 20
+UNNAMED = ("dtype", "out_dtype", "precision", "a_shared", "b_shared", "x_shared")
+USUAL = (  # fields of most calls
+    *{
+        "batch": 1,
+        "alpha": 1.0,
+        "beta": 0.0,
+        "a_layout": "row",
+        "b_layout": "row",
+        "aligned": True,
+        "accumulate": "fp32",
+    }.items(),
+    *{"groups": 1, "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}.items(),
+)
+
+
+def markdown():
+    figures = {
+        "overlap": model.OVERLAP,
+        "reference": Target.named(model.REFERENCE).name.upper(),
+        "mean": evaluate.GATE_MEAN,
+        "fine": evaluate.FINE,
+        "share": evaluate.GATE_SHARE,
+    }
+    fitted = [folder.name for folder in measured.gpus() if table.path(folder.name).exists()]
+    return INTRODUCTION.format(**figures) + "".join(of_gpu(gpu) for gpu in fitted)
+
+
+def of_gpu(gpu):
+    target = Target.named(gpu)
+    shapes, _ = timed.of_gpu(gpu)
+    judged = [shape for shape in shapes if shape.judges and shape.half == "judge"]
+    outcomes = evaluate.outcomes(table.counted(judged, target), model.sustained(gpu), target)
+    return section(gpu, outcomes)
+
+
+def section(gpu, outcomes):
+    """The part of the page about a GPU."""
+    parts = [f"\n### {gpu.upper()}\n"]
+    if not outcomes:
+        return "\n".join([*parts, "There are no records of random shapes yet.\n"])
+    packages = sorted({outcome.chosen.package for outcome in outcomes}, reverse=True)
+    summaries = {package: evaluate.summary([o for o in outcomes if o.chosen.package == package]) for package in packages}
+    parts += [f"- `{package}`: the gates are {'met' if s.passes else '**not met**'}." for package, s in summaries.items()]
+    parts += ["", as_table(["package", *HEADINGS], [[package, *_cells(s)] for package, s in summaries.items()]), ""]
+    for package in packages:
+        groups = {}
+        for outcome in outcomes:
+            if outcome.chosen.package == package:
+                shape = outcome.chosen.shape
+                groups.setdefault((shape.problem.op, shape.family), []).append(outcome)
+        rows = [[op, family, *_cells(evaluate.summary(groups[op, family]))] for op, family in sorted(groups)]
+        parts += [f"#### {package}, by family\n", as_table(["operation", "family", *HEADINGS], rows), ""]
+    worst = sorted(outcomes, key=lambda outcome: (-outcome.lost, outcome.chosen.shape.key))[:WORST]
+    parts += [f"#### The worst {len(worst)}\n", "Times in microseconds, in brackets as predicted.\n"]
+    parts += [as_table(["problem", "package", "chosen / best", "chosen", "best"], map(_row, worst)), ""]
+    return "\n".join(parts)
+
+
+def _cells(s):
+    torch = ["-", "-"] if s.torch is None else [f"{s.torch:.2f}", f"{s.ahead:.0%}"]
+    return [str(s.shapes), f"{s.mean:.3f}", f"{s.p95:.2f}", f"{s.p99:.2f}", f"{s.fine:.1%}", f"{s.worst:.2f}", *torch]
+
+
+def _row(outcome):
+    chosen = _run(outcome.chosen.run, outcome.chosen_s)
+    best = _run(outcome.best.run, outcome.best_s)
+    return [named(outcome.chosen.shape.problem), outcome.chosen.package, f"{outcome.lost:.2f}", chosen, best]
+
+
+def _run(run, predicted):
+    config = " ".join(f"{name}={value}" for name, value in run.config.items())
+    return f"`{run.design}` {config}: {1e6 * run.seconds:.1f} ({1e6 * predicted:.1f})"
+
+
+def named(problem):
+    """The problem in a line, without the fields that are as in most calls."""
+    fields = {name: value for name, value in problem.describe().items() if name not in UNNAMED}
+    own = [name if value is True else f"{name} {value}" for name, value in fields.items() if (name, value) not in USUAL]
+    return " ".join([problem.op, problem.precision, *(text for text in own if not text.endswith((" False", " None")))])
