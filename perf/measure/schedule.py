@@ -53,7 +53,7 @@ class Schedule:
                 if key not in self._wanted:
                     queue.append((key, (job.trial.shape.case, job.trial.package, contender)))
                 self._wanted[key].append(job)
-        self._ready = [(i, job) for i, job in enumerate(jobs) if not job.keys]
+        self._ready = []  # a heap of (place in the order, job)
         self._builders = {start(trial.build): None for _ in range(min(builders, len(self._wanted)))}  # -> key
         self._prefers = {builder: i % len(self._builds) for i, builder in enumerate(self._builders)}
         self._measurer, self._job, self._sent, self._at, self._heard = start(trial.measure), None, [], None, 0.0
@@ -163,5 +163,6 @@ class Schedule:
                 **found,
                 "failed": [*found["failed"], *failed],
                 "left_out": sum(key in job.unbuilt for key in job.keys),
+                "faults": job.faults,
             }
         )

@@ -124,11 +124,6 @@ def _layouts(pick):
     return pick.choices((("row", "row"), ("row", "col"), ("col", "row"), ("col", "col")), (4, 4, 2, 1))[0]
 
 
-def _rows(pick):
-    """Rows of a decoding step, or of a prompt."""
-    return pick.choice((1, 2, 4, 8, 16, 32, 64, size(pick, 1, 128))) if pick.random() < 0.5 else size(pick, 128, 8192)
-
-
 def _weight(pick):
     """(N, K) of a projection, as it is or of one of two or four GPUs."""
     n, k = pick.choice((*WIDTHS, *OUTPUTS)), pick.choice(WIDTHS)
@@ -155,9 +150,16 @@ def _pixels(pick):
     return pick.choice(PLANES) ** 2 * pick.choice((1, 2, 4, 8, 32)), pick.choice(CHANNELS), pick.choice((27, 147, *CHANNELS))
 
 
-def _product(pick):
-    """An LLM's."""
-    return _rows(pick), *_weight(pick)
+def _decode(pick):
+    return pick.choice((1, 2, 4, 8, 16, 32, 64, size(pick, 1, 128))), *_weight(pick)
+
+
+def _prefill(pick):
+    return size(pick, 128, 8192), *_weight(pick)
+
+
+def _tokens(pick):
+    return pick.choice((_decode, _prefill))(pick)
 
 
 def _gemm(sizes):
@@ -325,7 +327,7 @@ def _gradient(op, forward):
 FAMILIES = {
     "gemm": {
         "scientific": _gemm(_square),
-        "llm": _gemm(_product),
+        "llm": _gemm(_tokens),
         "tall-skinny": _gemm(_skinny),
         "vision": _gemm(_pixels),
         "long K": _gemm(_long_k),
@@ -339,13 +341,13 @@ FAMILIES = {
         "int8 weights": _int8_gemv,
     },
     "matmul": {
-        "llm": _matmul(_product, HALF),
+        "llm decode": _matmul(_decode, HALF),
         "scientific": _matmul(_square, SCIENCE),
         "vision": _matmul(_pixels, (*HALF, *SINGLE)),
-        "llm in bytes": _matmul(_product, BYTE),
+        "llm in bytes": _matmul(_tokens, BYTE),
         "attention": _matmul(_heads, (*HALF, SINGLE[1]), _batch),
         "tall-skinny": _matmul(_skinny, (*SINGLE, *HALF, (F64, {}))),
-        "llm again": _matmul(_product, HALF),
+        "llm prefill": _matmul(_prefill, HALF),
         "long K": _matmul(_long_k, (*SINGLE, *HALF, (F64, {}))),
         "square": _matmul(_square, (*HALF, *BYTE)),
     },

@@ -1,8 +1,8 @@
 """python -m perf sweep: times of random shapes, of every design's best configs and some others, to fit the choice to.
 
-Of each shape (shapes.py) and package every willing design runs its best configs and as many random ones. Each result is checked,
-and they are timed together, beside torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it has
-measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one ended; changed sources
+Of each shape (shapes.py) and package every willing design runs its best configs and as many random ones. Each result is
+checked, and they are timed together, beside torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it
+has measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one ended; changed sources
 begin anew. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep --share 1/2 ...
 
 Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU or for bad arguments.
@@ -21,6 +21,8 @@ from .. import ROOT
 from . import contenders, schedule, shapes, trial
 from .environment import environment
 from .sweep_records import Writer
+
+TELL = 10.0  # seconds between lines of progress
 
 
 def add_arguments(parser):
@@ -118,25 +120,25 @@ def count(planned):
 
 def run(planned, workers, seconds, writers, **stand_ins):
     """Do the jobs, tell how far they came, and return the exit status."""
-    faults, counts, told = [], collections.Counter(), time.monotonic()
+    counts, told = collections.Counter(), time.monotonic()
 
     def record(row):
         nonlocal told
         writers[row["op"]].write(row)
-        title = f"{row['package']}.{row['op']} {row['family']} {row['problem']}"
-        counts.update(timed=len(row["times"]), left_out=row["left_out"], **{k: len(row[k]) for k in ("wrong", "failed")})
-        for kind in ("wrong", "failed"):
-            for design, config, why in row[kind]:
-                print(f"{kind.upper()}: {title}: {design} {config}: {why}", flush=True)
-        faults.extend(f"wrong: {title}" for _ in row["wrong"])
+        counts.update(timed=len(row["times"]), wrong=len(row["wrong"]), failed=len(row["failed"]))
+        counts.update(left_out=row["left_out"], faults=row["faults"])
+        title = f"{row['package']}.{row['op']}, {row['family']}"
+        for design, config, why in row["wrong"]:
+            print(f"WRONG: {title}: {design} {config}: {why}: {row['problem']}", flush=True)
+        for design, config, why in row["failed"][:1]:
+            print(f"{len(row['failed'])} failed: {title}: {design} {config}: {why}", flush=True)
         if "fault" in row:
-            faults.append(row["fault"])
-            print(f"FAULT: {title}: {row['fault']}", flush=True)
-        if time.monotonic() - told > 10:
+            print(f"GIVEN UP: {title}: {row['fault']}: {row['problem']}", flush=True)
+        if time.monotonic() - told > TELL:
             told = time.monotonic()
             print(f"{under_way.measured} of {len(planned)} measured, {under_way.built} builds, {dict(counts)}", flush=True)
 
     under_way = schedule.Schedule(planned, workers, seconds, record, **stand_ins)
     under_way.run()
     print(f"{under_way.measured} of {len(planned)} measured, {under_way.built} builds, {dict(counts)}")
-    return 1 if faults else 0
+    return 1 if counts["wrong"] or counts["faults"] else 0

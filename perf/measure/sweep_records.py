@@ -1,8 +1,9 @@
 """Records of a sweep, to learn from: a file of JSON lines, which are headers and, after each, its rows.
 
-A header: {"environment": ..., "settings": ...}. A row, of a shape in a package: {"op", "family", "package", "problem": Problem.describe(),
-"torch": [name, us] of its fastest function or null, "times": [[design, config, us, relative standard error or null if there is
-one sample], ...], "wrong" and "failed": [[design, config, why], ...], "left_out": contenders not built in time}.
+A header: {"environment", "settings"}. A row, of a shape in a package: {"op", "family", "package", "problem":
+Problem.describe(), "torch": [name, us] of its fastest function or null, "times": [[design, config, us, relative standard error
+or null if there is one sample], ...], "wrong" and "failed": [[design, config, why], ...], "left_out": contenders not built in
+time, "faults": how often the process ended}, and "fault", the last one's reason, if the trial was given up.
 """
 
 import dataclasses

@@ -1,0 +1,240 @@
+"""perf sweep: which contenders a trial has, what it measures on a simulated GPU, its records, resumption and the command."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from perf.__main__ import main
+from perf.measure import shapes, suites, sweep, sweep_records, trial
+from perf.measure.environment import environment
+from tests.choice.stand_ins import SimulatedGpu, library, right
+from tritonkernels.choice import bench
+from tritonkernels.errors import BuildError
+
+CPU = torch.device("cpu")
+US = 1e-6
+
+
+def shape(case):
+    return shapes.Shape("a family", case, shapes.prepared(case).problem)
+
+
+def sweep_gemm(number=3, **options):
+    return sweep.jobs(shapes.draw("gemm", number), ["tritonkernels"], shapes.H200, options.pop("configs", 2), **options)
+
+
+@pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
+def test_a_trial_has_the_best_configs_of_each_design_and_random_others(package):
+    gemm = shape(suites.gemm(1536, 1536, 1536))
+    known = {}
+    for design, config in trial.library(package).candidates(gemm.problem, shapes.H200)[0]:
+        known.setdefault(design.name, []).append(bench.Candidate(design, config).numbers)
+    planned = trial.plan(gemm, package, shapes.H200, 2).contenders
+    assert [name for name, _ in planned[: len(known)]] == [name for name in known for _ in known[name][:2]][: len(known)]
+    for name, configs in known.items():
+        own = [numbers for other, numbers in planned if other == name]
+        assert own[:2] == configs[:2] and len(own) == min(4, len(configs)) and all(own.count(n) == 1 for n in own)
+        assert all(numbers in configs for numbers in own)
+    assert planned == trial.plan(gemm, package, shapes.H200, 2).contenders
+    others = [trial.plan(shape(suites.gemm(n, n, n)), package, shapes.H200, 2).contenders for n in (1024, 1280, 1792)]
+    assert any(other != planned for other in others)  # the seed is the shape's
+
+
+@pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
+def test_every_contender_has_launches_to_build(package):
+    for drawn in (*shapes.draw("matmul", 9), *shapes.draw("conv2d_weight", 7), *shapes.draw("gemv", 6)):
+        for contender in trial.plan(drawn, package, shapes.H200, 1).contenders:
+            assert trial.launches(drawn.case, package, shapes.H200, contender)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """measured(each, **designs): what measure finds on a simulated GPU, and what it tells."""
+    gpu, told = SimulatedGpu(noise=0.01), []
+
+    def measured(**designs):
+        served = library(gpu, **designs)
+        monkeypatch.setattr(trial, "library", lambda package: served)
+        monkeypatch.setattr(trial, "_clock", lambda device: gpu)
+        return trial.measure(trial.plan(shape(suites.gemv(64, 48)), "tritonkernels", shapes.H200, 2), told.append), told
+
+    return measured
+
+
+def test_times_are_medians_and_a_hopeless_one_has_one_sample(gpu):
+    found, told = gpu(slow=[(900 * US, right)], fast=[(100 * US, right), (130 * US, right)])
+    times = {(design, config["number"]): (us, spread) for design, config, us, spread in found["times"]}
+    assert times["fast", 0] == (pytest.approx(100, rel=0.05), pytest.approx(0, abs=0.05))
+    assert times["fast", 1][0] == pytest.approx(130, rel=0.05) and times["fast", 1][1] is not None
+    assert times["slow", 0] == (pytest.approx(900, rel=0.1), None)
+    assert found["torch"][0] == "addmv" and told == [0, 1, 2, None] and not found["wrong"] + found["failed"]
+
+
+def test_a_wrong_one_and_one_that_fails_are_not_timed(gpu):
+    def fails(a, x, out):
+        raise BuildError("no registers")
+
+    found, _ = gpu(good=[(1e-4, right)], wrong=[(1e-5, lambda a, x, out: out.fill_(7))], broken=[(1e-5, fails)])
+    assert [design for design, *_ in found["times"]] == ["good"]
+    ((design, config, why),) = found["wrong"]
+    assert (design, config) == ("wrong", {"number": 0}) and "above the bound" in why
+    assert [design for design, *_ in found["failed"]] == ["broken"] and "no registers" in found["failed"][0][2]
+
+
+def test_where_all_are_wrong_torch_is_timed_alone(gpu):
+    found, _ = gpu(wrong=[(1e-5, lambda a, x, out: None)])
+    assert found["times"] == [] and len(found["wrong"]) == 1 and found["torch"]
+
+
+@pytest.mark.parametrize("op", shapes.FAMILIES)
+def test_a_problem_comes_back_from_its_description(op):
+    for drawn in shapes.draw(op, 20):
+        described = json.loads(json.dumps(drawn.problem.describe()))
+        assert sweep_records.problem_of(op, described) == drawn.problem
+
+
+def row(case, package="tritonkernels", us=3.0, **changes):
+    problem = shape(case).problem
+    times = [["tiled", {"BLOCK_M": 64}, us, 0.01], ["naive", {"BLOCK_M": 8}, 90.0, None]]
+    fields = {"op": case.op, "family": "a family", "package": package, "problem": problem.describe(), "torch": ["addmm", 5.0]}
+    return {**fields, "times": times, "wrong": [], "failed": [], "left_out": 0, **changes}
+
+
+def writer(path, **changes):
+    return sweep_records.Writer(path, {**environment(CPU), "commit": "one", **changes}, configs=2)
+
+
+def test_records_come_back_as_one_row_a_shape(tmp_path):
+    path, one, other = tmp_path / "gemm.jsonl", suites.gemm(64, 48, 32), suites.gemm(64, 48, 33)
+    out = writer(path)
+    for each in (row(one), row(one, "cuda_reference", torch=None), row(other), row(one, us=4.0)):
+        out.write(each)
+    first, second = sweep_records.load([path])
+    assert first.problem == shape(one).problem and second.problem == shape(other).problem
+    assert first.times["tritonkernels"] == [("tiled", {"BLOCK_M": 64}, 4.0, 0.01), ("naive", {"BLOCK_M": 8}, 90.0, None)]
+    assert set(first.times) == {"tritonkernels", "cuda_reference"} and first.torch == ("addmm", 5.0)
+    assert first.half == shapes.half(shape(one).key) and first.environment["commit"] == "one"
+
+
+def test_what_the_same_sources_measured_is_done(tmp_path):
+    path, case = tmp_path / "gemm.jsonl", suites.gemm(64, 48, 32)
+    out = writer(path)
+    assert out.done == set()
+    out.write(row(case))
+    assert writer(path).done == {(shape(case).key, "tritonkernels")}
+    assert writer(path, commit="two").done == set() == writer(path, device="another").done
+    writer(path, commit="two").write(row(case))
+    assert [e["commit"] for e, _ in sweep_records.read(path)] == ["one", "two"]
+
+
+def test_half_a_line_is_neither_read_nor_continued(tmp_path):
+    path, case = tmp_path / "gemm.jsonl", suites.gemm(64, 48, 32)
+    writer(path).write(row(case))
+    path.write_text(path.read_text() + '{"op":"ge')
+    assert len(list(sweep_records.read(path))) == 1
+    writer(path).write(row(suites.gemm(64, 48, 33)))
+    assert len(sweep_records.load([path])) == 2
+
+
+def test_jobs_of_what_is_done_are_left_out():
+    first, *rest = sweep_gemm(3)
+    again = sweep_gemm(3, done={"gemm": {(first.trial.shape.key, "tritonkernels")}})
+    assert [job.trial.shape.key for job in again] == [job.trial.shape.key for job in rest]
+
+
+def test_any_part_has_all_operations_and_shares_are_apart():
+    by_op = {op: shapes.draw(op, 6) for op in ("gemm", "gemv")}
+    order = sweep.interleaved(by_op)
+    assert [s.problem.op for s in order] == ["gemm", "gemv"] * 6
+    halves = [{s.key for s in sweep.interleaved(by_op, i, 2)} for i in (0, 1)]
+    assert not halves[0] & halves[1] and halves[0] | halves[1] == {s.key for s in order}
+
+
+def test_contenders_of_one_cuda_module_share_its_build():
+    (job,) = sweep.jobs([shape(suites.gemm(256, 256, 256))], ["cuda_reference"], shapes.H200, 2)
+    assert 1 < len(set(job.keys)) <= len(job.keys) == len(job.trial.contenders)
+
+
+class Done:
+    """A worker that is at once done with whatever it is given."""
+
+    def __init__(self, work):
+        self.work, self.answer = work, None
+
+    def give(self, task):
+        found = (
+            {"torch": None, "times": [[*c, 1.0, None] for c in task.contenders], "wrong": [], "failed": []}
+            if (self.work is trial.measure)
+            else None
+        )
+        self.answer = "done", found
+
+    def receive(self):
+        answer, self.answer = self.answer, None
+        return answer
+
+    def end(self):
+        pass
+
+
+def run(planned, writers, worker=Done):
+    return sweep.run(
+        planned, 2, math.inf, writers, start=worker, wait=lambda waiting, seconds: [w for w in waiting if w.answer]
+    )
+
+
+def test_a_sweep_is_recorded_and_a_second_one_has_nothing_left(tmp_path, capsys):
+    path = tmp_path / "gemm.jsonl"
+    assert run(sweep_gemm(), {"gemm": writer(path)}) == 0
+    rows = sweep_records.load([path])
+    assert len(rows) == 3 and {r.problem for r in rows} == {s.problem for s in shapes.draw("gemm", 3)}
+    assert "3 of 3 measured" in capsys.readouterr().out
+    assert sweep_gemm(done={"gemm": writer(path).done}) == []
+
+
+def test_a_wrong_contender_is_reported_and_fails_the_command(tmp_path, capsys):
+    class Wrong(Done):
+        def receive(self):
+            what, found = super().receive()
+            if found:
+                found["wrong"].append(["tiled", {"BLOCK_M": 64}, "error 0.5 above the bound 1e-06"])
+            return what, found
+
+    assert run(sweep_gemm(1), {"gemm": writer(tmp_path / "gemm.jsonl")}, Wrong) == 1
+    told = capsys.readouterr().out
+    assert "WRONG: tritonkernels.gemm, scientific: tiled" in told and "error 0.5 above the bound" in told
+
+
+def test_a_fault_is_reported_and_fails_the_command(tmp_path, capsys):
+    class Dying(Done):
+        def receive(self):
+            what, found = super().receive()
+            return ("died", "gone") if found else (what, found)
+
+    assert run(sweep_gemm(1), {"gemm": writer(tmp_path / "gemm.jsonl")}, Dying) == 1
+    assert "GIVEN UP: tritonkernels.gemm, scientific: gone" in capsys.readouterr().out
+
+
+def test_a_dry_run_counts(capsys):
+    assert main(["sweep", "gemm", "gemv", "--shapes", "6", "--configs", "1", "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and lines[0].startswith("gemm, tritonkernels: 6 shapes of 5 families, ")
+    assert main(["sweep", "gemm", "--shapes", "6", "--share", "0/2", "--package", "cuda_reference", "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("gemm, cuda_reference: 3 shapes")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    (["relu"], ["gemm", "--shapes", "0"], ["gemm", "--seconds", "nan"], ["gemm", "--share", "2/2"], ["gemm", "--share", "x"]),
+)
+def test_bad_arguments(bad):
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", *bad])
+    assert ended.value.code == 2
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_nothing_is_measured(capsys):
+    assert main(["sweep", "gemm"]) == 2 and "needs a GPU" in capsys.readouterr().err
