@@ -38,7 +38,7 @@ class Samples:
         parts, of_term, of_run, present = [], [], [], []
         for number, (terms, _, _) in enumerate(runs):
             for term in terms:
-                parts += [model.parts_of(work, target, rate) for work in term.works]
+                parts += [model.parts_of(work, rate) for work in term.works]
                 of_term += [len(of_run)] * len(term.works)
                 of_run.append(number)
                 present.append([column[name] for name in term.factors if name in column])

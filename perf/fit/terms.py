@@ -7,8 +7,8 @@ import importlib
 from typing import NamedTuple
 
 from tritonkernels.choice import model
-from tritonkernels.design import as_dict
 from tritonkernels.choice.work import Work
+from tritonkernels.design import as_dict
 from tritonkernels.problem import Problem
 
 
@@ -23,7 +23,7 @@ class Term(NamedTuple):
         factor = 1.0
         for name in self.factors:
             factor *= sustained.factors.get(name, 1.0)
-        return model.estimate(self.works, target, sustained, factor).seconds
+        return model.estimate(self.works, model.rates(target), sustained, factor).seconds
 
 
 def terms(library, problem, design, config, target):
