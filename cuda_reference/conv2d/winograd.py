@@ -92,12 +92,14 @@ def launches(problem, config, input, weight, bias, out):
             yield over(u, "filters", weight, u, sizes, strides, pitch, inside)
         if v.numel():
             yield over(v, "inputs", input[part], v, sizes, strides, pitch, tiles, inside)
+        kernel = product_kernel(product.dtype, tile)
         yield CudaLaunch(
             PRODUCT_SOURCES[product.dtype],
-            product_kernel(product.dtype, tile),
+            kernel,
             grid=(blocks,),
             block=(bm * bn // (tm * tn), 1, 1),
             arguments=(a, b, products, rows, pitch, depth),
+            part=(kernel,),
         )
         yield over(products, "outputs", products, bias, out[part], sizes, strides, pitch, tiles, inside)
 

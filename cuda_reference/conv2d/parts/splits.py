@@ -15,7 +15,8 @@ def launches_of_splits(source, kernels, grid, threads, before, after, out):
     """
     (main, add), (_, splits) = kernels, grid
     sums = partial_sums(splits, out.numel(), out) if splits > 1 else None
-    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after))
+    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after), part=tuple(kernels))
     if sums is not None:
         blocks = ceil_div(out.numel(), 32)
-        yield CudaLaunch(source, add, (blocks,), (32 * ROWS, 1, 1), (sums, out, splits, tuple(out.shape), out.stride()))
+        given = sums, out, splits, tuple(out.shape), out.stride()
+        yield CudaLaunch(source, add, (blocks,), (32 * ROWS, 1, 1), given, part=tuple(kernels))
