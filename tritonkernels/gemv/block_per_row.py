@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design
-from .parts.shapes import BLOCK, UNROLL, threads_of_row
 from .parts.row_tile import interpreted, launches, tile, work
+from .parts.shapes import BLOCK, UNROLL, threads_of_row
 
 
 def configs(problem, target):

@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 """
 
 from ..design import Design
-from .parts.shapes import sub_warp
 from .parts.row_tile import interpreted, launches, tile, work
+from .parts.shapes import sub_warp
 from .parts.vectors import full_vector
 
 LANES = (8, 4, 2, 1, 16)

@@ -15,8 +15,8 @@ from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .parts.shapes import UNROLL, counts_of_splits
 from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within, work
+from .parts.shapes import UNROLL, counts_of_splits
 from .parts.structs import Addend, Rows, Splits, reading, results
 from .parts.vectors import cut
 

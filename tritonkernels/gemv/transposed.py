@@ -20,8 +20,8 @@ from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
-from .parts.shapes import BLOCK, UNROLL, streams, tile_of_columns
 from .parts.row_tile import REGISTERS, store_rows, within
+from .parts.shapes import BLOCK, UNROLL, streams, tile_of_columns
 from .parts.structs import Addend, Splits, results
 from .parts.vectors import cut, full_vector, pitch
 from .parts.work import along_columns, column_vector
