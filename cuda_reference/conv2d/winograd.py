@@ -2,7 +2,9 @@
 
 import torch
 
+from tritonkernels.choice.work import product as work_of_product
 from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from tritonkernels.conv2d.parts.work import of_winograd
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 
@@ -104,4 +106,19 @@ def launches(problem, config, input, weight, bias, out):
         yield over(products, "outputs", products, bias, out[part], sizes, strides, pitch, tiles, inside)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, transform=lambda numbers: transform(numbers["OUTPUTS"]))
+def work(problem, config, target):
+    outputs, images = config["OUTPUTS"], images_at_once(problem, config["OUTPUTS"])
+    product, pitch = product_and_pitch(problem, outputs, images)
+    tile = {"BM": config["BM"], "BN": config["BN"], "BK": 8, "stages": 3}
+    tile["threads"] = config["BM"] * config["BN"] // (config["TM"] * config["TN"])
+    of_product = (work_of_product(product, tile, batch=product.batch),)
+    return of_winograd(problem, outputs, images, (product.m, pitch, product.k), of_product, THREADS)
+
+
+DESIGN = Design(
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+    work=work,
+    transform=lambda numbers: transform(numbers["OUTPUTS"]),
+)

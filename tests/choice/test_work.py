@@ -29,6 +29,47 @@ GEMV = [
 ]
 
 
+def conv(input, weight, dtype=F32, last=False, op="conv2d", **options):
+    memory = torch.channels_last if last else torch.contiguous_format
+    tensors = [empty(*shape, dtype=dtype).to(memory_format=memory) for shape in (input, weight)]
+    if op == "conv2d":
+        bias = empty(weight[0], dtype=dtype) if options.pop("bias", False) else None
+        return prepare(op, *tensors, bias, **options)
+    outline = prepare("conv2d", *tensors, **options)
+    grads = torch.empty_like(outline.result)
+    if op == "conv2d_input":
+        return prepare(op, input, tensors[1], grads, **options)
+    return prepare(op, tensors[0], weight, grads, **options) if op == "conv2d_weight" else prepare(op, grads)
+
+
+CONVOLUTIONS = [
+    ((1, 6, 768, 512), (6, 6, 6, 6), {}),
+    ((8, 64, 14, 14), (96, 64, 3, 3), {"padding": 1}),
+    ((8, 64, 14, 14), (96, 64, 3, 3), {"padding": 1, "dtype": F16}),
+    ((32, 256, 56, 56), (64, 256, 1, 1), {"dtype": F16}),
+    ((4, 3, 224, 224), (64, 3, 7, 7), {"padding": 3, "stride": 2}),
+    ((4, 128, 28, 28), (128, 4, 3, 3), {"padding": 1, "groups": 32}),
+    ((4, 96, 7, 7), (96, 1, 3, 3), {"padding": 1, "groups": 96}),
+    ((4, 96, 57, 55), (96, 1, 5, 5), {"padding": 2, "stride": 2, "groups": 96}),
+    ((2, 10, 13, 9), (15, 2, 3, 5), {"groups": 5, "dilation": 2, "padding": 4}),
+    ((2, 32, 1, 1), (32, 8, 1, 1), {"groups": 4}),
+    ((1, 1, 64, 40), (1, 1, 3, 3), {}),
+    ((64, 256, 112, 112), (256, 256, 3, 3), {"padding": 1}),  # winograd takes part of the images at a time
+    ((3, 16, 20, 20), (24, 16, 3, 3), {"dtype": F64}),
+    ((2, 64, 20, 20), (24, 64, 3, 3), {"precision": "tf32"}),
+]
+
+
+def convolutions(op):
+    calls = [(conv(*sizes, op=op, last=last, **options), last) for *sizes, options in CONVOLUTIONS for last in (False, True)]
+    return [
+        call for call, last in calls if call.problem.channels_last == last
+    ]  # of pixels or channels alone, they lie as before
+
+
+CONV2D = [*convolutions("conv2d"), conv((2, 3, 30, 33), (5, 3, 4, 2), bias=True), conv((9, 4, 6, 6), (64, 4, 1, 1), bias=True)]
+
+
 def launched(design, call, config):
     """(blocks, threads) of each kernel."""
     for launch in design.launches(call.problem, config, *call.parts[0]):
@@ -39,7 +80,7 @@ def launched(design, call, config):
 def works(op, calls):
     """(design, call, config, its Works) of both packages' designs that take the calls."""
     for library in LIBRARIES:
-        for design in library.designs(op):
+        for design in (design for design in library.designs(op) if not design.name.startswith("matmul.")):
             taken = [call for call in calls if design.refuses(call.problem, H200) is None]
             assert taken, f"{library.package} {op}.{design.name} takes none of the calls"
             for call in taken:
@@ -47,7 +88,7 @@ def works(op, calls):
                     yield design, call, config, design.work(call.problem, config, H200)
 
 
-CALLS = {"gemv": GEMV}
+CALLS = {"gemv": GEMV, "conv2d": CONV2D}
 
 
 @pytest.mark.parametrize("op", CALLS)
