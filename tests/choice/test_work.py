@@ -61,10 +61,9 @@ CONVOLUTIONS = [
 
 
 def convolutions(op):
+    """Without those in channels_last that lie as in NCHW: of one channel or pixel."""
     calls = [(conv(*sizes, op=op, last=last, **options), last) for *sizes, options in CONVOLUTIONS for last in (False, True)]
-    return [
-        call for call, last in calls if call.problem.channels_last == last
-    ]  # of pixels or channels alone, they lie as before
+    return [call for call, last in calls if call.problem.channels_last == last]
 
 
 CONV2D = [*convolutions("conv2d"), conv((2, 3, 30, 33), (5, 3, 4, 2), bias=True), conv((9, 4, 6, 6), (64, 4, 1, 1), bias=True)]

@@ -107,10 +107,8 @@ def addition(problem, splits, threads, at_once):
     if splits == 1:
         return ()
     itemsize, size = problem.dtype.itemsize, max(4, problem.dtype.itemsize)
-    blocks, fetched = -(-problem.outputs // ADDED), ADDED * (splits * size + itemsize)
-    return (
-        Work(blocks, threads, ADDED * splits, unit(problem), fetched, problem.outputs * itemsize, 1 + -(-splits // at_once)),
-    )
+    blocks, dram, steps = -(-problem.outputs // ADDED), problem.outputs * itemsize, 1 + -(-splits // at_once)
+    return (Work(blocks, threads, ADDED * splits, unit(problem), ADDED * (splits * size + itemsize), dram, steps),)
 
 
 def of_winograd(problem, outputs, images, sizes, of_product, block):
