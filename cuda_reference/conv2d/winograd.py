@@ -111,7 +111,7 @@ def work(problem, config, target):
     product, pitch = product_and_pitch(problem, outputs, images)
     tile = {"BM": config["BM"], "BN": config["BN"], "BK": 8, "stages": 3}
     tile["threads"] = config["BM"] * config["BN"] // (config["TM"] * config["TN"])
-    of_product = (work_of_product(product, tile, batch=product.batch),)
+    of_product = (work_of_product(product, tile, target, batch=product.batch),)
     return of_winograd(problem, outputs, images, (product.m, pitch, product.k), of_product, THREADS)
 
 
