@@ -67,9 +67,9 @@ def of_outputs(problem, target, blocks, threads, piece, channels, steps, outputs
     )
 
 
-def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stages=1, shared=None):
+def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stages=1, shared=None, adds=True):
     """A product of matrices (m, n) of each group, gathered from images: `splits` blocks for each tile (BM, BN, BK), which share
-    its `slices` of BK. a_slice: bytes that a block fetches for one of them."""
+    its `slices` of BK; the last of them `adds`, or else a second kernel. a_slice: bytes that a block fetches for a slice."""
     bm, bn, bk = tile
     itemsize, own = problem.dtype.itemsize, -(-slices // splits)
     return Work(
@@ -77,9 +77,9 @@ def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stag
         threads,
         bm * bn * (2.0 * bk * own + problem.has_bias),
         unit,
-        own * a_slice + bm * bn * (8 if splits > 1 else itemsize),
+        own * a_slice + bm * bn * (itemsize if splits == 1 else 8 if adds else 4),
         problem.bytes,
-        2 + own / stages + (2 if splits > 1 else 0),
+        2 + own / stages + (2 if splits > 1 and adds else 0),
         min(255, bm * bn // threads + 40),
         (bm + bn) * bk * itemsize * stages if shared is None else shared,
     )
@@ -107,10 +107,8 @@ def addition(problem, splits, threads, at_once):
     if splits == 1:
         return ()
     itemsize, size = problem.dtype.itemsize, max(4, problem.dtype.itemsize)
-    blocks, fetched = -(-problem.outputs // ADDED), ADDED * (splits * size + itemsize)
-    return (
-        Work(blocks, threads, ADDED * splits, unit(problem), fetched, problem.outputs * itemsize, 1 + -(-splits // at_once)),
-    )
+    blocks, dram, steps = -(-problem.outputs // ADDED), problem.outputs * itemsize, 1 + -(-splits // at_once)
+    return (Work(blocks, threads, ADDED * splits, unit(problem), ADDED * (splits * size + itemsize), dram, steps),)
 
 
 def of_winograd(problem, outputs, images, sizes, of_product, block):
