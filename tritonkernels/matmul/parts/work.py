@@ -54,7 +54,7 @@ def of_streams(tile, packs, rows):
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
         kernel = main_kernel(problem, t, target)
         kernels = *copies(problem, *packs(problem, config)), kernel
-        slices = -(-problem.k // PACKED.get(problem.precision, 1) // t["BK"])
+        slices = max(1, -(-problem.k // PACKED.get(problem.precision, 1) // t["BK"]))
         if kernel.flops % (2.0 * t["BM"] * t["BN"] * t["BK"] * slices) == 0:  # no tile is cut
             return kernels
         adds = addition(problem, 2, rows * t["BN"], 128, problem.batch, tiles * (t["BM"] // rows))
