@@ -16,6 +16,7 @@ AT_ONCE = 2**20  # counters that are allocated and zeroed together: 4 MB
 _lock = threading.Lock()
 _free = {}  # device -> counters not in use yet
 _of_stream = {}  # (device, stream) -> the counters of its calls
+_allocated = []  # all counters, for good: a graph that uses some knows their address only, and nobody knows when it is gone
 
 
 def partial_sums(splits, sums, out):
@@ -57,4 +58,5 @@ def _take(count, device):
 def _zeroed(count, device):
     zeros = torch.zeros(count, dtype=torch.int32, device=device)
     torch.cuda.synchronize(device)  # other streams will use them
+    _allocated.append(zeros)
     return zeros

@@ -1,6 +1,8 @@
 """Counters on a fake GPU: each stream has its own and keeps them; graphs get theirs, zeroed before the capture."""
 
+import gc
 import types
+import weakref
 
 import pytest
 import torch
@@ -13,16 +15,19 @@ COUNT = 16384  # split rows, one counter each
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The current stream, whether it is being captured, and the sizes of the tensors that a kernel set to zero."""
-    gpu = types.SimpleNamespace(stream=0, capturing=False, zeroed=[])
+    """The current stream, whether it is being captured, and the tensors that a kernel set to zero, and their sizes."""
+    gpu = types.SimpleNamespace(stream=0, capturing=False, zeroed=[], made=[])
     zeros = torch.zeros
 
     def zeroing(count, dtype, device):
         gpu.zeroed.append(count)
-        return zeros(count, dtype=dtype)
+        made = zeros(count, dtype=dtype)
+        gpu.made.append(weakref.ref(made))
+        return made
 
     monkeypatch.setattr(workspace, "_free", {})
     monkeypatch.setattr(workspace, "_of_stream", {})
+    monkeypatch.setattr(workspace, "_allocated", [])
     monkeypatch.setattr(workspace, "stream_of", lambda device: gpu.stream)
     monkeypatch.setattr(torch, "zeros", zeroing)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: gpu.capturing)
@@ -64,3 +69,15 @@ def test_a_graph_zeroes_counters_that_are_not_ready(gpu):
 
 def test_more_counters_than_are_allocated_at_once(gpu):
     assert len(workspace.counters(3 * workspace.AT_ONCE, OUT)) == 3 * workspace.AT_ONCE
+
+
+def test_counters_of_a_graph_stay_allocated(gpu):
+    """It knows their address only. They were freed once others took their place, and replays wrote to whatever came there."""
+    for _ in range(4):
+        gpu.capturing = False
+        workspace.counters(1, OUT)  # tops up the free ones
+        gpu.capturing, made = True, len(gpu.made)
+        workspace.counters(workspace.AT_ONCE // 2, OUT)
+        assert len(gpu.made) == made, "the graph was to get free ones"
+    gc.collect()
+    assert len(gpu.made) >= 3 and all(counters() is not None for counters in gpu.made)
