@@ -24,12 +24,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from tritonkernels.backend import log
 from tritonkernels.errors import BuildError
 
 from . import cache, launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
-__all__ = ["BACKENDS", "ROOT", "doctor", "load", "sanitizer_preload"]
+__all__ = ["BACKENDS", "ROOT", "doctor", "load", "load_part", "sanitizer_preload"]
 
 BACKENDS = ("simt", "cuda", "trace")
 _RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # functions of a traced module besides its kernels
@@ -66,6 +67,19 @@ def load(header: str, expressions: Sequence[str], backend: str) -> Mapping[str, 
     return _load(key) if kernels is None else kernels
 
 
+def load_part(header: str, part: Sequence[str], whole: Sequence[str], backend: str) -> Mapping[str, Callable]:
+    """The kernels of `part`, and maybe more of `whole`: its module if that is built, else one of `part` only.
+
+    For a call, which waits for the compiler and says so. To build most of `whole`, `load` it: one module takes less than many.
+    """
+    keys = [(header, tuple(expressions), backend) for expressions in (part, whole)]
+    for key in keys:
+        if key in _kernels:
+            return _kernels[key]
+    notice = f"cuda_reference: building {part[0]} for this GPU, once; this usually takes 3 to 10 s"
+    return _load(next(filter(_is_cached, keys), keys[0]), notice)
+
+
 def doctor() -> dict[str, str]:
     """The tools, and for each backend "ready" or the error that `load` would raise. Never raises."""
     checks = {
@@ -98,14 +112,15 @@ def _check_tools(backend):
         toolchain.ninja()
 
 
-def _load(key):
+def _load(key, notice=None):
+    """The kernels of the module, which is built if need be; then the log gets the notice."""
     header, expressions, backend = key
     if backend not in BACKENDS:
         raise ValueError(f"backend: got {backend!r}; allowed: {', '.join(map(repr, BACKENDS))}.")
     with _locks.setdefault(key, threading.Lock()):
         if key not in _kernels:
             recipe = _recipe(header, expressions, backend)
-            module = _import(recipe.name, _build(recipe))
+            module = _import(recipe.name, _build(recipe, notice))
             names = (*expressions, *_RECORDER) if backend == "trace" else expressions
             _kernels[key] = MappingProxyType({name: getattr(module, name) for name in names})
         return _kernels[key]
@@ -189,7 +204,15 @@ def _sources(paths):
     return sources
 
 
-def _build(recipe):
+def _is_cached(key):
+    recipe = _recipe(*key)
+    built = cache.find(recipe.name, recipe.suffix)
+    if built is not None:
+        os.close(built)
+    return built is not None
+
+
+def _build(recipe, notice=None):
     """An open descriptor of the build, from the cache or made now."""
     cache.folder()  # raises if the folder cannot be used
     built = cache.find(recipe.name, recipe.suffix)
@@ -200,6 +223,8 @@ def _build(recipe):
     with cache.locked(recipe.name, timeout):
         built = cache.find(recipe.name, recipe.suffix)  # built by the previous holder of the lock
         if built is None:
+            if notice:
+                log.info(notice)
             cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout), recipe.suffix)
             built = cache.find(recipe.name, recipe.suffix)
     if built is None:

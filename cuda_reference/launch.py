@@ -17,7 +17,7 @@ from . import build
 
 @dataclass(frozen=True)
 class Source:
-    """A .cuh file and the kernel instantiations that are built together: the config space of a design."""
+    """A .cuh file and the kernel instantiations that bulk builds and the emulation build together: a design's config space."""
 
     header: str  # relative to this package
     expressions: tuple[str, ...]
@@ -33,6 +33,7 @@ class CudaLaunch:
     block: tuple[int, int, int]
     arguments: tuple[Any, ...]
     shared_bytes: int = 0
+    part: tuple[str, ...] = ()  # of the source, what a call on a GPU builds: this kernel and its companions; () is all
 
     @property
     def name(self):
@@ -40,16 +41,22 @@ class CudaLaunch:
         return self.expression.partition("<")[0].rpartition("::")[2]
 
     def build(self):
-        """Build the kernel for the current GPU without launching it; the tensors may be on the meta device."""
+        """Build all of the source for the current GPU, without a launch; the tensors may be on the meta device."""
         build.load(self.source.header, self.source.expressions, "cuda")
 
     def run(self):
         device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
-        backend, stream = "cuda" if device.type == "cuda" else "simt", stream_of(device)
-        kernel = build.load(self.source.header, self.source.expressions, backend)[self.expression]
-        before = (kernel, self.expression, (*self.grid, 1, 1)[:3], self.block, self.shared_bytes)
+        stream = stream_of(device)
+        before = (self.kernel(device), self.expression, (*self.grid, 1, 1)[:3], self.block, self.shared_bytes)
         _launch(*before, stream, *map(_wire, self.arguments))
         return Launched(_launch, before, (), tuple(map(_with_address, self.arguments)))
+
+    def kernel(self, device):
+        """The function that launches it on that device; built if need be."""
+        header, whole = self.source.header, self.source.expressions
+        if device.type == "cuda":  # nvcc takes seconds more for a config space than for a config, g++ does not
+            return build.load_part(header, self.part or whole, whole, "cuda")[self.expression]
+        return build.load(header, whole, "simt")[self.expression]
 
 
 def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
@@ -62,7 +69,7 @@ def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
 @dataclass(frozen=True)
 class Kernel:
     """The template of a kernel, as "conv2d::direct<{T}, {KT}, {STAGED}>" of conv2d/direct.cuh, and of its parameters those of
-    which all values in `space` are built together, with the templates of other kernels in that file."""
+    which all values in `space` are built together, with the templates of other kernels in that file; a call builds its own."""
 
     template: str
     space: Iterable[dict[str, Any]] = ({},)
@@ -73,8 +80,10 @@ class Kernel:
         """Of the instance with these parameters, in blocks of so many threads; of one of the others, if it is named."""
         key = template, frozenset(parameters.items())
         if key not in self._known:
-            self._known[key] = self._source(parameters), _instance(template or self.template, parameters)
-        return CudaLaunch(*self._known[key], grid, (threads, 1, 1), arguments, shared_bytes)
+            part = tuple(_instance(t, parameters) for t in (self.template, *self.others))
+            self._known[key] = self._source(parameters), _instance(template or self.template, parameters), part
+        source, expression, part = self._known[key]
+        return CudaLaunch(source, expression, grid, (threads, 1, 1), arguments, shared_bytes, part)
 
     def _source(self, parameters):
         namespace, _, name = self.template.partition("<")[0].partition("::")

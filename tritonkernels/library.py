@@ -106,34 +106,31 @@ class Library:
             designs = named
         if unserved := self.misses(target):
             raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
-        refusals = self._refusals(designs, problem, target)
-        willing = [d for d in designs if d.name not in refusals]
-        found = ranking(self.package, willing, problem, target)
+        found, refusals = self._ranked(problem, target, designs)
         if design is None:
-            found = [c for c in found if c.design.transform(as_dict(c.config)) is None]
+            found = _unasked(found)
         if found:
             return found
-        refusals |= {d.name: f"none of {d.name}'s configs fits {target.name}" for d in willing}
-        reasons = "; ".join(f"{d.name}: {refusals[d.name]}" for d in designs)
+        reasons = "; ".join(f"{d.name}: {refusals.get(d.name) or f'none of its configs fits {target.name}'}" for d in designs)
         raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
 
-    @staticmethod
-    def _refusals(designs, problem, target):
-        """{name: why} of the designs that refuse the problem."""
-        return {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
+    def _ranked(self, problem, target, designs):
+        """(the ranking of those designs that are willing, {name: why} of those that refuse)."""
+        refusals = {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
+        return ranking(self.package, [d for d in designs if d.name not in refusals], problem, target), refusals
 
     def candidates(self, problem, target):
         """([(design, config)] of what a call may get unasked, as ranked, {name: why} of designs that refuse)."""
-        refusals = self._refusals(self.designs(problem.op), problem, target)
-        return [choice[:2] for choice in self.ranking(problem, target)], refusals
+        found, refusals = self._ranked(problem, target, self.designs(problem.op))
+        return [choice[:2] for choice in _unasked(found)], refusals
 
     def _tuned(self, problem, target):
         """The (design, config) of the user's tuned table; None if it has none, or none that a call may get here."""
         entry = self.tuned.find(self.package, problem, target.name, self.compiler)
         if entry is None or entry.design is None:
             return None
-        named = (d for d in self.designs(problem.op) if d.name == entry.design and d.refuses(problem, target) is None)
-        return next(((d, c) for d in named for c in _unasked(d, problem, target) if as_dict(c) == entry.config), None)
+        choices = self.candidates(problem, target)[0]
+        return next(((d, c) for d, c in choices if d.name == entry.design and as_dict(c) == entry.config), None)
 
     def _predicted(self, problem, target, chosen, config):
         """What the model and the analysis say of a config, by name; empty without a GPU."""
@@ -236,6 +233,6 @@ def _in_ranking(choice):
     return {"design": choice.design.name, "config": as_dict(choice.config), "seconds": seconds, "bound_by": bound_by}
 
 
-def _unasked(design, problem, target):
-    """The design's configs within the operation's own error bound: one of a transform is for those who name it."""
-    return [c for c in design.configs(problem, target) if design.transform(as_dict(c)) is None]
+def _unasked(choices):
+    """Those within the operation's own error bound: configs of a transform are for those who name the design."""
+    return [choice for choice in choices if choice.design.transform(as_dict(choice.config)) is None]

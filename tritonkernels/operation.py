@@ -57,6 +57,7 @@ class Reduction:
     problems  problem -> the other operation's problems that compute it
     steps     (problem, arrange, *tensors) -> what to run, in order: Calls of the other operation, and the launches that they
               need before, which `arrange` makes (Served)
+    arranged  problem -> the Work of the launches that `arrange` makes
     formerly  the name of a design that this reduction replaces; the error for it gives the new names
     """
 
@@ -65,6 +66,7 @@ class Reduction:
     refuses: Callable[[Any], str | None]
     problems: Callable[[Any], tuple[Problem, ...]]
     steps: Callable[..., Iterator[Any]]
+    arranged: Callable[[Any], tuple[Any, ...]] = lambda problem: ()
     formerly: str | None = None
 
     def largest(self, problem):
@@ -90,7 +92,8 @@ class Reduction:
             return design.configs(self.largest(problem), target)
 
         def work(problem, config, target):
-            return tuple(work for reduced in self.problems(problem) for work in design.work(reduced, config, target))
+            found = (work for reduced in self.problems(problem) for work in design.work(reduced, config, target))
+            return *self.arranged(problem), *found
 
         def reduced(problem):
             return design.reduced(self.largest(problem))

@@ -1,10 +1,11 @@
 """conv2d, depthwise: the template instances and launches of depthwise.cuh."""
 
+from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.runs import ANY, UNROLLED, unrolled
+from .parts.runs import ANY, UNROLLED, columns_at_once, unrolled
 
 THREADS, RUNS = 128, (7, 14)
 KERNEL = Kernel(
@@ -15,10 +16,27 @@ KERNEL = Kernel(
 
 def launches(problem, config, input, *others):
     taps, step = unrolled(problem, input)
-    run = RUNS[problem.p > 7]
-    parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, "RUN": run, **config}
-    columns = problem.n * ceil_div(problem.p, run) * problem.q
-    yield KERNEL.launch(parameters, (ceil_div(problem.k * columns, THREADS),), THREADS, arguments(problem, input, *others))
+    parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, **config}
+    yield KERNEL.launch(parameters, (count_blocks(problem, config),), THREADS, arguments(problem, input, *others))
 
 
-DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)
+def count_blocks(problem, config):
+    columns = problem.n * ceil_div(problem.p, config["RUN"]) * problem.q
+    return ceil_div(problem.k * columns, THREADS)
+
+
+def configs(problem, target):
+    """The longer run first where planes are high enough for it."""
+    return [{"THREADS": THREADS, "RUN": run} for run in (RUNS[::-1] if problem.p > RUNS[0] else RUNS)]
+
+
+def work(problem, config, target):
+    run = config["RUN"]
+    channels = min(problem.k, THREADS) if problem.channels_last else 1
+    piece = strip(problem, run, ceil_div(THREADS, max(1, channels)))
+    given = count_blocks(problem, config), THREADS, piece, channels
+    steps = problem.c // problem.groups * columns_at_once(problem)
+    return (of_outputs(problem, target, *given, steps, outputs=run * THREADS, registers=32 + 2 * run),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

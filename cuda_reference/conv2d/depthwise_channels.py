@@ -1,11 +1,22 @@
 """conv2d, depthwise_channels: the template instances and launches of depthwise_channels.cuh."""
 
-from tritonkernels.conv2d.parts.regime import STAGED_BYTES
+from tritonkernels.conv2d.parts.shapes import STAGED_BYTES
+from tritonkernels.conv2d.parts.work import of_outputs, strip, whole
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.runs import ANY, LANES, UNROLLED, are_pieces, channels_per_load, filter_bytes, unrolled
+from .parts.runs import (
+    ANY,
+    LANES,
+    UNROLLED,
+    are_channels_inside,
+    are_pieces,
+    channels_per_load,
+    columns_at_once,
+    filter_bytes,
+    unrolled,
+)
 
 THREADS, RUN = 128, 7
 KERNEL = Kernel(
@@ -28,11 +39,30 @@ def launches(problem, config, input, weight, bias, out):
     if problem.k % width or not all(are_pieces(t, width) for t in (input, out)):
         width = 1
     taps, step = unrolled(problem, input) if problem.r == problem.s else ANY
-    columns = problem.n * ceil_div(problem.p, RUN) * problem.q
     parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, "RUN": RUN, "WIDTH": width, **config}
-    grid = (ceil_div(problem.k, LANES * width) * ceil_div(columns, THREADS // LANES),)
+    grid = (count_blocks(problem, width),)
     given = arguments(problem, input, weight, bias, out)
     yield KERNEL.launch(parameters, grid, THREADS, given, filter_bytes(problem, width, LANES))
 
 
-DESIGN = Design(refuses=refuses, configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)
+def count_blocks(problem, width):
+    columns = problem.n * ceil_div(problem.p, RUN) * problem.q
+    return ceil_div(problem.k, LANES * width) * ceil_div(columns, THREADS // LANES)
+
+
+def configs(problem, target):
+    return [{"THREADS": THREADS}]
+
+
+def work(problem, config, target):
+    width = channels_per_load(problem.dtype)
+    if problem.k % width or not are_channels_inside(problem):
+        width = 1
+    channels, shared = LANES * width, filter_bytes(problem, width, LANES)
+    given = count_blocks(problem, width), THREADS, strip(problem, RUN, THREADS // LANES), channels
+    steps, outputs = 1 + columns_at_once(problem), RUN * THREADS * width
+    taps, registers = channels * whole(problem.r * problem.s * problem.dtype.itemsize), 40 + RUN * width
+    return (of_outputs(problem, target, *given, steps, outputs, taps, registers, shared),)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -2,12 +2,22 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.regime import STAGED_BYTES
+from tritonkernels.conv2d.parts.shapes import STAGED_BYTES
+from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.runs import ANY, LANES, are_pieces, channels_per_load, filter_bytes, unrolled
+from .parts.runs import (
+    ANY,
+    LANES,
+    are_channels_inside,
+    are_pieces,
+    channels_per_load,
+    columns_at_once,
+    filter_bytes,
+    unrolled,
+)
 
 RUN = 7  # outputs of a thread, in a column
 THREADS = {1: 128, LANES: 256}  # per block, by the number of lanes per position
@@ -15,9 +25,14 @@ THREADS = {1: 128, LANES: 256}  # per block, by the number of lanes per position
 
 def lanes_of(problem, kt, input, out):
     """Lanes per position: LANES if each lane's channels are in one group and one aligned access reads them, else 1."""
+    are_aligned = are_pieces(input, channels_per_load(problem.dtype)) and are_pieces(out, kt)
+    return LANES if are_aligned and _are_whole(problem, kt) else 1
+
+
+def _are_whole(problem, kt):
+    """Whether lanes' channels are in one group, and their filters fit."""
     g, unit = problem, channels_per_load(problem.dtype)
-    whole = g.c // g.groups % unit == 0 and g.k // g.groups % kt == 0
-    return LANES if whole and are_pieces(input, unit) and are_pieces(out, kt) and _staged(g, kt, LANES) >= unit else 1
+    return g.c // g.groups % unit == 0 and g.k // g.groups % kt == 0 and _staged(g, kt, LANES) >= unit
 
 
 def _staged(problem, kt, lanes):
@@ -58,11 +73,27 @@ def _launches(problem, config, input, weight, bias, out):
     together_built = [{"KT": size, "STEP": of} for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
     kernel = Kernel("conv2d::grouped<{T}, {KT}, {UNIT}, {LANES}, {TAPS}, {STEP}>", together_built)
     parameters = {"T": TYPES[g.dtype], "UNIT": unit, "LANES": lanes, "TAPS": taps, "STEP": step, **config}
-    tiles = g.groups * ceil_div(g.k // g.groups, kt)
-    positions = g.n * ceil_div(g.p, RUN) * g.q
-    grid = (ceil_div(tiles, lanes) * ceil_div(positions, threads // lanes),)
+    grid = (_count_blocks(g, kt, lanes),)
     given = *arguments(g, input, weight, bias, out), staged
     yield kernel.launch(parameters, grid, threads, given, staged * filter_bytes(g, kt, lanes))
 
 
-DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches)
+def _count_blocks(problem, kt, lanes):
+    tiles = problem.groups * ceil_div(problem.k // problem.groups, kt)
+    positions = problem.n * ceil_div(problem.p, RUN) * problem.q
+    return ceil_div(tiles, lanes) * ceil_div(positions, THREADS[lanes] // lanes)
+
+
+def _work(problem, config, target):
+    """A trip for each column of the channels that are loaded together, and one for the filters that are staged together."""
+    kt, of_group = config["KT"], problem.c // problem.groups
+    lanes = LANES if are_channels_inside(problem) and _are_whole(problem, kt) else 1
+    threads, unit, staged = THREADS[lanes], channels_per_load(problem.dtype) if lanes > 1 else 1, _staged(problem, kt, lanes)
+    channels, piece = kt * lanes, strip(problem, RUN, threads // lanes)
+    steps = of_group // unit * columns_at_once(problem) + ceil_div(of_group, max(1, staged))
+    given = _count_blocks(problem, kt, lanes), threads, piece, channels, steps, RUN * threads * kt
+    shared = staged * filter_bytes(problem, kt, lanes)
+    return (of_outputs(problem, target, *given, registers=min(255, 40 + RUN * kt), shared=shared),)
+
+
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=_work)

@@ -2,12 +2,13 @@
 
 import torch
 
+from tritonkernels.conv2d.parts.work import gathered, of_product, rewritten
 from tritonkernels.design import Design
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
-from .parts.taps import in_chunks, rows_of_filters, table_of_taps
+from .parts.taps import THREADS, in_chunks, rows_of_filters, table_of_taps
 
 BAND = 8  # rows of tiles in a group of blocks: their inputs are still in L2 for the next output channels
 MOST_PIXELS = 2**31 - 2**10  # pixel numbers up to the end of the last tile fit in 32 bits
@@ -117,6 +118,11 @@ def refuses(problem, target):
     return None
 
 
+def splits_of(config, slices):
+    """As many as the config has, or fewer, so that none is empty."""
+    return ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))
+
+
 def launches(problem, config, input, weight, bias, out):
     chunked = in_chunks(problem, input)
     filters, pitch, copies = rows_of_filters(problem, weight, chunked)
@@ -126,7 +132,7 @@ def launches(problem, config, input, weight, bias, out):
     if not chunked:
         taps, launch = table_of_taps(problem, input, slices * depth)
         yield launch
-    splits = ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))  # so that no split is empty
+    splits = splits_of(config, slices)
     tiles = tiles_of(problem, config)
     partial = arrivals = None
     if splits > 1:
@@ -143,4 +149,22 @@ def launches(problem, config, input, weight, bias, out):
     )
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches)
+def work(problem, config, target):
+    """The filters are packed where their rows are no whole chunks in the order of the reduction, and a table of taps is written
+    where pixels' channels are none."""
+    itemsize, terms, channels = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
+    chunk, slices, depth = 16 // itemsize, slices_of(problem, config), config["SLICE"] // itemsize
+    chunked = problem.channels_last and channels > 0 and channels % chunk == 0
+    found = []
+    if terms % chunk or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
+        row = ceil_div(terms, chunk) * chunk
+        found.append(rewritten(problem.k * ceil_div(row, THREADS), THREADS, 2 * problem.k * terms * itemsize))
+    if not chunked:
+        found.append(rewritten(ceil_div(slices * depth, THREADS), THREADS, slices * depth * 16))
+    tile = config["BM"], config["BN"], depth
+    a_slice = gathered(problem, tile, 0 if chunked else config["BM"])
+    sizes = problem.n * problem.p * problem.q, problem.k // problem.groups, tile, slices, splits_of(config, slices)
+    return *found, of_product(problem, *sizes, a_slice, problem.precision, threads_of(config), config["STAGES"])
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -1,5 +1,6 @@
 """conv2d, naive: the launches of naive.cuh."""
 
+from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
@@ -14,4 +15,9 @@ def launches(problem, config, *tensors):
     yield KERNEL.launch({"T": TYPES[problem.dtype], **config}, grid, THREADS, arguments(problem, *tensors))
 
 
-DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)
+def work(problem, config, target):
+    piece = strip(problem, 1, THREADS)
+    return (of_outputs(problem, target, ceil_div(problem.outputs, THREADS), THREADS, piece, 1, problem.terms, THREADS),)
+
+
+DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches, work=work)

@@ -1,11 +1,11 @@
 """conv2d, prefetched: the configs and launches of prefetched.cuh, and what it refuses."""
 
-from tritonkernels.conv2d.parts.regime import STAGED_BYTES, TILE
+from tritonkernels.conv2d.parts.shapes import STAGED_BYTES, TILE, tiles_of_outputs
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.tiles import SPACE, THREADS, count_tiles, covering, tile_bytes
+from .parts.tiles import SPACE, THREADS, covering, tile_bytes, work_of_tiles
 
 KERNEL = Kernel("conv2d::prefetched<{T}, {KT}>", SPACE)
 
@@ -31,8 +31,17 @@ def refuses(problem, target):
 
 
 def launches(problem, config, *tensors):
-    parameters, grid = {"T": TYPES[problem.dtype], **config}, (count_tiles(problem, TILE, config["KT"]),)
+    parameters, grid = {"T": TYPES[problem.dtype], **config}, (tiles_of_outputs(problem, TILE, config["KT"]),)
     yield KERNEL.launch(parameters, grid, THREADS, arguments(problem, *tensors), shared_bytes(problem, config))
 
 
-DESIGN = Design(refuses=refuses, configs=lambda problem, target: covering(problem, fitting(problem)), launches=launches)
+def configs(problem, target):
+    return covering(problem, fitting(problem))
+
+
+def work(problem, config, target):
+    """Each tap is read from shared memory; the next channel is under way meanwhile."""
+    return work_of_tiles(problem, config, target, problem.terms, shared_bytes(problem, config))
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

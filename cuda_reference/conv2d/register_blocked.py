@@ -2,12 +2,12 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.regime import BIG_TILE, STAGED_BYTES, blocked_bytes
+from tritonkernels.conv2d.parts.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
 from tritonkernels.design import Design
 
-from ..launch import Kernel
+from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.tiles import count_tiles, covering
+from .parts.tiles import covering, work_of_tiles
 
 SPACE = [{"KT": kt} for kt in (8, 3, 4, 6, 16)]
 THREADS = 128
@@ -26,12 +26,29 @@ def refuses(problem, target):
     return None
 
 
-def launches(problem, config, *tensors):
+def staged(problem, config):
+    """(channels that are staged together, bytes of each)."""
     channel_bytes = blocked_bytes(problem, config["KT"])
-    channels = max(1, min(problem.c // problem.groups, BLOCK_BYTES // channel_bytes))
+    return max(1, min(problem.c // problem.groups, BLOCK_BYTES // channel_bytes)), channel_bytes
+
+
+def launches(problem, config, *tensors):
+    channels, channel_bytes = staged(problem, config)
     parameters = {"T": TYPES[problem.dtype], "UNIT": problem.stride[1] == problem.dilation[1] == 1, **config}
-    grid, given = (count_tiles(problem, BIG_TILE, config["KT"]),), (*arguments(problem, *tensors), channels)
+    grid, given = (tiles_of_outputs(problem, BIG_TILE, config["KT"]),), (*arguments(problem, *tensors), channels)
     yield KERNEL.launch(parameters, grid, THREADS, given, channels * channel_bytes)
 
 
-DESIGN = Design(refuses=refuses, configs=lambda problem, target: covering(problem, SPACE), launches=launches)
+def configs(problem, target):
+    return covering(problem, SPACE)
+
+
+def work(problem, config, target):
+    """The loads of a channel follow each other, a vector a thread; a barrier waits for those that are staged together."""
+    channels, channel_bytes = staged(problem, config)
+    of_group = problem.c // problem.groups
+    steps = of_group * ceil_div(channel_bytes, 16 * THREADS) + ceil_div(of_group, channels)
+    return work_of_tiles(problem, config, target, steps, channels * channel_bytes, BIG_TILE, THREADS)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

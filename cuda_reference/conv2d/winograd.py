@@ -2,7 +2,9 @@
 
 import torch
 
+from tritonkernels.choice.work import product as work_of_product
 from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from tritonkernels.conv2d.parts.work import of_winograd
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 
@@ -92,14 +94,31 @@ def launches(problem, config, input, weight, bias, out):
             yield over(u, "filters", weight, u, sizes, strides, pitch, inside)
         if v.numel():
             yield over(v, "inputs", input[part], v, sizes, strides, pitch, tiles, inside)
+        kernel = product_kernel(product.dtype, tile)
         yield CudaLaunch(
             PRODUCT_SOURCES[product.dtype],
-            product_kernel(product.dtype, tile),
+            kernel,
             grid=(blocks,),
             block=(bm * bn // (tm * tn), 1, 1),
             arguments=(a, b, products, rows, pitch, depth),
+            part=(kernel,),
         )
         yield over(products, "outputs", products, bias, out[part], sizes, strides, pitch, tiles, inside)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, transform=lambda numbers: transform(numbers["OUTPUTS"]))
+def work(problem, config, target):
+    outputs, images = config["OUTPUTS"], images_at_once(problem, config["OUTPUTS"])
+    product, pitch = product_and_pitch(problem, outputs, images)
+    tile = {"BM": config["BM"], "BN": config["BN"], "BK": 8, "stages": 3}
+    tile["threads"] = config["BM"] * config["BN"] // (config["TM"] * config["TN"])
+    of_product = (work_of_product(product, tile, target, batch=product.batch),)
+    return of_winograd(problem, outputs, images, (product.m, pitch, product.k), of_product, THREADS)
+
+
+DESIGN = Design(
+    refuses=refuses,
+    configs=configs,
+    launches=launches,
+    work=work,
+    transform=lambda numbers: transform(numbers["OUTPUTS"]),
+)

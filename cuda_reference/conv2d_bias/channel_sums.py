@@ -1,10 +1,11 @@
 """conv2d_bias, channel_sums: the configs and launches of channel_sums.cuh."""
 
-from tritonkernels.conv2d_weight.parts.space import splits_for
+from tritonkernels.conv2d_bias.parts.work import of_sums
+from tritonkernels.conv2d_weight.parts.space import near, splits_for
 from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES, sources
-from ..conv2d.parts.splits import ADD, launches_of_splits
+from ..conv2d.parts.splits import ADD, added, launches_of_splits
 from ..launch import ceil_div
 
 THREADS = 256
@@ -14,10 +15,12 @@ SOURCES = sources("conv2d_bias/channel_sums.cuh", [*(KERNEL.format(T="{T}", **co
 
 
 def configs(problem, target):
-    """The config whose lanes read along the contiguous dimension first; as many splits as give each SM four blocks."""
+    """The config whose lanes read along the contiguous dimension first; as many splits as give each SM four
+    blocks, half and twice as many."""
     for config in reversed(SPACE) if problem.channels_last else SPACE:
         blocks = ceil_div(problem.k, config["CHANNELS"])
-        yield config | {"SPLITS": splits_for(problem, target, blocks, THREADS // config["CHANNELS"], 4)}
+        for splits in near(splits_for(problem, target, blocks, THREADS // config["CHANNELS"], 4)):
+            yield config | {"SPLITS": splits}
 
 
 def launches(problem, config, grad_output, out):
@@ -33,4 +36,10 @@ def launches(problem, config, grad_output, out):
     )
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    """Four loads of a thread are in flight."""
+    channels, splits = config["CHANNELS"], config["SPLITS"]
+    return of_sums(problem, channels, THREADS // channels, splits, THREADS, at_once=4), *added(problem, splits)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

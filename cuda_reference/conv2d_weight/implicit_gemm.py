@@ -2,11 +2,13 @@
 
 import torch
 
-from tritonkernels.conv2d_weight.parts.space import count_tiles, splits_for
+from tritonkernels.conv2d.parts.work import unit
+from tritonkernels.conv2d_weight.parts.space import count_tiles, near, splits_for
+from tritonkernels.conv2d_weight.parts.work import of_tiles
 from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES
-from ..conv2d.parts.splits import ADD, launches_of_splits
+from ..conv2d.parts.splits import ADD, added, launches_of_splits
 from ..launch import Source, ceil_div
 from .parts.operands import arguments
 
@@ -35,10 +37,17 @@ SOURCES = {dtype: source(dtype) for dtype in TYPES}
 
 
 def configs(problem, target):
-    """The tile that covers a group's output channels with the least padding first; each with as many splits as fill the GPU."""
+    """The tile that covers a group's output channels with the least padding first; each with as many splits as fill the
+    GPU, half and twice as many."""
     for tile in sorted(tiles(problem.dtype), key=lambda tile: ceil_div(problem.rows, tile["BM"]) * (tile["BM"] + 4)):
         count = count_tiles(problem, tile["BM"], tile["BN"])
-        yield tile | {"SPLITS": splits_for(problem, target, count, SLICE if "TM" in tile else THREADS, 4)}
+        for splits in near(splits_for(problem, target, count, positions(tile), 4)):
+            yield tile | {"SPLITS": splits}
+
+
+def positions(tile):
+    """At a time."""
+    return SLICE if "TM" in tile else THREADS
 
 
 def launches(problem, config, *operands):
@@ -55,4 +64,12 @@ def launches(problem, config, *operands):
     )
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    """The slices of a tile are not under way while it multiplies."""
+    bm, bn, splits, thin = config["BM"], config["BN"], config["SPLITS"], "TM" not in config
+    shared = 0 if thin else SLICE * (bm + bn) * max(4, problem.dtype.itemsize)
+    main = of_tiles(problem, (bm, bn, positions(config)), splits, THREADS, unit(problem), 1, thin, shared)
+    return main, *added(problem, splits)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

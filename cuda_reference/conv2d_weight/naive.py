@@ -1,5 +1,6 @@
 """conv2d_weight, naive: the launches of naive.cuh."""
 
+from tritonkernels.conv2d_weight.parts.work import of_elements
 from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES
@@ -16,4 +17,8 @@ def launches(problem, config, *operands):
     yield KERNEL.launch({"T": TYPES[problem.dtype], **config}, grid, THREADS, (*tensors, *structs))
 
 
-DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches)
+def work(problem, config, target):
+    return (of_elements(problem, THREADS, THREADS),)
+
+
+DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches, work=work)

@@ -37,7 +37,7 @@ class Counted(NamedTuple):
     def predicted(self, target, sustained):
         """Seconds; `sustained` is the model's of its key."""
         factor = sustained.of_problem(self.problem) * sustained.of_config(self.config)
-        return model.estimate(self.works, target, sustained, factor).seconds
+        return model.estimate(self.works, model.rates(target), sustained, factor).seconds
 
 
 def counted(shapes, target):
@@ -51,7 +51,7 @@ def _counted(shape, package, runs, target):
 
     @functools.cache
     def configs(name):
-        known = name in designs and designs[name].work and designs[name].refuses(problem, target) is None
+        known = name in designs and designs[name].refuses(problem, target) is None
         return list(designs[name].configs(problem, target)) if known else []
 
     for run in runs:

@@ -27,14 +27,13 @@ class Samples:
     weights: numpy.ndarray
 
     @staticmethod
-    def of(runs, weights, target):
-        """Of Counted runs."""
+    def of(runs, weights, rate):
+        """Of Counted runs on a GPU of these Rates."""
         named = [set(run.factors) for run in runs]
         names = tuple(sorted(set.union(*named) - set.intersection(*named)))
-        rate = model.rates(target)
         return Samples(
             names,
-            numpy.array([model.parts_of(work, target, rate) for run in runs for work in run.works]).T,
+            numpy.array([model.parts_of(work, rate) for run in runs for work in run.works]).T,
             numpy.repeat(numpy.arange(len(runs)), [len(run.works) for run in runs]),
             numpy.array([[name in own for name in names] for own in named], float),
             numpy.log([run.run.seconds for run in runs]),

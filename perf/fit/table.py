@@ -58,7 +58,7 @@ def path(gpu):
 def _samples(runs, target):
     """Of one design's runs. If none is near the fastest, as of a design that is for comparison, none weighs less."""
     far = FAR if any(run.relative <= NEAR for run in runs) else 1.0
-    return Samples.of(runs, [1.0 if run.relative <= NEAR else far for run in runs], target)
+    return Samples.of(runs, [1.0 if run.relative <= NEAR else far for run in runs], model.rates(target))
 
 
 def _keys():

@@ -35,7 +35,9 @@ def add_arguments(parser):
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "sweep", metavar="DIR", help="default: build/sweep")
-    parser.add_argument("--workers", type=_count, default=max(1, (os.cpu_count() or 1) - 2), metavar="W", help="that build")
+    parser.add_argument(
+        "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
+    )
     parser.add_argument("--share", type=_share, default=(0, 1), metavar="I/N", help="only every N-th shape, from the I-th on")
     parser.add_argument("--dry-run", action="store_true", help="count what would be built and measured, and stop")
 

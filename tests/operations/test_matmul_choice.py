@@ -23,52 +23,22 @@ def square(size, dtype=torch.float16, **options):
 
 
 @pytest.mark.parametrize(
-    "problem, target, wanted",
+    "problem, designs",
     [
-        (square(8192), "h200", "persistent"),
-        (square(8192), "b200", "persistent"),
-        (square(8192), "a100", "pipelined"),
-        (square(4095), "h200", "persistent"),  # packed: large enough for the copy to pay off
-        (product(4096, 333, 4096), "h200", "persistent"),
-        (product(192, 8192, 4095), "h200", "pipelined"),
-        (product(256, 256, 65536), "h200", "split_k"),
-        (product(16, 4096, 4096), "h200", "split_k"),
-        (product(4096, 1, 1024), "h200", "gemv.vectorized"),
-        (product(16, 14336, 4096), "h200", "pipelined"),
-        (product(256, 4096, 4096), "h200", "persistent"),
-        (product(1536, 1536, 4096), "h200", "persistent"),
-        (product(333, 4096, 333), "h200", "persistent"),
-        (square(512), "h200", "pipelined"),
-        (square(1024), "h200", "persistent"),
-        (square(8192, torch.float64), "h200", "pipelined"),
-        (square(8192, torch.float32, precision="tf32"), "h200", "persistent"),
-        (square(8192), "interpreter", "pipelined"),
+        (square(8192), ("persistent",)),
+        (square(8192, torch.float32, precision="tf32"), ("persistent",)),
+        (product(256, 256, 65536), ("split_k", "stream_k")),
+        (product(4096, 1, 1024), ("gemv.vectorized", "gemv.rows_per_warp", "gemv.block_per_row", "gemv.warp_per_row")),
     ],
+    ids=str,
 )
-def test_the_preferred_design(problem, target, wanted):
-    assert LIBRARY.choose(problem, Target.named(target))[0].name == wanted
+def test_the_designs_that_are_made_for_a_shape_get_it(problem, designs):
+    """By a factor of two and more, so that no fit to other records changes it."""
+    assert LIBRARY.choose(problem, Target.named("h200"))[0].name in designs
 
 
-@pytest.mark.parametrize(
-    "sizes, tile",
-    [
-        ((256, 256, 256), (16, 64)),
-        ((512, 512, 512), (64, 64)),
-        ((1024, 1024, 1024), (64, 128)),
-        ((2048, 2048, 2048), (128, 256)),
-        ((4096, 333, 4096), (128, 128)),
-        ((1536, 1536, 4096), (128, 256)),
-        ((16, 4096, 4096), (16, 64, 4)),
-        ((16, 1024, 1024), (16, 64, 2)),
-        ((64, 4096, 16384), (64, 64, 2)),
-        ((4096, 16, 4096), (64, 16, 4)),
-        ((256, 1024, 4096), (64, 64, 2)),
-        ((256, 256, 65536), (64, 128, 16)),
-    ],
-)
-def test_the_tile_and_splits_that_were_measured_fastest(sizes, tile):
-    config = tritonkernels.explain("matmul", empty(sizes[0], sizes[2]), empty(sizes[2], sizes[1]), target="h200")["config"]
-    assert tuple(config[name] for name in ("BLOCK_M", "BLOCK_N", "SPLIT_K") if name in config) == tile
+def test_a_gpu_without_tma_gets_another_design():
+    assert LIBRARY.choose(square(8192), Target.named("a100"))[0].name != "persistent"
 
 
 def grids(*args, **kwargs):

@@ -26,18 +26,16 @@ def ranking(package, designs, problem, target):
     if not target.is_gpu:
         found = [_emulated(design, problem, target) for design in designs]
     else:
-        shares = model.sustained(target.name)
-        found = [
-            choice for design in designs for choice in _estimated(design, problem, target, shares[f"{package} {design.key}"])
-        ]
+        figures, rate = model.sustained(target.name), model.rates(target)
+        found = [c for d in designs for c in _estimated(d, problem, rate, figures[f"{package} {d.key}"])]
     return sorted(reversed(found), key=lambda choice: choice.cost)
 
 
-def _estimated(design, problem, target, sustained):
+def _estimated(design, problem, rate, sustained):
     of_problem = sustained.of_problem(design.reduced(problem))
-    for config in design.configs(problem, target):
-        works, factor = design.work(problem, config, target), of_problem * sustained.of_config(config)
-        estimate = model.estimate(works, target, sustained, factor)
+    for config in design.configs(problem, rate.target):
+        works, factor = design.work(problem, config, rate.target), of_problem * sustained.of_config(config)
+        estimate = model.estimate(works, rate, sustained, factor)
         yield Choice(design, config, estimate.seconds, estimate)
 
 

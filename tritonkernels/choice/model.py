@@ -20,11 +20,12 @@ import functools
 import json
 import math
 from dataclasses import dataclass, field
+from operator import add, truediv
 from pathlib import Path
 from typing import NamedTuple
 
 from ..analysis.occupancy import occupancy
-from ..design import as_dict
+from ..errors import BackendError
 from ..target import PLANES, SAME_RATE, Target
 
 TABLES = Path(__file__).with_name("tables")
@@ -35,14 +36,16 @@ OVERLAP = 4  # the exponent that joins the parts
 
 class Rates(NamedTuple):
     """A Target's figures, for one SM where all blocks share them: FLOP/s by unit, bytes of L2, and of the whole GPU's DRAM a
-    second, and the seconds of a trip to DRAM and of a launch."""
+    second, and the seconds of a trip to DRAM and of a launch. `held` keeps what blocks_per_sm found."""
 
+    target: Target
     sms: int
     flops: dict[str, float]
     l2: float
     dram: float
     latency: float
     launch: float
+    held: dict[tuple[int, int, int], int]
 
 
 class Estimate(NamedTuple):
@@ -74,6 +77,11 @@ class Sustained:
     launch: float
     factors: dict[str, float] = field(default_factory=dict, hash=False)
 
+    @functools.cached_property
+    def shares(self):
+        """By PARTS."""
+        return tuple(getattr(self, name) for name in PARTS)
+
     def of_problem(self, problem):
         """The factor of a problem's classes."""
         return math.prod(self.factors.get(name, 1.0) for name in classes(problem)) if self.factors else 1.0
@@ -94,11 +102,14 @@ def _class_fields(kind):
 
 def config_name(config):
     """The config as a key of factors: its numbers, without those that follow from the problem or the GPU."""
-    numbers = as_dict(config)
-    return " ".join(("config", *(str(value) for name, value in numbers.items() if name not in DEPENDENT)))
+    if isinstance(config, dict):
+        numbers = config
+    else:  # a triton.Config; its all_kwargs() takes as long as the rest of an estimate
+        numbers = config.kwargs | {"num_warps": config.num_warps, "num_stages": config.num_stages, "maxnreg": config.maxnreg}
+    return " ".join(["config", *[str(value) for name, value in numbers.items() if name not in DEPENDENT]])
 
 
-DEPENDENT = ("PROGRAMS", "BLOCKS", "SPLIT_K", "SPLITS", "num_ctas", "STREAMS")
+DEPENDENT = ("PROGRAMS", "BLOCKS", "SPLIT_K", "SPLITS", "STREAMS")
 
 
 @functools.cache
@@ -110,26 +121,25 @@ def rates(target):
     dram = target.dram_bandwidth or known.dram_bandwidth * share
     l2 = target.l2_bandwidth or max(2 * dram, known.l2_bandwidth * share)
     per_sm = {unit: rate / target.sms for unit, rate in peaks.items()}
-    return Rates(target.sms, per_sm, l2 / target.sms, dram, target.latency, target.launch)
+    return Rates(target, target.sms, per_sm, l2 / target.sms, dram, target.latency, target.launch, {})
 
 
-@functools.lru_cache(4096)
-def blocks_per_sm(target, threads, registers, shared):
+def blocks_per_sm(rate, threads, registers, shared):
     """How many blocks of such resources an SM holds, at least one: registers are an estimate."""
-    return max(1, occupancy(target, threads, registers, shared).blocks)
+    key = threads, registers, shared
+    if key not in rate.held:
+        rate.held[key] = max(1, occupancy(rate.target, *key).blocks)
+    return rate.held[key]
 
 
-def estimate(works, target, sustained, factor=1.0):
-    """The Estimate of a call whose kernels are `works`, one after the other."""
-    rate = rates(target)
-    seconds, totals = 0.0, [0.0] * len(PARTS)
+def estimate(works, rate, sustained, factor=1.0):
+    """The Estimate of a call whose kernels are `works`, one after the other, on a target of these Rates."""
+    seconds, totals = 0.0, None
     for work in works:
-        parts = parts_of(work, target, rate)
-        scaled = [part / getattr(sustained, name) for part, name in zip(parts, PARTS)]
-        seconds += joined(scaled)
-        totals = [total + part for total, part in zip(totals, scaled)]
-    longest = max(range(len(PARTS)), key=totals.__getitem__)
-    return Estimate(seconds * factor, *totals, PARTS[longest])
+        parts = tuple(map(truediv, parts_of(work, rate), sustained.shares))
+        seconds += joined(parts)
+        totals = parts if totals is None else tuple(map(add, totals, parts))
+    return Estimate(seconds * factor, *totals, PARTS[totals.index(max(totals))])
 
 
 def emulated_cost(work):
@@ -139,21 +149,21 @@ def emulated_cost(work):
 
 def joined(parts):
     """The seconds of a kernel whose PARTS take so long; or of many, of arrays."""
-    return parts[4] + sum(part**OVERLAP for part in parts[:4]) ** (1 / OVERLAP)
+    compute, cache, memory, latency, launch = parts
+    return launch + (compute**OVERLAP + cache**OVERLAP + memory**OVERLAP + latency**OVERLAP) ** (1 / OVERLAP)
 
 
-def parts_of(work, target, rate):
+def parts_of(work, rate):
     """The seconds of each of PARTS at the target's full figures."""
-    held = blocks_per_sm(target, work.threads, work.registers, work.shared)
-    full, rest = divmod(work.blocks, rate.sms * held)
+    blocks, threads, flops, unit, fetched, dram, steps, registers, shared = work
+    held = blocks_per_sm(rate, threads, registers, shared)
+    full, rest = divmod(blocks, rate.sms * held)
     busiest = full * held - (-rest // rate.sms)
-    waves = full + (rest > 0)
-    unit = rate.flops.get(work.unit) or rate.flops["ieee"]
     return (
-        busiest * work.flops / unit,
-        busiest * work.fetched / rate.l2,
-        work.dram / rate.dram,
-        waves * work.steps * rate.latency,
+        busiest * flops / (rate.flops.get(unit) or rate.flops["ieee"]),
+        busiest * fetched / rate.l2,
+        dram / rate.dram,
+        (full + (rest > 0)) * steps * rate.latency,
         rate.launch,
     )
 
@@ -172,6 +182,6 @@ def _folder(target_name):
     """The folder of the tables of a GPU, by its name in the table of targets or the driver's."""
     try:
         name = Target.named(target_name).name
-    except Exception:
+    except BackendError:  # a GPU that the table does not know
         name = target_name
     return name if (TABLES / name / "sustained.json").exists() else REFERENCE

@@ -60,7 +60,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
     added = streams or splits > 1
     read = batch * (m + n) * k * itemsize
-    if 2 * read > target.l2_bytes and tiles > target.sms:  # each wave reads its rows and columns anew
+    if target.is_gpu and 2 * read > target.l2_bytes and tiles > target.sms:  # each wave reads its rows and columns anew
         rows = min(tile.get("GROUP_M", 1), -(-m // bm))
         columns = min(-(-target.sms // rows), -(-n // bn))
         read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)

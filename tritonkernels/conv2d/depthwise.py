@@ -20,6 +20,7 @@ from .parts.runs import count_runs
 from .parts.sliding import blocks_of_program, place_of_runs, store_run
 from .parts.tile import bias_or_zero
 from .parts.window import multiply_column
+from .parts.work import ceil_div, of_outputs, strip
 
 
 @triton.jit
@@ -65,4 +66,13 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_depthwise_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)
 
 
-DESIGN = Design(configs=depthwise_configs, launches=launches)
+def work(problem, config, target):
+    """The loads of the taps that are unrolled are in flight together."""
+    block, channels, threads = config.kwargs["BLOCK"], config.kwargs["BLOCK_K"], target.warp_size * config.num_warps
+    blocks = ceil_div(count_runs(problem, 4), block) * ceil_div(problem.k, channels)
+    rounds = problem.r // taps_unrolled(problem, problem.stride[0] == problem.dilation[0])
+    steps, outputs = problem.c // problem.groups * problem.s * rounds, 4 * block * channels
+    return (of_outputs(problem, target, blocks, threads, strip(problem, 4, block), channels, steps, outputs),)
+
+
+DESIGN = Design(configs=depthwise_configs, launches=launches, work=work)

@@ -19,6 +19,7 @@ from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, side_by_side, unrollable_depthwise
 from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums
 from .parts.tile import bias_or_zero
+from .parts.work import ceil_div, of_outputs, strip
 
 
 @triton.jit
@@ -85,4 +86,15 @@ def launches(problem, config, input, weight, bias, out):
     yield TritonLaunch(_depthwise_channels_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)
 
 
-DESIGN = Design(refuses=refuses, configs=channels_configs, launches=launches)
+def work(problem, config, target):
+    """The loads of a column of inputs are in flight together."""
+    tile, threads = config.kwargs, target.warp_size * config.num_warps
+    run, turns, channels = tile["RUN"], tile["TURNS"], tile["BLOCK_K"]
+    block = tile["BLOCK"] * turns
+    blocks = ceil_div(problem.k, channels) * ceil_div(count_runs(problem, run), block)
+    piece, outputs = strip(problem, run, block), run * block * channels
+    registers = min(255, 40 + outputs // turns // threads)
+    return (of_outputs(problem, target, blocks, threads, piece, channels, turns * problem.s, outputs, registers=registers),)
+
+
+DESIGN = Design(refuses=refuses, configs=channels_configs, launches=launches, work=work)

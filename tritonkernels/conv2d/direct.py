@@ -14,7 +14,7 @@ from ..design import Design
 from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.tile import bias_or_zero, count_tiles, covering_configs, multiply_taps, store_sums, tile_of_program
+from .parts.tile import bias_or_zero, count_tiles, covering_configs, multiply_taps, store_sums, tile_of_program, work_of_tiles
 
 
 @triton.jit
@@ -36,4 +36,8 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_direct_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(configs=covering_configs, launches=launches)
+def work(problem, config, target):
+    return work_of_tiles(problem, config, target, problem.terms)
+
+
+DESIGN = Design(configs=covering_configs, launches=launches, work=work)

@@ -32,6 +32,7 @@ from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
 from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums
 from .parts.tile import bias_or_zero
+from .parts.work import ceil_div, of_outputs, rewritten, strip
 
 
 class Taps(NamedTuple):
@@ -141,17 +142,25 @@ def _grouped_kernel(
         offsets += out.h
 
 
+def row_of_taps(problem, tile):
+    """(lanes of a group, elements of a row of Taps): whole programs, so that taps need no mask."""
+    lanes, program = ceil_div(problem.k // problem.groups, tile["KT"]), math.lcm(tile["LANES"] * tile["KT"], MULTIPLE)
+    return lanes, ceil_div(problem.groups * lanes * tile["KT"], program) * program
+
+
+def packing_blocks(problem, row):
+    return ceil_div(problem.terms, PACKING.kwargs["BLOCK_M"]) * ceil_div(row, PACKING.kwargs["BLOCK_N"])
+
+
 def launches(problem, config, input, weight, bias, out):
     tile, groups = config.kwargs, problem.groups
     channels, outputs = problem.c // groups, problem.k // groups
-    lanes = triton.cdiv(outputs, tile["KT"])
-    program = math.lcm(tile["LANES"] * tile["KT"], MULTIPLE)
-    row = triton.cdiv(groups * lanes * tile["KT"], program) * program  # whole programs, so that taps need no mask
+    lanes, row = row_of_taps(problem, tile)
     sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
     packed = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
     taps, wide = Taps(packed, row, lanes), problem.wide or needs_wide_offsets(packed)
     if packed.numel():
-        grid = (triton.cdiv(packed[..., 0].numel(), PACKING.kwargs["BLOCK_M"]) * triton.cdiv(row, PACKING.kwargs["BLOCK_N"]),)
+        grid = (packing_blocks(problem, row),)
         sizes = channels, outputs, groups, problem.r, problem.s
         yield TritonLaunch(_filters_kernel, grid, PACKING, Filters.of(weight), taps, *sizes, KT=tile["KT"], WIDE=wide)
     switches = {
@@ -167,4 +176,19 @@ def launches(problem, config, input, weight, bias, out):
     yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
 
 
-DESIGN = Design(refuses=refuses, configs=grouped_configs, launches=launches)
+def work(problem, config, target):
+    """The loads of a column of inputs are in flight together; the packed taps are read from L2."""
+    tile, threads, of_group = config.kwargs, target.warp_size * config.num_warps, problem.c // problem.groups
+    run, block, channels = tile["RUN"], tile["BLOCK"], tile["LANES"] * tile["KT"]
+    lanes, row = row_of_taps(problem, tile)
+    size, terms = max(4, problem.dtype.itemsize), problem.terms
+    packed = rewritten(packing_blocks(problem, row), 128, terms * (row * size + problem.k * problem.dtype.itemsize))
+    steps = problem.s * of_group // (at_once(problem, tile["KT"]) if problem.channels_last else 1)
+    blocks = ceil_div(count_runs(problem, run), block) * ceil_div(problem.groups * lanes, tile["LANES"])
+    piece, outputs = strip(problem, run, block), run * block * channels
+    given = blocks, threads, piece, channels, steps, outputs, terms * channels * size
+    main = of_outputs(problem, target, *given, registers=min(255, 40 + outputs // threads))
+    return (packed, main) if terms and row else (main,)
+
+
+DESIGN = Design(refuses=refuses, configs=grouped_configs, launches=launches, work=work)

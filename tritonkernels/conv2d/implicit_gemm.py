@@ -27,6 +27,7 @@ import triton
 import triton.language as tl
 
 from ..batches import merges
+from ..choice.work import copy
 from ..design import Design
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
@@ -39,7 +40,8 @@ from ..matmul.parts.operands import lacks_products
 from ..problem import needs_wide_offsets
 from ..workspace import counters, partial_sums
 from .parts.operands import Geometry, operands
-from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles
+from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles, rows_by_element, sizes
+from .parts.work import gathered, of_product
 
 ENOUGH = 32  # tiles of pixels
 
@@ -233,8 +235,11 @@ def launches(problem, config, input, weight, bias, out):
 
 def _pays_to_copy(problem, tile, weight):
     """Whether the channels of a filter are not contiguous and at least ENOUGH tiles of pixels read them."""
-    apart = weight.stride(1) != 1 and weight.shape[1] > 1
-    return apart and problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
+    return weight.stride(1) != 1 and weight.shape[1] > 1 and _enough_tiles(problem, tile)
+
+
+def _enough_tiles(problem, tile):
+    return problem.n * problem.p * problem.q >= ENOUGH * tile["BLOCK_M"] and not tile["FLAT"]
 
 
 def _copied(t, to_tf32):
@@ -252,4 +257,18 @@ def _side_by_side(t, problem):
     return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches)
+def work(problem, config, target):
+    tile, itemsize, taps = config.kwargs, problem.dtype.itemsize, problem.r * problem.s
+    m, n, channels = sizes(problem)
+    packs = tile["PACK"]
+    copies = [copy(problem.n, problem.c, problem.h * problem.w, itemsize)] if packs else []
+    if packs or (not problem.channels_last and taps > 1 and channels > 1 and _enough_tiles(problem, tile)):
+        copies.append(copy(problem.k, channels, taps, itemsize))
+    shape = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
+    a_slice = gathered(problem, shape, 0 if packs else rows_by_element(problem, tile))
+    given = count_slices(problem, tile), tile["SPLIT_K"], a_slice, problem.precision
+    threads = target.warp_size * config.num_warps
+    return *copies, of_product(problem, m, n, shape, *given, threads, config.num_stages)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

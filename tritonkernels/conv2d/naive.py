@@ -15,6 +15,7 @@ from ..language.tiles import block_of
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.tile import bias_or_zero, multiply_taps
+from .parts.work import ceil_div, of_outputs, strip
 
 
 @triton.jit
@@ -49,4 +50,10 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_naive_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    block, threads = config.kwargs["BLOCK"], target.warp_size * config.num_warps
+    blocks, piece = ceil_div(problem.outputs, block), strip(problem, 1, block)
+    return (of_outputs(problem, target, blocks, threads, piece, 1, problem.terms, outputs=block),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -15,7 +15,7 @@ from ..language.dot import widened
 from ..language.structs import Filters, Images, Vector
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.tile import bias_or_zero, count_tiles, covering_configs, load_tap, store_sums, tile_of_program
+from .parts.tile import bias_or_zero, count_tiles, covering_configs, load_tap, store_sums, tile_of_program, work_of_tiles
 
 
 @triton.jit
@@ -65,4 +65,9 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_prefetched_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(configs=covering_configs, launches=launches)
+def work(problem, config, target):
+    """The loads of two taps are in flight."""
+    return work_of_tiles(problem, config, target, problem.terms / 2)
+
+
+DESIGN = Design(configs=covering_configs, launches=launches, work=work)

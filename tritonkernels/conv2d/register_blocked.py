@@ -19,8 +19,8 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
-from .parts.regime import MOST_TAPS
-from .parts.tile import bias_or_zero, channels_of, count_tiles, place_of_program
+from .parts.shapes import MOST_TAPS
+from .parts.tile import bias_or_zero, channels_of, count_tiles, place_of_program, work_of_tiles
 from .parts.window import load_window, multiplied
 
 
@@ -106,4 +106,9 @@ def launches(problem, config, *tensors):
     yield TritonLaunch(_register_blocked_kernel, grid, config, *operands(*tensors), sizes, SLIDES=slides, WIDE=problem.wide)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches)
+def work(problem, config, target):
+    """The loads of a row of taps are in flight together."""
+    return work_of_tiles(problem, config, target, problem.c // problem.groups * problem.r)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -35,6 +35,7 @@ from ..problem import needs_wide_offsets
 from .parts.operands import Geometry
 from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
 from .parts.transforms import across, of_inputs, of_taps, to_outputs
+from .parts.work import of_winograd
 
 
 class Tiles(NamedTuple):
@@ -210,9 +211,17 @@ def launches(problem, config, input, weight, bias, out):
         yield over(_outputs_kernel, products, products, Vector.of(bias), Images.of(out[part]), g, tiles)
 
 
+def work(problem, config, target):
+    outputs, images = config.kwargs["OUTPUTS"], images_at_once(problem, config.kwargs["OUTPUTS"])
+    product = product_at_points(problem, outputs, images)
+    of_product = pipelined.DESIGN.work(product, config, target)
+    return of_winograd(problem, outputs, images, (product.m, product.n, product.k), of_product, config.kwargs["BLOCK"])
+
+
 DESIGN = Design(
     refuses=refuses_winograd,
     configs=configs,
     launches=launches,
+    work=work,
     transform=lambda numbers: transform(numbers["OUTPUTS"]),
 )

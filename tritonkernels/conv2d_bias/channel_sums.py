@@ -9,13 +9,14 @@ Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 import triton
 import triton.language as tl
 
-from ..conv2d.parts.splits import Sums, count_positions, launches_of_splits, position
-from ..conv2d_weight.parts.space import splits_for
+from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits, position
+from ..conv2d_weight.parts.space import near, splits_for
 from ..design import Design
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
+from .parts.work import of_sums
 
 
 @triton.jit
@@ -45,8 +46,8 @@ def _channel_sums_kernel(
 
 
 def configs(problem, target):
-    """A channel with many positions, or, in channels_last, many channels; four programs per SM. The interpreter pays by the
-    operation, so it takes many of both."""
+    """A channel with many positions, or, in channels_last, many channels; four programs per SM, half and twice as many. The
+    interpreter pays by the operation, so it takes many of both."""
     if not target.is_gpu:
         length = min(2**12, triton.next_power_of_2(max(1, problem.terms // 2)))
         yield triton.Config({"BLOCK_K": 16, "BLOCK_L": length, "SPLITS": 2})
@@ -54,8 +55,8 @@ def configs(problem, target):
         return
     tiles = [{"BLOCK_K": 1, "BLOCK_L": 1024}, {"BLOCK_K": 64, "BLOCK_L": 16}, {"BLOCK_K": 4, "BLOCK_L": 256}]
     for tile in [tiles[1], tiles[2]] if problem.channels_last else tiles:
-        splits = splits_for(problem, target, triton.cdiv(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)
-        yield triton.Config(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
+        for splits in near(splits_for(problem, target, triton.cdiv(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)):
+            yield triton.Config(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
 
 
 def launches(problem, config, grad_output, out):
@@ -66,4 +67,10 @@ def launches(problem, config, grad_output, out):
     yield from launches_of_splits(_channel_sums_kernel, grid, config, before, after, out[:, None, None, None], problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    tile, splits = config.kwargs, config.kwargs["SPLITS"]
+    main = of_sums(problem, tile["BLOCK_K"], tile["BLOCK_L"], splits, target.warp_size * config.num_warps)
+    return main, *added(problem, splits)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -16,14 +16,16 @@ import triton
 import triton.language as tl
 
 from ..conv2d.parts.operands import Geometry
-from ..conv2d.parts.splits import Sums, count_positions, launches_of_splits
+from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits
+from ..conv2d.parts.work import unit
 from ..design import Design
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
 from .parts.gather import load_grads, load_inputs, place_of_tap
-from .parts.space import THIN_ROWS, ceil_div, count_tiles, power_of_2, splits_for
+from .parts.space import THIN_ROWS, ceil_div, count_tiles, near, power_of_2, splits_for
+from .parts.work import of_tiles
 
 
 @triton.jit
@@ -100,8 +102,8 @@ def tiles_of_dot(problem):
 
 
 def configs(problem, target):
-    """First the tile that suits the weight; of each, as many splits as fill the GPU. The interpreter pays by the operation, so
-    there slices are long."""
+    """First the tile that suits the weight; of each, as many splits as fill the GPU, half and twice as many. The interpreter
+    pays by the operation, so there slices are long."""
     if not target.is_gpu:
         length = power_of_2(problem.terms // 2, 16, 1024)
         yield _config((64, 64, length, 4), thin=False, splits=2)
@@ -113,7 +115,8 @@ def configs(problem, target):
     for tile, is_thin, per_sm in thin + dots if problem.rows <= THIN_ROWS else dots + thin:
         block_m, block_n, block_l, _ = tile
         tiles = count_tiles(problem, block_m, block_n)
-        yield _config(tile, is_thin, splits_for(problem, target, tiles, block_l, per_sm))
+        for splits in near(splits_for(problem, target, tiles, block_l, per_sm)):
+            yield _config(tile, is_thin, splits)
 
 
 def _config(tile, thin, splits):
@@ -130,4 +133,12 @@ def launches(problem, config, input, grad_output, out):
     yield from launches_of_splits(_implicit_gemm_kernel, grid, config, before, after, out, problem.wide, **constants)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    tile, threads = config.kwargs, target.warp_size * config.num_warps
+    shape, splits, thin = (tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_L"]), tile["SPLITS"], tile["THIN"]
+    of_unit, shared = (unit(problem), 0) if thin else (problem.precision, None)
+    main = of_tiles(problem, shape, splits, threads, of_unit, config.num_stages, thin, shared)
+    return main, *added(problem, splits)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -17,6 +17,7 @@ from ..language.structs import Filters, Images
 from ..language.tiles import block_of, span
 from ..launch import TritonLaunch
 from .parts.gather import load_grads, load_inputs, place_of_tap
+from .parts.work import of_elements
 
 
 @triton.jit
@@ -53,4 +54,8 @@ def launches(problem, config, input, grad_output, out):
     yield TritonLaunch(_naive_kernel, grid, config, *operands, Geometry.of(problem), WIDE=problem.wide)
 
 
-DESIGN = Design(configs=configs, launches=launches)
+def work(problem, config, target):
+    return (of_elements(problem, config.kwargs["BLOCK"], target.warp_size * config.num_warps),)
+
+
+DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -96,6 +96,8 @@ def _persistent_kernel(
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages at most), biggest tile first
 TILES = (
     (128, 256, 128, 8, 4),
+    (256, 128, 128, 8, 4),
+    (64, 256, 128, 4, 4),
     (128, 128, 128, 8, 6),
     (128, 128, 128, 4, 3),
     (128, 128, 64, 8, 3),
@@ -129,8 +131,8 @@ def configs(problem, target):
         return tile[4] >= 3 and fits(tile, problem, target) and not serialised(tile, problem, target)
 
     tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
-    if problem.wide and target.arch == 120:
-        tiles = [tile for tile in tiles if tile[3] == 8]  # ptxas spills the 64-bit addresses of 4 warps
+    if problem.wide:  # ptxas spills 64-bit addresses of 256 rows, and on sm_120 of 4 warps
+        tiles = [tile for tile in tiles if tile[0] < 256 and (tile[3] == 8 or target.arch != 120)]
     return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
 
 

@@ -102,7 +102,7 @@ def split_tiles(problem, target):
     tiles = [tile for tile in good_tiles(problem, target) if tile[0] * tile[1] <= (32 if turns else 64) * 64]
     if problem.precision not in (*SPECIAL, "fp8"):  # of which Hopper adds up numerics.FP8_SLICE at most without a wait
         tiles += [tile for tile in FOR_FEW_COLUMNS if fits(tile, problem, target)]
-    if target.arch == 90 and problem.precision in ("fp16", "bf16"):
+    if target.arch == 90 and problem.precision in ("fp16", "bf16") and not problem.wide:
         tiles.append(FOR_MUCH_K)
 
     def wasteful(tile):

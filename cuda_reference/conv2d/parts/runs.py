@@ -21,9 +21,22 @@ def are_pieces(t, channels):
 
 def unrolled(problem, input):
     """(TAPS, STEP) of an UNROLLED filter without dilation in H whose input rows are less than 2^31 bytes apart, else ANY."""
-    filter_and_step = problem.r, problem.stride[0]
-    slides = problem.dilation[0] == 1 and input.stride(2) * input.element_size() < 2**31
-    return filter_and_step if slides and filter_and_step in UNROLLED else ANY
+    return (problem.r, problem.stride[0]) if slides(problem) and input.stride(2) * input.element_size() < 2**31 else ANY
+
+
+def slides(problem):
+    """Whether taps of a column lie side by side, and are UNROLLED."""
+    return problem.dilation[0] == 1 and (problem.r, problem.stride[0]) in UNROLLED
+
+
+def columns_at_once(problem):
+    """Trips to memory for a channel of a run: the loads of a column of inputs are in flight together, or those of a tap."""
+    return problem.s * (1 if slides(problem) else problem.r)
+
+
+def are_channels_inside(problem):
+    """Whether the channels of pixels lie side by side, in contiguous tensors."""
+    return problem.channels_last or problem.h * problem.w == problem.p * problem.q == 1
 
 
 def filter_bytes(problem, kt, lanes):

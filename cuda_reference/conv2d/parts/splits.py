@@ -1,5 +1,6 @@
 """The launches of a kernel with splits, whose partial sums a second kernel adds up (splits.cuh)."""
 
+from tritonkernels.conv2d.parts.work import addition
 from tritonkernels.workspace import partial_sums
 
 from ...launch import CudaLaunch, ceil_div
@@ -15,7 +16,13 @@ def launches_of_splits(source, kernels, grid, threads, before, after, out):
     """
     (main, add), (_, splits) = kernels, grid
     sums = partial_sums(splits, out.numel(), out) if splits > 1 else None
-    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after))
+    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after), part=tuple(kernels))
     if sums is not None:
         blocks = ceil_div(out.numel(), 32)
-        yield CudaLaunch(source, add, (blocks,), (32 * ROWS, 1, 1), (sums, out, splits, tuple(out.shape), out.stride()))
+        given = sums, out, splits, tuple(out.shape), out.stride()
+        yield CudaLaunch(source, add, (blocks,), (32 * ROWS, 1, 1), given, part=tuple(kernels))
+
+
+def added(problem, splits):
+    """The Work of adding them up: a row of threads has the loads of four sums in flight."""
+    return addition(problem, splits, 32 * ROWS, 4 * ROWS)

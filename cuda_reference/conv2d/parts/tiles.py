@@ -1,9 +1,8 @@
 """Tiles of output positions times KT output channels of a group, as `direct` and `prefetched` have them: their number, the best
 KT, and their shared memory (halo.cuh)."""
 
-from tritonkernels.conv2d.parts.regime import TILE, halo_bytes
-
-from ...launch import ceil_div
+from tritonkernels.conv2d.parts.shapes import TILE, halo_bytes, tiles_of_outputs
+from tritonkernels.conv2d.parts.work import of_outputs
 
 SPACE = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
 THREADS = TILE[0] * TILE[1]
@@ -14,10 +13,12 @@ def tile_bytes(problem):
     return halo_bytes(problem, TILE, 16, before=16 // problem.dtype.itemsize - 1)
 
 
-def count_tiles(problem, tile, kt):
-    """The number of tiles (struct Tile)."""
-    tiles = ceil_div(problem.p, tile[0]) * ceil_div(problem.q, tile[1])
-    return problem.n * problem.groups * ceil_div(problem.k // problem.groups, kt) * tiles
+def work_of_tiles(problem, config, target, steps, shared, tile=TILE, threads=THREADS):
+    """Of a kernel whose blocks are tiles (struct Tile), with so many trips to memory."""
+    kt = config["KT"]
+    blocks, registers = tiles_of_outputs(problem, tile, kt), 40 + tile[0] * tile[1] * kt // threads
+    given = blocks, threads, (*tile, 1), kt, steps
+    return (of_outputs(problem, target, *given, registers=registers, shared=shared),)
 
 
 def covering(problem, space):

@@ -1,9 +1,10 @@
 """The launch that flips the filters."""
 
+from tritonkernels.conv2d_input.parts.as_conv2d import FLIPPED as THREADS
+
 from ...conv2d.parts.operands import sizes, sources
 from ...launch import CudaLaunch, ceil_div
 
-THREADS = 256
 SOURCES = sources("conv2d_input/parts/flipped.cuh", [f"conv2d_input::flipped<{{T}}, {THREADS}>"])
 
 

@@ -11,8 +11,8 @@ from perf.offline import representative_calls, unusual_calls
 from tests.compiler import printed
 from tests.harness import DEVICES, available_on, prepare, random, run_checked, run_where_taken, short
 from tritonkernels import numerics
-from tritonkernels.conv2d.parts.regime import COLUMN_ROWS, COLUMN_TAPS
 from tritonkernels.conv2d.parts.runs import best_run, extent
+from tritonkernels.conv2d.parts.shapes import COLUMN_ROWS, COLUMN_TAPS
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target

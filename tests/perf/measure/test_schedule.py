@@ -40,8 +40,8 @@ class FakeWorker:
         assert not self.events
         crew = self.crew
         if self.work is trial.build:
-            case, package, contender = task
-            crew.log.append(("build", case, contender[0], crew.time))
+            _, package, contender = task
+            crew.log.append(("build", package, contender[0], crew.time))
             fault = contender[0] in crew.dies and "builder" in crew.dies
             failed = "it does not compile" if contender[0] in crew.fails else None
             self.events.append((crew.time + BUILD_S[package], *(("died", "gone") if fault else ("done", failed))))
@@ -102,6 +102,8 @@ def test_slow_builds_of_one_package_do_not_hold_up_the_other():
     rows = run(jobs, crew, builders=4, seconds=1000)
     assert len(rows) == 20 and next(entry[-1] for entry in crew.log if entry[0] == "trial") == 1.0
     assert [row["package"] for row in rows[:9]] == ["tritonkernels"] * 9
+    first = [entry[1] for entry in crew.log if entry[0] == "build" and entry[-1] == 0]
+    assert first == ["tritonkernels", "cuda_reference"] * 2
 
 
 def test_a_build_that_several_share_is_done_once():

@@ -24,6 +24,7 @@ def problems(op, number=NUMBER):
 def test_a_seed_gives_the_same_shapes_and_fewer_are_the_first_of_more(drawn):
     op, keys = drawn[0].problem.op, [shape.key for shape in drawn]
     assert [shape.key for shape in shapes.draw(op, 40)] == keys[:40] and len(set(keys)) == NUMBER
+    assert len({shape.key for shape in shapes.draw(op, 600)}) == 600  # without a second look, some would come twice
     assert len(set(keys) & {shape.key for shape in shapes.draw(op, NUMBER, seed=1)}) < NUMBER / 4
 
 

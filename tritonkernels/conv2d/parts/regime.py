@@ -19,14 +19,7 @@ import torch
 
 from ...analysis.sectors import SECTOR
 from ...target import Target
-
-TILE = 4, 8  # outputs of `direct`
-BIG_TILE = 16, 64  # of `register_blocked`
-STAGED_BYTES = 48 * 1024  # shared memory of a block on every architecture
-MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
-MOST_CHANNELS = 16  # output channels that a block of `register_blocked` holds
-COLUMN_TAPS = 7  # of a column, which `grouped` holds in registers
-COLUMN_ROWS = 24  # of inputs that a run of its outputs meets, unrolled
+from .shapes import BIG_TILE, COLUMN_ROWS, COLUMN_TAPS, MOST_CHANNELS, STAGED_BYTES, TILE, blocked_bytes
 
 LAUNCH = 2e-6  # seconds: an empty kernel in a graph
 GATHERED = 1 / 120  # elements that are gathered one by one in the time of a FLOP of the CUDA cores
@@ -43,22 +36,6 @@ def busy_lanes(problem, tile):
     """The share of a tile's positions that are outputs, over all tiles of a plane."""
     tiles = -(-problem.p // tile[0]) * -(-problem.q // tile[1])
     return problem.p * problem.q / (tiles * tile[0] * tile[1]) if tiles else 1.0
-
-
-def halo_bytes(problem, tile, row_unit, before=0):
-    """Shared memory for the inputs that a tile of outputs needs of a channel, and `before` columns; rows are padded to
-    `row_unit` bytes of inputs."""
-    rows, cols = (
-        (outputs - 1) * step + (taps - 1) * dilation + 1
-        for outputs, step, taps, dilation in zip(tile, problem.stride, (problem.r, problem.s), problem.dilation)
-    )
-    unit = row_unit // problem.dtype.itemsize
-    return rows * -(-(before + cols) // unit) * unit * max(4, problem.dtype.itemsize)
-
-
-def blocked_bytes(problem, kt):
-    """Shared memory of `register_blocked` for a channel's inputs and the filters of kt output channels, in whole quads."""
-    return halo_bytes(problem, BIG_TILE, 32) + problem.r * problem.s * -(-kt // 4) * 16
 
 
 @dataclass(frozen=True)

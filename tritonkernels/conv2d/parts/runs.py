@@ -2,7 +2,7 @@
 
 import math
 
-from .regime import COLUMN_ROWS, COLUMN_TAPS
+from .shapes import COLUMN_ROWS, COLUMN_TAPS
 
 
 def extent(run, problem):

@@ -19,6 +19,7 @@ from ...language.tiles import block_of
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from ...workspace import partial_sums
+from .work import addition
 
 
 class Sums(NamedTuple):
@@ -88,3 +89,8 @@ def launches_of_splits(kernel, grid, config, before, after, out, wide, **constan
     blocks = triton.cdiv(out.numel(), add.kwargs["BLOCK"])
     sizes = out.numel(), splits, *out.shape[1:]
     yield TritonLaunch(_add_splits_kernel, (blocks,), add, sums, Filters.of(out), *sizes, WIDE=wide)
+
+
+def added(problem, splits):
+    """The Work of adding them up."""
+    return addition(problem, splits, 128, ADD.kwargs["BLOCK_S"])

@@ -5,6 +5,8 @@ import triton.language as tl
 
 from ...language.dot import widened
 from ...language.epilogue import rounded
+from .shapes import tiles_of_outputs
+from .work import of_outputs
 
 
 @triton.jit
@@ -110,5 +112,13 @@ def covering_configs(problem, target):
 
 def count_tiles(problem, tile):
     """Programs of place_of_program."""
-    blocks_k = problem.groups * triton.cdiv(problem.k // problem.groups, tile["BLOCK_K"])
-    return problem.n * blocks_k * triton.cdiv(problem.p, tile["BLOCK_P"]) * triton.cdiv(problem.q, tile["BLOCK_Q"])
+    return tiles_of_outputs(problem, (tile["BLOCK_P"], tile["BLOCK_Q"]), tile["BLOCK_K"])
+
+
+def work_of_tiles(problem, config, target, steps):
+    """Of a kernel whose programs are tiles of outputs, with so many trips to memory."""
+    tile, threads = config.kwargs, target.warp_size * config.num_warps
+    rows, cols, channels = tile["BLOCK_P"], tile["BLOCK_Q"], tile["BLOCK_K"]
+    registers = min(255, 32 + rows * cols * channels // threads)
+    blocks = count_tiles(problem, tile)
+    return (of_outputs(problem, target, blocks, threads, (rows, cols, 1), channels, steps, registers=registers),)

@@ -3,6 +3,7 @@
 import torch
 
 from ...conv2d import CONV2D
+from ...conv2d.parts.work import ceil_div, rewritten
 from ...operation import Call, Reduction
 from .phases import phases
 
@@ -18,10 +19,20 @@ def steps(problem, arrange, grad_output, weight, out):
         yield Call(phase.problem, (phase.operands(grad_output, filters, out),), out)
 
 
+FLIPPED = 256  # elements of a block that flips the filters
+
+
+def arranged(problem):
+    """The Work of flipping the filters."""
+    elements = problem.c * (problem.k // problem.groups) * problem.r * problem.s
+    return (rewritten(ceil_div(elements, FLIPPED), FLIPPED, 2 * elements * problem.dtype.itemsize),) if elements else ()
+
+
 TO_CONV2D = Reduction(
     to=CONV2D,
     summary="every call, as a convolution of grad_output with the flipped filter for each phase of the stride",
     refuses=lambda problem: None,
     problems=lambda problem: tuple(phase.problem for phase in phases(problem)),
     steps=steps,
+    arranged=arranged,
 )

@@ -14,6 +14,7 @@ from ...conv2d.parts.splits import element
 from ...language.structs import Filters
 from ...language.tiles import span
 from ...launch import TritonLaunch
+from .as_conv2d import FLIPPED
 
 
 @triton.jit
@@ -30,7 +31,7 @@ def _flipped_kernel(weight: Filters, filters: Filters, g: Geometry, total, BLOCK
     tl.store(filters.ptr + c * filters.k + k * filters.c + r * filters.r + s * filters.s, tap, mask=index < total)
 
 
-CONFIG = triton.Config({"BLOCK": 256}, num_warps=4, num_stages=1)
+CONFIG = triton.Config({"BLOCK": FLIPPED}, num_warps=4, num_stages=1)
 INTERPRETED = triton.Config({"BLOCK": 2**14})  # which pays by the operation
 
 

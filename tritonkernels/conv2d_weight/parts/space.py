@@ -23,3 +23,8 @@ def splits_for(problem, target, tiles, step, per_sm):
     """Enough splits to give each SM `per_sm` programs, of at least LEAST_STEPS steps each."""
     wanted = ceil_div(per_sm * max(1, target.sms), max(1, tiles))
     return max(1, min(wanted, problem.terms // (step * LEAST_STEPS), MOST_SPLITS))
+
+
+def near(splits):
+    """That number of splits, then half and twice as many."""
+    return dict.fromkeys((splits, max(1, splits // 2), min(2 * splits, MOST_SPLITS)))

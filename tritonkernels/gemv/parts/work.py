@@ -36,23 +36,25 @@ def along_rows(problem, threads, rows, lanes, width, unroll, splits=1, tiles=Non
         fetched = columns * -(-rows * a_size // SECTOR) * SECTOR
     else:
         fetched = columns * rows * SECTOR
-    return _work(problem, (tiles or -(-problem.rows // rows)) * splits, threads, rows, columns, fetched, rounds, splits,
-                 rounds * unroll * lanes * width, unroll * max(1, rows * lanes // threads) * width * (a_size + x_size))  # fmt: skip
+    blocks, padded = (tiles or -(-problem.rows // rows)) * splits, rounds * unroll * lanes * width
+    in_flight = unroll * max(1, rows * lanes // threads) * width * (a_size + x_size)
+    return _work(problem, blocks, threads, rows, columns, fetched, rounds, splits, padded, in_flight)
 
 
 def along_columns(problem, threads, lanes, depth, width, unroll, splits):
-    """Blocks take `lanes` vectors of `width` rows side by side, or of those one of `splits` pieces, `depth` columns at a time in
-    rounds of `unroll`."""
+    """Blocks take `lanes` vectors of `width` rows side by side, or of those one of `splits` pieces, in rounds of `unroll` times
+    `depth` columns."""
     a_size, rows = problem.a_dtype.itemsize, lanes * width
     columns = -(-problem.n // splits)
     rounds = -(-columns // (depth * unroll))
     fetched = columns * (-(-rows * a_size // SECTOR) if problem.a_layout == "col" else rows) * SECTOR
-    return _work(problem, problem.batch * -(-problem.m // rows) * splits, threads, rows, columns, fetched, rounds + 1, splits,
-                 rounds * unroll * depth, unroll * width * a_size)  # fmt: skip
+    blocks, in_flight = problem.batch * -(-problem.m // rows) * splits, unroll * width * a_size
+    return _work(problem, blocks, threads, rows, columns, fetched, rounds + 1, splits, rounds * unroll * depth, in_flight)
 
 
 def _work(problem, blocks, threads, rows, columns, of_a, rounds, splits, padded, in_flight):
-    """`of_a` bytes of a block, whose threads keep `in_flight` of them and of x in registers. The last of several splits adds."""
+    """Of blocks that fetch `of_a` bytes of A for `rows` sums of `padded` products, and keep `in_flight` bytes of a thread in
+    registers. The last of several splits adds their sums."""
     x_size, m = problem.dtype.itemsize, problem.m
     of_x = columns * x_size * (1 if problem.x_shared or rows <= m else min(problem.batch, -(-rows // m)))
     results = rows * x_size * (2 if problem.beta else 1) + 4 * rows * problem.scaled

@@ -1,5 +1,7 @@
 """A single FP32 product in IEEE arithmetic without bias and activation, as a call of gemm."""
 
+import functools
+
 from ...gemm import GEMM
 from ...gemm.parts.prepare import prepare
 from ...operation import Reduction
@@ -21,6 +23,7 @@ def steps(problem, arrange, a, b, c, bias, out):
     yield prepare(a[0], b[0], None if c is None else c[0], alpha=problem.alpha, beta=problem.beta, out=out[0])
 
 
+@functools.lru_cache(256)
 def problems(problem):
     fields = ("dtype", "out_dtype", "precision", "wide", "m", "n", "k", "alpha", "beta", "a_layout", "b_layout")
     return (GemmProblem(**{name: getattr(problem, name) for name in fields}),)

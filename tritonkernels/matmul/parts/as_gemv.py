@@ -1,5 +1,7 @@
 """A product with a single row or column as a call of gemv, with sums in fp32 and without rounding to tf32."""
 
+import functools
+
 from ...gemv import GEMV
 from ...gemv.parts.prepare import VECTORS, prepare
 from ...operation import Reduction
@@ -38,6 +40,7 @@ def _beta(problem):
     return 1.0 if problem.bias else problem.beta
 
 
+@functools.lru_cache(256)
 def problems(problem):
     column = problem.n == 1
     reduced = GemvProblem(

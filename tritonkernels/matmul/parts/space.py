@@ -8,6 +8,7 @@ from .operands import ALONG_K
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages), biggest tile first
 TILES = (
     (128, 256, 128, 8, 3),
+    (256, 128, 128, 8, 3),
     (128, 128, 128, 8, 3),
     (64, 128, 128, 4, 4),
     (64, 64, 256, 4, 4),

@@ -1,0 +1,75 @@
+"""The choice is total, pure and legal: for random problems, every operation and every known GPU."""
+
+import random
+
+import pytest
+import torch
+
+from perf.measure import shapes
+from tests.harness import LIBRARIES
+from tritonkernels import OPS
+from tritonkernels.design import as_dict
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.target import KNOWN, Target
+
+H200 = Target.named("h200")
+GPUS = [t for t in KNOWN if t.is_gpu]
+DRAWN = [op for op in OPS if op in shapes.FAMILIES]
+
+
+def problems(op, number, seed):
+    return [shape.problem for shape in shapes.draw(op, number, seed)]
+
+
+def willing(library, op, number, seed):
+    """Those that some design of the library computes."""
+    return [p for p in problems(op, number, seed) if not all(d.refuses(p, H200) for d in library.designs(op))]
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_every_gpu_gets_a_legal_choice_or_all_reasons(library, op):
+    chooser, chosen_at_all = random.Random(op), 0
+    for problem in problems(op, 30, seed=1):
+        target = chooser.choice(GPUS)
+        try:
+            design, config = library.choose(problem, target)
+        except UnsupportedError as error:
+            refusals = [d.refuses(problem, target) for d in library.designs(op)]
+            assert library.misses(target) or all(refusals) or "configs fits" in str(error)
+            continue
+        chosen_at_all += 1
+        assert design.refuses(problem, target) is None
+        assert as_dict(config) in [as_dict(c) for c in design.configs(problem, target)]
+        assert design.transform(as_dict(config)) is None, "of another error bound than the operation's"
+    assert chosen_at_all > 10
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_the_ranking_has_every_legal_config_once_the_least_time_first(library, op):
+    for problem in willing(library, op, 5, seed=2):
+        ranked = library.ranking(problem, H200)
+        assert [c.cost for c in ranked] == sorted(c.cost for c in ranked) and ranked[0].cost > 0
+        found = [(c.design.name, str(as_dict(c.config))) for c in ranked]
+        legal = [
+            (d.name, str(as_dict(c)))
+            for d in library.designs(op)
+            if d.refuses(problem, H200) is None
+            for c in d.configs(problem, H200)
+            if d.transform(as_dict(c)) is None
+        ]
+        assert sorted(found) == sorted(legal) and len(set(found)) == len(found)
+        assert library.choose(problem, H200) == ranked[0][:2]
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_the_choice_is_pure(library, monkeypatch):
+    """No torch call, no file: the same from the problem alone, also where what is known of it is dropped."""
+    drawn = willing(library, "matmul", 20, seed=3)
+    first = [library.choose(p, H200) for p in drawn]
+    library._choices.clear()
+    monkeypatch.setattr(torch, "empty", None)
+    monkeypatch.setattr("builtins.open", None)
+    again = [library.choose(p, H200) for p in drawn]
+    assert [(d.name, as_dict(c)) for d, c in first] == [(d.name, as_dict(c)) for d, c in again]

@@ -1,0 +1,69 @@
+"""The model of time: counts of known kernels against seconds worked out by hand; GPUs with gaps in their figures."""
+
+import dataclasses
+
+import pytest
+
+from tritonkernels.choice import model
+from tritonkernels.choice.work import Work, copy
+from tritonkernels.target import KNOWN, Target
+
+H200 = Target.named("h200")
+FULL = model.Sustained(1.0, 1.0, 1.0, 1.0, 1.0)
+
+
+def kernel(**fields):
+    defaults = {"blocks": 132, "threads": 256, "flops": 0.0, "unit": "ieee", "fetched": 0.0, "dram": 0.0, "steps": 0.0}
+    return Work(**(defaults | fields))
+
+
+def estimate(*works, target=H200, sustained=FULL, factor=1.0):
+    return model.estimate(works, model.rates(target), sustained, factor)
+
+
+@pytest.mark.parametrize("blocks, busiest", [(1, 1), (132, 1), (133, 2), (264, 2), (1000 * 132, 1000), (1000 * 132 + 1, 1001)])
+def test_arithmetic_takes_as_long_as_on_the_busiest_sm(blocks, busiest):
+    found = estimate(kernel(blocks=blocks, flops=1e9))
+    assert found.compute_s == pytest.approx(busiest * 1e9 * 132 / 67e12)
+    assert found.seconds == pytest.approx(found.compute_s + 2e-6) and found.bound_by == "compute"
+
+
+def test_each_part_by_hand():
+    assert estimate(kernel(fetched=1e6)).cache_s == pytest.approx(1e6 * 132 / H200.l2_bandwidth)
+    assert estimate(kernel(dram=4.8e9)).memory_s == pytest.approx(1e-3)
+    assert estimate(kernel(dram=4.8e9)).bound_by == "memory"
+    held = 2048 // 256  # blocks of an SM, by threads
+    assert estimate(kernel(steps=10, blocks=132 * held)).latency_s == pytest.approx(10 * H200.latency)
+    assert estimate(kernel(steps=10, blocks=132 * held + 1)).latency_s == pytest.approx(20 * H200.latency)
+    assert estimate(kernel()).bound_by == "launch"
+    equal = estimate(kernel(dram=4.8e9, flops=67e12 / 132 / 1e3))
+    assert 1e-3 < equal.seconds < 1.3e-3, "parts that take equally long hide each other, but not wholly"
+
+
+def test_kernels_follow_each_other_and_shares_and_factors_scale():
+    one, both = estimate(copy(1, 4096, 4096, 4)), estimate(copy(1, 4096, 4096, 4), copy(1, 4096, 4096, 4))
+    assert both.seconds == pytest.approx(2 * one.seconds)
+    half = model.Sustained(1.0, 1.0, 0.5, 1.0, 1.0)
+    assert estimate(copy(1, 4096, 4096, 4), sustained=half).memory_s == pytest.approx(2 * one.memory_s)
+    assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds)
+
+
+@pytest.mark.parametrize("target", [t for t in KNOWN if t.is_gpu], ids=lambda t: t.name)
+def test_every_gpu_has_rates(target):
+    rate = model.rates(target)
+    assert min(rate.l2, rate.dram, rate.latency, rate.launch, rate.flops["ieee"]) > 0
+    assert rate.dram == target.dram_bandwidth and rate.flops["ieee"] * target.sms == pytest.approx(target.peak("ieee"))
+
+
+def test_a_gpu_without_figures_gets_the_reference_s_in_proportion():
+    unknown = dataclasses.replace(H200, name="a new one", sms=66, dram_bandwidth=0.0, l2_bandwidth=0.0, peaks={})
+    rate, known = model.rates(unknown), model.rates(H200)
+    assert rate.dram == known.dram / 2 and rate.flops["fp16"] == pytest.approx(known.flops["fp16"])
+    assert model.sustained("a new one") is model.sustained("a new one")
+    assert model.sustained("a new one").keys() == model.sustained("h200").keys()
+
+
+def test_a_config_s_name_has_its_own_numbers_only():
+    same = [model.config_name({"BM": 128, "BLOCKS": blocks, "SPLITS": splits}) for blocks, splits in ((132, 2), (114, 4))]
+    assert same == ["config 128"] * 2
+    assert model.config_name({"BM": 64}) != same[0]

@@ -1,0 +1,30 @@
+"""The Work of conv2d_weight's designs, for both packages."""
+
+from ...choice.work import Work
+from ...conv2d.parts.work import ceil_div, of_product, touched, unit, whole
+
+
+def of_elements(problem, block, threads):
+    """Blocks of `block` elements of the weight, a lane each, which walks all positions: `naive`."""
+    itemsize, taps = problem.dtype.itemsize, problem.r * problem.s
+    rows = ceil_div(block, max(1, problem.columns))
+    channels = min(problem.c, rows * min(problem.c // problem.groups, ceil_div(block, taps)))
+    grads = touched(problem, 1, problem.terms, rows, problem.k)
+    inputs = touched(problem, problem.n * problem.h, problem.w, channels, problem.c)
+    flops, fetched = 2.0 * block * problem.terms, grads + inputs + block * itemsize
+    return Work(ceil_div(problem.outputs, block), threads, flops, unit(problem), fetched, problem.bytes, problem.terms + 1)
+
+
+def of_tiles(problem, tile, splits, threads, of_unit, stages=1, thin=False, shared=None):
+    """Tiles (BM, BN) of the weight that walk BL positions at a time, a range of them each; `thin`: each thread has all sums.
+    A second kernel adds."""
+    bm, bn, bl = tile
+    itemsize, of_group = problem.dtype.itemsize, max(1, problem.c // problem.groups)
+    if problem.channels_last:
+        columns = ceil_div(bn, of_group) * whole(min(bn, of_group) * itemsize)
+        a_slice = bl * (whole(min(bm, problem.rows) * itemsize) + columns)
+    else:
+        a_slice = (bm + bn) * whole(bl * itemsize)
+    given = ceil_div(problem.terms, bl), splits, a_slice, of_unit, threads, stages, shared
+    one = of_product(problem, problem.rows, problem.columns, tile, *given, adds=False)
+    return one._replace(registers=min(255, 40 + bm * bn)) if thin else one
