@@ -37,15 +37,22 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_TEN(T) "%" T "0, %" T "1, %" T "2, %" T "3, %" T "4, %" T "5, %" T "6, %" T "7, %" T "8, %" T "9, "
 #define WGMMA_NAMES_16 WGMMA_TEN("") "%10, %11, %12, %13, %14, %15"
 #define WGMMA_NAMES_32 WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") "%30, %31"
+#define WGMMA_NAMES_48                                                  \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47"
 #define WGMMA_NAMES_64 \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") "%60, %61, %62, %63"
+#define WGMMA_NAMES_96                                                                                                  \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
+    WGMMA_TEN("8") "%90, %91, %92, %93, %94, %95"
 #define WGMMA_NAMES_128                                                                                                 \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
     WGMMA_TEN("8") WGMMA_TEN("9") WGMMA_TEN("10") WGMMA_TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
 #define WGMMA_4(D, i) D(i), D(i + 1), D(i + 2), D(i + 3)
 #define WGMMA_16(D, i) WGMMA_4(D, i), WGMMA_4(D, i + 4), WGMMA_4(D, i + 8), WGMMA_4(D, i + 12)
 #define WGMMA_32(D, i) WGMMA_16(D, i), WGMMA_16(D, i + 16)
+#define WGMMA_48(D, i) WGMMA_32(D, i), WGMMA_16(D, i + 32)
 #define WGMMA_64(D, i) WGMMA_32(D, i), WGMMA_32(D, i + 32)
+#define WGMMA_96(D, i) WGMMA_64(D, i), WGMMA_32(D, i + 64)
 #define WGMMA_128(D, i) WGMMA_64(D, i), WGMMA_64(D, i + 64)
 #define WGMMA_FLOAT(i) "+f"(sum[(i) / 4].x[(i) % 4])
 #define WGMMA_INT(i) "+r"(sum[(i) / 4].x[(i) % 4])
@@ -54,11 +61,15 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 // The operands after them: the descriptors, and the flags whether A and B are contiguous along M and N.
 #define WGMMA_AB_16 "%16, %17"
 #define WGMMA_AB_32 "%32, %33"
+#define WGMMA_AB_48 "%48, %49"
 #define WGMMA_AB_64 "%64, %65"
+#define WGMMA_AB_96 "%96, %97"
 #define WGMMA_AB_128 "%128, %129"
 #define WGMMA_FLAGS_16 "%18, %19"
 #define WGMMA_FLAGS_32 "%34, %35"
+#define WGMMA_FLAGS_48 "%50, %51"
 #define WGMMA_FLAGS_64 "%66, %67"
+#define WGMMA_FLAGS_96 "%98, %99"
 #define WGMMA_FLAGS_128 "%130, %131"
 
 // N columns in COUNT registers of D. tf32 takes no flags, and bytes neither these nor factors of 1 for A and B.
@@ -75,33 +86,34 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
-#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_128, COUNT_256)                 \
+#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_128, COUNT_192, COUNT_256)      \
     if constexpr (TILES == 8) WGMMA_##BITS("64", COUNT_64, D, TYPES);         \
     else if constexpr (TILES == 16) WGMMA_##BITS("128", COUNT_128, D, TYPES); \
+    else if constexpr (TILES == 24) WGMMA_##BITS("192", COUNT_192, D, TYPES); \
     else WGMMA_##BITS("256", COUNT_256, D, TYPES)
 
 // sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors.
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
-    static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
     if constexpr (std::is_same_v<Number, int>) {
         static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
         if constexpr (std::is_signed_v<T>)
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 64, 128);
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 64, 96, 128);
         else
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 64, 128);
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 64, 96, 128);
     } else if constexpr (std::is_same_v<Number, __half2>) {
         static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
-        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 64);
+        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 48, 64);
     } else if constexpr (std::is_same_v<T, __half>) {
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 128);
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 96, 128);
     } else if constexpr (std::is_same_v<T, float>) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "tf32 lies along k");
-        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 128);
+        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
     } else {
         static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16 or tf32");
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 128);
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 96, 128);
     }
 }
 

@@ -91,7 +91,7 @@ inline void multiply_oldest_group(Thread* threads, int count, unsigned) {
 
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
 void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
-    static_assert(TILES == 8 || TILES == 16 || TILES == 32, "64, 128 or 256 columns");
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes and tf32 lie along k");
     using InTile = std::remove_extent_t<decltype(sum[0].x)>;
     using Number = std::conditional_t<std::is_same_v<InTile, half2>, half, InTile>;
