@@ -14,7 +14,7 @@ from tritonkernels.target import Target
 
 from ..gate import processes
 from ..render.table import print_table
-from . import evaluate, table, timed
+from . import counted, evaluate, table, timed
 
 HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
 
@@ -30,7 +30,7 @@ def main(options, parser):
         shapes, commit = timed.of_gpu(target.name, options.records)
     except (BackendError, OSError, ValueError, KeyError) as error:
         parser.error(str(error))
-    runs = table.counted(shapes, target)
+    runs = counted.counted(shapes, target)
     learnt = [run for run in runs if run.shape.half == "fit"]
     if not learnt:
         parser.error(f"no records of {target.name} to fit to")

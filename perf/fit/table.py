@@ -4,9 +4,7 @@ A design's shares are expected to be those of its operation, and these to be tho
 Only what is near the fastest of its shape matters for a choice, so that such runs count more.
 """
 
-import importlib
 import json
-from typing import NamedTuple
 
 import numpy
 
@@ -14,11 +12,9 @@ from tritonkernels.choice import model
 from tritonkernels.choice.model import PARTS, Sustained
 
 from ..measure.contenders import PACKAGES
-from . import terms
+from .counted import library
 from .least_squares import fit
-from .samples import Samples, without_factors
-from .terms import Term
-from .timed import Run, Timed
+from .samples import Samples
 
 SCHEMA = 1
 NEAR, FAR = 1.5, 0.25  # times the fastest of the shape and package; beyond it, runs weigh this
@@ -26,34 +22,11 @@ GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
 
-class Counted(NamedTuple):
-    """A run of a shape, as the model of time sees it; `relative` to the fastest of its package."""
-
-    shape: Timed
-    package: str
-    run: Run
-    terms: list[Term]
-    relative: float
-
-
-def counted(shapes, target):
-    """The Counted runs of Timed shapes, without those whose config is no longer legal, or of designs that count no work."""
-    found = []
-    for shape in shapes:
-        for package, runs in shape.runs.items():
-            library = importlib.import_module(f"{package}.launch").LIBRARY
-            fastest = min(run.seconds for run in runs)
-            for run in runs:
-                if own := terms.terms(library, shape.problem, run.design, run.config, target):
-                    found.append(Counted(shape, package, run, own, run.seconds / fastest))
-    return found
-
-
 def fitted(runs, target):
     """{"package op.design": Sustained} of all designs of both packages, from Counted runs."""
     of_key = {}
     for run in runs:
-        of_key.setdefault(run.terms[0].key, []).append(run)
+        of_key.setdefault(run.key, []).append(run)
     samples = {key: _samples(of_key[key], target) for key in sorted(of_key)}
     common = _shares(samples.values(), GUESS)
     by_operation = {}
@@ -61,7 +34,7 @@ def fitted(runs, target):
         by_operation.setdefault(_operation(key), []).append(own)
     by_operation = {op: _shares(own, common) for op, own in by_operation.items()}
     designs = {}
-    for key in sorted({key for package in PACKAGES.values() for key in terms.keys(package)}):
+    for key in _keys():
         shares, factors = by_operation.get(_operation(key), common), {}
         if key in samples:
             shares, values = fit(samples[key], shares)
@@ -85,12 +58,18 @@ def path(gpu):
 def _samples(runs, target):
     """Of one design's runs. If none is near the fastest, as of a design that is for comparison, none weighs less."""
     far = FAR if any(run.relative <= NEAR for run in runs) else 1.0
-    return Samples.of([(run.terms, run.run.seconds, 1.0 if run.relative <= NEAR else far) for run in runs], target)
+    return Samples.of(runs, [1.0 if run.relative <= NEAR else far for run in runs], model.rates(target))
+
+
+def _keys():
+    """Of the designs of both packages, sorted."""
+    libraries = {package: library(package) for package in PACKAGES.values()}
+    return sorted({f"{p} {design.key}" for p, own in libraries.items() for op in own.served for design in own.designs(op)})
 
 
 def _shares(samples, prior):
     samples = list(samples)
-    return fit(without_factors(samples), prior)[0] if samples else prior
+    return fit(Samples.joined(samples), prior)[0] if samples else prior
 
 
 def _operation(key):

@@ -3,7 +3,7 @@
 from tritonkernels.choice import model
 from tritonkernels.target import Target
 
-from ..fit import evaluate, table, timed
+from ..fit import counted, evaluate, table, timed
 from . import measured
 from .table import markdown as as_table
 
@@ -48,9 +48,9 @@ memory that wait for each other. The model turns counts into seconds:
 
 The GPU's figures are in its [table of targets](../tritonkernels/target.py). The five shares of each design, and the factors of
 its configs and of classes of problems (their precisions, layouts and other fields that are no sizes), are data:
-`python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records gets
-about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without records
-gets the shares of the {reference}.
+`python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records
+gets about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without
+records gets the shares of the {reference}.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
@@ -99,7 +99,7 @@ def of_gpu(gpu):
     target = Target.named(gpu)
     shapes, _ = timed.of_gpu(gpu)
     judged = [shape for shape in shapes if shape.judges and shape.half == "judge"]
-    outcomes = evaluate.outcomes(table.counted(judged, target), model.sustained(gpu), target)
+    outcomes = evaluate.outcomes(counted.counted(judged, target), model.sustained(gpu), target)
     return section(gpu, outcomes)
 
 

@@ -1,0 +1,67 @@
+"""Timed runs as the model of time sees them: with the work of their kernels, and the names of what is fitted for them."""
+
+import functools
+import importlib
+from typing import Any, NamedTuple
+
+from tritonkernels.choice import model
+from tritonkernels.choice.work import Work
+from tritonkernels.design import as_dict
+from tritonkernels.problem import Problem
+
+from .timed import Run, Timed
+
+
+class Counted(NamedTuple):
+    """A run of a shape.
+
+    key       of its design in the table of what designs sustain
+    problem   the design's own: another operation's, if it is that one's design
+    relative  its time over that of the fastest run of the shape and package
+    """
+
+    shape: Timed
+    package: str
+    run: Run
+    key: str
+    problem: Problem
+    config: Any
+    works: tuple[Work, ...]
+    relative: float
+
+    @property
+    def factors(self):
+        """The names of the factors of its time."""
+        return model.config_name(self.config), *model.classes(self.problem)
+
+    def predicted(self, target, sustained):
+        """Seconds; `sustained` is the model's of its key."""
+        factor = sustained.of_problem(self.problem) * sustained.of_config(self.config)
+        return model.estimate(self.works, model.rates(target), sustained, factor).seconds
+
+
+def counted(shapes, target):
+    """The Counted runs of Timed shapes, without those of designs that refuse by now and of configs that are no longer legal."""
+    return [run for shape in shapes for package, runs in shape.runs.items() for run in _counted(shape, package, runs, target)]
+
+
+def _counted(shape, package, runs, target):
+    problem, fastest = shape.problem, min(run.seconds for run in runs)
+    designs = {design.name: design for design in library(package).designs(problem.op)}
+
+    @functools.cache
+    def configs(name):
+        known = name in designs and designs[name].refuses(problem, target) is None
+        return list(designs[name].configs(problem, target)) if known else []
+
+    for run in runs:
+        config = next((config for config in configs(run.design) if as_dict(config) == run.config), None)
+        if config is not None:
+            design = designs[run.design]
+            works = tuple(design.work(problem, config, target))
+            key, relative = f"{package} {design.key}", run.seconds / fastest
+            yield Counted(shape, package, run, key, design.reduced(problem), config, works, relative)
+
+
+def library(package):
+    return importlib.import_module(f"{package}.launch").LIBRARY

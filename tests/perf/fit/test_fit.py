@@ -1,0 +1,170 @@
+"""perf fit on a synthetic GPU, whose times follow the model with known shares: it finds them, and the choice is good."""
+
+import itertools
+import json
+import math
+import random
+
+import numpy
+import pytest
+import torch
+import triton
+
+from perf.__main__ import main
+from perf.fit import counted, evaluate, least_squares, table, timed
+from perf.fit.counted import library
+from perf.fit.samples import Samples
+from perf.fit.timed import Run, Timed
+from tritonkernels.choice import model
+from tritonkernels.choice.model import PARTS, Sustained
+from tritonkernels.design import as_dict
+from tritonkernels.problem import GemmProblem
+from tritonkernels.target import Target
+
+H200 = Target.named("h200")
+PACKAGE, KEY = "tritonkernels", "tritonkernels gemm."
+SLOW = model.config_name(triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}, num_warps=4, num_stages=1))
+TRUE = {  # each part is the longest of some shapes
+    "tiled": Sustained(0.6, 0.35, 0.2, 0.9, 1.2, {SLOW: 1.2, "b_layout col": 1.15}),
+    "rasterized": Sustained(0.8, 0.4, 0.3, 0.6, 0.9),
+    "split_k": Sustained(0.5, 0.3, 0.25, 0.8, 1.0),
+}
+
+
+def problem(pick):
+    m, n, k = (round(math.exp(pick.uniform(math.log(16), math.log(5000)))) for _ in range(3))
+    layouts = pick.choice(("row", "col")), pick.choice(("row", "col"))
+    return GemmProblem(torch.float32, torch.float32, "ieee", False, m, n, k, 1.0, 0.0, *layouts)
+
+
+def shapes(number, noise=0.03, outliers=0.05, seed=0, names=tuple(TRUE)):
+    """Timed shapes: of each design six of the configs that are legal, with noise, and some that took three times as long."""
+    pick = random.Random(seed)
+    designs = [design for design in library(PACKAGE).designs("gemm") if design.name in names]
+    for own in (problem(pick) for _ in range(number)):
+        runs = []
+        for design in designs:
+            configs = list(design.configs(own, H200))
+            for config in pick.sample(configs, min(6, len(configs))):
+                true = TRUE[design.name]
+                factor = true.of_problem(own) * true.of_config(config) * math.exp(pick.gauss(0, noise))
+                seconds = model.estimate(design.work(own, config, H200), model.rates(H200), true, factor).seconds
+                runs.append(Run(design.name, as_dict(config), seconds * (3 if pick.random() < outliers else 1)))
+        yield Timed("synthetic", own, None, {PACKAGE: runs})
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return counted.counted(shapes(200), H200)
+
+
+@pytest.fixture(scope="module")
+def fitted(runs):
+    return table.fitted(runs, H200)
+
+
+@pytest.mark.parametrize("name", ("rasterized", "split_k"))
+def test_shares_are_found_in_spite_of_noise_and_outliers(fitted, name):
+    own = fitted[KEY + name]
+    assert {part: getattr(own, part) for part in PARTS} == pytest.approx(
+        {part: getattr(TRUE[name], part) for part in PARTS}, rel=0.1
+    )
+
+
+def test_factors_are_found(fitted):
+    """Up to what is common to all: that is in the shares."""
+    factors = fitted[KEY + "tiled"].factors
+    assert factors.get("b_layout col", 1) / factors.get("b_layout row", 1) == pytest.approx(1.15, rel=0.03)
+    others = [value for name, value in factors.items() if name.startswith("config") and name != SLOW]
+    assert factors[SLOW] / numpy.median([1, *others]) == pytest.approx(1.2, rel=0.05)
+
+
+def test_the_choice_is_good_on_other_shapes(fitted):
+    """Of times without noise, so that nothing but the model is at fault."""
+    others = counted.counted(shapes(100, noise=0, outliers=0, seed=1), H200)
+    of_choice = evaluate.summary(evaluate.outcomes(others, fitted, H200))
+    assert of_choice.shapes == 100 and of_choice.mean < 1.02 and of_choice.passes
+
+
+def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
+    def text(seed):
+        shuffled = list(shapes(20))
+        random.Random(seed).shuffle(shuffled)
+        monkeypatch.setattr(timed, "of_suite", lambda rows: shuffled)
+        monkeypatch.setattr(timed.records, "read_rows", lambda path: [{"environment": {"date": "", "commit": "abc+def"}}])
+        monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
+        assert main(["fit", "--records", "of.json"]) == 0
+        return table.path("h200").read_text()
+
+    first = text(1)
+    assert text(2) == first
+    written = json.loads(first)
+    assert (written["schema"], written["gpu"], written["commit"]) == (table.SCHEMA, "h200", "abc") and written["records"] > 0
+    assert set(written["designs"]) == set(table.fitted([], H200))
+
+
+def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
+    (tmp_path / "h200").mkdir()
+    monkeypatch.setattr(model, "TABLES", tmp_path)
+    table.path("h200").write_text(table.text("h200", "abc", 1, fitted))
+    assert model.sustained.__wrapped__("h200") == fitted
+
+
+def test_designs_without_records_are_as_the_others_of_their_operation(fitted):
+    expected = [getattr(fitted[KEY + "naive"], part) for part in PARTS]
+    assert expected == [getattr(fitted["cuda_reference gemm.naive"], part) for part in PARTS]
+    known = [[getattr(fitted[KEY + name], part) for part in PARTS] for name in TRUE]
+    assert all(min(column) <= value <= max(column) for value, column in zip(expected[:1], zip(*known)))
+    nothing = table.fitted([], H200)[KEY + "naive"]
+    assert [getattr(nothing, part) for part in PARTS] == list(table.GUESS)
+
+
+def test_shares_stay_within_bounds():
+    """Times far beyond the GPU's figures, both ways."""
+    for scale in (1e-5, 1e5):
+        wrong = [shape._replace(runs=_scaled(shape.runs, scale)) for shape in shapes(10, names=("tiled",))]
+        own = table.fitted(counted.counted(wrong, H200), H200)[KEY + "tiled"]
+        values = {part: getattr(own, part) for part in PARTS}
+        assert all(least <= values[part] <= most for part, (least, most) in least_squares.BOUNDS.items())
+        assert any(value in least_squares.BOUNDS[part] for part, value in values.items())
+
+
+def _scaled(runs, scale):
+    return {package: [run._replace(seconds=run.seconds * scale) for run in own] for package, own in runs.items()}
+
+
+def test_a_single_record_changes_little(fitted):
+    one = counted.counted(itertools.islice(shapes(1), 1), H200)[:1]
+    odd = one[0]._replace(run=one[0].run._replace(seconds=10 * one[0].run.seconds))
+    many = counted.counted(shapes(60, names=("rasterized", "split_k")), H200)
+    without, with_it = (table.fitted(runs, H200)[KEY + "tiled"] for runs in (many, [*many, odd]))
+    moved = [abs(math.log(getattr(with_it, part) / getattr(without, part))) for part in PARTS]
+    assert 0 < max(moved) < 0.5
+
+
+def test_arrays_predict_what_the_model_predicts(runs, fitted):
+    pick = random.Random(0)
+    for key in {run.key for run in runs}:
+        own = pick.sample([run for run in runs if run.key == key], 50)
+        samples = Samples.of(own, [1.0] * len(own), model.rates(H200))
+        shares = numpy.array([pick.uniform(0.1, 1.2) for _ in PARTS])
+        factors = numpy.array([pick.uniform(0.5, 2) for _ in samples.names])
+        sustained = Sustained(*shares, dict(zip(samples.names, factors)))
+        seconds, derivatives = samples.predicted(shares, factors)
+        assert seconds == pytest.approx([run.predicted(H200, sustained) for run in own], rel=1e-9)
+        for column in range(len(PARTS) + len(factors)):
+            step = numpy.ones(len(PARTS) + len(factors))
+            step[column] = math.exp(1e-5)
+            ahead = samples.predicted(shares * step[: len(PARTS)], factors * step[len(PARTS) :])[0]
+            assert (ahead - seconds) / 1e-5 == pytest.approx(derivatives[:, column], rel=1e-3, abs=1e-4 * seconds.max())
+
+
+def test_no_records_are_an_error(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--gpu", "a100", "--records", str(tmp_path / "none.json")])
+    with pytest.raises(SystemExit):
+        main(["fit", "--gpu", "a100"])
+    assert "no records of a100" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["fit", "--gpu", "nope"])
+    assert "unknown target" in capsys.readouterr().err

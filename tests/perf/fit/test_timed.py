@@ -1,0 +1,50 @@
+"""Timed shapes are read from the records of `perf compare` and `perf sweep`, in an order that is not the files'."""
+
+import json
+
+from perf.fit import timed
+from perf.fit.timed import Run
+from perf.measure.records import read_rows
+
+SUITES = [timed.RESULTS / "h200" / f"{name}.json" for name in ("ladder", "square", "gemv")]
+CONFIG = {"BLOCK_M": 16}
+
+
+def test_the_order_of_the_files_does_not_matter():
+    shapes, commit = timed.of_gpu("h200", SUITES)
+    again, same = timed.of_gpu("h200", SUITES[::-1])
+    assert [(s.key, s.runs) for s in shapes] == [(s.key, s.runs) for s in again]
+    assert commit == same and commit.isalnum()
+    assert {s.half for s in shapes} == {"fit", "judge"} and not any(s.judges for s in shapes)
+
+
+def test_a_suite_has_each_call_once_without_calls_in_a_row():
+    rows = read_rows(SUITES[0])
+    shapes = list(timed.of_suite(rows))
+    assert len(shapes) == len({row["case"] for row in rows}) == len({s.key for s in shapes})
+    row = next(row for row in rows if row["implementation"] == "cuda")
+    own = next(s for s in shapes if s.problem.describe() == row["problem"])
+    assert Run(row["design"], row["config"], row["median_ms"] / 1e3) in own.runs["cuda_reference"]
+    assert 0.5 < own.torch / min(run.seconds for run in own.runs["tritonkernels"]) < 2
+    assert not list(timed.of_suite(read_rows(SUITES[2])))
+
+
+def test_a_sweep_judges(tmp_path):
+    row = next(row for row in read_rows(SUITES[0]) if row["implementation"] == "triton")
+    header = {"environment": {"device": "NVIDIA H200", "date": "2026", "commit": "abc+def"}, "settings": {}}
+    swept = {
+        "op": row["op"],
+        "family": "llm",
+        "package": "tritonkernels",
+        "problem": row["problem"],
+        "torch": ["addmm", 12.5],
+        "times": [["tiled", CONFIG, 10.0, 0.01], ["naive", CONFIG, 40.0, None]],
+        "wrong": [],
+        "failed": [],
+        "left_out": 0,
+    }
+    path = tmp_path / "gemm.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, swept)))
+    (shape,), commit = timed.of_gpu("h200", [path])
+    assert (shape.family, shape.judges, shape.torch, commit) == ("llm", True, 12.5e-6, "abc")
+    assert shape.runs == {"tritonkernels": [Run("tiled", CONFIG, 1e-5), Run("naive", CONFIG, 4e-5)]}
