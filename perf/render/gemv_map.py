@@ -21,7 +21,7 @@ def regimes(target, dtype):
         if m * n > LARGEST:
             return ""
         problem = prepare(torch.empty(m, n, dtype=dtype, device="meta"), torch.empty(n, dtype=dtype, device="meta")).problem
-        design, _, estimate = LIBRARY.ranking(problem, machine)[0]
-        return f"{design.name} {estimate.seconds * 1e6:.3g}"
+        best = LIBRARY.ranking(problem, machine)[0]
+        return f"{best.design.name} {best.estimate.seconds * 1e6:.3g}"
 
     return table.markdown(["M \\ N", *map(str, NS)], [[str(m), *(cell(m, n) for n in NS)] for m in MS])
