@@ -1,9 +1,9 @@
-"""The map over channels and filter sizes of the conv2d design that `regime.prefer` picks, as a table for docs/conv2d.md."""
+"""The map over channels and filter sizes of the conv2d design that Triton calls get, as a table for docs/conv2d.md."""
 
 import torch
 
 from tritonkernels.conv2d import prepare
-from tritonkernels.conv2d.parts.regime import expected, prefer
+from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
 from . import table
@@ -21,8 +21,8 @@ def conv2d_regimes(target, dtype, layout, images, size):
         shapes = (images, channels, size, size), (channels, channels, taps, taps)
         tensors = (torch.empty(shape, dtype=dtype, device="meta").to(memory_format=memory) for shape in shapes)
         problem = prepare(*tensors, padding=taps // 2).problem
-        design = prefer(problem, machine)[0]
-        return f"{design} {expected(design, problem, machine).seconds * 1e6:.3g}"
+        best = LIBRARY.ranking(problem, machine)[0]
+        return f"{best.design.name} {best.estimate.seconds * 1e6:.3g}"
 
     headings = ["channels \\ filter", *(f"{taps} x {taps}" for taps in TAPS)]
     return table.markdown(headings, [[str(c), *(cell(c, taps) for taps in TAPS)] for c in CHANNELS])

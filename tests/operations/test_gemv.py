@@ -29,9 +29,8 @@ from tests.harness import (
     small_integers,
     transposed,
 )
-from tritonkernels import explain, numerics
+from tritonkernels import numerics
 from tritonkernels.design import as_dict
-from tritonkernels.gemv.parts.regime import SHAPES, expected, prefer
 from tritonkernels.gemv.parts.shapes import UNROLL, streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.target import Target
@@ -156,7 +155,6 @@ def test_a_transposed_view_is_not_copied():
     matrix = random(64, 32)
     call = prepare("gemv", matrix.t(), random(64))
     assert call.parts[0][0].data_ptr() == matrix.data_ptr() and call.problem.a_layout == "col"
-    assert prefer(call.problem, H200) == "transposed"
 
 
 # The loads that designs promise, in the trace of the emulation and in the machine code.
@@ -246,35 +244,10 @@ def test_triton_keeps_several_loads_in_flight():
     assert set(loads) == set(VECTOR_DESIGNS) and min(loads.values()) >= 4, f"loads of A and x together: {loads}"
 
 
-# The choice, and the times behind it.
+# The shapes that suit a problem.
 def problem(m, n, dtype=torch.float32, batch=(), col=False):
     a = torch.empty(*batch, *((n, m) if col else (m, n)), dtype=dtype, device="meta")
     return prepare("gemv", a.mT if col else a, torch.empty(*batch, n, dtype=dtype, device="meta")).problem
-
-
-ROWS, WIDE = ("rows_per_warp",), ("split_n",)
-CHOICES = {
-    **{(16384, n): ROWS for n in (8, 16, 32, 64)},
-    **{(16384, n): ("rows_per_warp", "vectorized") for n in (128, 256, 512)},
-    **{(16384, n): ("vectorized",) for n in (1000, 1024)},
-    (16384, 4096): ("block_per_row",),
-    (1, 10**6): WIDE,
-    (64, 65536): WIDE,
-    (10**7, 1): ("naive", "rows_per_warp"),
-    (8192, 8192): ("vectorized", "block_per_row"),
-}
-LLAMA = ((4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336), (128256, 4096))  # q and o, k and v, gate and up, down, head
-
-
-@pytest.mark.parametrize("sizes, wanted", CHOICES.items(), ids=str)
-def test_the_choice_follows_the_regime(sizes, wanted):
-    assert prefer(problem(*sizes), H200) in wanted
-
-
-@pytest.mark.parametrize("m, n", [*CHOICES, *LLAMA], ids=str)
-def test_contiguous_columns_want_the_transposed_design(m, n):
-    if min(m, n) > 1:
-        assert prefer(problem(m, n, col=True), H200) == "transposed"
 
 
 @pytest.mark.parametrize("sizes, dtype, wanted", [
@@ -309,37 +282,3 @@ def test_operands_that_fit_in_l2_are_not_evicted_first(columns, wanted):
             streamed = {as_dict(config).get("STREAMS") for config in design.configs(asked, H200)}
             assert streamed == {wanted} or (design.name not in VECTOR_DESIGNS and streamed <= {wanted, None})
     assert not streams(asked, Target.named("interpreter"))
-
-
-@pytest.mark.parametrize("m, n", LLAMA, ids=str)
-def test_decoding_is_bound_by_bytes_or_the_launch(m, n):
-    asked = problem(m, n, torch.float16)
-    estimate = expected(prefer(asked, H200), asked, H200)
-    assert estimate.seconds == max(estimate.bytes_s, 2e-6) and estimate.lanes_busy > 0.9
-    assert prefer(asked, H200) in ("vectorized", "block_per_row")
-
-
-def test_times_by_hand():
-    """16384 x 4096 in fp32 on an H200: 268 MB of DRAM at 4.8 TB/s take 56 us."""
-    estimate = expected("vectorized", problem(16384, 4096), H200)
-    assert estimate.level == "DRAM" and estimate.seconds == pytest.approx(56e-6, rel=0.01)
-    assert estimate.bandwidth == pytest.approx(4.8e12, rel=0.01)
-    idle = expected("vectorized", problem(16384, 16), H200)
-    assert idle.lanes_busy == 4 / 32 and idle.level == "L2" and idle.seconds == 2e-6
-    assert expected("naive", problem(16384, 4096), H200).seconds > 8 * estimate.seconds  # a sector for every element
-
-
-def test_every_problem_has_a_design_in_both_packages():
-    """A design of one package has no Shape: it is used by name and never chosen."""
-    assert set(SHAPES) <= set(CUDA.names("gemv")) & set(TRITON.names("gemv"))
-    assert expected("of one package alone", problem(64, 64), H200) is None
-    for target in map(Target.named, ("h200", "a100", "rtx_2080", "simt")):
-        for m, n in itertools.product((0, 1, 7, 10**3, 10**7), repeat=2):
-            if m * n <= 2**31:
-                assert prefer(problem(m, n), target) in SHAPES
-
-
-def test_explain_shows_the_expected_time():
-    report = explain("gemv", torch.empty(16384, 4096, device="meta"), torch.empty(4096, device="meta"), target="h200")
-    assert report["design"] == "block_per_row" and report["predicted"]["bandwidth"] == pytest.approx(4.8e12, rel=0.01)
-    assert "bytes_in_flight" in str(report)

@@ -16,7 +16,6 @@ from tests.harness import DEVICES, LAYOUTS, available_on, prepare, random, run_c
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts import points
 from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd
-from tritonkernels.conv2d.parts.regime import prefer
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnsupportedError
@@ -189,12 +188,6 @@ def test_it_refuses_in_a_sentence():
     huge, filters = torch.empty(1, 8, 2**17, 2**16, device="meta"), torch.empty(8, 8, 3, 3, device="meta")
     with pytest.raises(UnsupportedError, match="the most is 2\\^32"):
         CUDA.choose(prepare("conv2d", huge, filters, padding=1).problem, H200, "winograd")
-
-
-def test_it_is_chosen_only_by_name():
-    """Its error bound is larger than conv2d's."""
-    for size, channels in ((56, 64), (14, 256), (7, 512)):
-        assert "winograd" not in prefer(big(32, size, channels), H200)
 
 
 def big(images, size, channels):

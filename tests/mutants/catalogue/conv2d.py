@@ -69,12 +69,6 @@ MUTANTS = [
         ("a window that slides where steps are longer", '"SLIDES": slides', '"SLIDES": True'),
     ),
     *of(
-        "tritonkernels/conv2d/parts/choice.py",
-        "packed_where",
-        ("taps are never packed", "if not packing_pays(problem):", "if True:"),
-        ("taps are packed for any few outputs", "problem.outputs >= TWO_LAUNCHES", "problem.outputs >= 2"),
-    ),
-    *of(
         "tritonkernels/conv2d/parts/window.py",
         "tritonkernels and conv2d and (depthwise or register_blocked) and not channels",
         ("window never slides", "window = window[1:]", "window = window[:3]"),
@@ -262,11 +256,6 @@ MUTANTS = [
         ("channels that a piece ends among are taken for whole ones", "if problem.k % width or not all", "if not all"),
     ),
     *of(
-        "cuda_reference/conv2d/parts/choice.py",
-        "lanes_along_channels",
-        ("channels are loaded one by one", "if whole or", "if True or"),
-    ),
-    *of(
         "cuda_reference/conv2d/register_blocked.cuh",
         "cuda_reference and conv2d and (register_blocked or test_no_access) or test_halos",
         ("barrier after staging removed", "        __syncthreads();  // halos and filters are complete\n", ""),
@@ -279,20 +268,5 @@ MUTANTS = [
         ("last channels left out", "min(channels, c_per_group - c)", "min(channels, c_per_group - c - 1)"),
         ("results past the row", "if (p < g.P && q < g.Q) of_k", "if (p < g.P) of_k"),
         ("channels_last reads one channel", "input_or_zero(planes + c, h + row", "input_or_zero(planes, h + row"),
-    ),
-    *of(
-        "tritonkernels/conv2d/parts/regime.py",
-        "conv2d_choice",
-        ("idle lanes cost nothing", "* shape.share * shape.busy * min(", "* shape.share * min("),
-        ("SMs without a block cost nothing", "min(1.0, shape.blocks / known.sms)", "1.0"),
-        ("sectors of other groups cost nothing", "problem.bytes * shape.waste", "problem.bytes"),
-        ("gathers cost nothing", "gather_s = shape.gathered", "gather_s = 0 * shape.gathered"),
-        (
-            "latencies cost nothing",
-            "max(arithmetic_s, bytes_s, gather_s, shape.chain, LAUNCH)",
-            "max(arithmetic_s, bytes_s, gather_s, LAUNCH)",
-        ),
-        ("tiles that do not fit are taken", "    if blocked_bytes(problem, MOST_CHANNELS) > STAGED_BYTES or", "    if"),
-        ("the longest time preferred", "sorted(fitting, key=fitting.get)", "sorted(fitting, key=fitting.get, reverse=True)"),
     ),
 ]

@@ -126,7 +126,7 @@ def of_winograd(problem, outputs, images, sizes, of_product, block):
         return Work(-(-count // block), block, 8.0 * points * block, unit(problem), block * (read + written), size, 3)
 
     found = []
-    for first in range(0, problem.n, images):
+    for first in range(0, max(1, problem.n), images):  # an empty call is estimated too
         if first == 0 and of_u:
             found.append(over(of_u, 9 * itemsize, points * size))
         if of_v:
