@@ -105,6 +105,7 @@ TILES = (
 )
 
 
+PAD = 16  # bytes of a staged row, where the result goes out without TMA
 BARRIERS = 256  # bytes, at least what the stages' barriers take
 
 
@@ -121,7 +122,7 @@ def configs(problem, target):
 
     def deepest(tile):
         block_m, block_n, k_bytes, num_warps, most = tile
-        staged = block_m * block_n // 2 * problem.out_dtype.itemsize
+        staged = block_m * (block_n // 2 * problem.out_dtype.itemsize + PAD)
         if problem.accumulate == "fp16" and target.arch >= 100:  # whose sums take another way out of tensor memory
             staged += staged // 2
         room = target.shared_per_block - staged - BARRIERS
