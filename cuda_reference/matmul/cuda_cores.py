@@ -23,6 +23,10 @@ def _refuses(problem, target):
     return None if problem.precision == "ieee" else f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
 
 
+def _threads(config):
+    return config["BM"] // config["TM"] * (config["BN"] // config["TN"])
+
+
 def _launches(problem, config, a, b, c, bias, out):
     a, b = without_idle_strides(a, 1), without_idle_strides(b, 2)
     in_chunks = k_major(a, 1, True), k_major(b, 2, True)
@@ -31,14 +35,14 @@ def _launches(problem, config, a, b, c, bias, out):
     yield _KERNEL.launch(
         {**config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "VECTOR": vector},
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
-        config["BM"] // config["TM"] * (config["BN"] // config["TN"]),
+        _threads(config),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
     )
 
 
 def _tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {"threads": config["BM"] // config["TM"] * (config["BN"] // config["TN"]), "GROUP_M": config["GROUP"]}
+    return config | {"threads": _threads(config), "GROUP_M": config["GROUP"]}
 
 
 DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_tiles(_tile))

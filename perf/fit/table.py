@@ -23,7 +23,7 @@ NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
 
 def fitted(runs, target):
-    """{"package op.design": Sustained} of all designs of both packages, from Counted runs."""
+    """{"package op.design": Sustained} of all designs of both packages, from Counted runs; "any" is for designs to come."""
     of_key = {}
     for run in runs:
         of_key.setdefault(run.key, []).append(run)
@@ -33,7 +33,7 @@ def fitted(runs, target):
     for key, own in samples.items():
         by_operation.setdefault(_operation(key), []).append(own)
     by_operation = {op: _shares(own, common) for op, own in by_operation.items()}
-    designs = {}
+    designs = {model.ANY: Sustained(*map(_short, common))}
     for key in _keys():
         shares, factors = by_operation.get(_operation(key), common), {}
         if key in samples:

@@ -123,7 +123,7 @@ def test_a_call_runs_what_the_table_says_and_explain_tells(package, file, fresh)
     a, b = torch.randn(20, 24), torch.randn(24, 40)
     library = next(library for library in LIBRARIES if library.package == package.__name__)
     problem, target = prepare("gemm", a, b).problem, library.target(a.device)
-    assert package.explain("gemm", a, b)["chosen_by"] == "rule"
+    assert package.explain("gemm", a, b)["chosen_by"] == "model"
     candidate = [c for c in library.candidates(problem, target)[0] if c[0].name == "naive"][-1]
     library.tuned.store(entry(library, problem, candidate, target))
     told = package.explain("gemm", a, b)
@@ -133,7 +133,7 @@ def test_a_call_runs_what_the_table_says_and_explain_tells(package, file, fresh)
     named = package.explain("gemm", a, b, design="tiled")
     assert (named["design"], named["chosen_by"]) == ("tiled", "caller")
     assert package.explain("gemm", a, b, config=named["config"])["chosen_by"] == "caller"
-    assert package.explain("gemm", a[:10], b)["chosen_by"] == "rule", "10 rows are another class"
+    assert package.explain("gemm", a[:10], b)["chosen_by"] == "model", "10 rows are another class"
 
 
 @both

@@ -41,7 +41,7 @@ def test_the_fastest_is_found_within_the_budget(file, seed):
     gpu = SimulatedGpu(noise=0.1, seed=seed)
     times = {"slow": [900, 700], "fast": [150, 103, 100, 140], "default": [130, 120, 125]}
     served = library(gpu, **{name: [(t * US, right) for t in each] for name, each in times.items()})
-    assert chosen(served) == ("default", {"number": 0}, "rule")
+    assert chosen(served) == ("default", {"number": 0}, "model")
     told = tune(served, gpu, budget=1.0)
     assert gpu.time < 1.0
     assert told["winner"]["design"] == "fast" and told["winner"]["config"]["number"] in (1, 2)
@@ -56,7 +56,7 @@ def test_the_budget_is_kept_and_the_next_call_goes_on(file):
     served = library(gpu, last=[(100 * US, right)] * 4, default=[(0.01, right)] * 40)
     first = tune(served, gpu, budget=2.0)
     assert gpu.time < 2.2 and 0 < first["left"] < 40
-    assert chosen(served)[2] == "rule"
+    assert chosen(served)[2] == "model"
     calls = 1
     while (told := tune(served, gpu, budget=2.0))["left"]:
         calls += 1
@@ -119,7 +119,7 @@ def test_where_nothing_is_better_the_choice_is_left_to_the_rule(file):
     assert tune(served, gpu)["winner"]["design"] == "default"
     (entry,) = entries(file)
     assert (entry["design"], entry["config"], entry["tried"]) == (None, {}, []) and entry["ms"] == entry["default_ms"]
-    assert chosen(served)[2] == "rule"
+    assert chosen(served)[2] == "model"
 
 
 class Killed(BaseException):

@@ -6,6 +6,7 @@ import pytest
 from stand_ins import Act
 
 from perf.measure import ahead, contenders
+from tritonkernels.choice.work import Work
 from tritonkernels.design import Design, takes_everything
 from tritonkernels.gemv import GEMV
 from tritonkernels.launch import LIBRARY
@@ -28,7 +29,10 @@ def gemv_does(monkeypatch, triton_only):
         def launches(problem, config, a, x, y, scale, out):
             yield Act((1,), act, (problem, a[0], x[0], None if y is None else y[0], out[0]))
 
-        design = Design(refuses=refuses, configs=lambda problem, target: [{}], launches=launches, name="stand_in")
+        def work(problem, config, target):
+            return (Work(1, 32, 0.0, "ieee", 0.0, 0.0, 1),)
+
+        design = Design(refuses=refuses, configs=lambda problem, target: [{}], launches=launches, work=work, name="stand_in")
         operation = dataclasses.replace(GEMV, own=(Rung("stand_in", "for a test", "nothing"),))
         monkeypatch.setitem(LIBRARY.served, "gemv", Served(operation))
         monkeypatch.setitem(LIBRARY._designs, "gemv", (design,))

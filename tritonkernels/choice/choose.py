@@ -27,7 +27,8 @@ def ranking(package, designs, problem, target):
         found = [_emulated(design, problem, target) for design in designs]
     else:
         figures, rate = model.sustained(target.name), model.rates(target)
-        found = [c for d in designs for c in _estimated(d, problem, rate, figures[f"{package} {d.key}"])]
+        known = (figures.get(f"{package} {d.key}", figures[model.ANY]) for d in designs)
+        found = [c for d, sustained in zip(designs, known) for c in _estimated(d, problem, rate, sustained)]
     return sorted(reversed(found), key=lambda choice: choice.cost)
 
 

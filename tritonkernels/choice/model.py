@@ -31,6 +31,7 @@ from ..target import PLANES, SAME_RATE, Target
 TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
 UNITS = (*Target.named(REFERENCE).peaks, "b1", *SAME_RATE, *PLANES)
+ANY = "any"  # the key of a design that is not in the records
 OVERLAP = 4  # the exponent that joins the parts
 
 
@@ -170,7 +171,7 @@ def parts_of(work, rate):
 
 @functools.cache
 def sustained(target_name):
-    """{"package op.design": Sustained} of a GPU; of the REFERENCE if it has no records."""
+    """{"package op.design": Sustained} of a GPU, and of ANY; of the REFERENCE if it has no records."""
     name = _folder(target_name)
     return {
         key: Sustained(**values)

@@ -29,13 +29,29 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/library.py",
-        "first_preferred_design",
+        "tritonkernels/choice/choose.py",
+        "test_choose",
+        ("the slowest config chosen", "key=lambda choice: choice.cost)", "key=lambda choice: -choice.cost)"),
         (
-            "only the first preferred design tried",
-            "isinstance(wanted, str) else wanted:",
-            "isinstance(wanted, str) else wanted[:1]:",
+            "the first config of each design only",
+            "for config in design.configs(problem, rate.target):",
+            "for config in list(design.configs(problem, rate.target))[:1]:",
         ),
+    ),
+    *of(
+        "tritonkernels/choice/model.py",
+        "test_model",
+        (
+            "the tail of the last wave for nothing",
+            "busiest = full * held - (-rest // rate.sms)",
+            "busiest = full * held + rest / rate.sms",
+        ),
+        ("what a design sustains left out", "map(truediv, parts_of(work, rate), sustained.shares)", "parts_of(work, rate)"),
+    ),
+    *of(
+        "tritonkernels/workspace.py",
+        "test_workspace",
+        ("counters of graphs freed", "    _allocated.append(zeros)\n", ""),
     ),
     *of(
         "tritonkernels/choice/table.py",
@@ -58,8 +74,8 @@ MUTANTS = [
         "larger_error",
         (
             "what must be named taken from the table",
-            "return [c for c in design.configs(problem, target) if design.transform(as_dict(c)) is None]",
-            "return list(design.configs(problem, target))",
+            "return [choice for choice in choices if choice.design.transform(as_dict(choice.config)) is None]",
+            "return choices",
         ),
     ),
     *of(
