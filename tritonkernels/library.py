@@ -18,7 +18,7 @@ from .analysis.predict import predict
 from .choice.choose import named_config, ranking
 from .choice.table import USER, UserTable
 from .design import Design, as_dict
-from .errors import UnknownDesignError, UnsupportedError
+from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
 from .report import Report
@@ -83,16 +83,27 @@ class Library:
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the caller's own, else the tuned table's, else the one with the least predicted time."""
-        if design is None and config is None and (tuned := self._tuned(problem, target)):
+        """(design, config): the caller's own, else the tuned table's, else the one with the least predicted time. A config
+        without a design is of the first in the ranking that has it."""
+        if config is not None:
+            return self._with_config(problem, target, design, config)
+        if design is None and (tuned := self._tuned(problem, target)):
             return tuned
         key = problem, target, design
         if key not in self._choices:
             if len(self._choices) >= KNOWN_CHOICES:
                 self._choices.clear()
             self._choices[key] = self.ranking(*key)[0][:2]
-        chosen, best = self._choices[key]
-        return chosen, best if config is None else named_config(chosen, problem, target, config)
+        return self._choices[key]
+
+    def _with_config(self, problem, target, design, config):
+        missing = None
+        for chosen in dict.fromkeys(choice.design for choice in self.ranking(problem, target, design)):
+            try:
+                return chosen, named_config(chosen, problem, target, config)
+            except ConfigError as error:
+                missing = missing or error
+        raise missing
 
     def ranking(self, problem, target, design=None):
         """The Choices of the named design; or of all designs, without configs of another error bound than the operation's. The
@@ -111,7 +122,8 @@ class Library:
             found = _unasked(found)
         if found:
             return found
-        reasons = "; ".join(f"{d.name}: {refusals.get(d.name) or f'none of its configs fits {target.name}'}" for d in designs)
+        refusals = {d.name: f"none of {d.name}'s configs fits {target.name}" for d in designs} | refusals
+        reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
         raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
 
     def _ranked(self, problem, target, designs):

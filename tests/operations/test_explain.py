@@ -78,34 +78,28 @@ def test_a_split_mode_s_limit_is_that_of_its_planes():
     assert compute_s(byte, "uint8") == pytest.approx(2 * 4096**3 / 1979e12)
 
 
-def test_design_follows_the_problem_s_shape():
-    def design(package, m, n, k):
-        a, b = torch.empty(m, k, device="meta"), torch.empty(k, n, device="meta")
-        return package.explain("gemm", a, b, target="h200")["design"]
-
-    for package in (tritonkernels, cuda_reference):
-        assert design(package, 256, 256, 65536) == "split_k"  # 4 tiles for 132 SMs
-        assert design(package, 8192, 8192, 8192) == "async_copy"
-        assert design(package, 256, 256, 256) == "double_buffered"
-    assert design(cuda_reference, 1536, 1536, 4096) == "split_k"  # 144 tiles: a second wave of 12
-    assert design(cuda_reference, 1536, 1536, 512) == "stream_k"
-    assert design(tritonkernels, 1024, 1024, 1024) == "async_copy"  # in 256 small tiles
+@PACKAGES
+def test_the_ranking_says_why(package):
+    a = torch.empty(4096, 4096, device="meta")
+    report = package.explain("gemm", a, a, target="h200")
+    best, *others = report["ranking"]
+    assert (best["design"], best["config"]) == (report["design"], report["config"]) and len(others) == 9
+    assert best["seconds"] == report["predicted"]["seconds"] >= report["limits"]["compute_s"]
+    assert [row["seconds"] for row in (best, *others)] == sorted(row["seconds"] for row in (best, *others))
+    assert best["bound_by"] == "compute" and report["chosen_by"] == "model"
+    assert "ranking" not in package.explain("gemm", a, a, design="tiled", target="h200"), "there was no choice"
 
 
-def test_slices_are_short_where_rows_cannot_be_read_in_quads():
-    """For a thread that reads float by float, the addresses of a long slice would take too many registers."""
-
-    def slice_of(design, n):
-        a = torch.empty(n, n, device="meta")
-        return cuda_reference.explain("gemm", a, a, design=design, target="h200")["config"]["BK"]
-
-    for design in ("z_order", "double_buffered", "rasterized"):
-        assert (slice_of(design, 4096), slice_of(design, 4097)) == (16, 8)
+@PACKAGES
+def test_few_tiles_with_much_k_are_split(package):
+    a, b = torch.empty(256, 65536, device="meta"), torch.empty(65536, 256, device="meta")
+    assert package.explain("gemm", a, b, target="h200")["design"] in ("split_k", "stream_k")  # 4 tiles for 132 SMs
 
 
 def test_explain_predicts_waves_and_occupancy():
     a = torch.empty(4096, 4096, device="meta")
-    predicted = tritonkernels.explain("gemm", a, a, design="tiled", target="h200")["predicted"]
+    tile = {"BLOCK_M": 128, "BLOCK_N": 128}
+    predicted = tritonkernels.explain("gemm", a, a, design="tiled", config=tile, target="h200")["predicted"]
     assert predicted["blocks"] == 32 * 32 and predicted["intensity"] == 32
     assert predicted["waves"]["full"] >= 1 and 0 < predicted["occupancy"]["fraction"] <= 1
 

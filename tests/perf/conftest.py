@@ -36,5 +36,6 @@ def gemv_does(monkeypatch, triton_only):
         operation = dataclasses.replace(GEMV, own=(Rung("stand_in", "for a test", "nothing"),))
         monkeypatch.setitem(LIBRARY.served, "gemv", Served(operation))
         monkeypatch.setitem(LIBRARY._designs, "gemv", (design,))
+        monkeypatch.setattr(LIBRARY, "_choices", {})
 
     return install

@@ -18,7 +18,8 @@ class Choice(NamedTuple):
 
 
 def ranking(package, designs, problem, target):
-    """The Choices of these designs, the least predicted time first; of equals the later design. All must be willing.
+    """The Choices of these designs, all willing, the least predicted time first; of equals the later design, without a GPU the
+    simpler one.
 
     The emulations are slow, in the number of a kernel's steps, and building many kernels is slower: there only the first config
     of each design counts.
@@ -29,7 +30,7 @@ def ranking(package, designs, problem, target):
         figures, rate = model.sustained(target.name), model.rates(target)
         known = (figures.get(f"{package} {d.key}", figures[model.ANY]) for d in designs)
         found = [c for d, sustained in zip(designs, known) for c in _estimated(d, problem, rate, sustained)]
-    return sorted(reversed(found), key=lambda choice: choice.cost)
+    return sorted(reversed(found) if target.is_gpu else found, key=lambda choice: choice.cost)
 
 
 def _estimated(design, problem, rate, sustained):

@@ -2,8 +2,8 @@
 
 Candidates are tried in the order of the ranking, while others are built (bench.py). Each must first compute the call right, on
 a poisoned result; then it is timed in turns with the first one. The fastest are timed against each other again, until their
-medians are certain or the budget is up. What is kept is the fastest that is still right then and ahead of the choice without the
-table by more than the noise, or else that there is none.
+medians are certain or the budget is up. What is kept is the fastest that is still right then and ahead of the choice without
+the table by more than the noise, or else that there is none.
 
 A fault of a kernel may end the process. So the table knows, before each candidate and after it, how far tuning has come: the
 next call goes on from there. The candidate that was under way comes last then, and does not come a third time.

@@ -71,7 +71,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         problem.precision,
         a_slice * lengths + (4.0 * bm * bn if added else results / max(1, blocks)),
         read + (0 if added else results),
-        2 + lengths / stages,
+        2 + lengths / (stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
     )

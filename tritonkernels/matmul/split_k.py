@@ -100,10 +100,10 @@ def split_tiles(problem, target):
     by_mma = target.arch == 120 or (target.arch, problem.precision) == (100, "int8")
     turns = by_mma and problem.precision in ALONG_K  # B in registers, which leaves no room for 64 x 64 sums
     tiles = [tile for tile in good_tiles(problem, target) if tile[0] * tile[1] <= (32 if turns else 64) * 64]
-    if problem.precision not in (*SPECIAL, "fp8"):  # of which Hopper adds up numerics.FP8_SLICE at most without a wait
-        tiles += [tile for tile in FOR_FEW_COLUMNS if fits(tile, problem, target)]
+    more = FOR_FEW_COLUMNS if problem.precision not in (*SPECIAL, "fp8") else ()  # see numerics.FP8_SLICE
     if target.arch == 90 and problem.precision in ("fp16", "bf16") and not problem.wide:
-        tiles.append(FOR_MUCH_K)
+        more += (FOR_MUCH_K,)
+    tiles += [tile for tile in more if fits(tile, problem, target)]
 
     def wasteful(tile):
         covers = tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n)
