@@ -41,23 +41,32 @@ def test_a_gpu_without_tma_gets_another_design():
     assert LIBRARY.choose(square(8192), Target.named("a100"))[0].name != "persistent"
 
 
-def grids(*args, **kwargs):
-    return tritonkernels.explain("matmul", *args, target="h200", **kwargs)["grid"]
+def kernels(package, *args, **kwargs):
+    return package.explain("matmul", *args, target="h200", **kwargs)["kernels"]
 
 
 def test_explain_shows_what_is_packed_first():
-    int8 = empty(4096, 4096, dtype=torch.int8)
-    assert len(grids(int8, int8)) == 2 and len(grids(int8, int8.t())) == 1
-    assert len(grids(empty(4096, 4096), empty(4096, 4096))) == 1
-    unaligned = tritonkernels.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
-    assert unaligned["kernels"] == ["pack", "persistent"], "A is unaligned, B is not"
-    on_cuda = cuda_reference.explain("matmul", empty(4096, 4097), empty(4097, 4096), target="h200")
-    assert on_cuda["kernels"] == ["align", "persistent"]
+    int8, half, unaligned = empty(4096, 4096, dtype=torch.int8), empty(4096, 4096), empty(4096, 4097)
+    persistent = {"design": "persistent"}
+    assert kernels(tritonkernels, int8, int8, **persistent) == ["pack", "persistent"], "B does not lie along K"
+    assert kernels(tritonkernels, int8, int8.t(), **persistent) == ["persistent"]
+    assert kernels(tritonkernels, half, half, **persistent) == ["persistent"]
+    assert kernels(tritonkernels, unaligned, empty(4097, 4096), **persistent) == ["pack", "persistent"], "B is aligned"
+    assert kernels(cuda_reference, unaligned, empty(4097, 4096), **persistent) == ["align", "persistent"]
     tf32 = empty(4096, 4096, dtype=torch.float32)
-    assert len(grids(tf32, tf32, precision="tf32")) == 3
-    assert len(grids(int8[:64], int8, design="pipelined")) == 1, "packing B does not pay off for 64 rows"
-    few, many = grids(empty(16, 4096), empty(4096, 64)), grids(empty(64, 65536), empty(65536, 64))
-    assert (len(few), len(many)) == (1, 2), "a second kernel adds the sums of many splits"
+    assert kernels(tritonkernels, tf32, tf32, precision="tf32", **persistent) == ["pack", "pack", "persistent"]
+    for packs in (True, False):
+        config = {"PACK_A": False, "PACK_B": packs}
+        assert len(kernels(tritonkernels, int8[:64], int8, design="pipelined", config=config)) == 1 + packs
+
+
+def test_a_second_kernel_adds_the_sums_of_many_splits():
+    a, b = empty(64, 65536), empty(65536, 64)
+    counts = [
+        len(kernels(tritonkernels, a, b, design="split_k", config={"SPLIT_K": splits, "BLOCK_M": 64, "BLOCK_N": 64}))
+        for splits in (4, 64)
+    ]
+    assert counts == [1, 2]
 
 
 @pytest.mark.parametrize("design", ["pipelined", "persistent", "split_k", "stream_k"])

@@ -24,7 +24,7 @@ def test_the_interpreter_is_refused(design):
 def test_a_gpu_is_not(design):
     a = torch.empty(4096, 4096, device="meta")
     report = tritonkernels.explain("gemm", a, a, design=design, target="h200")
-    assert report["design"] == design and report["config"]["BLOCK_M"] == 128
+    assert report["design"] == design and report["config"]["BLOCK_M"] in (64, 128)
 
 
 def test_cp_async_needs_sm_80():

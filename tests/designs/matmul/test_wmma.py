@@ -96,13 +96,6 @@ def test_what_needs_which_architecture():
         LIBRARY.run(prepare("matmul", torch.zeros(2, 2), torch.zeros(2, 2)), "naive")
 
 
-@pytest.mark.parametrize("sms, expected", [(16, 128), (17, 64), (64, 64), (65, 64)])
-def test_the_largest_tile_that_gives_every_sm_a_block(sms, expected):
-    problem = prepare("matmul", *(torch.empty(512, 512, dtype=torch.float16),) * 2).problem
-    first, second = design("tiled").configs(problem, Target("some", arch=90, sms=sms))
-    assert (first["BM"], second["BM"]) == (expected, 192 - expected)
-
-
 # On sm_90, 4-bit operands are widened to bytes, and XOR takes three products of AND.
 INSTRUCTIONS = {
     **dict.fromkeys(("fp16", "bf16", "tf32"), ("HMMA", "HMMA")),
