@@ -113,7 +113,7 @@ def split_tiles(problem, target):
 
 
 def split_counts(problem, target, tiles):
-    """Powers of two, of LEAST products each at least, while the largest tile has few blocks; 2 at least. In emulations 2 and 4."""
+    """Powers of two, of LEAST products each at least, while the largest tile has few blocks; 2 at least; in emulations 2, 4."""
     if not target.is_gpu:
         return SPLITS[:2]
     m, n = (max(tile[i] for tile in tiles) for i in (0, 1))
