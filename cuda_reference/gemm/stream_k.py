@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.choice.work import addition, product
+from tritonkernels.choice.work import product, stream_addition
 from tritonkernels.design import Design
 
 from ..launch import Kernel
@@ -44,7 +44,8 @@ def work(problem, config, target):
     kernel = product(problem, tile(config), target)._replace(blocks=blocks)
     left = tiles % blocks
     left += blocks if left and tiles > blocks else 0
-    adds = addition(problem, 2, config["BM"] * config["BN"] // config["TM"], threads(config), blocks=left * config["TM"])
+    block = config["BM"] * config["BN"] // config["TM"]
+    adds = stream_addition(problem, left, blocks, block, threads(config), blocks=left * config["TM"])
     return (kernel, adds) if left else (kernel,)
 
 

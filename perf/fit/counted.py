@@ -15,9 +15,8 @@ from .timed import Run, Timed
 class Counted(NamedTuple):
     """A run of a shape.
 
-    key       of its design in the table of what designs sustain
-    problem   the design's own: another operation's, if it is that one's design
-    relative  its time over that of the fastest run of the shape and package
+    key      of its design in the table of what designs sustain
+    problem  the design's own: another operation's, if it is that one's design
     """
 
     shape: Timed
@@ -27,7 +26,6 @@ class Counted(NamedTuple):
     problem: Problem
     config: Any
     works: tuple[Work, ...]
-    relative: float
 
     @property
     def factors(self):
@@ -46,7 +44,7 @@ def counted(shapes, target):
 
 
 def _counted(shape, package, runs, target):
-    problem, fastest = shape.problem, min(run.seconds for run in runs)
+    problem = shape.problem
     designs = {design.name: design for design in library(package).designs(problem.op)}
 
     @functools.cache
@@ -59,8 +57,7 @@ def _counted(shape, package, runs, target):
         if config is not None:
             design = designs[run.design]
             works = tuple(design.work(problem, config, target))
-            key, relative = f"{package} {design.key}", run.seconds / fastest
-            yield Counted(shape, package, run, key, design.reduced(problem), config, works, relative)
+            yield Counted(shape, package, run, f"{package} {design.key}", design.reduced(problem), config, works)
 
 
 def library(package):

@@ -2,7 +2,7 @@
 
 Minimised is
 
-    sum of weight * huber(log predicted - log measured)
+    sum of huber(log predicted - log measured)
     + SHARES / 2 * |log share - log of its prior|^2 + FACTORS / 2 * |log factor|^2
 
 over shares within bounds. Huber's function is half the square up to OUTLIER and grows linearly beyond, so that a wrong time
@@ -16,7 +16,7 @@ from tritonkernels.choice.model import PARTS
 
 OUTLIER = 0.2  # of log time
 SHARES, FACTORS = 0.5, 2.0
-BOUNDS = {part: (1e-3, 1.5) for part in PARTS} | {"launch": (0.1, 3.0)}
+BOUNDS = {part: (1e-3, 1.5) for part in PARTS} | {"launch": (0.3, 3.0)}
 STEPS, ENOUGH = 300, 1e-12  # at most, and the relative gain at which they end
 
 _LEAST, _MOST = numpy.log(numpy.array([BOUNDS[part] for part in PARTS])).T
@@ -60,9 +60,9 @@ def _quadratic(samples, at, expected, strength):
     size = numpy.abs(off)
     inside = size <= OUTLIER
     huber = numpy.where(inside, off**2 / 2, OUTLIER * (size - OUTLIER / 2))
-    weights = samples.weights * numpy.where(inside, 1, OUTLIER / numpy.maximum(size, OUTLIER))
+    weights = numpy.where(inside, 1, OUTLIER / numpy.maximum(size, OUTLIER))
     from_prior = at - expected
-    loss = huber @ samples.weights + strength @ from_prior**2 / 2
+    loss = huber.sum() + strength @ from_prior**2 / 2
     gradient = slopes.T @ (weights * off) + strength * from_prior
     curvature = slopes.T @ (weights[:, None] * slopes) + numpy.diag(strength)
     return loss, gradient, curvature

@@ -12,11 +12,10 @@ class Samples:
     """Of some runs.
 
     names    of the factors, without those of all runs: what is common to all is in the shares
-    parts    (5, kernels): seconds by PARTS at the GPU's full figures
+    parts    (parts, kernels): seconds by PARTS at the GPU's full figures
     run      (kernels,): the kernel's run
     present  (runs, factors): 1 where the factor applies, else 0
     logs     (runs,): of the measured seconds
-    weights  (runs,)
     """
 
     names: tuple[str, ...]
@@ -24,10 +23,9 @@ class Samples:
     run: numpy.ndarray
     present: numpy.ndarray
     logs: numpy.ndarray
-    weights: numpy.ndarray
 
     @staticmethod
-    def of(runs, weights, rate):
+    def of(runs, rate):
         """Of Counted runs on a GPU of these Rates."""
         named = [set(run.factors) for run in runs]
         names = tuple(sorted(set.union(*named) - set.intersection(*named)))
@@ -37,7 +35,6 @@ class Samples:
             numpy.repeat(numpy.arange(len(runs)), [len(run.works) for run in runs]),
             numpy.array([[name in own for name in names] for own in named], float),
             numpy.log([run.run.seconds for run in runs]),
-            numpy.array(weights),
         )
 
     @staticmethod
@@ -50,19 +47,18 @@ class Samples:
             numpy.concatenate([s.run + start for s, start in zip(many, starts)]),
             numpy.zeros((starts[-1], 0)),
             numpy.concatenate([s.logs for s in many]),
-            numpy.concatenate([s.weights for s in many]),
         )
 
     def predicted(self, shares, factors):
-        """(seconds (runs,), their derivatives by the logarithms of shares and factors, (runs, 5 + factors))."""
-        scaled = self.parts / shares[:, None]
-        kernels = model.joined(scaled)
-        powers = scaled[:4] ** model.OVERLAP
-        overlapped = (kernels - scaled[4]) / powers.sum(axis=0)
+        """(seconds (runs,), their derivatives by the logarithms of shares and factors, (runs, parts + factors))."""
+        *parts, launches = self.parts / shares[:, None]
         factor = numpy.exp(self.present @ numpy.log(factors))
-        by_share = [-factor * self._by_run(part) for part in (*powers * overlapped, scaled[4])]
-        seconds = factor * self._by_run(kernels)
-        return seconds, numpy.hstack([numpy.stack(by_share, axis=1), seconds[:, None] * self.present])
+        powers = numpy.array(parts) ** model.OVERLAP
+        each = factor[self.run] * model.overlapped(*parts) / powers.sum(axis=0)
+        by_part = [self._by_run(power * each) for power in powers]
+        launch, overlapped = self._by_run(launches), sum(by_part)
+        by_share = -numpy.stack([*by_part, launch], axis=1)
+        return overlapped + launch, numpy.hstack([by_share, overlapped[:, None] * self.present])
 
     def _by_run(self, of_kernels):
         return numpy.bincount(self.run, of_kernels, len(self.logs))

@@ -1,7 +1,6 @@
 """The table of what designs sustain: fitted from Timed shapes, written as JSON that the model of time reads.
 
 A design's shares are expected to be those of its operation, and these to be those of all designs; few records change little.
-Only what is near the fastest of its shape matters for a choice, so that such runs count more.
 """
 
 import json
@@ -17,7 +16,6 @@ from .least_squares import fit
 from .samples import Samples
 
 SCHEMA = 1
-NEAR, FAR = 1.5, 0.25  # times the fastest of the shape and package; beyond it, runs weigh this
 GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
@@ -27,7 +25,7 @@ def fitted(runs, target):
     of_key = {}
     for run in runs:
         of_key.setdefault(run.key, []).append(run)
-    samples = {key: _samples(of_key[key], target) for key in sorted(of_key)}
+    samples = {key: Samples.of(of_key[key], model.rates(target)) for key in sorted(of_key)}
     common = _shares(samples.values(), GUESS)
     by_operation = {}
     for key, own in samples.items():
@@ -53,12 +51,6 @@ def text(gpu, commit, records, designs):
 
 def path(gpu):
     return model.TABLES / gpu / "sustained.json"
-
-
-def _samples(runs, target):
-    """Of one design's runs. If none is near the fastest, as of a design that is for comparison, none weighs less."""
-    far = FAR if any(run.relative <= NEAR for run in runs) else 1.0
-    return Samples.of(runs, [1.0 if run.relative <= NEAR else far for run in runs], model.rates(target))
 
 
 def _keys():

@@ -44,7 +44,7 @@ memory that wait for each other. The model turns counts into seconds:
     launch  = launch time / share
 
     overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
-    seconds = factors * sum over kernels of (launch + overlapped)
+    seconds = sum over kernels of (launch + factors * overlapped)
 
 The GPU's figures are in its [table of targets](../tritonkernels/target.py). The five shares of each design, and the factors of
 its configs and of classes of problems (their precisions, layouts and other fields that are no sizes), are data:

@@ -1,6 +1,6 @@
 """The model of time: a Work's seconds on a Target, from its figures and from what the design sustains of them.
 
-A kernel takes as long as the longest of four things, which overlap, and a launch:
+A kernel takes a launch and four things, which overlap in part:
 
     arithmetic = blocks of the busiest SM * FLOPs of a block / what an SM computes
     cache      = blocks of the busiest SM * bytes of a block / what an SM fetches from L2
@@ -8,7 +8,7 @@ A kernel takes as long as the longest of four things, which overlap, and a launc
     latency    = waves * steps of a block * latency of DRAM
 
 The busiest SM has one block more than others where the last wave is not full; a wave is what all SMs hold at once (occupancy).
-Of things that take equally long, none hides another wholly, so they are joined as (a^4 + b^4 + ...)^(1/4).
+They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
 `python -m perf fit`, as are factors of its configs and of classes of problems. For a GPU without records those of the H200
@@ -32,7 +32,7 @@ TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
 UNITS = (*Target.named(REFERENCE).peaks, "b1", *SAME_RATE, *PLANES)
 ANY = "any"  # the key of a design that is not in the records
-OVERLAP = 4  # the exponent that joins the parts
+OVERLAP = 1.5  # the exponent that joins the parts: of 1 to 4 what chose best in cross-validation on the H200
 
 
 class Rates(NamedTuple):
@@ -134,13 +134,14 @@ def blocks_per_sm(rate, threads, registers, shared):
 
 
 def estimate(works, rate, sustained, factor=1.0):
-    """The Estimate of a call whose kernels are `works`, one after the other, on a target of these Rates."""
+    """The Estimate of a call whose kernels are `works`, one after the other, on a target of these Rates; `factor` is of all but
+    the launches."""
     seconds, totals = 0.0, None
     for work in works:
         parts = tuple(map(truediv, parts_of(work, rate), sustained.shares))
-        seconds += joined(parts)
+        seconds += factor * overlapped(*parts[:-1]) + parts[-1]
         totals = parts if totals is None else tuple(map(add, totals, parts))
-    return Estimate(seconds * factor, *totals, PARTS[totals.index(max(totals))])
+    return Estimate(seconds, *totals, PARTS[totals.index(max(totals))])
 
 
 def emulated_cost(work):
@@ -148,10 +149,9 @@ def emulated_cost(work):
     return 100 + work.blocks * (20 * work.steps + work.flops / 1e5)
 
 
-def joined(parts):
-    """The seconds of a kernel whose PARTS take so long; or of many, of arrays."""
-    compute, cache, memory, latency, launch = parts
-    return launch + (compute**OVERLAP + cache**OVERLAP + memory**OVERLAP + latency**OVERLAP) ** (1 / OVERLAP)
+def overlapped(compute, cache, memory, latency):
+    """The seconds of a kernel whose PARTS but the launch take so long; or of many, of arrays."""
+    return (compute**OVERLAP + cache**OVERLAP + memory**OVERLAP + latency**OVERLAP) ** (1 / OVERLAP)
 
 
 def parts_of(work, rate):

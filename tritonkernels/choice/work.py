@@ -58,7 +58,9 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         blocks = tiles * splits if programs is None else min(programs, tiles)
         lengths = slices * (1 if programs is None or not blocks else -(-tiles // blocks))
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
-    added = streams or splits > 1
+    sums = 4.0 * bm * bn if streams or splits > 1 else 0.0  # bytes of a block that others add
+    if sums:  # of streams, a tile a block at most is cut
+        results *= max(0, tiles - blocks) / tiles if streams and tiles else 0
     read = batch * (m + n) * k * itemsize
     if target.is_gpu and 2 * read > target.l2_bytes and tiles > target.sms:  # each wave reads its rows and columns anew
         rows = min(tile.get("GROUP_M", 1), -(-m // bm))
@@ -69,8 +71,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         threads,
         2.0 * bm * bn * bk * per_byte * lengths,
         problem.precision,
-        a_slice * lengths + (4.0 * bm * bn if added else results / max(1, blocks)),
-        read + (0 if added else results),
+        a_slice * lengths + sums + results / max(1, blocks),
+        read + results,
         2 + lengths / (stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
@@ -82,3 +84,11 @@ def addition(problem, parts, block, threads, batch=1, blocks=None):
     elements, itemsize = batch * problem.m * problem.n, problem.out_dtype.itemsize
     blocks = max(1, -(-elements // block)) if blocks is None else blocks
     return Work(blocks, threads, 0.0, "ieee", block * (4 * parts + itemsize), elements * itemsize, 1 + parts / 4)
+
+
+def stream_addition(problem, tiles, programs, block, threads, batch=1, blocks=None):
+    """The same after `programs` that walk equal parts of all `tiles`: each cuts one at most, the tiles share the parts."""
+    cut, parts = min(1, programs / max(1, tiles)), 1 + -(-programs // max(1, min(tiles, programs)))
+    kernel = addition(problem, parts, block, threads, batch, blocks)
+    written = min(kernel.dram, kernel.blocks * block * problem.out_dtype.itemsize)
+    return kernel._replace(fetched=cut * kernel.fetched, dram=cut * written, steps=1 + parts)

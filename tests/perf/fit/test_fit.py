@@ -146,7 +146,7 @@ def test_arrays_predict_what_the_model_predicts(runs, fitted):
     pick = random.Random(0)
     for key in {run.key for run in runs}:
         own = pick.sample([run for run in runs if run.key == key], 50)
-        samples = Samples.of(own, [1.0] * len(own), model.rates(H200))
+        samples = Samples.of(own, model.rates(H200))
         shares = numpy.array([pick.uniform(0.1, 1.2) for _ in PARTS])
         factors = numpy.array([pick.uniform(0.5, 2) for _ in samples.names])
         sustained = Sustained(*shares, dict(zip(samples.names, factors)))

@@ -1,6 +1,6 @@
 """The Work of gemm's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, product
+from ...choice.work import addition, copy, product, stream_addition
 
 
 def of_tiles(tile):
@@ -31,11 +31,12 @@ def of_splits(tile, block, threads, blocks=lambda problem: None):
 
 
 def of_streams(tile):
-    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut: two parts of each, as a rule."""
+    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut."""
 
     def work(problem, config, target):
         t = tile(config)
         tiles = -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        return product(problem, t, target), addition(problem, 2, t["BM"] * t["BN"], t["threads"], blocks=tiles)
+        kernel = product(problem, t, target)
+        return kernel, stream_addition(problem, tiles, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=tiles)
 
     return work

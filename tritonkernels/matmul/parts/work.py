@@ -1,6 +1,6 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, product
+from ...choice.work import addition, copy, product, stream_addition
 from ...problem import PACKED
 from .schemes import SCHEMES
 
@@ -47,7 +47,7 @@ def of_splits(tile, packs, alone, rows):
 
 
 def of_streams(tile, packs, rows):
-    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut: two parts of each, as a rule."""
+    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut."""
 
     def work(problem, config, target):
         t = tile(config)
@@ -57,7 +57,8 @@ def of_streams(tile, packs, rows):
         slices = max(1, -(-problem.k // PACKED.get(problem.precision, 1) // t["BK"]))
         if kernel.flops % (2.0 * t["BM"] * t["BN"] * t["BK"] * slices) == 0:  # no tile is cut
             return kernels
-        adds = addition(problem, 2, rows * t["BN"], 128, problem.batch, tiles * (t["BM"] // rows))
+        blocks = tiles * (t["BM"] // rows)
+        adds = stream_addition(problem, tiles, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
         return *kernels, adds
 
     return work
