@@ -27,9 +27,8 @@ FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one
 MOST_WIDE = 32 * 32  # sums of a tile whose offsets, of 64 bits, are those of each element
 LEAST_K = 16  # of tl.dot
 
-MOST_SPLITS = 16
+MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # of larger tiles, ptxas spills sums while those of the splits are added
 MOST_SUMS = 2**16  # of all the splits of a tile
-MOST_ADDED = 64  # sums of a thread that leave registers for those of another split
 WAVES = 4  # programs per SM, up to which tiles are split
 
 
@@ -69,8 +68,8 @@ def rows_by_element(problem, tile):
 
 
 def fits(tile, how, problem, target):
-    """Whether tl.dot takes slices of that length, and these fit in shared memory; and whether the sums (more of them where wgmma and tcgen05 read operands from shared
-    memory) and the addresses of what is fetched element by element fit in registers.
+    """Whether tl.dot takes such slices, and they fit in shared memory; and whether the sums (more of them where wgmma and
+    tcgen05 read operands from shared memory) and the addresses of what is fetched element by element fit in registers.
     """
     block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], target.warp_size * how["num_warps"]
     roomy = target.arch in (90, 100) and problem.precision not in SPECIAL
@@ -80,11 +79,11 @@ def fits(tile, how, problem, target):
     return block_k >= LEAST_K and within and staged <= target.shared_per_block
 
 
-def splits(tile, how, most_programs, problem, target):
+def splits(tile, most_programs, problem, target):
     """1, and the powers of two with which at least half of the SMs have work, or else the most that are legal."""
-    sums, threads, tiles = tile["BLOCK_M"] * tile["BLOCK_N"], target.warp_size * how["num_warps"], count_tiles(problem, tile)
+    sums, tiles = tile["BLOCK_M"] * tile["BLOCK_N"], count_tiles(problem, tile)
     most = min(MOST_SPLITS, count_slices(problem, tile), MOST_SUMS // sums, most_programs // max(1, tiles))
-    if most < 2 or sums > MOST_ADDED * threads:
+    if most < 2 or sums > SPLIT_TILE:
         return [1]
     powers = [1 << i for i in range(1, most.bit_length())]
     return [1, *(split_k for split_k in powers if 2 * tiles * split_k >= target.sms or split_k == powers[-1])]
@@ -107,7 +106,7 @@ def candidates(problem, target):
         if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or short or slow or spills)):
             may_pack = problem.precision == "tf32" and target.arch == 90 and shape not in BY_ELEMENT
             for pack in (False, True)[: 1 + may_pack]:
-                for split_k in splits(tile, how, most_programs, problem, target):
+                for split_k in splits(tile, most_programs, problem, target):
                     yield tile | {"SPLIT_K": split_k, "GROUP_M": 8, "PACK": pack}, how
 
 
