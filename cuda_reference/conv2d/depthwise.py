@@ -26,8 +26,7 @@ def count_blocks(problem, config):
 
 
 def configs(problem, target):
-    """The longer run first where planes are high enough for it."""
-    return [{"THREADS": THREADS, "RUN": run} for run in (RUNS[::-1] if problem.p > RUNS[0] else RUNS)]
+    return [{"THREADS": THREADS, "RUN": run} for run in RUNS]
 
 
 def work(problem, config, target):

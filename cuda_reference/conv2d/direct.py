@@ -5,7 +5,7 @@ from tritonkernels.design import Design
 
 from ..launch import Kernel
 from .parts.operands import TYPES, arguments
-from .parts.tiles import SPACE, THREADS, covering, tile_bytes, work_of_tiles
+from .parts.tiles import SPACE, THREADS, tile_bytes, work_of_tiles
 
 KERNEL = Kernel(
     "conv2d::direct<{T}, {KT}, {STAGED}>", [config | {"STAGED": staged} for config in SPACE for staged in (True, False)]
@@ -28,4 +28,4 @@ def work(problem, config, target):
     return work_of_tiles(problem, config, target, steps, shared_bytes * staged)
 
 
-DESIGN = Design(configs=lambda problem, target: covering(problem, SPACE), launches=launches, work=work)
+DESIGN = Design(configs=lambda problem, target: SPACE, launches=launches, work=work)

@@ -49,36 +49,9 @@ def slices_of(problem, config):
     return max(1, ceil_div(problem.terms * problem.dtype.itemsize, config["SLICE"]))
 
 
-# Times in multiply-adds of an H200 SM's tensor cores, fitted to ResNet-50's layers at batch 1 and 32
-OPERAND_FMAS = 64  # to fetch an operand from L2
-SPLIT_FMAS = 450  # to write a partial sum and read it back
-ARRIVAL_FMAS = 3_000_000  # from the last block's arrival to the end
-FFMA_SLOWER = 8  # how many times slower CUDA cores are
-
-BEGIN_AND_END = 4  # prologue and epilogue of a tile, in times of a slice; another block on the SM hides them
-
-
 def threads_of(config):
     """Per block."""
     return config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32
-
-
-def _resident(config, target):
-    """Blocks per SM, limited by shared memory and registers: about 4 registers per sum, or 2 with wgmma, which needs no
-    fragments in registers.
-    """
-    sums = config["BM"] * config["BN"] // threads_of(config)
-    registers = threads_of(config) * min(255, sums * (2 if config["MATH"] == "WGMMA" else 4))
-    return max(1, min(target.shared_per_sm // (shared_bytes(config) + 2048), target.registers_per_sm // registers))
-
-
-def _rounds(tiles, resident, sms):
-    """How long an SM works, in times of a tile. If two blocks fit, one alone takes as long as both, since nothing hides its
-    waits. If more fit, blocks of the next wave fill the gaps.
-    """
-    if resident > 2 and tiles > sms * resident:
-        return tiles / sms
-    return ceil_div(tiles, sms * resident) * resident if resident <= 2 else ceil_div(tiles, sms)
 
 
 def _space(problem, target):
@@ -91,23 +64,12 @@ def _space(problem, target):
 
 
 def configs(problem, target):
-    """The tile and splits with the least predicted time first; in the emulation the smallest, so that few are built."""
+    """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits."""
     space = _space(problem, target)
     if not target.is_gpu:
         return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
-
-    slower = 1 if on_tensor_cores(problem) else FFMA_SLOWER
-
-    def time(config):
-        splits, tile, resident = config["SPLITS"], config["BM"] * config["BN"], _resident(config, target)
-        operands = OPERAND_FMAS // slower * (config["BM"] + config["BN"])
-        slice_ = (tile + operands) * (config["SLICE"] // problem.dtype.itemsize)
-        slices = ceil_div(slices_of(problem, config), splits) + (BEGIN_AND_END if resident == 1 else 0)
-        shared = (ARRIVAL_FMAS + SPLIT_FMAS * splits * tile) / slower if splits > 1 else 0
-        return _rounds(tiles_of(problem, config) * splits, resident, target.sms) * slice_ * slices + shared
-
     fitting = [config for config in space if shared_bytes(config) <= target.shared_per_block - 1024]
-    return sorted(({**config, "SPLITS": splits} for splits in SPLITS for config in fitting), key=time)
+    return [{**config, "SPLITS": splits} for config in fitting for splits in SPLITS]
 
 
 def refuses(problem, target):

@@ -5,7 +5,7 @@ from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div
 from .parts.operands import TYPES, arguments
-from .parts.tiles import SPACE, THREADS, covering, tile_bytes, work_of_tiles
+from .parts.tiles import SPACE, THREADS, tile_bytes, work_of_tiles
 
 KERNEL = Kernel("conv2d::prefetched<{T}, {KT}>", SPACE)
 
@@ -36,7 +36,7 @@ def launches(problem, config, *tensors):
 
 
 def configs(problem, target):
-    return covering(problem, fitting(problem))
+    return fitting(problem)
 
 
 def work(problem, config, target):

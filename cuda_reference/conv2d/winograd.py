@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.choice.work import product as work_of_product
-from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from tritonkernels.conv2d.parts.points import OUTPUTS, images_at_once, product_at_points, refuses_winograd
 from tritonkernels.conv2d.parts.work import of_winograd
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
@@ -12,7 +12,7 @@ from ..launch import CudaLaunch, Source, ceil_div
 from .parts.operands import TYPES, arguments, sources
 
 THREADS = 128
-TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in (4, 2) for name in ("filters", "inputs", "outputs")]
+TRANSFORMS = [f"conv2d::winograd_{name}<{{T}}, {m}, {THREADS}>" for m in OUTPUTS for name in ("filters", "inputs", "outputs")]
 # (BM, BN, TM, TN). The last two are for few tiles of outputs, which are the N dimension in NCHW, M in channels_last.
 TILES = {
     torch.float32: (
@@ -25,7 +25,6 @@ TILES = {
     ),
     torch.float64: ((64, 64, 4, 4),),
 }
-OPERAND_FMAS = 12  # multiply-adds in the time in which an SM fetches an operand from L2
 
 
 def product_kernel(sums, tile):
@@ -56,16 +55,9 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """Both variants, each with the tile of the least predicted time first."""
-    for outputs in winograd_variants(problem, target):
-        product, pitch = product_and_pitch(problem, outputs, images_at_once(problem, outputs))
-
-        def time(tile, product=product, pitch=pitch):
-            bm, bn, *_ = tile
-            blocks = product.batch * ceil_div(product.m, bm) * ceil_div(pitch, bn)
-            return ceil_div(blocks, max(1, target.sms)) * (bm * bn + OPERAND_FMAS * (bm + bn))
-
-        for tile in sorted(TILES[product.dtype], key=time):
+    """Both variants with each tile."""
+    for outputs in OUTPUTS:
+        for tile in TILES[product_at_points(problem, outputs, 1).dtype]:
             yield {"OUTPUTS": outputs, **dict(zip(("BM", "BN", "TM", "TN"), tile))}
 
 

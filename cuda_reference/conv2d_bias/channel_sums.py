@@ -15,9 +15,8 @@ SOURCES = sources("conv2d_bias/channel_sums.cuh", [*(KERNEL.format(T="{T}", **co
 
 
 def configs(problem, target):
-    """The config whose lanes read along the contiguous dimension first; as many splits as give each SM four
-    blocks, half and twice as many."""
-    for config in reversed(SPACE) if problem.channels_last else SPACE:
+    """Lanes along positions or along channels; as many splits as give each SM four blocks, half and twice as many."""
+    for config in SPACE:
         blocks = ceil_div(problem.k, config["CHANNELS"])
         for splits in near(splits_for(problem, target, blocks, THREADS // config["CHANNELS"], 4)):
             yield config | {"SPLITS": splits}

@@ -37,9 +37,8 @@ SOURCES = {dtype: source(dtype) for dtype in TYPES}
 
 
 def configs(problem, target):
-    """The tile that covers a group's output channels with the least padding first; each with as many splits as fill the
-    GPU, half and twice as many."""
-    for tile in sorted(tiles(problem.dtype), key=lambda tile: ceil_div(problem.rows, tile["BM"]) * (tile["BM"] + 4)):
+    """Each tile with as many splits as fill the GPU, half and twice as many."""
+    for tile in tiles(problem.dtype):
         count = count_tiles(problem, tile["BM"], tile["BN"])
         for splits in near(splits_for(problem, target, count, positions(tile), 4)):
             yield tile | {"SPLITS": splits}

@@ -1,9 +1,6 @@
-"""GEMV, block_per_row: the configs and launches of block_per_row.cuh. A block of WARPS warps takes a row.
+"""GEMV, block_per_row: the configs and launches of block_per_row.cuh. A block of WARPS warps takes a row."""
 
-The config whose threads a row keeps busy with UNROLL loads each comes first.
-"""
-
-from tritonkernels.gemv.parts.shapes import UNROLL, threads_of_row
+from tritonkernels.gemv.parts.shapes import UNROLL
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows
@@ -14,5 +11,4 @@ DESIGN = design_of_rows(
     threads=lambda config: 32 * config["WARPS"],
     lanes=lambda config: 32 * config["WARPS"],
     streams=True,
-    distance=lambda problem, config: 32 * config["WARPS"] != threads_of_row(problem),
 )

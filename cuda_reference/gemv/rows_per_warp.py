@@ -1,9 +1,6 @@
-"""GEMV, rows_per_warp: the configs and launches of rows_per_warp.cuh. A block takes THREADS / LANES rows.
+"""GEMV, rows_per_warp: the configs and launches of rows_per_warp.cuh. A block takes THREADS / LANES rows."""
 
-The config whose LANES are nearest to `sub_warp` comes first.
-"""
-
-from tritonkernels.gemv.parts.shapes import UNROLL, sub_warp
+from tritonkernels.gemv.parts.shapes import UNROLL
 
 from ..launch import Kernel
 from .parts.kernel import design_of_rows
@@ -14,5 +11,4 @@ DESIGN = design_of_rows(
     threads=lambda config: config["THREADS"],
     lanes=lambda config: config["LANES"],
     streams=True,
-    distance=lambda problem, config: abs(config["LANES"] - sub_warp(problem)),
 )

@@ -17,7 +17,6 @@ KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
 
 
 def configs(problem, target):
-    """The number of splits that fills the GPU first."""
     for splits in counts_of_splits(problem, target):
         yield from streaming((config | {"SPLITS": splits} for config in SPACE), problem, target)
 

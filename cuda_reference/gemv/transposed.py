@@ -30,13 +30,10 @@ KERNELS = {a_dtype: kernel(a_dtype) for a_dtype in TYPES}
 
 
 def configs(problem, target):
-    """The tile and splits that fill the GPU first."""
-    lanes, threads, best = tile_of_columns(problem, target)
-    nearest = sorted(space(problem.a_dtype), key=lambda config: (config["LANES"] != lanes, 32 * config["WARPS"] != threads))
-    for splits in (others := dict.fromkeys((best, 1, 4))):
-        yield from streaming((config | {"SPLITS": splits} for config in nearest), problem, target)
-    neighbours = (splits for splits in (best // 2, 2 * best) if splits and splits not in others)
-    yield from streaming((nearest[0] | {"SPLITS": splits} for splits in neighbours), problem, target)
+    """Each tile with as many splits as fill the GPU, half and twice as many, 1 and 4."""
+    _, _, best = tile_of_columns(problem, target)
+    for splits in dict.fromkeys((best, 1, 4, max(1, best // 2), 2 * best)):
+        yield from streaming((config | {"SPLITS": splits} for config in space(problem.a_dtype)), problem, target)
 
 
 def launches(problem, config, a, x, y, scale, out):

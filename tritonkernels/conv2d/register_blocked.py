@@ -86,7 +86,7 @@ def refuses(problem, target):
 
 def configs(problem, target):
     """BLOCK_K just covers the output channels of a group. A run of four outputs a thread, two where there are few channels:
-    more would spill. Tiles wider than a row come last."""
+    more would spill."""
     most = 16 if problem.stride[1] == problem.dilation[1] else 8  # where inputs do not slide, their loads take the registers
     channels = triton.next_power_of_2(min(most, max(1, problem.k // problem.groups)))
     if not target.is_gpu:
@@ -94,7 +94,7 @@ def configs(problem, target):
         block_p = min(2**17 // channels // block_q, triton.next_power_of_2(max(1, problem.p)))
         yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     tiles = ((8, 128, 4), (8, 64, 4), (16, 32, 4), (4, 64, 2), (2, 64, 1))
-    for block_p, block_q, num_warps in sorted(tiles, key=lambda tile: tile[1] > triton.next_power_of_2(max(1, problem.q))):
+    for block_p, block_q, num_warps in tiles:
         if block_p * block_q <= (8 if channels <= 4 else 4) * target.warp_size * num_warps:
             tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
             yield triton.Config(tile, num_warps=num_warps, num_stages=1)

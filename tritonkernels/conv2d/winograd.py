@@ -16,7 +16,6 @@ elements.
 Mirrors cuda_reference/conv2d/winograd.cuh.
 """
 
-import itertools
 from typing import Any, NamedTuple
 
 import torch
@@ -33,7 +32,7 @@ from ..launch import TritonLaunch
 from ..matmul import pipelined
 from ..problem import needs_wide_offsets
 from .parts.operands import Geometry
-from .parts.points import images_at_once, product_at_points, refuses_winograd, winograd_variants
+from .parts.points import OUTPUTS, images_at_once, product_at_points, refuses_winograd
 from .parts.transforms import across, of_inputs, of_taps, to_outputs
 from .parts.work import of_winograd
 
@@ -176,11 +175,11 @@ def _outputs_kernel(
 
 
 def configs(problem, target):
-    """Both variants, each with the first three configs of matmul's design for the product."""
-    for outputs in winograd_variants(problem, target):
+    """Both variants, each with the configs of matmul's design for the product."""
+    for outputs in OUTPUTS:
         product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
-        for config in itertools.islice(pipelined.configs(product, target), 3):
+        for config in pipelined.configs(product, target):
             yield triton.Config({**config.kwargs, **own}, num_warps=config.num_warps, num_stages=config.num_stages)
 
 

@@ -46,15 +46,15 @@ def _channel_sums_kernel(
 
 
 def configs(problem, target):
-    """A channel with many positions, or, in channels_last, many channels; four programs per SM, half and twice as many. The
-    interpreter pays by the operation, so it takes many of both."""
+    """A channel with many positions, or many channels; four programs per SM, half and twice as many. The interpreter pays by
+    the operation, so it takes many of both."""
     if not target.is_gpu:
         length = min(2**12, triton.next_power_of_2(max(1, problem.terms // 2)))
         yield triton.Config({"BLOCK_K": 16, "BLOCK_L": length, "SPLITS": 2})
         yield triton.Config({"BLOCK_K": 4, "BLOCK_L": 64, "SPLITS": 1})
         return
     tiles = [{"BLOCK_K": 1, "BLOCK_L": 1024}, {"BLOCK_K": 64, "BLOCK_L": 16}, {"BLOCK_K": 4, "BLOCK_L": 256}]
-    for tile in [tiles[1], tiles[2]] if problem.channels_last else tiles:
+    for tile in tiles:
         for splits in near(splits_for(problem, target, triton.cdiv(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)):
             yield triton.Config(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
 

@@ -24,7 +24,7 @@ from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
 from .parts.gather import load_grads, load_inputs, place_of_tap
-from .parts.space import THIN_ROWS, ceil_div, count_tiles, near, power_of_2, splits_for
+from .parts.space import ceil_div, count_tiles, near, power_of_2, splits_for
 from .parts.work import of_tiles
 
 
@@ -93,7 +93,7 @@ def thin_tile(problem):
 
 
 def tiles_of_dot(problem):
-    """The same for tl.dot: first the tile that covers the weight with least padding."""
+    """The same for tl.dot: the tile that covers the weight with least padding, and a large one."""
     block_m, block_n = power_of_2(problem.rows, 16, 64), power_of_2(problem.columns, 16, 64)
     block_l = 16 if problem.wide or block_m * block_n <= 512 else 32  # else ptxas spills a few words of small tiles
     if problem.precision == "fp64":
@@ -102,8 +102,8 @@ def tiles_of_dot(problem):
 
 
 def configs(problem, target):
-    """First the tile that suits the weight; of each, as many splits as fill the GPU, half and twice as many. The interpreter
-    pays by the operation, so there slices are long."""
+    """Each tile with as many splits as fill the GPU, half and twice as many. The interpreter pays by the operation, so there
+    slices are long."""
     if not target.is_gpu:
         length = power_of_2(problem.terms // 2, 16, 1024)
         yield _config((64, 64, length, 4), thin=False, splits=2)
@@ -112,7 +112,7 @@ def configs(problem, target):
         return
     thin = [(thin_tile(problem), True, 4)]
     dots = [(tile, False, 2) for tile in tiles_of_dot(problem)]
-    for tile, is_thin, per_sm in thin + dots if problem.rows <= THIN_ROWS else dots + thin:
+    for tile, is_thin, per_sm in dots + thin:
         block_m, block_n, block_l, _ = tile
         tiles = count_tiles(problem, block_m, block_n)
         for splits in near(splits_for(problem, target, tiles, block_l, per_sm)):

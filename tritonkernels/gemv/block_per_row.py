@@ -9,15 +9,13 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 
 from ..design import Design
 from .parts.row_tile import interpreted, launches, tile, work
-from .parts.shapes import BLOCK, UNROLL, threads_of_row
+from .parts.shapes import BLOCK, UNROLL
 
 
 def configs(problem, target):
-    """As many threads as a row has rounds of UNROLL loads for."""
     if not target.is_gpu:
         yield interpreted(problem, target, 512, 256)
-    best = threads_of_row(problem)
-    for threads in (best, BLOCK + BLOCK // 2 - best):
+    for threads in (BLOCK // 2, BLOCK):
         for unroll in (UNROLL, UNROLL // 2):
             yield tile(problem, target, 1, threads, unroll, threads // target.warp_size)
 

@@ -9,18 +9,17 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 
 from ..design import Design
 from .parts.row_tile import interpreted, launches, tile, work
-from .parts.shapes import sub_warp
 from .parts.vectors import full_vector
 
-LANES = (8, 4, 2, 1, 16)
+LANES = (1, 2, 4, 8, 16)
 
 
 def configs(problem, target):
-    """The lanes of `sub_warp` come first; two steps of two rows a lane keep four loads in flight."""
+    """Two steps of two rows a lane keep four loads in flight."""
     if not target.is_gpu:
         yield interpreted(problem, target, 256, 16)
     vectors = -(-problem.n // full_vector(problem.a_dtype))
-    for lanes in sorted(LANES, key=lambda lanes: abs(lanes - sub_warp(problem))):
+    for lanes in LANES:
         yield tile(problem, target, 2 * 4 * target.warp_size // lanes, lanes, 1 if lanes >= vectors else 2)
 
 

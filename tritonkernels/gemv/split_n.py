@@ -39,7 +39,7 @@ def _split_n_kernel(
 
 
 def configs(problem, target):
-    """As many splits as fill the GPU come first. The interpreter pays by the program: there one takes many rows."""
+    """The interpreter pays by the program: there one takes many rows."""
     rows = 1 if target.is_gpu else within(problem.rows, 512)
     for splits in counts_of_splits(problem, target) if target.is_gpu else (2, 3):
         for warps in (8, 4):

@@ -75,7 +75,7 @@ def _transposed_kernel(
 
 
 def configs(problem, target):
-    """The tile and the splits that fill the GPU come first. The interpreter pays by the operation, so there tiles are large.
+    """As many splits as fill the GPU, half and twice as many, 1 and 4. The interpreter pays by the operation: large tiles.
 
     Half the threads with twice the loads each do as much with fewer partial sums, but for a tile that has an SM to itself.
     """

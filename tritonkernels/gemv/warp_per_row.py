@@ -15,10 +15,10 @@ from .parts.row_tile import interpreted, launches, tile, work
 
 
 def configs(problem, target):
-    """One warp per row of the tile; no more steps at once than a row has."""
+    """One warp per row of the tile, which takes one or four steps of its row at once."""
     if not target.is_gpu:
         yield interpreted(problem, target, 1024, 512)
-    for unroll in (4, 1) if problem.n > 2 * target.warp_size else (1, 4):
+    for unroll in (1, 4):
         for warps in (4, 8):
             yield tile(problem, target, warps, target.warp_size, unroll, warps)
 

@@ -1,10 +1,10 @@
-"""Tiles of output positions times KT output channels of a group, as `direct` and `prefetched` have them: their number, the best
-KT, and their shared memory (halo.cuh)."""
+"""Tiles of output positions times KT output channels of a group, as `direct` and `prefetched` have them: their number and
+their shared memory (halo.cuh)."""
 
 from tritonkernels.conv2d.parts.shapes import TILE, halo_bytes, tiles_of_outputs
 from tritonkernels.conv2d.parts.work import of_outputs
 
-SPACE = [{"KT": 8}, {"KT": 4}, {"KT": 16}]
+SPACE = [{"KT": 4}, {"KT": 8}, {"KT": 16}]
 THREADS = TILE[0] * TILE[1]
 
 
@@ -19,10 +19,3 @@ def work_of_tiles(problem, config, target, steps, shared, tile=TILE, threads=THR
     blocks, registers = tiles_of_outputs(problem, tile, kt), 40 + tile[0] * tile[1] * kt // threads
     given = blocks, threads, (*tile, 1), kt, steps
     return (of_outputs(problem, target, *given, registers=registers, shared=shared),)
-
-
-def covering(problem, space):
-    """The configs, with the smallest KT that covers a group's output channels first, else the largest."""
-    ordered = sorted(space, key=lambda config: config["KT"])
-    first = next((config for config in ordered if config["KT"] >= problem.k // problem.groups), ordered[-1])
-    return [first, *(config for config in space if config != first)]

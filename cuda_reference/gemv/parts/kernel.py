@@ -25,19 +25,17 @@ def loads(problem, config):
     return (full_vector(problem.a_dtype), config["UNROLL"]) if problem.a_layout == "row" else (1, SCALARS)
 
 
-def design_of_rows(kernel, threads, lanes, streams=False, distance=lambda problem, config: 0):
+def design_of_rows(kernel, threads, lanes, streams=False):
     """The Design of a kernel with blocks of threads(config) threads, of which lanes(config) walk a row.
 
     streams   whether the kernel reads rows by vectors, and takes STREAMS (`streaming`)
-    distance  of a config from the best for a problem: the nearest comes first
     """
 
     def rows(config):
         return threads(config) // lanes(config)
 
     def configs(problem, target):
-        nearest = sorted(kernel.space, key=lambda config: distance(problem, config))
-        return streaming(nearest, problem, target) if streams else nearest
+        return streaming(kernel.space, problem, target) if streams else kernel.space
 
     def launches(problem, config, a, x, y, scale, out):
         (_, m, n), count = a.shape, rows_of(a)

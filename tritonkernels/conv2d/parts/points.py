@@ -1,9 +1,12 @@
-"""winograd's product at its points, its number of images at a time, and its faster variant; for both packages."""
+"""winograd's variants, its product at its points, and its number of images at a time; for both packages."""
 
 import torch
 
 from ...problem import FLOAT_PRECISION, MatmulProblem
 
+# Per row and column of a tile. Larger tiles have fewer products and smaller inputs and products at their points, but 36 points
+# for 9 taps where smaller ones have 16: these win with few outputs of many channels
+OUTPUTS = 4, 2
 WORKSPACE = 2**30  # bytes of inputs and products at their points, or those of one image if larger
 
 
@@ -54,18 +57,3 @@ def images_at_once(problem, outputs):
     tiles = product.m if problem.channels_last else product.n
     bytes_ = product.batch * tiles * (problem.c + problem.k) // problem.groups * product.dtype.itemsize
     return max(1, min(problem.n, WORKSPACE // max(1, bytes_)))
-
-
-def winograd_variants(problem, target):
-    """4 and 2, outputs of a tile, the faster one first.
-
-    Both write filters, inputs and products at their points and read them again. Larger tiles have fewer products and smaller
-    inputs and products, but 36 points for 9 taps where smaller ones have 16: these win with few outputs of many channels.
-    """
-
-    def seconds(outputs):
-        product = product_at_points(problem, outputs, problem.n)
-        return product.flops / peak + 2 * product.bytes / target.dram_bandwidth
-
-    peak = target.peak(FLOAT_PRECISION[problem.dtype] if problem.dtype == torch.float64 else "ieee")
-    return sorted((4, 2), key=seconds) if peak and target.dram_bandwidth else (4, 2)

@@ -1,6 +1,5 @@
 """Tiles and splits of implicit_gemm: pure functions of problem and target, for both packages."""
 
-THIN_ROWS = 8  # up to so many output channels per group, tiles of tl.dot (16 rows at least) would be mostly padding
 LEAST_STEPS = 8  # fewest slices of positions for which a split pays
 MOST_SPLITS = 1024
 

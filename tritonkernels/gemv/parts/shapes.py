@@ -1,6 +1,6 @@
-"""The shapes that suit a problem on a GPU: threads of a row, blocks that share one, tiles of contiguous columns.
+"""The shapes that fill a GPU: blocks that share a row, tiles of contiguous columns.
 
-Each is the first config of its design; the neighbours follow. Pure functions of (problem, target), for both packages.
+Designs offer these and their neighbours. Pure functions of (problem, target), for both packages.
 """
 
 import math
@@ -21,17 +21,6 @@ def streams(problem, target):
     return target.is_gpu and not target.l2_bytes < 4 * problem.matrix_bytes <= 2 * target.l2_bytes
 
 
-def sub_warp(problem):
-    """Lanes of a row in rows_per_warp: the fewest that walk it in two steps, so that two loads are in flight; 8 if none do."""
-    vectors = math.ceil(problem.n / full_vector(problem.a_dtype))
-    return min((lanes for lanes in (1, 2, 4, 8) if 2 * lanes >= vectors), default=8)
-
-
-def threads_of_row(problem):
-    """Threads of a block in block_per_row: half a BLOCK if a row has too few loads for a round of all."""
-    return BLOCK if problem.n >= BLOCK * UNROLL * full_vector(problem.a_dtype) else BLOCK // 2
-
-
 def splits_of_row(problem, target):
     """Blocks per row in split_n: as many as fit on the GPU, while each has a round of loads. At least 2."""
     if not target.is_gpu:
@@ -42,7 +31,7 @@ def splits_of_row(problem, target):
 
 
 def counts_of_splits(problem, target):
-    """Blocks per row that split_n may have, the best first, then its neighbours."""
+    """Blocks per row that split_n may have: as many as fill the GPU, half and twice as many, and a few fixed numbers."""
     best = splits_of_row(problem, target)
     return list(dict.fromkeys((best, 2, 16, 64, max(2, best // 2), 2 * best)))
 
