@@ -116,19 +116,6 @@ def test_pixels_of_channels_are_loaded_together():
     assert width(image[:, :6], out=channels_last(torch.empty(1, 8, 7, 7))[:, :6]) == 1, "aligned pixels of 6 channels"
 
 
-def test_depthwise_in_channels_last_has_lanes_along_channels():
-    def chosen(library, image, filters):
-        return library.choose(prepare("conv2d", image, filters, groups=image.shape[1]).problem, H200)[0].name
-
-    image, filters = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
-    for library in LIBRARIES:
-        assert chosen(library, image, filters) == "depthwise_channels"
-        assert chosen(library, image.contiguous(), filters) == "depthwise"
-        assert chosen(library, image, random(16, 1, 3, 3)) == "depthwise"
-    odd = channels_last(random(1, 6, 9, 9)), random(6, 1, 3, 3)
-    assert [chosen(library, *odd) for library in LIBRARIES] == ["depthwise", "depthwise_channels"]
-
-
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_a_gradient_that_no_tap_reaches_is_zero(library):
     """Its phase is a convolution without channels, by the design that is chosen for the other phases."""
@@ -138,10 +125,10 @@ def test_a_gradient_that_no_tap_reaches_is_zero(library):
 
 
 # The promises of register_blocked, in the trace of the emulation and in the machine code.
-def launch_of(design, *operands, **options):
+def launch_of(design, *operands, config=None, **options):
     call = prepare("conv2d", *operands, **options)
     chosen = {d.name: d for d in CUDA.designs("conv2d")}[design]
-    (launch,) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, H200))), *call.parts[0])
+    (launch,) = chosen.launches(call.problem, config or next(iter(chosen.configs(call.problem, H200))), *call.parts[0])
     return call.problem, launch
 
 
@@ -160,7 +147,7 @@ def test_halos_are_loaded_once_and_shared_memory_is_read_without_conflicts(chann
     from cuda_reference.trace import trace
 
     operands = random(1, channels, 40, 192), random(channels, channels, taps, taps)
-    problem, launch = launch_of("register_blocked", *operands)
+    problem, launch = launch_of("register_blocked", *operands, config={"KT": channels})
     (traced,) = trace(launch)
     halos = [x for x in traced.accesses if x.array == "argument 0"]
     assert {x.width for x in halos} == {16} and not traced.races

@@ -136,17 +136,6 @@ def test_more_pixels_than_32_bits_can_count_are_refused():
     assert refusal(2**14) is None and "32 bits" in refusal(2**15)
 
 
-def test_few_tiles_are_split_and_many_are_not():
-    def first(n, size):
-        (input, weight), _ = (
-            [torch.empty(n, 256, size, size, device="meta"), torch.empty(256, 256, 3, 3, device="meta")],
-            None,
-        )
-        return next(iter(DESIGN.configs(prepare("conv2d", input.half(), weight.half(), padding=1).problem, H200)))
-
-    assert first(1, 14)["SPLITS"] > 1 and first(32, 56)["SPLITS"] == 1
-
-
 # Accesses and machine code.
 @short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "ieee"))

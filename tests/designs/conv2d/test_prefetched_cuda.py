@@ -43,7 +43,7 @@ def test_what_does_not_fit_is_refused():
     assert "shared memory" in PREFETCHED.refuses(problem, SIMT)
     problem = prepare("conv2d", torch.empty(1, 2, 40, 40), torch.empty(32, 2, 19, 19)).problem
     assert PREFETCHED.refuses(problem, SIMT) is None
-    assert next(iter(PREFETCHED.configs(problem, SIMT))) == {"KT": 8}, "with more shared memory it would be 16"
+    assert {"KT": 16} not in PREFETCHED.configs(problem, SIMT), "it would take more shared memory"
 
 
 def test_accesses():
