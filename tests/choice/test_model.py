@@ -37,7 +37,7 @@ def test_each_part_by_hand():
     assert estimate(kernel(steps=10, blocks=132 * held + 1)).latency_s == pytest.approx(20 * H200.latency)
     assert estimate(kernel()).bound_by == "launch"
     equal = estimate(kernel(dram=4.8e9, flops=67e12 / 132 / 1e3))
-    assert 1e-3 < equal.seconds < 1.3e-3, "parts that take equally long hide each other, but not wholly"
+    assert 1.5e-3 < equal.seconds < 1.7e-3, "parts that take equally long hide each other, but not wholly"
 
 
 def test_kernels_follow_each_other_and_shares_and_factors_scale():
@@ -45,7 +45,7 @@ def test_kernels_follow_each_other_and_shares_and_factors_scale():
     assert both.seconds == pytest.approx(2 * one.seconds)
     half = model.Sustained(1.0, 1.0, 0.5, 1.0, 1.0)
     assert estimate(copy(1, 4096, 4096, 4), sustained=half).memory_s == pytest.approx(2 * one.memory_s)
-    assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds)
+    assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds - 0.5 * one.launch_s)
 
 
 @pytest.mark.parametrize("target", [t for t in KNOWN if t.is_gpu], ids=lambda t: t.name)
