@@ -15,7 +15,7 @@ from .timed import Run, Timed
 class Counted(NamedTuple):
     """A run of a shape.
 
-    key      of its design in the table of what designs sustain
+    key      of its design and precision in the table of what designs sustain
     problem  the design's own: another operation's, if it is that one's design
     """
 
@@ -57,7 +57,9 @@ def _counted(shape, package, runs, target):
         if config is not None:
             design = designs[run.design]
             works = tuple(design.work(problem, config, target))
-            yield Counted(shape, package, run, f"{package} {design.key}", design.reduced(problem), config, works)
+            reduced = design.reduced(problem)
+            key = model.key_of(package, design.key, reduced.precision)
+            yield Counted(shape, package, run, key, reduced, config, works)
 
 
 def library(package):

@@ -4,6 +4,8 @@ import itertools
 import statistics
 from typing import NamedTuple
 
+from tritonkernels.choice import model
+
 from .counted import Counted
 
 FINE, GATE_MEAN, GATE_SHARE = 1.25, 1.03, 0.99  # the gates: this mean at most, and this share of cases at most FINE
@@ -32,7 +34,7 @@ def outcomes(runs, sustained, target):
     """The Outcome of each shape and package of Counted runs, which are in the order of `counted`."""
     found = []
     for _, own in itertools.groupby(runs, key=lambda run: (id(run.shape), run.package)):
-        predicted = [(run.predicted(target, sustained[run.key]), run) for run in own]
+        predicted = [(run.predicted(target, model.of_design(sustained, *run.key.split())), run) for run in own]
         chosen = min(predicted, key=lambda pair: pair[0])
         best = min(predicted, key=lambda pair: pair[1].run.seconds)
         found.append(Outcome(chosen[1], best[1], chosen[0], best[0]))

@@ -16,7 +16,7 @@ from tritonkernels.choice.model import PARTS
 
 OUTLIER = 0.2  # of log time
 SHARES, FACTORS = 0.5, 2.0
-BOUNDS = {part: (1e-3, 1.5) for part in PARTS} | {"launch": (0.3, 3.0)}
+BOUNDS = {part: (1e-3, 1.5) for part in PARTS} | {"compute": (1e-3, 1.0), "memory": (1e-3, 1.0), "launch": (0.3, 3.0)}
 STEPS, ENOUGH = 300, 1e-12  # at most, and the relative gain at which they end
 
 _LEAST, _MOST = numpy.log(numpy.array([BOUNDS[part] for part in PARTS])).T

@@ -21,29 +21,48 @@ NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
 
 def fitted(runs, target):
-    """{"package op.design": Sustained} of all designs of both packages, from Counted runs; "any" is for designs to come."""
+    """{key: Sustained} from Counted runs: of each design and precision, of designs in all precisions, and of any design."""
     of_key = {}
     for run in runs:
         of_key.setdefault(run.key, []).append(run)
     samples = {key: Samples.of(of_key[key], model.rates(target)) for key in sorted(of_key)}
     common = _shares(samples.values(), GUESS)
-    by_operation = {}
+    by_operation = {op: _shares(own, common) for op, own in _grouped(samples, _operation).items()}
+    grouped, found = _grouped(samples, _design), {}
+    by_design = {d: _shares(grouped.get(d, ()), by_operation.get(_operation(d), common)) for d in _keys()}
     for key, own in samples.items():
-        by_operation.setdefault(_operation(key), []).append(own)
-    by_operation = {op: _shares(own, common) for op, own in by_operation.items()}
-    designs = {model.ANY: Sustained(*map(_short, common))}
-    for key in _keys():
-        shares, factors = by_operation.get(_operation(key), common), {}
-        if key in samples:
-            shares, values = fit(samples[key], shares)
-            factors = {n: _short(v) for n, v in zip(samples[key].names, values) if abs(v - 1) >= NEGLIGIBLE}
-        designs[key] = Sustained(*map(_short, shares), factors)
+        shares, values = fit(own, by_design[_design(key)])
+        found[key] = shares, dict(zip(own.names, values)), {model.config_name(run.config) for run in of_key[key]}
+    spread = _spread([factors for _, factors, _ in found.values()])
+    designs = {model.ANY: Sustained(*map(_short, common), unseen=_short(spread))}
+    designs |= {key: Sustained(*map(_short, shares), unseen=_short(spread)) for key, shares in by_design.items()}
+    for key, (shares, factors, configs) in found.items():
+        kept = {name: _short(value) for name, value in factors.items() if abs(value - 1) >= NEGLIGIBLE}
+        kept |= {name: 1.0 for name in sorted(configs) if name not in kept}
+        designs[key] = Sustained(*map(_short, shares), kept, _short(max(spread, _spread([factors]))))
     return designs
+
+
+def _grouped(samples, group):
+    """{group of a key: [Samples]}"""
+    found = {}
+    for key, own in samples.items():
+        found.setdefault(group(key), []).append(own)
+    return found
+
+
+def _spread(many):
+    """The factor of a config that is one standard deviation slower than its design's others."""
+    logs = [numpy.log(value) for factors in many for name, value in factors.items() if name.startswith("config")]
+    return float(numpy.exp(numpy.std(logs))) if logs else 1.0
 
 
 def text(gpu, commit, records, designs):
     """The file, the same for the same records."""
-    rows = {key: {part: getattr(own, part) for part in PARTS} | {"factors": own.factors} for key, own in designs.items()}
+    rows = {
+        key: {part: getattr(own, part) for part in PARTS} | {"factors": own.factors, "unseen": own.unseen}
+        for key, own in designs.items()
+    }
     head = json.dumps({"schema": SCHEMA, "gpu": gpu, "commit": commit, "records": records}, indent=1)
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items())
     return head.removesuffix("\n}") + f',\n "designs": {{\n{lines}\n }}\n}}\n'
@@ -62,6 +81,11 @@ def _keys():
 def _shares(samples, prior):
     samples = list(samples)
     return fit(Samples.joined(samples), prior)[0] if samples else prior
+
+
+def _design(key):
+    """A key without its precision."""
+    return " ".join(key.split()[:2])
 
 
 def _operation(key):

@@ -28,13 +28,14 @@ def ranking(package, designs, problem, target):
         found = [_emulated(design, problem, target) for design in designs]
     else:
         figures, rate = model.sustained(target.name), model.rates(target)
-        known = (figures.get(f"{package} {d.key}", figures[model.ANY]) for d in designs)
-        found = [c for d, sustained in zip(designs, known) for c in _estimated(d, problem, rate, sustained)]
+        found = [choice for design in designs for choice in _estimated(design, problem, rate, figures, package)]
     return sorted(reversed(found) if target.is_gpu else found, key=lambda choice: choice.cost)
 
 
-def _estimated(design, problem, rate, sustained):
-    of_problem = sustained.of_problem(design.reduced(problem))
+def _estimated(design, problem, rate, figures, package):
+    reduced = design.reduced(problem)
+    sustained = model.of_design(figures, package, design.key, reduced.precision)
+    of_problem = sustained.of_problem(reduced)
     for config in design.configs(problem, rate.target):
         works, factor = design.work(problem, config, rate.target), of_problem * sustained.of_config(config)
         estimate = model.estimate(works, rate, sustained, factor)

@@ -69,6 +69,7 @@ class Sustained:
     """Of one design: what it sustains of the figures, by PARTS, and factors of its time.
 
     factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: times of such configs and problems relative to the rest
+    unseen    the factor of a config without records
     """
 
     compute: float
@@ -77,6 +78,7 @@ class Sustained:
     latency: float
     launch: float
     factors: dict[str, float] = field(default_factory=dict, hash=False)
+    unseen: float = 1.0
 
     @functools.cached_property
     def shares(self):
@@ -88,7 +90,9 @@ class Sustained:
         return math.prod(self.factors.get(name, 1.0) for name in classes(problem)) if self.factors else 1.0
 
     def of_config(self, config):
-        return self.factors.get(config_name(config), 1.0) if self.factors else 1.0
+        """A config's factor. One without records gets that of a slow one: of many that are only guessed, the best guess is
+        too good."""
+        return self.factors.get(config_name(config), self.unseen)
 
 
 def classes(problem):
@@ -169,9 +173,20 @@ def parts_of(work, rate):
     )
 
 
+def key_of(package, design, precision):
+    """The key of a design's figures: "tritonkernels matmul.tiled fp16"."""
+    return f"{package} {design} {precision}"
+
+
+def of_design(figures, package, design, precision):
+    """The Sustained of a design in a precision, or in all, or of any design, whatever there are records of."""
+    return figures.get(key_of(package, design, precision)) or figures.get(f"{package} {design}") or figures[ANY]
+
+
 @functools.cache
 def sustained(target_name):
-    """{"package op.design": Sustained} of a GPU, and of ANY; of the REFERENCE if it has no records."""
+    """{"package op.design precision": Sustained} of a GPU, also of designs in all precisions and of ANY; of the REFERENCE if
+    the GPU has no records."""
     name = _folder(target_name)
     return {
         key: Sustained(**values)

@@ -65,7 +65,7 @@ def fitted(runs):
 
 @pytest.mark.parametrize("name", ("rasterized", "split_k"))
 def test_shares_are_found_in_spite_of_noise_and_outliers(fitted, name):
-    own = fitted[KEY + name]
+    own = fitted[KEY + name + " ieee"]
     assert {part: getattr(own, part) for part in PARTS} == pytest.approx(
         {part: getattr(TRUE[name], part) for part in PARTS}, rel=0.15
     )
@@ -73,7 +73,7 @@ def test_shares_are_found_in_spite_of_noise_and_outliers(fitted, name):
 
 def test_factors_are_found(fitted):
     """Up to what is common to all: that is in the shares."""
-    factors = fitted[KEY + "tiled"].factors
+    factors = fitted[KEY + "tiled ieee"].factors
     assert factors.get("b_layout col", 1) / factors.get("b_layout row", 1) == pytest.approx(1.15, rel=0.03)
     others = [value for name, value in factors.items() if name.startswith("config") and name != SLOW]
     assert factors[SLOW] / numpy.median([1, *others]) == pytest.approx(1.2, rel=0.05)
@@ -100,7 +100,7 @@ def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
     assert text(2) == first
     written = json.loads(first)
     assert (written["schema"], written["gpu"], written["commit"]) == (table.SCHEMA, "h200", "abc") and written["records"] > 0
-    assert set(written["designs"]) == set(table.fitted([], H200))
+    assert set(written["designs"]) >= set(table.fitted([], H200))
 
 
 def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ def outcome(batch, chosen_us, best_us, torch_us=None, package="tritonkernels"):
     )
     shape = Timed("llm", problem, torch_us and torch_us / 1e6, {})
     runs = [
-        Counted(shape, package, Run(name, {"rows": 4}, us / 1e6), "", problem, {}, (), 1.0)
+        Counted(shape, package, Run(name, {"rows": 4}, us / 1e6), "", problem, {}, ())
         for name, us in (("staged", chosen_us), ("split", best_us))
     ]
     return evaluate.Outcome(*runs, 7e-6, 8e-6)
