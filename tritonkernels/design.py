@@ -30,6 +30,11 @@ def as_dict(config):
     return dict(config)
 
 
+def no_transform(numbers):
+    """`transform` of most designs."""
+    return None
+
+
 def takes_everything(problem, target):
     """`refuses` of a design without limits."""
     return None
@@ -57,7 +62,7 @@ class Design:
     refuses: Callable[[Any, Any], str | None] = takes_everything
     work: Callable[[Any, Any, Any], tuple[Work, ...]] | None = None
     tile: Callable[[Any], dict[str, int]] | None = None
-    transform: Callable[[dict[str, Any]], Transform | None] = lambda numbers: None
+    transform: Callable[[dict[str, Any]], Transform | None] = no_transform
     reduced: Callable[[Any], Any] = lambda problem: problem
     key: str = ""
     name: str = ""

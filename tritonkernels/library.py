@@ -17,7 +17,7 @@ from .analysis import roofline
 from .analysis.predict import predict
 from .choice.choose import named_config, ranking
 from .choice.table import USER, UserTable
-from .design import Design, as_dict
+from .design import Design, as_dict, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
@@ -242,9 +242,9 @@ class Library:
 
 def _in_ranking(choice):
     seconds, bound_by = choice.estimate.seconds, choice.estimate.bound_by
-    return {"design": choice.design.name, "config": as_dict(choice.config), "seconds": seconds, "bound_by": bound_by}
+    return {"seconds": seconds, "bound_by": bound_by, "design": choice.design.name, "config": as_dict(choice.config)}
 
 
 def _unasked(choices):
     """Those within the operation's own error bound: configs of a transform are for those who name the design."""
-    return [choice for choice in choices if choice.design.transform(as_dict(choice.config)) is None]
+    return [c for c in choices if c.design.transform is no_transform or c.design.transform(as_dict(c.config)) is None]

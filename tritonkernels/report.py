@@ -7,9 +7,17 @@ def _lines(values, indent):
         if isinstance(value, dict) and value:
             yield f"{indent}{key}"
             yield from _lines(value, indent + "  ")
+        elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            yield f"{indent}{key}"
+            yield from (f"{indent}  {'  '.join(map(_text, row.values()))}" for row in value)
         else:
-            text = f"{value:.4g}" if isinstance(value, float) else "unknown" if value is None else str(value)
-            yield f"{indent}{key:<{width}}  {text}"
+            yield f"{indent}{key:<{width}}  {_text(value)}"
+
+
+def _text(value):
+    if isinstance(value, dict):
+        return " ".join(f"{name}={_text(own)}" for name, own in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else "unknown" if value is None else str(value)
 
 
 class Report(dict):

@@ -48,7 +48,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     per_byte  elements of K that an operand's element holds
     """
     bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
-    stages, splits, programs, streams = (tile.get(*d) for d in (("stages", 1), ("splits", 1), ("programs",), ("streams",)))
+    stages, splits, programs, streams = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("streams")
     m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
     tiles, slices = batch * -(-m // bm) * -(-n // bn), -(-k // (bk * splits))
     if streams:

@@ -72,11 +72,7 @@ MUTANTS = [
     *of(
         "tritonkernels/library.py",
         "larger_error",
-        (
-            "what must be named taken from the table",
-            "return [choice for choice in choices if choice.design.transform(as_dict(choice.config)) is None]",
-            "return choices",
-        ),
+        ("what must be named taken from the table", "if c.design.transform is no_transform or", "if True or"),
     ),
     *of(
         "perf/measure/comparison.py",
