@@ -21,6 +21,7 @@ import torch
 from ..gate import processes
 from ..render import summary
 from .environment import revision
+from .shapes import FAMILIES
 from .suites import SUITES
 
 DOCTOR = "import tritonkernels, cuda_reference; print(tritonkernels.doctor(), cuda_reference.doctor(), sep='\\n\\n')"
@@ -53,6 +54,7 @@ def plan(out):
         _compare("smoke", out, 0.4),
         Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
         *(_compare(suite, out, 0.7) for suite in SUITES if suite != "smoke"),
+        *(Step(f"sweep-{op}", _python("-m", "perf", "sweep", op, "--out", str(out / "sweep")), 0.4) for op in FAMILIES),
     ]
 
 
