@@ -90,11 +90,12 @@ class Library:
         if design is None and (tuned := self._tuned(problem, target)):
             return tuned
         key = problem, target, design
-        if key not in self._choices:
+        found = self._choices.get(key)
+        if found is None:
             if len(self._choices) >= KNOWN_CHOICES:
                 self._choices.clear()
-            self._choices[key] = self.ranking(*key)[0][:2]
-        return self._choices[key]
+            found = self._choices[key] = self.ranking(*key)[0][:2]
+        return found
 
     def _with_config(self, problem, target, design, config):
         missing = None
@@ -141,8 +142,11 @@ class Library:
         entry = self.tuned.find(self.package, problem, target.name, self.compiler)
         if entry is None or entry.design is None:
             return None
-        choices = self.candidates(problem, target)[0]
-        return next(((d, c) for d, c in choices if d.name == entry.design and as_dict(c) == entry.config), None)
+        for design in self.designs(problem.op):
+            if design.name == entry.design and design.refuses(problem, target) is None:
+                legal = (config for config in design.configs(problem, target) if as_dict(config) == entry.config)
+                return next(((design, c) for c in legal if design.transform(entry.config) is None), None)
+        return None
 
     def _predicted(self, problem, target, chosen, config):
         """What the model and the analysis say of a config, by name; empty without a GPU."""

@@ -1,6 +1,7 @@
 """The choice among designs and configs: the least predicted time first. Pure functions of problem and target."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ..design import as_dict
@@ -25,7 +26,7 @@ def ranking(package, designs, problem, target):
     of each design counts.
     """
     if not target.is_gpu:
-        found = [_emulated(design, problem, target) for design in designs]
+        found = [choice for design in designs for choice in _emulated(design, problem, target)]
     else:
         figures, rate = model.sustained(target.name), model.rates(target)
         found = [choice for design in designs for choice in _estimated(design, problem, rate, figures, package)]
@@ -43,8 +44,8 @@ def _estimated(design, problem, rate, figures, package):
 
 
 def _emulated(design, problem, target):
-    config = next(iter(design.configs(problem, target)))
-    return Choice(design, config, sum(map(model.emulated_cost, design.work(problem, config, target))), None)
+    for config in islice(design.configs(problem, target), 1):
+        yield Choice(design, config, sum(map(model.emulated_cost, design.work(problem, config, target))), None)
 
 
 def named_config(design, problem, target, config):

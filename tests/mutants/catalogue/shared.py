@@ -72,7 +72,7 @@ MUTANTS = [
     *of(
         "tritonkernels/library.py",
         "larger_error",
-        ("what must be named taken from the table", "if c.design.transform is no_transform or", "if True or"),
+        ("what must be named taken from the table", "if design.transform(entry.config) is None", "if True"),
     ),
     *of(
         "perf/measure/comparison.py",
