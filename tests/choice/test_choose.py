@@ -1,5 +1,6 @@
 """The choice is total, pure and legal: for random problems, every operation and every known GPU."""
 
+import dataclasses
 import random
 
 import pytest
@@ -73,3 +74,17 @@ def test_the_choice_is_pure(library, monkeypatch):
     monkeypatch.setattr("builtins.open", None)
     again = [library.choose(p, H200) for p in drawn]
     assert [(d.name, as_dict(c)) for d, c in first] == [(d.name, as_dict(c)) for d, c in again]
+
+
+EMPTY = {"gemm": ("m", "n", "k"), "gemv": ("batch", "m", "n"), "matmul": ("batch", "m", "n", "k")}
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_problems_without_elements_have_a_ranking(library, op):
+    """No count divides by their sizes."""
+    for problem in willing(library, op, 20, seed=4):
+        for name in EMPTY.get(op, ("n",)):
+            empty = dataclasses.replace(problem, **{name: 0})
+            for target in (H200, Target.named("interpreter" if library.package == "tritonkernels" else "simt")):
+                assert library.ranking(empty, target)

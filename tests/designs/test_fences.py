@@ -118,7 +118,7 @@ def test_every_kernel_that_needs_a_fence_is_in_the_table():
 COMPILE = """
 import itertools, json
 from perf.offline import sass
-from perf.offline import compile_launch, representative_calls
+from perf.offline import compile_launch, representative_calls, unusual_calls
 from tests.harness import names
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
@@ -128,9 +128,9 @@ for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight"):
     for design in (d for d in LIBRARY.designs(op) if d.name in names(LIBRARY, op)):
         launches = (
             launch
-            for call in representative_calls(op)
+            for call in (*representative_calls(op), *unusual_calls(op))
             if design.refuses(call.problem, target) is None
-            for config in itertools.islice(design.configs(call.problem, target), 8)
+            for config in design.configs(call.problem, target)
             for launch in design.launches(call.problem, config, *call.parts[0])
             if any(name.startswith("counters") and value is not None for name, value in launch.values.items())
         )

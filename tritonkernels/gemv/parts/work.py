@@ -56,7 +56,7 @@ def _work(problem, blocks, threads, rows, columns, of_a, rounds, splits, padded,
     """Of blocks that fetch `of_a` bytes of A for `rows` sums of `padded` products, and keep `in_flight` bytes of a thread in
     registers. The last of several splits adds their sums."""
     x_size, m = problem.dtype.itemsize, problem.m
-    of_x = columns * x_size * (1 if problem.x_shared or rows <= m else min(problem.batch, -(-rows // m)))
+    of_x = columns * x_size * (1 if problem.x_shared or rows <= m else min(problem.batch, -(-rows // max(1, m))))
     results = rows * x_size * (2 if problem.beta else 1) + 4 * rows * problem.scaled
     return Work(
         blocks,
