@@ -76,7 +76,8 @@ def fits(tile, how, problem, target):
     sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (5 if problem.wide else 1)
     staged = (block_m + block_n) * block_k * problem.dtype.itemsize * how["num_stages"]
     within = sums <= (128 if roomy else 64) * threads and (not fetched or sums + fetched <= 100 * threads)
-    return block_k >= LEAST_K and within and staged <= target.shared_per_block
+    spills = target.arch != 90 and fetched >= 48 * threads  # as compiled for sm_80, sm_100 and sm_120
+    return block_k >= LEAST_K and within and not spills and staged <= target.shared_per_block
 
 
 def splits(tile, most_programs, problem, target):
