@@ -113,12 +113,10 @@ def split_tiles(problem, target):
 
 
 def split_counts(problem, target, tiles):
-    """Powers of two, of LEAST products each at least, while the largest tile has few blocks; 2 at least; in emulations 2, 4."""
-    if not target.is_gpu:
-        return SPLITS[:2]
+    """2, 4, and more powers of two, of LEAST products each at least, while the largest tile has few blocks."""
     m, n = (max(tile[i] for tile in tiles) for i in (0, 1))
     blocks = count_tiles(problem, {"BLOCK_M": m, "BLOCK_N": n}, problem.batch)
-    return [s for s in SPLITS if s == 2 or (s * LEAST <= problem.k and s * blocks <= 4 * target.sms)]
+    return [s for s in SPLITS if s <= 4 or (s * LEAST <= problem.k and s * blocks <= 4 * target.sms)]
 
 
 def configs(problem, target):
