@@ -72,11 +72,12 @@ def fits(tile, how, problem, target):
     tcgen05 read operands from shared memory) and the addresses of what is fetched element by element fit in registers.
     """
     block_m, block_n, block_k, threads = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"], target.warp_size * how["num_warps"]
-    roomy = target.arch in (90, 100) and problem.precision not in SPECIAL
     sums, fetched = block_m * block_n, rows_by_element(problem, tile) * block_k * (5 if problem.wide else 1)
     staged = (block_m + block_n) * block_k * problem.dtype.itemsize * how["num_stages"]
+    on_tensor_cores = problem.precision not in SPECIAL
+    roomy = on_tensor_cores and target.arch in (90, 100)
     within = sums <= (128 if roomy else 64) * threads and (not fetched or sums + fetched <= 100 * threads)
-    spills = target.arch != 90 and fetched >= 48 * threads  # as compiled for sm_80, sm_100 and sm_120
+    spills = on_tensor_cores and target.arch != 90 and fetched >= 48 * threads  # as compiled for sm_80, sm_100 and sm_120
     return block_k >= LEAST_K and within and not spills and staged <= target.shared_per_block
 
 
