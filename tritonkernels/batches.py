@@ -10,9 +10,11 @@ def uniform_batches(*tensors):
     Neighbouring batch dimensions merge where, in every tensor, the outer stride is the inner one times the inner size.
     Dimensions that cannot merge, as (2, 1) broadcast against (1, 3), become separate views; nothing is copied.
     """
-    shape = tensors[0].shape[:-2]
-    if 0 in shape:
+    if 0 in tensors[0].shape[:-2]:
         return
+    ones = [dim for dim, size in enumerate(tensors[0].shape[:-2]) if size == 1]  # they would hide what is on either side
+    tensors = [t.squeeze(ones) for t in tensors]
+    shape = tensors[0].shape[:-2]
     if not shape:
         yield tuple(t[None] for t in tensors)
         return

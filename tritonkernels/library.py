@@ -156,20 +156,22 @@ class Library:
         facts = predict(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
         return next(found).estimate._asdict() | facts
 
-    def call(self, operation, design, config, **arguments):
+    def call(self, operation, design, config, arguments, unplain=None):
         """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
 
-        The arguments are all of a user function's, in its order, `out` last. Forward-mode tangents and torch.func are refused
-        here, because kernels would ignore them, and `out` counts as modified for autograd.
+        arguments  all of a user function's, in its order, `out` last, which counts as modified for autograd
+        unplain    (design, config, arguments) -> the result of a call that may need more than this: it requires gradients, or
+                   arguments are of unknown classes or on the meta device. Without it, they count as plain
         """
-        validate.no_transform(arguments)
-        result = self._call(operation, design, config, arguments)
+        key, tensors = key_of((operation.name, self.switches()), (design, config, *arguments.values()))
+        if unplain and (key is None or _are_unplain(tensors)):
+            return unplain(design, config, arguments)
+        result = self._planned(key, tensors, operation, design, config, arguments)
         if arguments["out"] is not None:
             torch.autograd.graph.increment_version(result)
         return result
 
-    def _call(self, operation, design, config, arguments):
-        key, tensors = key_of((operation.name, self.switches()), (design, config, *arguments.values()))
+    def _planned(self, key, tensors, operation, design, config, arguments):
         plan = self.plans.find(key)
         if plan is not WATCH:
             result = plan.repeat(tensors) if plan else None
@@ -247,6 +249,10 @@ class Library:
 def _in_ranking(choice):
     seconds, bound_by = choice.estimate.seconds, choice.estimate.bound_by
     return {"seconds": seconds, "bound_by": bound_by, "design": choice.design.name, "config": as_dict(choice.config)}
+
+
+def _are_unplain(tensors):
+    return any(tensor.is_meta or tensor.requires_grad for tensor in tensors) and (torch.is_grad_enabled() or tensors[0].is_meta)
 
 
 def _unasked(choices):

@@ -107,12 +107,14 @@ class Operation:
     """What a user function computes, the same in both packages.
 
     prepare     a user's arguments -> Call, or a typed error that names the argument
+    rules       what torch needs to know of it (torch_ops/rules.py)
     own         the ladder of its own designs, simplest first
     reductions  to other operations, whose designs can compute it too
     """
 
     name: str
     prepare: Callable[..., Call]
+    rules: Any
     own: tuple[Rung, ...] = ()
     reductions: tuple[Reduction, ...] = ()
 

@@ -19,7 +19,7 @@ ROOM = 4096  # plans of a library; the oldest is dropped first
 WATCH = object()  # in place of a plan: the call was made once, so the next one is watched
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)  # tensors of other classes may not have the properties that they report
-_PLAIN = (type(None), torch.dtype)
+_PLAIN = (type(None), torch.dtype, torch.memory_format)
 # the key has their text, since 1 == 1.0 == True and 0.0 == -0.0
 _NUMBERS = (int, float, bool, tuple, torch.Size)
 
@@ -105,16 +105,15 @@ class Plans:
 
 
 def key_of(about, arguments):
-    """(key, tensors among the arguments). The key is None if the type of an argument is unknown."""
-    key, tensors = [about, torch.is_grad_enabled()], []
+    """(key, tensors among the arguments). The key is None if the type of an argument is unknown. It is not about autograd."""
+    key, tensors = [about], []
     try:
         for value in arguments:
             kind = type(value)
             if kind in _TENSORS:
                 tensors.append(value)
                 alignment = value.data_ptr() % ALIGNMENT
-                flags = value.requires_grad, value.is_neg()
-                key.append((value.shape, value.stride(), value.dtype, value.device, alignment, flags))
+                key.append((value.shape, value.stride(), value.dtype, value.device, alignment, value.is_neg()))
             elif kind in _PLAIN:
                 key.append(value)
             elif kind in _NUMBERS:
@@ -128,6 +127,12 @@ def key_of(about, arguments):
     except RuntimeError:  # a tensor without strides or memory
         return None, tensors
     return tuple(key), tensors
+
+
+def is_plain(value):
+    """Whether it is no tensor, or one whose memory kernels may read: of torch's own class, and not on the meta device."""
+    kind = type(value)
+    return not value.is_meta if kind in _TENSORS else not hasattr(kind, "__torch_function__")
 
 
 def span_of(tensor):

@@ -29,10 +29,15 @@ def layout_of(tensor):
     return "col" if row_stride == 1 or rows <= 1 else "strided"
 
 
+def address(tensor):
+    """Where its first element is in memory; 0 of one of torch's fake tensors, which have no memory."""
+    return 0 if isinstance(tensor, torch._subclasses.FakeTensor) else tensor.data_ptr()
+
+
 def is_aligned(tensor):
     """Whether every line of a tensor begins at a multiple of 16 bytes, as bulk copies require."""
     strides = (stride for stride, size in zip(tensor.stride(), tensor.shape) if stride != 1 and size > 1)
-    return tensor.data_ptr() % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
+    return address(tensor) % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
 
 
 def rows_are_whole_chunks(t):

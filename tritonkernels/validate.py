@@ -5,13 +5,11 @@ import numbers
 
 import numpy
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
-from torch.autograd import forward_ad
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
+from .problem import address
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
-OUTSIDE = "Call it outside of the transform; for gradients of conv2d use requires_grad and torch.autograd.grad."
 
 
 def tensor(argument, value, *, dtypes, ranks, like=None):
@@ -38,34 +36,6 @@ def tensor(argument, value, *, dtypes, ranks, like=None):
 def same_device(argument, value, name, other):
     if value.device != other.device:
         raise DeviceError(argument, value.device, f"{other.device}, the device of {name}", f"Call .to({name}.device).")
-
-
-def no_gradient(op, **tensors):
-    """Refuse tensors that require a gradient: without a backward, the graph would be cut silently."""
-    if torch.is_grad_enabled():
-        for argument, value in tensors.items():
-            if value is not None and value.requires_grad:
-                remedy = "Call it under torch.no_grad(), or pass .detach()."
-                raise GradientError(
-                    argument, "requires_grad=True", f"tensors without requires_grad: {op} has no backward", remedy
-                )
-
-
-def no_transform(arguments):
-    """Refuse tangents and tensors that torch.func wraps: kernels cannot see them and would drop them silently."""
-    within = peek_interpreter_stack() is not None
-    if not within and forward_ad._current_level < 0:
-        return
-    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
-    for argument, value in tensors.items():
-        if is_functorch_wrapped_tensor(value):
-            got = "a tensor that torch.func wraps (grad, vjp, jvp, vmap, functionalize)"
-            raise GradientError(argument, got, "a plain tensor", OUTSIDE)
-        if forward_ad.unpack_dual(value).tangent is not None:
-            remedy = "Pass torch.autograd.forward_ad.unpack_dual(...).primal."
-            raise GradientError(argument, "a tensor with a forward-mode tangent", "a tensor without one", remedy)
-    if within:  # torch wraps new tensors too: the result, workspaces
-        raise GradientError(", ".join(tensors), "plain tensors inside a transform of torch.func", "no such transform", OUTSIDE)
 
 
 def number(argument, value):
@@ -186,7 +156,7 @@ class _Addresses:
         size = t.element_size()
         self.__array_interface__ = {
             "version": 3,
-            "data": (t.data_ptr(), True),
+            "data": (address(t), True),
             "typestr": f"|V{size}",
             "shape": tuple(t.shape),
             "strides": tuple(stride * size for stride in t.stride()),
@@ -194,7 +164,7 @@ class _Addresses:
 
     @classmethod
     def array(cls, t):
-        return numpy.asarray(cls(t)) if t.numel() and not t.is_meta else numpy.empty(0, numpy.uint8)
+        return numpy.asarray(cls(t)) if t.numel() and not t.is_meta and address(t) else numpy.empty(0, numpy.uint8)
 
 
 def pair(argument, value, least):

@@ -1,7 +1,7 @@
 """conv2d in CUDA C++."""
 
 from tritonkernels.conv2d import CONV2D
-from tritonkernels.conv2d.parts.autograd import differentiable
+from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
 
@@ -10,9 +10,7 @@ def conv2d(
     input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
 ):
     """tritonkernels.conv2d, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return differentiable(
-        LIBRARY,
-        CONV2D,
+    return OPERATOR(
         design,
         config,
         input=input,
@@ -27,4 +25,4 @@ def conv2d(
     )
 
 
-LIBRARY.serve(CONV2D)
+OPERATOR = Operator(LIBRARY, CONV2D)

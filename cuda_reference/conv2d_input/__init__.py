@@ -1,7 +1,7 @@
 """conv2d_input in CUDA C++: a kernel flips the filters, then conv2d's kernels compute the result."""
 
-from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_input import CONV2D_INPUT
+from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
 from .parts.flipped import flip
@@ -22,9 +22,7 @@ def conv2d_input(
     config=None,
 ):
     """tritonkernels.conv2d_input, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return differentiable(
-        LIBRARY,
-        CONV2D_INPUT,
+    return OPERATOR(
         design,
         config,
         input_size=input_size,
@@ -39,4 +37,4 @@ def conv2d_input(
     )
 
 
-LIBRARY.serve(CONV2D_INPUT, arrange=flip)
+OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=flip)

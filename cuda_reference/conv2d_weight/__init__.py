@@ -1,7 +1,7 @@
 """conv2d_weight in CUDA C++."""
 
-from tritonkernels.conv2d.parts.autograd import differentiable
 from tritonkernels.conv2d_weight import CONV2D_WEIGHT
+from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
 
@@ -21,9 +21,7 @@ def conv2d_weight(
     config=None,
 ):
     """tritonkernels.conv2d_weight, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return differentiable(
-        LIBRARY,
-        CONV2D_WEIGHT,
+    return OPERATOR(
         design,
         config,
         input=input,
@@ -38,4 +36,4 @@ def conv2d_weight(
     )
 
 
-LIBRARY.serve(CONV2D_WEIGHT)
+OPERATOR = Operator(LIBRARY, CONV2D_WEIGHT)

@@ -1,6 +1,7 @@
 """Matrix product in CUDA C++, on tensor cores if they support the precision."""
 
 from tritonkernels.matmul import MATMUL
+from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
 
@@ -22,8 +23,7 @@ def matmul(
     config=None,
 ):
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return LIBRARY.call(
-        MATMUL,
+    return OPERATOR(
         design,
         config,
         a=a,
@@ -40,4 +40,4 @@ def matmul(
     )
 
 
-LIBRARY.serve(MATMUL)
+OPERATOR = Operator(LIBRARY, MATMUL)

@@ -1,16 +1,15 @@
-"""We report what torch would: `out` counts as modified, tangents and transforms are refused, an addend is added."""
+"""We do what torch does: `out` counts as modified, an addend is added. tests/torch_ops has what torch does with operators."""
 
 import inspect
 
 import pytest
 import torch
-from torch.autograd import forward_ad
 
 import cuda_reference
 import tritonkernels
 from tests.harness import DEVICES, SMALL, available_on, built, prepare, random
 from tritonkernels import OPS, plans
-from tritonkernels.errors import ArgumentError, GradientError
+from tritonkernels.errors import ArgumentError
 
 LIBRARIES = {tritonkernels: tritonkernels.launch.LIBRARY, cuda_reference: cuda_reference.launch.LIBRARY}
 both_packages = pytest.mark.parametrize("package", LIBRARIES, ids=lambda p: p.__name__)
@@ -81,64 +80,6 @@ def test_an_inference_tensor_has_no_version_to_count(package, device):
         out = torch.empty(8, device=device)
         package.gemv(a, x, out=out)
     torch.testing.assert_close(package.gemv(a, x, out=out), a @ x)
-
-
-@every_op
-@both_packages
-@on_devices
-def test_a_forward_mode_tangent_is_refused(package, op, device, arguments, repeated):
-    """For any tensor argument, `out` too, and also if there is a plan for the call."""
-    out = torch.empty_like(prepare(op, **arguments).result)
-    call = arguments | {"out": out}
-    tensors = {name: value for name, value in call.items() if isinstance(value, torch.Tensor)}
-    for _ in range(3):
-        getattr(package, op)(**call)
-    for name, tensor in tensors.items():
-        with forward_ad.dual_level():
-            dual = forward_ad.make_dual(tensor, torch.ones_like(tensor))
-            assert forward_ad.unpack_dual(2 * dual).tangent is not None, "torch would propagate it"
-            with pytest.raises(GradientError, match=rf"^{name}: .*forward-mode.*unpack_dual"):
-                getattr(package, op)(**call | {name: dual})
-            getattr(package, op)(**call)  # without a tangent, as usual
-    assert repeated == [True] * (1 + len(tensors)) * repeats(package, device)
-
-
-TRANSFORMS = {
-    "grad": lambda f, t: torch.func.grad(f)(t),
-    "jvp": lambda f, t: torch.func.jvp(f, (t,), (t,)),
-    "vmap": lambda f, t: torch.vmap(f)(t[None]),
-    "functionalize": lambda f, t: torch.func.functionalize(f)(t),
-    "grad of something else": lambda f, t: torch.func.grad(lambda other: f(t) + other.sum())(torch.ones(1, device=t.device)),
-}
-
-
-@every_op
-@both_packages
-@on_devices
-def test_transforms_of_torch_func_are_refused(package, op, device, arguments, repeated):
-    name = next(name for name, value in arguments.items() if isinstance(value, torch.Tensor))
-
-    def call(t):
-        return getattr(package, op)(**arguments | {name: t}).sum()
-
-    for _ in range(3):
-        call(arguments[name])
-    for transform in TRANSFORMS.values():
-        with pytest.raises(GradientError, match=rf"^{name}\b.*torch\.func.*outside"):
-            transform(call, arguments[name])
-    assert repeated == [True] * repeats(package, device)
-
-
-@both_packages
-@on_devices
-def test_what_autograd_would_record_is_refused_with_a_tangent(package, device):
-    """Inside of an autograd.Function torch hides the tangent."""
-    available_on(LIBRARIES[package], device)
-    x, w = (random(*shape, device=device).requires_grad_() for shape in ((1, 2, 5, 5), (3, 2, 2, 2)))
-    with forward_ad.dual_level(), pytest.raises(GradientError, match=r"^weight: .*forward-mode"):
-        package.conv2d(x, forward_ad.make_dual(w, torch.ones_like(w)))
-    with pytest.raises(GradientError, match=r"^input: .*torch\.func"):
-        torch.func.grad(lambda x: package.conv2d(x, w).sum())(x)
 
 
 @both_packages

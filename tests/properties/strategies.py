@@ -101,7 +101,7 @@ def gemm(draw):
 def gemv(draw):
     """A matrix and a vector, or batches of either."""
     dtype = draw(among(torch.float32, torch.float32, torch.float16))
-    batch = draw(among((), (), (3,), (1,), (0,), (2, 2)))
+    batch = draw(among((), (), (3,), (1,), (0,), (2, 2), (2, 1, 3)))
     m = draw(size(260 // max(1, math.prod(batch))))
     n = draw(size(4 * AREA // max(m, 1) // max(1, math.prod(batch))))
     a_batch, x_batch = draw(st.sampled_from(((batch, batch), (batch, ()), ((), batch), (batch[1:], batch))))
@@ -113,9 +113,9 @@ def gemv(draw):
 
 @st.composite
 def matmul(draw, kinds=PRECISIONS + MORE_PRECISIONS):
-    """Ranks 1 to 4 and batches that broadcast, in every dtype and precision."""
+    """Ranks 1 to 5 and batches that broadcast, in every dtype and precision."""
     dtype, options = draw(st.sampled_from(kinds))
-    batch = draw(st.lists(among(1, 2, 3, 0), max_size=2))
+    batch = draw(st.lists(among(1, 2, 3, 0), max_size=3))
     images = max(1, torch.Size(batch).numel())
     m = draw(size())
     n = draw(size(AREA // images // max(m, 1)))

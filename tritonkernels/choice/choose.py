@@ -48,11 +48,16 @@ def _emulated(design, problem, target):
         yield Choice(design, config, sum(map(model.emulated_cost, design.work(problem, config, target))), None)
 
 
+def numbers_of(config):
+    """The numbers of a caller's config, as a dict; ConfigError for what is none."""
+    if isinstance(config, Mapping) or hasattr(config, "all_kwargs"):
+        return as_dict(config)
+    raise ConfigError("config", type(config).__name__, "a triton.Config or a dict as in explain()")
+
+
 def named_config(design, problem, target, config):
     """The design's config that the caller's stands for, one of them or a dict of some of its numbers; ConfigError if none."""
-    numbers = as_dict(config) if isinstance(config, Mapping) or hasattr(config, "all_kwargs") else None
-    if numbers is None:
-        raise ConfigError("config", type(config).__name__, "a triton.Config or a dict as in explain()")
+    numbers = numbers_of(config)
     legal = list(design.configs(problem, target))
     for known in legal:
         if numbers.items() <= as_dict(known).items():

@@ -2,9 +2,10 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..torch_ops import Operator
 from .parts.as_matmul import TO_MATMUL
-from .parts.autograd import differentiable
 from .parts.prepare import prepare
+from .parts.rules import CONV2D_RULES
 
 LADDER = (
     Rung("naive", "a thread per output, operands straight from the caches", "conv2d: what the others are measured by"),
@@ -78,9 +79,7 @@ def conv2d(
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
-    return differentiable(
-        LIBRARY,
-        CONV2D,
+    return OPERATOR(
         design,
         config,
         input=input,
@@ -95,5 +94,5 @@ def conv2d(
     )
 
 
-CONV2D = Operation("conv2d", prepare, LADDER, (TO_MATMUL,))
-LIBRARY.serve(CONV2D)
+CONV2D = Operation("conv2d", prepare, CONV2D_RULES, LADDER, (TO_MATMUL,))
+OPERATOR = Operator(LIBRARY, CONV2D)

@@ -1,8 +1,9 @@
 """The gradient of conv2d with respect to its bias: the sum of each channel over images and positions."""
 
-from ..conv2d.parts.autograd import differentiable
+from ..conv2d.parts.rules import BIAS_RULES
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..torch_ops import Operator
 from .parts.prepare import prepare
 
 LADDER = (
@@ -26,8 +27,8 @@ def conv2d_bias(grad_output, *, out=None, design=None, config=None):
     Error, elementwise: gamma(N P Q + 4) * sum |grad_output| plus the one rounding of the result (`numerics.error_bound`).
     Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
-    return differentiable(LIBRARY, CONV2D_BIAS, design, config, grad_output=grad_output, out=out)
+    return OPERATOR(design, config, grad_output=grad_output, out=out)
 
 
-CONV2D_BIAS = Operation("conv2d_bias", prepare, LADDER)
-LIBRARY.serve(CONV2D_BIAS)
+CONV2D_BIAS = Operation("conv2d_bias", prepare, BIAS_RULES, LADDER)
+OPERATOR = Operator(LIBRARY, CONV2D_BIAS)

@@ -1,8 +1,9 @@
 """The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
 
-from ..conv2d.parts.autograd import differentiable
+from ..conv2d.parts.rules import INPUT_RULES
 from ..launch import LIBRARY
 from ..operation import Operation
+from ..torch_ops import Operator
 from .parts.as_conv2d import TO_CONV2D
 from .parts.prepare import prepare
 
@@ -37,9 +38,7 @@ def conv2d_input(
     (`numerics.error_bound`). grad_output is padded with zeros, also next to an infinite weight. Differentiable, as conv2d.
     Raises as `gemm` does, before anything is launched.
     """
-    return differentiable(
-        LIBRARY,
-        CONV2D_INPUT,
+    return OPERATOR(
         design,
         config,
         input_size=input_size,
@@ -61,5 +60,5 @@ def flip(problem, weight, filters):
     return flip(problem, weight, filters)
 
 
-CONV2D_INPUT = Operation("conv2d_input", prepare, reductions=(TO_CONV2D,))
-LIBRARY.serve(CONV2D_INPUT, arrange=flip)
+CONV2D_INPUT = Operation("conv2d_input", prepare, INPUT_RULES, reductions=(TO_CONV2D,))
+OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=flip)

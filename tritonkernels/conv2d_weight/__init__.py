@@ -1,8 +1,9 @@
 """The gradient of conv2d with respect to its weight: a reduction over all positions of the output."""
 
-from ..conv2d.parts.autograd import differentiable
+from ..conv2d.parts.rules import WEIGHT_RULES
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..torch_ops import Operator
 from .parts.prepare import prepare
 
 LADDER = (
@@ -49,9 +50,7 @@ def conv2d_weight(
     float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0 (`numerics.error_bound`); the CUDA designs compute tf32
     as ieee. Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
-    return differentiable(
-        LIBRARY,
-        CONV2D_WEIGHT,
+    return OPERATOR(
         design,
         config,
         input=input,
@@ -66,5 +65,5 @@ def conv2d_weight(
     )
 
 
-CONV2D_WEIGHT = Operation("conv2d_weight", prepare, LADDER)
-LIBRARY.serve(CONV2D_WEIGHT)
+CONV2D_WEIGHT = Operation("conv2d_weight", prepare, WEIGHT_RULES, LADDER)
+OPERATOR = Operator(LIBRARY, CONV2D_WEIGHT)

@@ -2,7 +2,9 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..torch_ops import Operator
 from .parts.prepare import prepare
+from .parts.rules import RULES
 
 LADDER = (
     Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive"),
@@ -62,8 +64,8 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
 
     Source: "how to write a fast FP32 matrix product" (Hands-on-GEMM), the ladder of this operation's designs.
     """
-    return LIBRARY.call(GEMM, design, config, a=a, b=b, c=c, alpha=alpha, beta=beta, out=out)
+    return OPERATOR(design, config, a=a, b=b, c=c, alpha=alpha, beta=beta, out=out)
 
 
-GEMM = Operation("gemm", prepare, LADDER)
-LIBRARY.serve(GEMM)
+GEMM = Operation("gemm", prepare, RULES, LADDER)
+OPERATOR = Operator(LIBRARY, GEMM)

@@ -2,7 +2,9 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..torch_ops import Operator
 from .parts.prepare import prepare
+from .parts.rules import RULES
 
 LADDER = (
     Rung("naive", "a thread per row", "gemv seed: the starting point"),
@@ -45,8 +47,8 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=Non
 
     Source: "gemv optimisation summary", work split by regime of N.
     """
-    return LIBRARY.call(GEMV, design, config, a=a, x=x, y=y, alpha=alpha, beta=beta, scale=scale, out=out)
+    return OPERATOR(design, config, a=a, x=x, y=y, alpha=alpha, beta=beta, scale=scale, out=out)
 
 
-GEMV = Operation("gemv", prepare, LADDER)
-LIBRARY.serve(GEMV)
+GEMV = Operation("gemv", prepare, RULES, LADDER)
+OPERATOR = Operator(LIBRARY, GEMV)

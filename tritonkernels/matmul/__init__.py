@@ -2,9 +2,11 @@
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..torch_ops import Operator
 from .parts.as_gemm import TO_GEMM
 from .parts.as_gemv import TO_GEMV
 from .parts.prepare import prepare
+from .parts.rules import RULES
 
 LADDER = (
     Rung(
@@ -116,8 +118,7 @@ def matmul(
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """
-    return LIBRARY.call(
-        MATMUL,
+    return OPERATOR(
         design,
         config,
         a=a,
@@ -134,5 +135,5 @@ def matmul(
     )
 
 
-MATMUL = Operation("matmul", prepare, LADDER, (TO_GEMV, TO_GEMM))
-LIBRARY.serve(MATMUL)
+MATMUL = Operation("matmul", prepare, RULES, LADDER, (TO_GEMV, TO_GEMM))
+OPERATOR = Operator(LIBRARY, MATMUL)

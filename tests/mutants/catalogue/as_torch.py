@@ -1,4 +1,4 @@
-"""Calls that stay silent where torch raises."""
+"""Calls that stay silent where torch raises, or that torch cannot see, record or batch."""
 
 from tests.mutants.mutant import of
 
@@ -9,25 +9,62 @@ MUTANTS = [
         ("out not counted as modified", 'if arguments["out"] is not None:', "if False:"),
         (
             "out counted on the whole way alone",
-            "        result = self._call(operation, design, config, arguments)\n",
+            "        result = self._planned(key, tensors, operation, design, config, arguments)\n",
             "        known = len(self.plans._plans)\n"
-            "        result = self._call(operation, design, config, arguments)\n"
-            "        key = key_of((operation.name, self.switches()), (design, config, *arguments.values()))[0]\n"
+            "        result = self._planned(key, tensors, operation, design, config, arguments)\n"
             "        if known and self.plans.find(key):\n"
             "            return result\n",
         ),
     ),
     *of(
-        "tritonkernels/validate.py",
-        "test_as_torch and cuda_reference and (gemv or record)",
-        ("tangents of the first level overlooked", "forward_ad._current_level < 0", "forward_ad._current_level < 1"),
-        ("torch.func overlooked", "within = peek_interpreter_stack() is not None", "within = False"),
-        ("new tensors inside of torch.func", "    if within:  #", "    if False:  #"),
+        "tritonkernels/library.py",
+        "test_a_plan_does_not_hide_a_gradient",
+        ("a plan hides a gradient", "tensor.is_meta or tensor.requires_grad", "tensor.is_meta"),
+        ("no_grad overlooked", "(torch.is_grad_enabled() or tensors[0].is_meta)", "True"),
     ),
     *of(
-        "tritonkernels/conv2d/parts/autograd.py",
-        "test_as_torch and would_record",
-        ("tangents hidden by a Function", "    validate.no_transform(arguments)  #", "    #"),
+        "tritonkernels/torch_ops/operator.py",
+        "cuda_reference and (test_modes_see or jit_trace or forward_mode or lowered) and gemm or matmul and lowered",
+        ("modes overlooked", "_C._len_torch_dispatch_stack()", "False"),
+        ("traces of torch.jit overlooked", "_C._get_tracing_state() is not None", "False"),
+        ("forward-mode levels overlooked", "        or forward_ad._current_level >= 0\n", ""),
+        ("autocast overlooked", "_C._is_any_autocast_enabled()", "False"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/operator.py",
+        "cuda_reference and (test_nothing_is_recorded_into or only_what_is_wanted or transforms_of_torch_func) and gemm",
+        (
+            "gradients into an out dropped",
+            "        if out is not None:\n            self._refuse",
+            "        if False:\n            self._refuse",
+        ),
+        ("every tensor kept", "if wanted - {name}}", "if wanted}"),
+        ("transforms overlooked", "peek_interpreter_stack() is not None", "False"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/recorded.py",
+        "cuda_reference and transforms_of_torch_func and gemm",
+        ("the levels around a transform dropped", "if peek_interpreter_stack() is None:", "if True:"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/rules.py",
+        "cuda_reference and (first_and_second_order or forward_mode or operand_may_have) and gemm",
+        ("a gradient without alpha", "ops.gemm(grad, b.mT, alpha=alpha)", "ops.gemm(grad, b.mT)"),
+        ("a gradient without beta", '"c": lambda: scaled(grad, beta)', '"c": lambda: grad'),
+        ("a tangent without beta", "forms, beta, **_: scaled(tangent, beta)", "forms, beta, **_: tangent"),
+        ("the batch of C at its end", 'padded(front(c, dims["c"]), 2)', 'front(c, dims["c"])'),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/rules.py",
+        "cuda_reference and (first_and_second_order or operand_may_have) and matmul",
+        ("the gradient of one row", "found if len(a_shape) > 1 else found[..., 0, :]", "found"),
+        ("one matrix taken for a batch", "if len(b_shape) <= 2:", "if len(b_shape) <= 3:"),
+        ("the activation not recorded", "return activation and (ACTIVATIONS[activation], arguments)", "return None"),
+    ),
+    *of(
+        "tritonkernels/batches.py",
+        "test_uniform_batches",
+        ("sizes of one hide their neighbours", "tensors = [t.squeeze(ones) for t in tensors]", "pass"),
     ),
     *of(
         "tritonkernels/validate.py",

@@ -4,23 +4,31 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
-        "tritonkernels/conv2d/parts/autograd.py",
-        "cuda_reference and test_second_order_is_torchs",
-        ("no gradient of the incoming one", "if of_output:", "if False:"),
-        ("no gradient of the weight", "if of_weight:", "if weight is None:"),
-        ("the memory format of the other operands", "if like is not None:", "if False:"),
-        ("the gradient of a sum reaches one position", "incoming[:, None, None].expand(ctx.shape)", "incoming[:, None, None]"),
+        "tritonkernels/conv2d/parts/rules.py",
+        "cuda_reference and (test_second_order_is_torchs or batches and conv2d or first_and_second and conv2d)",
+        ("the operand in the place of the incoming gradient", "grad if name not in forms else tensor", "tensor"),
+        ("the memory format of the other operands", "form and form.memory_format", "None"),
+        (
+            "the gradient of a sum reaches one position",
+            'grad[:, None, None].expand(forms["grad_output"].shape)',
+            "grad[:, None, None]",
+        ),
+        (
+            "the batch's filters behind each other",
+            "return t.movedim(0, at).flatten(at, at + 1)",
+            "return t.movedim(0, at + 1).flatten(at, at + 1)",
+        ),
     ),
     *of(
-        "tritonkernels/conv2d/parts/autograd.py",
+        "tritonkernels/conv2d/parts/rules.py",
         "unneeded_second_order or precision_of_the_forward",
-        ("gradients that nobody asked for", "if of_input:", "if x is not None:"),
-        (
-            "gradients in ieee",
-            'resolved(arguments["precision"], result.dtype)',
-            "None",
-        ),
-        ("torch's switch read by backward", 'resolved(arguments["precision"], result.dtype)', 'arguments["precision"]'),
+        ("gradients in ieee", 'if not name.endswith("_size")', 'if not name.endswith("_size") and name != "precision"'),
+        ("torch's switch read by backward", 'if precision == "torch" else precision', "if False else precision"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/recorded.py",
+        "unneeded_second_order",
+        ("gradients that nobody asked for", "if needed else None", "if forms[name] else None"),
     ),
     *of(
         "tritonkernels/conv2d_weight/parts/prepare.py",

@@ -1,12 +1,16 @@
 """Checks of arguments, shared by the gradients of a convolution."""
 
+import torch
+
 from ... import validate
 from ...errors import ShapeError
 
 
 def size_of(argument, value, ranks):
     """The tuple of a size argument: a tuple, a list or a torch.Size of ints, none negative."""
-    if not isinstance(value, (tuple, list)) or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in value):
+    if not isinstance(value, (tuple, list)) or any(
+        isinstance(v, bool) or not isinstance(v, int | torch.SymInt) or v < 0 for v in value
+    ):
         raise ShapeError(argument, repr(value), "a sequence of ints, at least 0")
     if len(value) not in ranks:
         raise ShapeError(argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)))

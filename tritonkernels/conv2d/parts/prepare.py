@@ -12,8 +12,13 @@ from .precision import resolved
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64
 
 
-def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
-    """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched."""
+def prepare(
+    input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, memory_format=None, out=None
+):
+    """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched.
+
+    memory_format is that of a new result, by default channels_last if an operand's is.
+    """
     input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
     weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,), like=("input", input))
     precision = resolved(precision, input.dtype)
@@ -23,13 +28,12 @@ def prepare(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
         bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
         if bias.shape[0] != k:
             raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight")
-    if out is not None:
-        validate.no_gradient("conv2d into out", input=input, weight=weight, bias=bias)
 
     batched = input if input.ndim == 4 else input[None]
     channels_last = input.ndim == 4 and any(is_channels_last(t) for t in (input, weight))
     shape = validate.allocatable((*input.shape[:-3], k, p, q))
-    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    if memory_format is None:
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
     out = validate.result(out, shape, input.dtype, input.device, memory_format, input=input, weight=weight, bias=bias)
     batched_out = out if out.ndim == 4 else out[None]
     problem = Conv2dProblem(

@@ -11,8 +11,6 @@ from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
 def prepare(grad_output, *, out=None):
     """Validate conv2d_bias's arguments into a Call whose one part is (grad_output, out), batched."""
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(3, 4))
-    if out is not None:
-        validate.no_gradient("conv2d_bias into out", grad_output=grad_output)
     channels_last = is_channels_last(grad_output)
     dtype, channels = grad_output.dtype, grad_output.shape[-3]
     out = validate.result(out, (channels,), dtype, grad_output.device, grad_output=grad_output)

@@ -11,19 +11,23 @@ from ...operation import Call
 from ...problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
 
 
-def prepare(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
-    """Validate conv2d_input's arguments into a Call whose one part is (grad_output, weight, out), batched."""
+def prepare(
+    input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, memory_format=None, out=None
+):
+    """Validate conv2d_input's arguments into a Call whose one part is (grad_output, weight, out), batched.
+
+    memory_format as in conv2d's.
+    """
     input_size = size_of("input_size", input_size, ranks=(3, 4))
     weight = validate.tensor("weight", weight, dtypes=DTYPES, ranks=(4,))
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(len(input_size),), like=("weight", weight))
     sizes = geometry(input_size, weight.shape, stride, padding, dilation, groups, input="input_size")
     check_grad_output(grad_output, sizes, unbatched=len(input_size) == 3)
     precision = resolved(precision, weight.dtype)
-    if out is not None:
-        validate.no_gradient("conv2d_input into out", weight=weight, grad_output=grad_output)
 
     channels_last = len(input_size) == 4 and any(is_channels_last(t) for t in (weight, grad_output))
-    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    if memory_format is None:
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
     out = validate.result(out, input_size, weight.dtype, weight.device, memory_format, weight=weight, grad_output=grad_output)
     grad_output, batched_out = batched(grad_output), batched(out)
     step_h, step_w = sizes["stride"]

@@ -11,19 +11,23 @@ from ...operation import Call
 from ...problem import Conv2dWeightProblem, needs_wide_offsets
 
 
-def prepare(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
-    """Validate conv2d_weight's arguments into a Call whose one part is (input, grad_output, out), images batched."""
+def prepare(
+    input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1, *, precision=None, memory_format=None, out=None
+):
+    """Validate conv2d_weight's arguments into a Call whose one part is (input, grad_output, out), images batched.
+
+    memory_format as in conv2d's.
+    """
     input = validate.tensor("input", input, dtypes=DTYPES, ranks=(3, 4))
     weight_size = size_of("weight_size", weight_size, ranks=(4,))
     grad_output = validate.tensor("grad_output", grad_output, dtypes=DTYPES, ranks=(input.ndim,), like=("input", input))
     sizes = geometry(input.shape, weight_size, stride, padding, dilation, groups, weight="weight_size")
     check_grad_output(grad_output, sizes, unbatched=input.ndim == 3)
     precision = resolved(precision, input.dtype)
-    if out is not None:
-        validate.no_gradient("conv2d_weight into out", input=input, grad_output=grad_output)
 
     channels_last = any(is_channels_last(t) for t in (input, grad_output))
-    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    if memory_format is None:
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
     out = validate.result(out, weight_size, input.dtype, input.device, memory_format, input=input, grad_output=grad_output)
     input, grad_output = batched(input), batched(grad_output)
     positions = sizes["n"] * sizes["p"] * sizes["q"]  # more than the elements of an expanded tensor

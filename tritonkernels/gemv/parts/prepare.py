@@ -29,7 +29,6 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     scale = _scale(scale, a, m)
     if alpha == 0:  # as in BLAS, A and x are then not read, and the product is 0
         a, x, n = a[..., :0], x[..., :0], 0
-    validate.no_gradient("gemv", a=a, x=x, y=y, scale=scale)
     rows = math.prod(batch) * m
     if rows > validate.LARGEST_SIZE:
         raise ShapeError("the batch", f"{rows} rows in all", f"up to {validate.LARGEST_SIZE}", "Split the call.")

@@ -75,7 +75,6 @@ def prepare(
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like))
         validate.length("bias", bias, n, "N, the columns of the result")
-    validate.no_gradient("matmul", a=a, b=b, c=c, bias=bias)
     if alpha == 0:  # as in BLAS, A and B are then not read, and the product is 0
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
         a, b = a[..., :0], b[..., :0]

@@ -1,0 +1,87 @@
+"""vmap: every operand with and without the batch, in the first and the last dimension."""
+
+import itertools
+
+import pytest
+import torch
+
+from tests.harness import short
+from tests.torch_ops.samples import SAMPLES, both_packages, every_sample, loss, on_devices, pair_of
+from tritonkernels.launch import LIBRARY
+from tritonkernels.torch_ops import operator
+
+SIZE = 3
+
+
+@both_packages
+@every_sample
+@pytest.mark.parametrize("at", (0, -1))
+@on_devices
+@short(lambda package, at: package.__name__ == "cuda_reference" or at == 0)
+def test_every_operand_may_have_the_batch(package, name, at, device):
+    pair = pair_of(package, name, device)
+    for batched in itertools.product((False, True), repeat=len(pair.make())):
+        if not any(batched):
+            continue
+        tensors = [many.movedim(0, at) if b else one for one, many, b in zip(pair.make(), pair.make(SIZE), batched)]
+        dims = tuple(at if b else None for b in batched)
+        got, wanted = (torch.vmap(function, dims)(*tensors) for function in (pair.ours, pair.torchs))
+        torch.testing.assert_close(got, wanted)
+
+
+@both_packages
+@every_sample
+@on_devices
+def test_batches_of_gradients(package, name, device):
+    pair = pair_of(package, name, device)
+    tensors = pair.make(SIZE)
+    argnums = tuple(range(len(tensors)))
+    got, wanted = (torch.vmap(torch.func.grad(loss(f), argnums))(*tensors) for f in (pair.ours, pair.torchs))
+    torch.testing.assert_close(got, wanted)
+
+
+@both_packages
+@on_devices
+def test_batches_within_batches(package, device):
+    pair = pair_of(package, "matmul, a row", device)
+    tensors = pair.make(2, SIZE)
+    got, wanted = (torch.vmap(torch.vmap(f), in_dims=1)(*tensors) for f in (pair.ours, pair.torchs))
+    torch.testing.assert_close(got, wanted)
+
+
+@pytest.fixture
+def said(monkeypatch):
+    operator._say_once.cache_clear()
+    lines = []
+    monkeypatch.setattr(operator.log, "warning", lambda text, *values: lines.append(text % values))
+    return lines
+
+
+@both_packages
+@on_devices
+def test_a_batch_that_no_design_has_is_a_loop_and_says_so_once(package, device, said):
+    """A design that the caller names, and a C beside a bias of each element."""
+    pair = pair_of(package, "gemm", device)
+    tensors = pair.make(SIZE)
+    for _ in range(2):
+        got = torch.vmap(lambda a, b, c: package.gemm(a, b, c, alpha=0.5, beta=2.0, design="naive"))(*tensors)
+        torch.testing.assert_close(got, torch.stack([pair.torchs(*t) for t in zip(*tensors)]))
+    assert len(said) == 1 and "gemm" in said[0]
+
+
+@both_packages
+@on_devices
+def test_a_batch_is_one_call(package, device, monkeypatch, said):
+    """As the operations have batches: of matmul, gemv, images, or groups of a convolution."""
+    library, calls = LIBRARY if package.__name__ == "tritonkernels" else package.launch.LIBRARY, []
+    monkeypatch.setattr(library.plans, "_plans", {})
+    run = type(library).run
+    monkeypatch.setattr(type(library), "run", lambda self, call, *args: calls.append(call.problem.op) or run(self, call, *args))
+    for name in SAMPLES:
+        if name == "matmul":  # a loop: it has a C and a bias
+            continue
+        pair = pair_of(package, name, device)
+        calls.clear()
+        torch.vmap(pair.ours)(*pair.make(SIZE))
+        assert len(calls) == 1, (name, calls)
+    assert not said

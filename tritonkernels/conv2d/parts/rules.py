@@ -1,0 +1,144 @@
+"""conv2d and its gradients as operators of torch: the gradient of each is a call of the others.
+
+The three products are the derivatives of one sum, T(input, weight, grad_output) = sum of conv2d(input, weight) * grad_output:
+conv2d is that with respect to grad_output, conv2d_input and conv2d_weight are those with respect to the other two. T is linear
+in each of the three. So the gradient of a product with respect to one of its operands is T's derivative with respect to that
+operand, with the incoming gradient in the place of the product's own result.
+"""
+
+import math
+
+import torch
+
+from ... import validate
+from ...torch_ops.rules import Rules, front
+from .precision import resolved
+
+OPTIONS = (
+    "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1, *, bool same=False, str? precision=None, "
+    "MemoryFormat? memory_format=None"
+)
+
+
+def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=None, memory_format=None, **options):
+    """T's derivatives; the product's own result, which is no operand, is `grad`."""
+    x, w, g = (
+        grad if name not in forms else tensor
+        for name, tensor in (("input", input), ("weight", weight), ("grad_output", grad_output))
+    )
+    options = {name: value for name, value in options.items() if not name.endswith("_size")}
+    like = {name: form and form.memory_format for name, form in forms.items()}
+    return {
+        "input": lambda: ops.conv2d_input(forms["input"].shape, w, g, **options, memory_format=like["input"]),
+        "weight": lambda: ops.conv2d_weight(x, forms["weight"].shape, g, **options, memory_format=like["weight"]),
+        "grad_output": lambda: ops.conv2d(x, w, None, **options, memory_format=like["grad_output"]),
+        "bias": lambda: ops.conv2d_bias(g),
+    }
+
+
+def settled(padding=0, **arguments):
+    """Pairs for numbers, a switch for "same", and the precision that torch's switch says now, not at the time of backward."""
+    same = isinstance(padding, str) and padding == "same"
+    if same or padding == "valid":
+        padding = 0
+    stride, dilation = (validate.pair(name, arguments[name], 1) for name in ("stride", "dilation"))
+    padding = validate.pair("padding", padding, 0)
+    precision = arguments["precision"]
+    precision = resolved(precision, torch.float32) if precision == "torch" else precision
+    return arguments | {"stride": stride, "padding": padding, "dilation": dilation, "precision": precision, "same": same}
+
+
+def asked(same, padding, **arguments):
+    return arguments | {"padding": "same" if same else padding}
+
+
+# Batches: images of one convolution where filters are shared, else groups of one.
+def as_images(t, dim):
+    """(batch * N, ...) of images (N, C, H, W) or (C, H, W), and what they were without the batch."""
+    t = front(t, dim)
+    return t.flatten(0, 1) if t.ndim == 5 else t
+
+
+def as_groups(t, dim, size, at):
+    """A batch of tensors side by side along their dimension `at`, counted without the batch."""
+    t = front(t, dim) if dim is not None else t.expand(size, *t.shape)
+    return t.movedim(0, at).flatten(at, at + 1)
+
+
+def images(t, dim):
+    """Images (N, C, H, W), one of them where they come without N; the batch first."""
+    t = front(t, dim)
+    return t if t.ndim == (4 if dim is None else 5) else t.unsqueeze(0 if dim is None else 1)
+
+
+def batched_conv2d(ops, size, dims, input, weight, bias, groups, **options):
+    alone = input.ndim - (dims["input"] is not None) == 3
+    x = images(input, dims["input"])
+    if dims["weight"] is None and dims["bias"] is None:
+        result = ops.conv2d(x.flatten(0, 1), weight, bias, groups=groups, **options).unflatten(0, (size, -1))
+    else:
+        at = None if dims["input"] is None else 0
+        bias = bias if bias is None else as_groups(bias, dims["bias"], size, 0)
+        filters = as_groups(weight, dims["weight"], size, 0)
+        result = ops.conv2d(as_groups(x, at, size, 1), filters, bias, groups=size * groups, **options)
+        result = result.unflatten(1, (size, -1)).movedim(1, 0)
+    return result[:, 0] if alone else result
+
+
+def batched_input(ops, size, dims, input_size, weight, grad_output, groups, **options):
+    g = images(grad_output, dims["grad_output"])
+    n, (c, h, w) = g.shape[-4], input_size[-3:]
+    if dims["weight"] is None:
+        result = ops.conv2d_input((size * n, c, h, w), weight, g.flatten(0, 1), groups=groups, **options)
+        result = result.unflatten(0, (size, -1))
+    else:
+        at = None if dims["grad_output"] is None else 0
+        operands = as_groups(weight, dims["weight"], size, 0), as_groups(g, at, size, 1)
+        result = ops.conv2d_input((n, size * c, h, w), *operands, groups=size * groups, **options)
+        result = result.unflatten(1, (size, -1)).movedim(1, 0)
+    return result[:, 0] if len(input_size) == 3 else result
+
+
+def batched_weight(ops, size, dims, input, weight_size, grad_output, groups, **options):
+    x, g = (
+        as_groups(images(t, dims[name]), None if dims[name] is None else 0, size, 1)
+        for name, t in (("input", input), ("grad_output", grad_output))
+    )
+    k, *filters = weight_size
+    return ops.conv2d_weight(x, (size * k, *filters), g, groups=size * groups, **options).unflatten(0, (size, -1))
+
+
+def batched_bias(ops, size, dims, grad_output):
+    g = images(grad_output, dims["grad_output"])
+    return ops.conv2d_bias(as_groups(g, 0, size, 1)).unflatten(0, (size, -1))
+
+
+def _rules(arguments, batched, flops, addends):
+    return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, addends, settled, asked)
+
+
+CONV2D_RULES = _rules(
+    "Tensor input, Tensor weight, Tensor? bias=None",
+    batched_conv2d,
+    lambda result, input, weight, **_: 2 * result.numel() * math.prod(weight.shape[1:]),
+    {"bias": lambda tangent, forms, **_: tangent[:, None, None]},
+)
+INPUT_RULES = _rules(
+    "SymInt[] input_size, Tensor weight, Tensor grad_output",
+    batched_input,
+    lambda result, grad_output, weight, **_: 2 * grad_output.numel() * math.prod(weight.shape[1:]),
+    {},
+)
+WEIGHT_RULES = _rules(
+    "Tensor input, SymInt[] weight_size, Tensor grad_output",
+    batched_weight,
+    lambda result, grad_output, weight_size, **_: 2 * grad_output.numel() * math.prod(weight_size[1:]),
+    {},
+)
+BIAS_RULES = Rules(
+    "Tensor grad_output",
+    lambda ops, grad, forms, grad_output: {"grad_output": lambda: grad[:, None, None].expand(forms["grad_output"].shape)},
+    batched_bias,
+    flops=lambda result, **_: 0,  # torch counts products only
+    addends={},
+)

@@ -1,0 +1,41 @@
+"""gemm as an operator of torch: its gradients, and its batches, which are matmul's."""
+
+from ... import validate
+from ...torch_ops.rules import Rules, front, padded
+
+
+def gradients(ops, grad, forms, a, b, c, alpha, beta):
+    return {
+        "a": lambda: ops.gemm(grad, b.mT, alpha=alpha),
+        "b": lambda: ops.gemm(a.mT, grad, alpha=alpha),
+        "c": lambda: scaled(grad, beta),
+    }
+
+
+def scaled(addend, beta):
+    """beta * addend, as in torch.addmm without a pass over it where beta is 1."""
+    return addend if beta in (None, 1) else beta * addend
+
+
+def batched(ops, size, dims, a, b, c, alpha, beta):
+    a, b = front(a, dims["a"]), front(b, dims["b"])
+    if dims["c"] is not None:
+        c = padded(front(c, dims["c"]), 2)
+        a = a.expand(size, *a.shape[-2:])  # the batch is that of the operands
+    return ops.matmul(a, b, c, alpha=alpha, beta=beta)
+
+
+def settled(a, b, c, alpha, beta):
+    beta = validate.number("beta", validate.beta_of(beta, c))
+    return {"a": a, "b": b, "c": c, "alpha": validate.number("alpha", alpha), "beta": beta}
+
+
+RULES = Rules(
+    "Tensor a, Tensor b, Tensor? c=None, *, float alpha=1.0, float? beta=None",
+    gradients,
+    batched,
+    flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    addends={"c": lambda tangent, forms, beta, **_: scaled(tangent, beta)},
+    settled=settled,
+    lowered=False,
+)

@@ -1,0 +1,56 @@
+"""gemv as an operator of torch: its gradients and its batches."""
+
+from ... import validate
+from ...gemm.parts.rules import scaled
+from ...torch_ops.rules import Rules, front, padded
+
+
+def gradients(ops, grad, forms, a, x, y, scale, alpha, beta):
+    def of_rows():
+        """The gradient of A x."""
+        return grad if scale is None else (grad * scale).to(grad.dtype)
+
+    def of_a():
+        rows, vectors = of_rows(), x.expand(*grad.shape[:-1], x.shape[-1])
+        if len(forms["a"].shape) == 2:  # one matrix for all vectors: one product
+            return ops.matmul(rows.reshape(-1, rows.shape[-1]).mT, vectors.reshape(-1, x.shape[-1]), alpha=alpha)
+        return ops.matmul(rows[..., None], vectors[..., None, :], alpha=alpha)
+
+    def ones(size):
+        return None if forms["scale"] is None else grad.new_ones(size, dtype=forms["scale"].dtype)
+
+    return {
+        "a": of_a,
+        "x": lambda: ops.gemv(a.mT, of_rows(), None, ones(a.shape[-1]), alpha=alpha),
+        "y": lambda: scaled(grad, beta),
+        "scale": lambda: grad * ops.gemv(a, x, None, ones(a.shape[-2]), alpha=alpha),
+    }
+
+
+def batched(ops, size, dims, a, x, y, scale, alpha, beta):
+    if dims["scale"] is not None:
+        return None
+    rank = max(a.ndim - (dims["a"] is not None) - 1, x.ndim - (dims["x"] is not None))  # of the result
+    if dims["a"] is not None:
+        a = padded(front(a, dims["a"]), rank + 1)
+    if dims["x"] is not None:
+        x = padded(front(x, dims["x"]), rank)
+    if dims["y"] is not None:
+        y = padded(front(y, dims["y"]), rank)
+        a = a if dims["a"] is not None else a.expand(size, *[1] * (rank + 1 - a.ndim), *a.shape)
+    return ops.gemv(a, x, y, scale, alpha=alpha, beta=beta)
+
+
+def settled(a, x, y, alpha, beta, scale):
+    beta = validate.number("beta", validate.beta_of(beta, y))
+    return {"a": a, "x": x, "y": y, "scale": scale, "alpha": validate.number("alpha", alpha), "beta": beta}
+
+
+RULES = Rules(
+    "Tensor a, Tensor x, Tensor? y=None, Tensor? scale=None, *, float alpha=1.0, float? beta=None",
+    gradients,
+    batched,
+    flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    addends={"y": lambda tangent, forms, beta, **_: scaled(tangent, beta)},
+    settled=settled,
+)

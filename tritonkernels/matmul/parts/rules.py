@@ -1,0 +1,84 @@
+"""matmul as an operator of torch: its gradients, its batches, and its activation, which torch applies where it is recorded."""
+
+import torch
+from torch.nn import functional
+
+from ... import validate
+from ...gemm.parts.rules import scaled
+from ...torch_ops.rules import Rules, front, padded
+from .prepare import TORCH_PRECISION
+
+ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu}
+
+
+def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
+    (a_shape, dtype, _), (b_shape, _, _) = forms["a"], forms["b"]
+    rows = grad if len(b_shape) > 1 else grad[..., None]
+    rows = (rows if len(a_shape) > 1 else rows[..., None, :]).to(dtype)  # of the product of matrices
+
+    def of_a():
+        found = ops.matmul(rows, b.mT if b.ndim > 1 else b[None, :], alpha=alpha, precision=precision)
+        return found if len(a_shape) > 1 else found[..., 0, :]
+
+    def of_b():
+        left, right = a if a.ndim > 1 else a[None, :], rows
+        if len(b_shape) <= 2:  # one matrix for all of the batch: one product
+            left, right = left.expand(*rows.shape[:-1], a_shape[-1]).reshape(-1, a_shape[-1]), rows.reshape(-1, rows.shape[-1])
+        found = ops.matmul(left.mT, right, alpha=alpha, precision=precision)
+        return found if len(b_shape) > 1 else found[..., 0]
+
+    of_bias = grad if len(b_shape) > 1 else grad[..., None]
+    return {"a": of_a, "b": of_b, "c": lambda: scaled(grad, beta), "bias": lambda: of_bias}
+
+
+def batched(ops, size, dims, a, b, c, bias, alpha, beta, **options):
+    rank = {name: t.ndim - (dims[name] is not None) for name, t in (("a", a), ("b", b))}
+    if dims["bias"] is not None and c is not None:
+        return None
+    a, b = front(a, dims["a"]), front(b, dims["b"])
+    a, b = a if rank["a"] > 1 else a[..., None, :], b if rank["b"] > 1 else b[..., None]
+    most = max(2, *rank.values())
+    if dims["a"] is not None:
+        a = padded(a, most)
+    if dims["b"] is not None:
+        b = padded(b, most)
+    if dims["a"] is None and dims["b"] is None:  # the batch is that of the operands
+        a = a.expand(size, *[1] * (most - a.ndim), *a.shape)
+    if dims["bias"] is not None:
+        c, bias, beta, dims = front(bias, dims["bias"]), None, 1.0, dims | {"c": 0}
+        c = c if rank["b"] > 1 else c[..., 0]
+    if c is not None:
+        c = front(c, dims["c"])
+        c = padded(c, most - (rank["a"] == 1) - (rank["b"] == 1)) if dims["c"] is not None else c
+        if rank["b"] == 1:
+            c = c[..., None]
+        if rank["a"] == 1 and c.ndim > 1:
+            c = c[..., None, :]
+    result = ops.matmul(a, b, c, bias, alpha=alpha, beta=beta, **options)
+    result = result if rank["b"] > 1 else result[..., 0]
+    return result if rank["a"] > 1 else result[..., 0] if rank["b"] == 1 else result[..., 0, :]
+
+
+def settled(a, b, precision, alpha, beta, c, **others):
+    precision = TORCH_PRECISION[torch.get_float32_matmul_precision()] if precision == "torch" else precision
+    scalars = {"alpha": validate.number("alpha", alpha), "beta": validate.number("beta", validate.beta_of(beta, c))}
+    return {"a": a, "b": b, "c": c, "precision": precision, **scalars, **others}
+
+
+def outer(activation, **arguments):
+    return activation and (ACTIVATIONS[activation], arguments)
+
+
+RULES = Rules(
+    "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, *, str? precision=None, ScalarType? out_dtype=None, "
+    "str? accumulate=None, float alpha=1.0, float? beta=None, str? activation=None",
+    gradients,
+    batched,
+    flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    addends={
+        "c": lambda tangent, forms, beta, **_: scaled(tangent, beta),
+        "bias": lambda tangent, forms, **_: tangent if len(forms["b"].shape) > 1 else tangent[0],
+    },
+    settled=settled,
+    outer=outer,
+)

@@ -1,0 +1,245 @@
+"""Operator: an Operation of a Library, as a function of Python and as an operator of torch."""
+
+import ast
+import functools
+import inspect
+import logging
+
+import torch
+from torch import _C
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+
+from ..choice.choose import numbers_of
+from ..errors import DtypeError, GradientError
+from ..plans import is_plain
+from . import flops
+from .recorded import Recorded
+
+log = logging.getLogger("tritonkernels")
+
+DIFFERENTIABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)  # the result's memory format follows the operands'
+CHOICE = ("design", "config")  # the operator's arguments that are no Rules'
+LOWERED = (None, "fp16", "bf16")  # precisions with which autocast lowers operands; the others are of float32
+
+
+class Operator:
+    """Called as operator(design, config, **arguments): all arguments of the user function, in its order, `out` last.
+
+    A plain call goes to the library at once. One that requires gradients is recorded. The others go through torch's dispatcher,
+    to what `_register` has for them: those that torch traces, transforms, watches or casts, and tensors of other classes.
+    """
+
+    def __init__(self, library, operation, **served):
+        self.library, self.operation, self.rules = library, operation, operation.rules
+        library.serve(operation, **served)
+        self.name, self.package = operation.name, getattr(torch.ops, library.package)  # the operators of the same package
+        arguments = self.rules.arguments if "*" in self.rules.arguments else f"{self.rules.arguments}, *"
+        schema = f"({arguments}, str? design=None, str? config=None"
+        definitions = _definitions(library.package)
+        definitions.define(f"{self.name}{schema}) -> Tensor", tags=TAGS)
+        definitions.define(f"{self.name}.out{schema}, Tensor(a!) out) -> ()", tags=TAGS)
+        self.overloads = getattr(self.package, self.name)
+        schema = self.overloads.default._schema.arguments
+        self.defaults = {argument.name: argument.default_value for argument in schema}
+        self.positional = [argument.name for argument in schema if not argument.kwarg_only]
+        self.tensors = [argument.name for argument in schema if "Tensor" in str(argument.type)]
+        self.order = [name for name in inspect.signature(operation.prepare).parameters if name != "out"]
+        self._register(definitions)
+
+    # The function.
+    def __call__(self, design, config, **arguments):
+        if torch.compiler.is_compiling() or _is_watched():
+            return self._dispatched(design, config, arguments)
+        return self.library.call(self.operation, design, config, arguments, self._unplain)
+
+    def _unplain(self, design, config, arguments):
+        """A call of tensors that require gradients, or of other classes."""
+        if not all(map(is_plain, arguments.values())):
+            return self._dispatched(design, config, arguments)
+
+        def compute(*tensors):
+            return self.library.call(self.operation, design, config, arguments | dict(zip(self.tensors, tensors)))
+
+        values = self._settled(design, config, arguments)
+        return compute(*self._tensors(values)) if arguments["out"] is not None else self._recorded(compute, values)
+
+    def _dispatched(self, design, config, arguments):
+        out, values = arguments["out"], self._settled(design, config, arguments)
+        if out is None:
+            return self.functional(values)
+        self.overloads.out(**values, out=out)
+        return out
+
+    def _settled(self, design, config, arguments):
+        """The operator's arguments for a user's; typed errors for what torch would refuse."""
+        arguments = dict(arguments)
+        out = arguments.pop("out")
+        for name in self.tensors:
+            if arguments[name] is not None and not hasattr(type(arguments[name]), "__torch_function__"):
+                raise DtypeError(name, type(arguments[name]).__name__, "a torch.Tensor")
+        if out is not None:
+            self._refuse_gradients(arguments, out)
+        chosen = {"design": design and str(design), "config": None if config is None else _text_of(numbers_of(config))}
+        return self.defaults | self.rules.settled(**arguments) | chosen
+
+    def _refuse_gradients(self, arguments, out):
+        """Into an `out` nothing is recorded: gradients would be dropped without a word."""
+        for name, value in {**arguments, "out": out}.items():
+            if not isinstance(value, torch.Tensor):
+                continue
+            got = "requires_grad=True" if value.requires_grad and torch.is_grad_enabled() else None
+            if not torch.compiler.is_compiling():  # which has neither of these
+                got = "a tensor with a forward-mode tangent" if _has_tangent(value) else got
+                got = "a tensor inside a transform of torch.func" if is_functorch_wrapped_tensor(value) else got
+            if got:
+                allowed = f"a tensor without gradients: {self.name} into an out has none"
+                raise GradientError(name, got, allowed, "Call it without out, or pass .detach().")
+
+    # What torch's dispatcher calls.
+    def _register(self, definitions):
+        qualified = self.overloads._qualified_op_name
+        for suffix in ("", ".out"):
+            definitions.impl(self.name + suffix, self._computed, "CompositeExplicitAutograd")
+            torch.library.register_fake(qualified + suffix, self._fake, lib=definitions)
+        definitions.impl(self.name, self._with_autograd, "Autograd", with_keyset=True)
+        for device in ("cpu", "cuda"):
+            definitions.impl(self.name, functools.partial(self._cast, device), f"Autocast{device.upper()}")
+        torch.library.register_vmap(qualified, self._batched, lib=definitions)
+        flops.register(self.overloads, self._flops)
+
+    def _bound(self, args, kwargs):
+        """The operator's arguments by name: torch leaves out those that have their default."""
+        return self.defaults | dict(zip(self.positional, args)) | kwargs
+
+    def _tensors(self, values):
+        return [values[name] for name in self.tensors]
+
+    def _asked(self, values):
+        """A user's arguments for the operator's, in the order of the user function."""
+        asked = self.rules.asked(**{name: value for name, value in values.items() if name not in CHOICE})
+        return {name: asked[name] for name in (*self.order, "out") if name in asked}
+
+    def functional(self, values):
+        """The operator of these arguments, by name."""
+        values = dict(values)
+        positional = [values.pop(name) for name in self.positional]
+        return self.overloads.default(*positional, **values)
+
+    def _computed(self, *args, **kwargs):
+        values = {"out": None} | self._bound(args, kwargs)
+        config = values["config"] and _numbers_in(values["config"])
+        result = self.library.call(self.operation, values["design"], config, self._asked(values))
+        return result if values["out"] is None else None
+
+    def _fake(self, *args, **kwargs):
+        values = {"out": None} | self._bound(args, kwargs)
+        result = self.operation.prepare(**self._asked(values)).result
+        return result if values["out"] is None else None
+
+    def _with_autograd(self, keyset, *args, **kwargs):
+        values = self._bound(args, kwargs)
+
+        def compute(*tensors):
+            below = values | dict(zip(self.tensors, tensors))
+            with _C._AutoDispatchBelowAutograd():
+                positional = [below.pop(name) for name in self.positional]
+                return self.overloads.default.redispatch(keyset & _C._after_autograd_keyset, *positional, **below)
+
+        return self._recorded(compute, values)
+
+    def _recorded(self, compute, values):
+        """compute(*tensors), recorded if one requires a gradient or has a tangent."""
+        tensors = self._tensors(values)
+        recorded = [t is not None and (_has_tangent(t) or (t.requires_grad and torch.is_grad_enabled())) for t in tensors]
+        if not any(recorded):
+            return compute(*tensors)
+        for name, tensor, is_recorded in zip(self.tensors, tensors, recorded):
+            if is_recorded and tensor.dtype not in DIFFERENTIABLE:
+                raise GradientError(name, f"requires_grad=True of {tensor.dtype}", "a type with a backward", "Pass .detach().")
+        if outer := self.rules.outer(**values):
+            function, values = outer
+            return function(self.functional(values))
+        arguments = {name: value for name, value in values.items() if name not in (*self.tensors, *CHOICE)}
+        with enable_single_level_autograd_function():
+            return Recorded.apply(self, compute, arguments, *tensors)
+
+    def saved(self, needed):
+        """The names of the tensors that gradients need: the factors of other factors."""
+        factors = [name for name in self.tensors if name not in self.rules.addends]
+        wanted = {name for name, need in zip(self.tensors, needed) if need and name in factors}
+        return {name for name in factors if wanted - {name}}
+
+    def product(self, tensors, arguments):
+        """The result of these tensors without addends: what it gains where one of them is the tangent of a factor."""
+        nothing = dict.fromkeys((*self.rules.addends, "beta"))
+        return self.functional(self.defaults | arguments | tensors | {name: None for name in nothing if name in self.defaults})
+
+    def _cast(self, device, *args, **kwargs):
+        """Under autocast: operands lowered, or raised to float32 for a precision that is float32's."""
+        values = self._bound(args, kwargs)
+        lowered = self.rules.lowered and values.get("precision") in LOWERED
+        dtype = torch.get_autocast_dtype(device) if lowered else torch.float32
+        cast = {name: values[name].to(dtype) for name in self.tensors if _is_cast(name, values[name], device)}
+        with _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(getattr(_C.DispatchKey, f"Autocast{device.upper()}"))):
+            return self.functional(values | cast)
+
+    def _batched(self, info, in_dims, *args, **kwargs):
+        values = self._bound(args, kwargs)
+        dims = dict.fromkeys(self.tensors) | {n: d for n, d in zip(self.positional, in_dims) if n in self.tensors}
+        given = {name: value for name, value in values.items() if name not in CHOICE}
+        chosen = any(values[name] is not None for name in CHOICE)
+        result = None if chosen else self.rules.batched(self.package, info.batch_size, dims, **given)
+        if result is None:
+            _say_once(self.overloads)
+            ways = {name: values[name].unbind(dim) for name, dim in dims.items() if dim is not None}
+            each = (values | dict(zip(ways, tensors)) for tensors in zip(*ways.values()))
+            result = torch.stack([self.functional(call) for call in each])
+        return result, 0
+
+    def _flops(self, *args, out_val=None, out=None, **kwargs):
+        values = {name: value for name, value in self._bound(args, kwargs).items() if name not in CHOICE}
+        return self.rules.flops(out_val if out is None else out, **values)
+
+
+@functools.cache
+def _definitions(package):
+    return torch.library.Library(package, "FRAGMENT")
+
+
+@functools.cache
+def _say_once(overloads):
+    log.warning("tritonkernels: vmap of %s runs one call after the other, as its designs have no such batch", overloads)
+
+
+def _text_of(numbers):
+    """A config as an argument of an operator: "BM=128 STAGED=True"; in words that torch.compile can trace."""
+    return " ".join([f"{name}={value!r}" for name, value in numbers.items()])
+
+
+def _numbers_in(text):
+    return {name: ast.literal_eval(value) for name, value in (word.split("=") for word in text.split())}
+
+
+def _is_watched():
+    """Whether torch wants to see operators: in modes, transforms, autocast, forward-mode levels, traces of torch.jit."""
+    return bool(
+        _C._len_torch_dispatch_stack()
+        or _C._len_torch_function_stack()
+        or _C._is_any_autocast_enabled()
+        or forward_ad._current_level >= 0
+        or peek_interpreter_stack() is not None
+        or _C._get_tracing_state() is not None
+    )
+
+
+def _has_tangent(tensor):
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def _is_cast(name, tensor, device):
+    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; and no scales of int8 weights."""
+    floats = (torch.float16, torch.bfloat16, torch.float32)
+    return tensor is not None and name != "scale" and tensor.device.type == device and tensor.dtype in floats

@@ -1,0 +1,53 @@
+"""The autograd function of every operation. Gradients and tangents are calls of operators, so those of any order exist."""
+
+import torch
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
+from torch.autograd.function import _SingleLevelFunction
+
+from .rules import Form
+
+
+class Recorded(_SingleLevelFunction):
+    """apply(operator, compute, arguments, *tensors) is compute(*tensors), recorded; `arguments` are the others, by name.
+
+    Within an operator there is only one level of torch.func's transforms, for which torch has this kind of function.
+    """
+
+    @staticmethod
+    def forward(ctx, operator, compute, arguments, *tensors):
+        ctx.operator, ctx.arguments = operator, arguments
+        ctx.forms = {name: None if t is None else Form.of(t) for name, t in zip(operator.tensors, tensors)}
+        needed = operator.saved(ctx.needs_input_grad[3:])
+        ctx.save_for_backward(*(t if name in needed else None for name, t in zip(operator.tensors, tensors)))
+        if forward_ad._current_level >= 0:
+            ctx.save_for_forward(*tensors)
+        if peek_interpreter_stack() is None:
+            result = compute(*tensors)
+        else:  # the next level may record, too
+            with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+                result = compute(*tensors)
+        ctx.result = result.shape, result.dtype
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        operator, forms = ctx.operator, ctx.forms
+        tensors = dict(zip(operator.tensors, ctx.saved_tensors))
+        formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **ctx.arguments)
+        gradients = [
+            formulas[name]().sum_to_size(forms[name].shape).to(forms[name].dtype) if needed else None
+            for name, needed in zip(operator.tensors, ctx.needs_input_grad[3:])
+        ]
+        return None, None, None, *gradients
+
+    @staticmethod
+    def jvp(ctx, _operator, _compute, _arguments, *tangents):
+        operator, (shape, dtype) = ctx.operator, ctx.result
+        tensors, parts = dict(zip(operator.tensors, ctx.saved_tensors)), []
+        for name, tangent in zip(operator.tensors, tangents):
+            if tangent is not None and name in operator.rules.addends:
+                parts.append(operator.rules.addends[name](tangent, ctx.forms, **ctx.arguments))
+            elif tangent is not None:
+                parts.append(operator.product(tensors | {name: tangent}, ctx.arguments))
+        return sum(parts[1:], parts[0]).to(dtype).expand(shape)

@@ -1,0 +1,74 @@
+"""Rules: what torch needs to know of an operation, as it follows from what the operation computes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Form(NamedTuple):
+    """What a gradient has in common with the tensor that it is the gradient of."""
+
+    shape: torch.Size
+    dtype: torch.dtype
+    memory_format: torch.memory_format
+
+    @staticmethod
+    def of(tensor):
+        """By strides, which a tensor has inside of vmap too; contiguous where it is both, as images of one pixel."""
+        is_last = tensor.ndim == 4 and _is_dense(tensor, (1, 3, 2, 0)) and not _is_dense(tensor, (3, 2, 1, 0))
+        return Form(tensor.shape, tensor.dtype, torch.channels_last if is_last else torch.contiguous_format)
+
+
+def _is_dense(tensor, dimensions):
+    """Whether these dimensions, the innermost first, follow on each other in memory."""
+    expected = 1
+    for dimension in dimensions:
+        if tensor.shape[dimension] != 1 and tensor.stride(dimension) != expected:
+            return False
+        expected *= tensor.shape[dimension]
+    return True
+
+
+def unchanged(**arguments):
+    """`settled` and `asked` of operations whose arguments torch's schemas can express."""
+    return arguments
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Of an operation whose result is linear in each of its factors, plus addends.
+
+    arguments  the operator's, in torch's schema language, without `design`, `config` and `out`
+    gradients  (ops, grad, forms, **arguments) -> {tensor: () -> its gradient, before it is summed to the tensor's shape}, as
+               calls of `ops`, the package's operators. Tensors that no wanted gradient needs are None; `forms` has all Forms
+    addends    {tensor: (its tangent, forms, **arguments) -> the result's}; the other tensors are factors
+    batched    (ops, size, dims, **arguments) -> `size` results, stacked along dimension 0; None if the operation has no such
+               batch. `dims` are the dimensions of the tensors that hold it, None for tensors without
+    flops      (result, **arguments) -> FLOP of the products alone, as torch counts them
+    settled    a user's arguments -> the operator's; errors are typed, and nothing depends on torch's switches any more
+    asked      the operator's arguments -> a user's
+    outer      (**arguments) -> None; or of an activation (function, arguments without it): recorded, it is torch's own
+    lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
+    """
+
+    arguments: str
+    gradients: Callable[..., dict[str, Callable[[], Any]]]
+    batched: Callable[..., Any]
+    flops: Callable[..., int]
+    addends: dict[str, Callable[..., Any]]
+    settled: Callable[..., dict[str, Any]] = unchanged
+    asked: Callable[..., dict[str, Any]] = unchanged
+    outer: Callable[..., Any] = lambda **arguments: None
+    lowered: bool = True
+
+
+def front(tensor, dim):
+    """The tensor with its batch, if it has one, in the first dimension."""
+    return tensor if dim is None else tensor.movedim(dim, 0)
+
+
+def padded(tensor, rank):
+    """The tensor, batch first, with ones behind the batch so that it has `rank` other dimensions."""
+    return tensor.reshape(tensor.shape[0], *[1] * (rank + 1 - tensor.ndim), *tensor.shape[1:])
