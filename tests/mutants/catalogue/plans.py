@@ -9,7 +9,7 @@ MUTANTS = [
         (
             "alignment left out of the key",
             "value.dtype, value.device, alignment, value",
-            "value.dtype, value.device, flags",
+            "value.dtype, value.device, value",
         ),
         ("strides left out of the key", "(value.shape, value.stride(), ", "(value.shape, "),
         ("dtype left out of the key", "value.dtype, value.device", "value.device"),
@@ -25,7 +25,7 @@ MUTANTS = [
         (
             "alignment left out of the key, launched",
             "value.dtype, value.device, alignment, value",
-            "value.dtype, value.device, flags",
+            "value.dtype, value.device, value",
         ),
         ("offsets forgotten", "address = addresses[slot] + offset", "address = addresses[slot]"),
         (
