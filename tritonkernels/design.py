@@ -49,7 +49,7 @@ class Design:
     refuses   (problem, target) -> None, or the reason in a sentence
     work      (problem, config, target) -> the Work of each kernel that it launches, in order: what the model of time estimates
     tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, for the analysis; else None
-    transform numbers of a config -> its cook_toom.Transform, which has another error bound, or None
+    transform numbers of a config -> its cook_toom.Transform, which has another error bound; no_transform of most designs
 
     reduced   problem -> the problem that it computes: another operation's, if it is that one's design
 

@@ -15,7 +15,7 @@ import torch
 from . import numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
-from .choice.choose import named_config, ranking
+from .choice.choose import best, named_config, ranking
 from .choice.table import USER, UserTable
 from .design import Design, as_dict, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
@@ -94,7 +94,7 @@ class Library:
         if found is None:
             if len(self._choices) >= KNOWN_CHOICES:
                 self._choices.clear()
-            found = self._choices[key] = self.ranking(*key)[0][:2]
+            found = self._choices[key] = self._first(best, *key)
         return found
 
     def _with_config(self, problem, target, design, config):
@@ -109,6 +109,10 @@ class Library:
     def ranking(self, problem, target, design=None):
         """The Choices of the named design; or of all designs, without configs of another error bound than the operation's. The
         least predicted time first. UnsupportedError with all reasons if there is none."""
+        return self._first(ranking, problem, target, design)
+
+    def _first(self, rank, problem, target, design):
+        """rank(package, the designs that may compute it, problem, target), where that finds any."""
         designs = self.designs(problem.op)
         if design is not None:
             named = [d for d in designs if d.name == design]
@@ -118,24 +122,23 @@ class Library:
             designs = named
         if unserved := self.misses(target):
             raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
-        found, refusals = self._ranked(problem, target, designs)
-        if design is None:
-            found = _unasked(found)
+        willing, refusals = self._willing(problem, target, designs)
+        found = rank(self.package, willing if design else _unasked(willing), problem, target)
         if found:
             return found
         refusals = {d.name: f"none of {d.name}'s configs fits {target.name}" for d in designs} | refusals
         reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
         raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
 
-    def _ranked(self, problem, target, designs):
-        """(the ranking of those designs that are willing, {name: why} of those that refuse)."""
+    def _willing(self, problem, target, designs):
+        """(those designs that compute it, {name: why} of those that refuse)."""
         refusals = {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
-        return ranking(self.package, [d for d in designs if d.name not in refusals], problem, target), refusals
+        return [d for d in designs if d.name not in refusals], refusals
 
     def candidates(self, problem, target):
         """([(design, config)] of what a call may get unasked, as ranked, {name: why} of designs that refuse)."""
-        found, refusals = self._ranked(problem, target, self.designs(problem.op))
-        return [choice[:2] for choice in _unasked(found)], refusals
+        willing, refusals = self._willing(problem, target, self.designs(problem.op))
+        return [choice[:2] for choice in ranking(self.package, _unasked(willing), problem, target)], refusals
 
     def _tuned(self, problem, target):
         """The (design, config) of the user's tuned table; None if it has none, or none that a call may get here."""
@@ -255,6 +258,6 @@ def _are_unplain(tensors):
     return any(tensor.is_meta or tensor.requires_grad for tensor in tensors) and (torch.is_grad_enabled() or tensors[0].is_meta)
 
 
-def _unasked(choices):
-    """Those within the operation's own error bound: configs of a transform are for those who name the design."""
-    return [c for c in choices if c.design.transform is no_transform or c.design.transform(as_dict(c.config)) is None]
+def _unasked(designs):
+    """Those within the operation's own error bound: a transform is for those who name the design."""
+    return [d for d in designs if d.transform is no_transform]

@@ -1,5 +1,6 @@
 """The choice among designs and configs: the least predicted time first. Pure functions of problem and target."""
 
+import math
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -27,20 +28,35 @@ def ranking(package, designs, problem, target):
     """
     if not target.is_gpu:
         found = [choice for design in designs for choice in _emulated(design, problem, target)]
-    else:
-        figures, rate = model.sustained(target.name), model.rates(target)
-        found = [choice for design in designs for choice in _estimated(design, problem, rate, figures, package)]
-    return sorted(reversed(found) if target.is_gpu else found, key=lambda choice: choice.cost)
+        return sorted(found, key=lambda choice: choice.cost)
+    found = []
+    for design, config, given in _modelled(package, designs, problem, target):
+        estimate = model.estimate(*given)
+        found.append(Choice(design, config, estimate.seconds, estimate))
+    return sorted(reversed(found), key=lambda choice: choice.cost)
 
 
-def _estimated(design, problem, rate, figures, package):
-    reduced = design.reduced(problem)
-    sustained = model.of_design(figures, package, design.key, reduced.precision)
-    of_problem = sustained.of_problem(reduced)
-    for config in design.configs(problem, rate.target):
-        works, factor = design.work(problem, config, rate.target), of_problem * sustained.of_config(config)
-        estimate = model.estimate(works, rate, sustained, factor)
-        yield Choice(design, config, estimate.seconds, estimate)
+def best(package, designs, problem, target):
+    """The (design, config) of ranking's first Choice, None if there is none: in less time, without the others' Estimates."""
+    if not target.is_gpu:
+        return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
+    least, found = math.inf, None
+    for design, config, given in _modelled(package, designs, problem, target):
+        seconds = model.seconds(*given)
+        if seconds <= least:
+            least, found = seconds, (design, config)
+    return found
+
+
+def _modelled(package, designs, problem, target):
+    """(design, config, what the model is given) of every config."""
+    figures, rate = model.sustained(target.name), model.rates(target)
+    for design in designs:
+        reduced = design.reduced(problem)
+        sustained = model.of_design(figures, package, design.key, reduced.precision)
+        of_problem, of_config = sustained.of_problem(reduced), sustained.of_config
+        for config in design.configs(problem, target):
+            yield design, config, (design.work(problem, config, target), rate, sustained, of_problem * of_config(config))
 
 
 def _emulated(design, problem, target):

@@ -20,7 +20,7 @@ import functools
 import json
 import math
 from dataclasses import dataclass, field
-from operator import add, truediv
+from operator import truediv
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,15 +137,23 @@ def blocks_per_sm(rate, threads, registers, shared):
     return rate.held[key]
 
 
-def estimate(works, rate, sustained, factor=1.0):
-    """The Estimate of a call whose kernels are `works`, one after the other, on a target of these Rates; `factor` is of all but
+def seconds(works, rate, sustained, factor=1.0):
+    """Predicted, of a call whose kernels are `works`, one after the other, on a target of these Rates; `factor` is of all but
     the launches."""
-    seconds, totals = 0.0, None
+    of_compute, of_cache, of_memory, of_latency, of_launch = sustained.shares
+    total = 0.0
     for work in works:
-        parts = tuple(map(truediv, parts_of(work, rate), sustained.shares))
-        seconds += factor * overlapped(*parts[:-1]) + parts[-1]
-        totals = parts if totals is None else tuple(map(add, totals, parts))
-    return Estimate(seconds, *totals, PARTS[totals.index(max(totals))])
+        compute, cache, memory, latency, launch = parts_of(work, rate)
+        overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
+        total += factor * overlap + launch / of_launch
+    return total
+
+
+def estimate(works, rate, sustained, factor=1.0):
+    """The Estimate of such a call."""
+    parts = [map(truediv, parts_of(work, rate), sustained.shares) for work in works]
+    totals = tuple(map(sum, zip(*parts)))
+    return Estimate(seconds(works, rate, sustained, factor), *totals, PARTS[totals.index(max(totals))])
 
 
 def emulated_cost(work):

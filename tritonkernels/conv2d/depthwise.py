@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
@@ -20,7 +21,7 @@ from .parts.runs import count_runs
 from .parts.sliding import blocks_of_program, place_of_runs, store_run
 from .parts.tile import bias_or_zero
 from .parts.window import multiply_column
-from .parts.work import ceil_div, of_outputs, strip
+from .parts.work import of_outputs, strip
 
 
 @triton.jit
@@ -56,7 +57,7 @@ def _depthwise_kernel(
 
 def launches(problem, config, *tensors):
     tile, slides, (*_, out) = config.kwargs, problem.stride[0] == problem.dilation[0], tensors
-    grid = (triton.cdiv(count_runs(problem, 4), tile["BLOCK"]) * triton.cdiv(problem.k, tile["BLOCK_K"]),)
+    grid = (ceil_div(count_runs(problem, 4), tile["BLOCK"]) * ceil_div(problem.k, tile["BLOCK_K"]),)
     switches = {
         "TAPS": taps_unrolled(problem, slides),
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,

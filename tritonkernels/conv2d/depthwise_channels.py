@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
@@ -19,7 +20,7 @@ from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, side_by_side, unrollable_depthwise
 from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums
 from .parts.tile import bias_or_zero
-from .parts.work import ceil_div, of_outputs, strip
+from .parts.work import of_outputs, strip
 
 
 @triton.jit
@@ -80,7 +81,7 @@ def refuses(problem, target):
 def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
     runs = count_runs(problem, tile["RUN"])
-    grid = (triton.cdiv(problem.k, tile["BLOCK_K"]) * triton.cdiv(runs, tile["BLOCK"] * tile["TURNS"]),)
+    grid = (ceil_div(problem.k, tile["BLOCK_K"]) * ceil_div(runs, tile["BLOCK"] * tile["TURNS"]),)
     switches = {"KEPT": problem.r * problem.s <= MOST_KEPT, "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out))}
     arguments = *operands(input, weight, bias, out), Geometry.of(problem, "R", "S", "step_h", "dilation_h")
     yield TritonLaunch(_depthwise_channels_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)

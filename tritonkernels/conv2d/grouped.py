@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.packed import MULTIPLE
@@ -32,7 +33,7 @@ from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
 from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums
 from .parts.tile import bias_or_zero
-from .parts.work import ceil_div, of_outputs, rewritten, strip
+from .parts.work import of_outputs, rewritten, strip
 
 
 class Taps(NamedTuple):
@@ -171,7 +172,7 @@ def launches(problem, config, input, weight, bias, out):
         "WIDE": wide,
     }
     runs = count_runs(problem, tile["RUN"])
-    grid = (triton.cdiv(runs, tile["BLOCK"]) * triton.cdiv(groups * lanes, tile["LANES"]),)
+    grid = (ceil_div(runs, tile["BLOCK"]) * ceil_div(groups * lanes, tile["LANES"]),)
     tensors = Images.of(input), taps, Vector.of(bias), Images.of(out)
     yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
 

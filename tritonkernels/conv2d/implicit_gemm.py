@@ -29,6 +29,7 @@ import triton.language as tl
 from ..batches import merges
 from ..choice.work import copy
 from ..design import Design
+from ..integers import ceil_div
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.packed import packed
@@ -223,7 +224,7 @@ def launches(problem, config, input, weight, bias, out):
     order = tile["GROUP_M"], split_k, tile["FLAT"], whole, pixels_inside, out_pixels_inside
     how = How(*map(tl.constexpr, (*order, *vectors, problem.precision, are_tf32)))
     pixels = problem.n * problem.p * problem.q
-    product = Product(pixels, channels_of_a_tap(problem, tile), slices, triton.cdiv(slices, split_k))
+    product = Product(pixels, channels_of_a_tap(problem, tile), slices, ceil_div(slices, split_k))
     sums = arrivals = None
     if split_k > 1:
         sums = partial_sums(split_k, tiles * tile["BLOCK_M"] * tile["BLOCK_N"], out)

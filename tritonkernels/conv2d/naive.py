@@ -9,13 +9,14 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div, next_power_of_2
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import block_of
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.tile import bias_or_zero, multiply_taps
-from .parts.work import ceil_div, of_outputs, strip
+from .parts.work import of_outputs, strip
 
 
 @triton.jit
@@ -40,13 +41,13 @@ def _naive_kernel(
 def configs(problem, target):
     """One or two outputs a lane. The interpreter's cost is per operation: it gets all outputs at once."""
     if not target.is_gpu:
-        yield triton.Config({"BLOCK": min(2**16, triton.next_power_of_2(max(1, problem.outputs)))})
+        yield triton.Config({"BLOCK": min(2**16, next_power_of_2(max(1, problem.outputs)))})
     for outputs in (1, 2):
         yield triton.Config({"BLOCK": 128 * outputs}, num_warps=128 // target.warp_size, num_stages=1)
 
 
 def launches(problem, config, *tensors):
-    grid = (triton.cdiv(problem.outputs, config.kwargs["BLOCK"]),)
+    grid = (ceil_div(problem.outputs, config.kwargs["BLOCK"]),)
     yield TritonLaunch(_naive_kernel, grid, config, *operands(*tensors), Geometry.of(problem), WIDE=problem.wide)
 
 

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import next_power_of_2
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
@@ -88,10 +89,10 @@ def configs(problem, target):
     """BLOCK_K just covers the output channels of a group. A run of four outputs a thread, two where there are few channels:
     more would spill."""
     most = 16 if problem.stride[1] == problem.dilation[1] else 8  # where inputs do not slide, their loads take the registers
-    channels = triton.next_power_of_2(min(most, max(1, problem.k // problem.groups)))
+    channels = next_power_of_2(min(most, max(1, problem.k // problem.groups)))
     if not target.is_gpu:
-        block_q = min(512, triton.next_power_of_2(max(4, problem.q)))
-        block_p = min(2**17 // channels // block_q, triton.next_power_of_2(max(1, problem.p)))
+        block_q = min(512, next_power_of_2(max(4, problem.q)))
+        block_p = min(2**17 // channels // block_q, next_power_of_2(max(1, problem.p)))
         yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     tiles = ((8, 128, 4), (8, 64, 4), (16, 32, 4), (4, 64, 2), (2, 64, 1))
     for block_p, block_q, num_warps in tiles:

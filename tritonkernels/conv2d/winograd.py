@@ -24,6 +24,7 @@ import triton.language as tl
 
 from ..cook_toom import transform
 from ..design import Design
+from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
@@ -191,13 +192,13 @@ def launches(problem, config, input, weight, bias, out):
     batch, rows, cols, depth = product.batch, product.m, product.n, product.k
     a, b, products = (torch.empty(batch, *shape, **like) for shape in ((rows, depth), (depth, cols), (rows, cols)))
     u, v = (b, a) if inside else (a, b)
-    tiles = Tiles(rows if inside else cols, triton.cdiv(problem.p, outputs), triton.cdiv(problem.q, outputs))
+    tiles = Tiles(rows if inside else cols, ceil_div(problem.p, outputs), ceil_div(problem.q, outputs))
     lanes = triton.Config({"OUTPUTS": outputs, "BLOCK": block, "CHANNELS_INSIDE": inside}, num_warps=4, num_stages=1)
     wide = problem.wide or needs_wide_offsets(u, v, products)
 
     def over(kernel, points, *given):
         elements = points.numel() // (outputs + 2) ** 2
-        return TritonLaunch(kernel, (triton.cdiv(elements, block),), lanes, *given, elements, WIDE=wide)
+        return TritonLaunch(kernel, (ceil_div(elements, block),), lanes, *given, elements, WIDE=wide)
 
     for first in range(0, problem.n, images):
         part = slice(first, first + images)

@@ -12,6 +12,7 @@ import triton.language as tl
 from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits, position
 from ..conv2d_weight.parts.space import near, splits_for
 from ..design import Design
+from ..integers import ceil_div, next_power_of_2
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
@@ -49,20 +50,20 @@ def configs(problem, target):
     """A channel with many positions, or many channels; four programs per SM, half and twice as many. The interpreter pays by
     the operation, so it takes many of both."""
     if not target.is_gpu:
-        length = min(2**12, triton.next_power_of_2(max(1, problem.terms // 2)))
+        length = min(2**12, next_power_of_2(max(1, problem.terms // 2)))
         yield triton.Config({"BLOCK_K": 16, "BLOCK_L": length, "SPLITS": 2})
         yield triton.Config({"BLOCK_K": 4, "BLOCK_L": 64, "SPLITS": 1})
         return
     tiles = [{"BLOCK_K": 1, "BLOCK_L": 1024}, {"BLOCK_K": 64, "BLOCK_L": 16}, {"BLOCK_K": 4, "BLOCK_L": 256}]
     for tile in tiles:
-        for splits in near(splits_for(problem, target, triton.cdiv(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)):
+        for splits in near(splits_for(problem, target, ceil_div(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)):
             yield triton.Config(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
 
 
 def launches(problem, config, grad_output, out):
     tile, splits = config.kwargs, config.kwargs["SPLITS"]
-    grid = (triton.cdiv(problem.k, tile["BLOCK_K"]) * splits,)
-    per_split = triton.cdiv(triton.cdiv(problem.terms, splits), tile["BLOCK_L"]) * tile["BLOCK_L"]
+    grid = (ceil_div(problem.k, tile["BLOCK_K"]) * splits,)
+    per_split = ceil_div(ceil_div(problem.terms, splits), tile["BLOCK_L"]) * tile["BLOCK_L"]
     before, after = (Images.of(grad_output),), (*grad_output.shape, per_split)
     yield from launches_of_splits(_channel_sums_kernel, grid, config, before, after, out[:, None, None, None], problem.wide)
 

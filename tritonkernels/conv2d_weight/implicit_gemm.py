@@ -19,12 +19,13 @@ from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits
 from ..conv2d.parts.work import unit
 from ..design import Design
+from ..integers import ceil_div
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
 from .parts.gather import load_grads, load_inputs, place_of_tap
-from .parts.space import ceil_div, count_tiles, near, power_of_2, splits_for
+from .parts.space import count_tiles, near, power_of_2, splits_for
 from .parts.work import of_tiles
 
 

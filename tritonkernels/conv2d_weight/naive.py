@@ -12,6 +12,7 @@ import triton.language as tl
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import count_positions, element, store_weights
 from ..design import Design
+from ..integers import ceil_div, next_power_of_2
 from ..language.dot import widened
 from ..language.structs import Filters, Images
 from ..language.tiles import block_of, span
@@ -42,14 +43,14 @@ def _naive_kernel(
 def configs(problem, target):
     """The interpreter pays by the operation, so it takes many positions at once."""
     if not target.is_gpu:
-        block = min(2**10, triton.next_power_of_2(max(1, problem.outputs)))
-        at_once = min(2**18 // block, triton.next_power_of_2(max(1, problem.terms)))
+        block = min(2**10, next_power_of_2(max(1, problem.outputs)))
+        at_once = min(2**18 // block, next_power_of_2(max(1, problem.terms)))
         yield triton.Config({"BLOCK": block, "AT_ONCE": at_once})
     yield triton.Config({"BLOCK": 128, "AT_ONCE": 1}, num_warps=128 // target.warp_size, num_stages=1)
 
 
 def launches(problem, config, input, grad_output, out):
-    grid = (triton.cdiv(problem.outputs, config.kwargs["BLOCK"]),)
+    grid = (ceil_div(problem.outputs, config.kwargs["BLOCK"]),)
     operands = Images.of(input), Images.of(grad_output), Filters.of(out)
     yield TritonLaunch(_naive_kernel, grid, config, *operands, Geometry.of(problem), WIDE=problem.wide)
 

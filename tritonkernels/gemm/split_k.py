@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
@@ -67,7 +68,7 @@ def launches(problem, config, a, b, c, out):
     m, n, tile, split_k = problem.m, problem.n, config.kwargs, config.kwargs["SPLIT_K"]
     workspace = torch.empty((split_k, m, n), dtype=torch.float32, device=out.device)
     wide = problem.wide or needs_wide_offsets(workspace)
-    k_per_split = triton.cdiv(triton.cdiv(problem.k, tile["BLOCK_K"]), split_k) * tile["BLOCK_K"]
+    k_per_split = ceil_div(ceil_div(problem.k, tile["BLOCK_K"]), split_k) * tile["BLOCK_K"]
     operands = Matrix.of(a), Matrix.of(b), workspace, m, n, problem.k, k_per_split
     yield TritonLaunch(_partial_kernel, (count_tiles(problem, tile) * split_k,), config, *operands, WIDE=wide)
     operands = workspace, Matrix.of(c), Matrix.of(out), m, n, problem.alpha, problem.beta

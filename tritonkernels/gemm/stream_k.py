@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from .parts.space import block_tile, blocked_configs, count_tiles
@@ -85,9 +86,9 @@ def configs(problem, target):
 
 def cut(tiles, k, tile, dtype, device):
     """(programs, the Pieces that they get) of all tiles' slices of K."""
-    slices_per_tile = max(1, triton.cdiv(k, tile["BLOCK_K"]))
-    slices_per_program = triton.cdiv(tiles * slices_per_tile, tile["PROGRAMS"])
-    programs = triton.cdiv(tiles * slices_per_tile, slices_per_program)
+    slices_per_tile = max(1, ceil_div(k, tile["BLOCK_K"]))
+    slices_per_program = ceil_div(tiles * slices_per_tile, tile["PROGRAMS"])
+    programs = ceil_div(tiles * slices_per_tile, slices_per_program)
     parts = torch.empty((programs, 2, tile["BLOCK_M"], tile["BLOCK_N"]), dtype=dtype, device=device)
     return programs, Pieces(parts, slices_per_tile, slices_per_program)
 

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..launch import TritonLaunch
@@ -49,8 +50,8 @@ def configs(problem, target):
 
 def launches(problem, config, a, x, y, scale, out):
     a, x, rows = reading(a, x, cut(a))
-    programs, count = triton.cdiv(rows.count, config.kwargs["BLOCK_M"]), config.kwargs["SPLITS"]
-    splits = Splits(partial_sums(count, rows.count, out), triton.cdiv(rows.vectors, count))
+    programs, count = ceil_div(rows.count, config.kwargs["BLOCK_M"]), config.kwargs["SPLITS"]
+    splits = Splits(partial_sums(count, rows.count, out), ceil_div(rows.vectors, count))
     arguments = a, x, *results(problem, y, scale, out), rows, splits, counters(programs, out), problem.alpha
     yield TritonLaunch(_split_n_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..launch import TritonLaunch
@@ -48,14 +49,14 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, x, y, scale, out):
-    grid = (a.shape[0] * triton.cdiv(a.shape[1], config.kwargs["BLOCK_M"]),)
+    grid = (a.shape[0] * ceil_div(a.shape[1], config.kwargs["BLOCK_M"]),)
     arguments = Matrices.of(a), Vectors.of(x), *results(problem, y, scale, out), *a.shape[1:], problem.alpha
     yield TritonLaunch(_staged_x_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 
 def work(problem, config, target):
     tile = config.kwargs
-    tiles = problem.batch * triton.cdiv(problem.m, tile["BLOCK_M"])
+    tiles = problem.batch * ceil_div(problem.m, tile["BLOCK_M"])
     threads = target.warp_size * config.num_warps
     return (along_rows(problem, threads, tile["BLOCK_M"], tile["BLOCK_N"], width=1, unroll=1, tiles=tiles),)
 

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div, next_power_of_2
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
@@ -80,7 +81,7 @@ def configs(problem, target):
     Half the threads with twice the loads each do as much with fewer partial sums, but for a tile that has an SM to itself.
     """
     if not target.is_gpu:
-        quads = triton.cdiv(problem.m, full_vector(problem.a_dtype))
+        quads = ceil_div(problem.m, full_vector(problem.a_dtype))
         for splits in (2, 1):
             yield _config(problem, target, within(quads, 128), within(problem.n, 128), 1, splits)
         return
@@ -89,7 +90,7 @@ def configs(problem, target):
     for splits in dict.fromkeys((best, 1, 4, max(1, best // 2), 2 * best)):
         for threads, unroll in shapes:
             depth = threads // lanes
-            rounds = triton.next_power_of_2(max(1, problem.n // (depth * splits)))
+            rounds = next_power_of_2(max(1, problem.n // (depth * splits)))
             yield _config(problem, target, lanes, depth, min(unroll, rounds), splits)
 
 
@@ -103,8 +104,8 @@ def _config(problem, target, lanes, depth, unroll, splits):
 def launches(problem, config, a, x, y, scale, out):
     (batch, m, n), count, pieces = a.shape, config.kwargs["SPLITS"], cut(a.mT, may_have_head=False)
     width, rows = pieces.width, config.kwargs["LANES"] * pieces.width
-    programs = batch * triton.cdiv(m, rows)
-    splits = Splits(partial_sums(count, programs * rows, out) if count > 1 else None, triton.cdiv(n, count))
+    programs = batch * ceil_div(m, rows)
+    splits = Splits(partial_sums(count, programs * rows, out) if count > 1 else None, ceil_div(n, count))
     matrices = Matrices(a, pitch(a, 0, width), a.stride(1), pitch(a, 2, width))
     operands = matrices, Vectors.of(x), *results(problem, y, scale, out), Columns(n, pieces.vectors, tl.constexpr(width))
     arguments = *operands, splits, counters(programs, out) if count > 1 else None, problem.alpha

@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..integers import ceil_div
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .dot import round_to_tf32
@@ -50,9 +51,9 @@ def packed(matrix, to_tf32=False):
     """
     matrices = matrix if matrix.ndim == 3 else matrix[None]
     batch, m, n = matrices.shape
-    padded_m = triton.cdiv(m, MULTIPLE) * MULTIPLE
+    padded_m = ceil_div(m, MULTIPLE) * MULTIPLE
     out = torch.empty((batch, n, padded_m), dtype=matrix.dtype, device=matrix.device)
-    blocks = batch * triton.cdiv(padded_m, CONFIG.kwargs["BLOCK_M"]) * triton.cdiv(n, CONFIG.kwargs["BLOCK_N"])
+    blocks = batch * ceil_div(padded_m, CONFIG.kwargs["BLOCK_M"]) * ceil_div(n, CONFIG.kwargs["BLOCK_N"])
     constants = {"TO_TF32": to_tf32, "WIDE": needs_wide_offsets(matrices, out)}
     arguments = Matrices.of(matrices), out, m, n, padded_m
     launches = [TritonLaunch(_pack_kernel, (blocks,), CONFIG, *arguments, **constants)] if out.numel() else []

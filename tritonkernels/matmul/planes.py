@@ -24,6 +24,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
@@ -130,7 +131,7 @@ def slices(tile, problem, target):
 
 def configs(problem, target):
     if not target.is_gpu:
-        block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
+        block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
     for tile in TILES:
         k_bytes, stages = slices(tile, problem, target)

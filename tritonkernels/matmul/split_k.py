@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 
 from ..design import Design
+from ..integers import ceil_div
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
@@ -133,10 +134,10 @@ def launches(problem, config, a, b, c, bias, out):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
-    tiles, slices = count_tiles(problem, tile, out.shape[0]), triton.cdiv(stored_k(problem), tile["BLOCK_K"])
+    tiles, slices = count_tiles(problem, tile, out.shape[0]), ceil_div(stored_k(problem), tile["BLOCK_K"])
     shape = (tiles, split_k, tile["BLOCK_M"], tile["BLOCK_N"])
     workspace = torch.empty(shape, dtype=WORKSPACES[problem.accumulate], device=out.device)
-    splits = Splits(workspace, triton.cdiv(slices, split_k) * tile["BLOCK_K"], tl.constexpr(split_k))
+    splits = Splits(workspace, ceil_div(slices, split_k) * tile["BLOCK_K"], tl.constexpr(split_k))
     last_adds = workspace[:1].nbytes <= ALONE
     arguments = matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)
     zeros = counters(tiles, out) if last_adds else None

@@ -5,6 +5,7 @@ import math
 import torch
 import triton
 
+from ...integers import ceil_div, next_power_of_2
 from .runs import best_run, count_runs, extent
 
 MOST_UNROLLED = 7  # taps of a column
@@ -18,10 +19,10 @@ MOST_KEPT = 9  # taps of a filter that `depthwise_channels` keeps in registers
 def depthwise_configs(problem, target):
     """A lane has four channels where they lie side by side, else one, of a run or two. Left to itself ptxas spills a few words
     to fit more warps on an SM than bandwidth needs. The interpreter's cost is per operation: it gets large blocks."""
-    channels = triton.next_power_of_2(max(1, problem.k))
+    channels = next_power_of_2(max(1, problem.k))
     if not target.is_gpu:
         block_k = min(64, channels)
-        runs = triton.next_power_of_2(max(1, count_runs(problem, 4)))
+        runs = next_power_of_2(max(1, count_runs(problem, 4)))
         yield triton.Config({"BLOCK": min(2**14 // block_k, runs), "BLOCK_K": block_k})
     if problem.channels_last and channels > 1:
         block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
@@ -40,7 +41,7 @@ def taps_unrolled(problem, slides):
 
 def channels_configs(problem, target):
     """Four channels a lane. The interpreter's cost is per operation: it gets many runs at once."""
-    a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, triton.next_power_of_2(problem.k))
+    a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, next_power_of_2(problem.k))
     run = best_run(problem, 8 if target.is_gpu else 4)
     if not target.is_gpu:
         yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
@@ -68,8 +69,8 @@ def grouped_configs(problem, target):
     outputs, words = problem.k // problem.groups, words_of(problem)
 
     def tile(kt, lanes, threads, most=8):
-        kt = min(kt // words, triton.next_power_of_2(max(1, outputs)))
-        lanes = min(lanes, triton.next_power_of_2(max(1, problem.groups * triton.cdiv(outputs, kt))))
+        kt = min(kt // words, next_power_of_2(max(1, outputs)))
+        lanes = min(lanes, next_power_of_2(max(1, problem.groups * ceil_div(outputs, kt))))
         channels = at_once(problem, kt) if problem.channels_last else 1
 
         def fits(run):
@@ -79,7 +80,7 @@ def grouped_configs(problem, target):
 
     if not target.is_gpu:
         own = tile(4, 16, 2**13, 4)
-        runs = triton.next_power_of_2(max(1, count_runs(problem, own["RUN"])))
+        runs = next_power_of_2(max(1, count_runs(problem, own["RUN"])))
         yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
     elif problem.channels_last:
         found = [tile(4, lanes, target.warp_size) for lanes in (128, 64, 32)]

@@ -5,6 +5,7 @@ Pure functions. In what follows M is N P Q, the output pixels, N the output chan
 
 import triton
 
+from ...integers import ceil_div, next_power_of_2
 from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages)
@@ -39,18 +40,18 @@ def sizes(problem):
 
 def count_tiles(problem, tile):
     m, n, _ = sizes(problem)
-    return problem.groups * triton.cdiv(m, tile["BLOCK_M"]) * triton.cdiv(n, tile["BLOCK_N"])
+    return problem.groups * ceil_div(m, tile["BLOCK_M"]) * ceil_div(n, tile["BLOCK_N"])
 
 
 def channels_of_a_tap(problem, tile):
     """What slices count to before the next tap begins."""
     _, _, c = sizes(problem)
-    return max(1, c) if tile["FLAT"] else triton.cdiv(max(1, c), tile["BLOCK_K"]) * tile["BLOCK_K"]
+    return max(1, c) if tile["FLAT"] else ceil_div(max(1, c), tile["BLOCK_K"]) * tile["BLOCK_K"]
 
 
 def count_slices(problem, tile):
     _, _, c = sizes(problem)
-    return triton.cdiv(problem.r * problem.s * channels_of_a_tap(problem, tile), tile["BLOCK_K"]) if c else 0
+    return ceil_div(problem.r * problem.s * channels_of_a_tap(problem, tile), tile["BLOCK_K"]) if c else 0
 
 
 def is_flat(problem, block_k):
@@ -116,7 +117,7 @@ def configs(problem, target):
     """Every candidate. The interpreter pays by the operation, so there the largest tile is first."""
     if not target.is_gpu:
         m, n, _ = sizes(problem)
-        block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (m, n))
+        block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (m, n))
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, "FLAT": is_flat(problem, 64), "SPLIT_K": 1}
         yield triton.Config(tile | {"GROUP_M": 8, "PACK": False})
     for tile, how in candidates(problem, target):

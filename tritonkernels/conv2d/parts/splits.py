@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ...integers import ceil_div
 from ...language.epilogue import rounded
 from ...language.splits import sum_of_splits
 from ...language.structs import Filters
@@ -86,7 +87,7 @@ def launches_of_splits(kernel, grid, config, before, after, out, wide, **constan
     wide = wide or needs_wide_offsets(sums)
     yield TritonLaunch(kernel, grid, config, *before, places, *after, WIDE=wide, **constants)
     add = ADD if out.device.type != "cpu" else ADD_INTERPRETED
-    blocks = triton.cdiv(out.numel(), add.kwargs["BLOCK"])
+    blocks = ceil_div(out.numel(), add.kwargs["BLOCK"])
     sizes = out.numel(), splits, *out.shape[1:]
     yield TritonLaunch(_add_splits_kernel, (blocks,), add, sums, Filters.of(out), *sizes, WIDE=wide)
 

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from ...integers import next_power_of_2
 from ...language.dot import widened
 from ...language.epilogue import rounded
 from .shapes import tiles_of_outputs
@@ -98,11 +99,11 @@ def store_sums(acc, out, image, p, q, k, k_inside, g):
 
 def covering_configs(problem, target):
     """BLOCK_K just covers the output channels of a group; at most 64 accumulators per thread."""
-    channels = triton.next_power_of_2(min(16, max(1, problem.k // problem.groups)))
+    channels = next_power_of_2(min(16, max(1, problem.k // problem.groups)))
     if not target.is_gpu:
         pixels = 2**17 // channels
-        block_q = min(512, triton.next_power_of_2(max(1, problem.q)))
-        block_p = min(pixels // block_q, triton.next_power_of_2(max(1, problem.p)))
+        block_q = min(512, next_power_of_2(max(1, problem.q)))
+        block_p = min(pixels // block_q, next_power_of_2(max(1, problem.p)))
         yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     for block_p, block_q, num_warps in ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1)):
         tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}

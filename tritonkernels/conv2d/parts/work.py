@@ -6,10 +6,6 @@ from ...analysis.sectors import SECTOR
 from ...choice.work import Work
 
 
-def ceil_div(a, b):
-    return -(-a // b)
-
-
 def whole(size):
     """Bytes of the sectors that `size` contiguous bytes take."""
     return -(-size // SECTOR) * SECTOR

@@ -3,7 +3,8 @@
 import torch
 
 from ...conv2d import CONV2D
-from ...conv2d.parts.work import ceil_div, rewritten
+from ...conv2d.parts.work import rewritten
+from ...integers import ceil_div
 from ...operation import Call, Reduction
 from .phases import phases
 

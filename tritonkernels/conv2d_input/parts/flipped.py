@@ -11,6 +11,7 @@ import triton.language as tl
 
 from ...conv2d.parts.operands import Geometry
 from ...conv2d.parts.splits import element
+from ...integers import ceil_div
 from ...language.structs import Filters
 from ...language.tiles import span
 from ...launch import TritonLaunch
@@ -37,6 +38,6 @@ INTERPRETED = triton.Config({"BLOCK": 2**14})  # which pays by the operation
 
 def flip(problem, weight, filters):
     config = CONFIG if weight.device.type != "cpu" else INTERPRETED
-    grid = (triton.cdiv(filters.numel(), config.kwargs["BLOCK"]),)
+    grid = (ceil_div(filters.numel(), config.kwargs["BLOCK"]),)
     given = Filters.of(weight), Filters.of(filters), Geometry.of(problem), filters.numel()
     return TritonLaunch(_flipped_kernel, grid, config, *given, WIDE=problem.wide)

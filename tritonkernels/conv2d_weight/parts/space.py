@@ -1,16 +1,14 @@
 """Tiles and splits of implicit_gemm: pure functions of problem and target, for both packages."""
 
+from ...integers import ceil_div, next_power_of_2
+
 LEAST_STEPS = 8  # fewest slices of positions for which a split pays
 MOST_SPLITS = 1024
 
 
-def ceil_div(a, b):
-    return -(-a // b)
-
-
 def power_of_2(size, least, most):
     """The next power of two from `size` on, within limits that are powers of two."""
-    return min(most, max(least, 1 << max(0, size - 1).bit_length()))
+    return min(most, max(least, next_power_of_2(size)))
 
 
 def count_tiles(problem, block_m, block_n):

@@ -1,7 +1,8 @@
 """The Work of conv2d_weight's designs, for both packages."""
 
 from ...choice.work import Work
-from ...conv2d.parts.work import ceil_div, of_product, touched, unit, whole
+from ...conv2d.parts.work import of_product, touched, unit, whole
+from ...integers import ceil_div
 
 
 def of_elements(problem, block, threads):

@@ -2,13 +2,15 @@
 
 import triton
 
+from ...integers import ceil_div
+
 # (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: at most 64 accumulators per thread beside the fragments of A and B
 TILES = ((128, 128, 16, 8), (128, 64, 16, 4), (64, 128, 16, 4), (64, 64, 32, 4), (32, 64, 32, 4), (32, 32, 32, 4))
 
 
 def count_tiles(problem, tile):
     """How many tiles of BLOCK_M x BLOCK_N cover the result."""
-    return triton.cdiv(problem.m, tile["BLOCK_M"]) * triton.cdiv(problem.n, tile["BLOCK_N"])
+    return ceil_div(problem.m, tile["BLOCK_M"]) * ceil_div(problem.n, tile["BLOCK_N"])
 
 
 def block_tile(config):

@@ -12,6 +12,7 @@ shared memory, with a barrier in every step (`staged_x`).
 import triton
 import triton.language as tl
 
+from ...integers import ceil_div, next_power_of_2
 from ...language.epilogue import rounded
 from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
@@ -102,7 +103,7 @@ def tile(problem, target, block_m, lanes, unroll=1, num_warps=4, **more):
 def within(size, most):
     """The power of two that covers `size`, up to `most`: a side of a tile in the interpreter, whose time goes by the number of
     operations, and of elements."""
-    return min(most, triton.next_power_of_2(max(1, size)))
+    return min(most, next_power_of_2(max(1, size)))
 
 
 def interpreted(problem, target, most_rows, most_lanes):
@@ -112,7 +113,7 @@ def interpreted(problem, target, most_rows, most_lanes):
 def launches(problem, config, a, x, y, scale, out, vector=True):
     """The one launch; without `vector`, element by element whatever the addresses."""
     a, x, rows = reading(a, x, cut(a) if vector else uncut(a))
-    grid = (triton.cdiv(rows.count, config.kwargs["BLOCK_M"]),)
+    grid = (ceil_div(rows.count, config.kwargs["BLOCK_M"]),)
     arguments = a, x, *results(problem, y, scale, out), rows, problem.alpha
     yield TritonLaunch(row_tile_kernel, grid, config, *arguments, WIDE=problem.wide)
 

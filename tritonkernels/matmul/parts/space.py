@@ -2,6 +2,7 @@
 
 import triton
 
+from ...integers import ceil_div, next_power_of_2
 from ...numerics import FP8_SLICE
 from .operands import ALONG_K
 
@@ -33,7 +34,7 @@ SPECIAL = {
 
 def count_tiles(problem, tile, batch):
     """How many tiles of BLOCK_M x BLOCK_N cover the result; a part of a problem may have fewer matrices than the whole."""
-    return batch * triton.cdiv(problem.m, tile["BLOCK_M"]) * triton.cdiv(problem.n, tile["BLOCK_N"])
+    return batch * ceil_div(problem.m, tile["BLOCK_M"]) * ceil_div(problem.n, tile["BLOCK_N"])
 
 
 def shared_bytes(tile):
@@ -105,7 +106,7 @@ def tile_configs(problem, target, tiles, **constants):
     The interpreter's cost is per tile operation, and grows with the tile only beyond 64 KB or so: there big tiles come first.
     """
     if not target.is_gpu:
-        block_m, block_n = (min(256, triton.next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
+        block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
     for block_m, block_n, k_bytes, num_warps, num_stages in tiles:
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // problem.dtype.itemsize}

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ...integers import ceil_div
 from ...language.dot import bf16_to_fp32, round_to_tf32
 from ...language.epilogue import rounded
 from ...language.structs import Matrices
@@ -179,14 +180,14 @@ def split(matrix, precision):
     scheme = SCHEMES[precision]
     once, planes, ranges = room(matrix, precision)
     (batch, r, k), padded_k = once.shape, planes.shape[-1]
-    lines = batch * triton.cdiv(r, CONFIG.kwargs["BLOCK_R"])
+    lines = batch * ceil_div(r, CONFIG.kwargs["BLOCK_R"])
     operands, wide = (Matrices.of(once), Ranges.of(ranges)), needs_wide_offsets(once, planes)
     launches = []
     if ranges is not None and once.numel():
-        grid = (lines * triton.cdiv(k, CONFIG.kwargs["BLOCK_K"]),)
+        grid = (lines * ceil_div(k, CONFIG.kwargs["BLOCK_K"]),)
         launches.append(TritonLaunch(_extremes_kernel, grid, CONFIG, *operands, r, k, WIDE=wide))
     constants = {"PLANES": scheme.planes, "STEP": scheme.step, "SMALLEST": scheme.smallest, "LIMIT": scheme.limit}
     arguments = *operands, Planes.of(planes), r, k, padded_k
-    grid = (lines * triton.cdiv(padded_k, CONFIG.kwargs["BLOCK_K"]),)
+    grid = (lines * ceil_div(padded_k, CONFIG.kwargs["BLOCK_K"]),)
     launches.append(TritonLaunch(_split_kernel, grid, CONFIG, *arguments, **constants, WIDE=wide))
     return launches, *of_batch(matrix, planes, ranges)
