@@ -1,5 +1,6 @@
 """Launches of CUDA designs, and the Library of them: CUDA tensors on the GPU, CPU tensors in the emulation (simt/)."""
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 
 from tritonkernels import validate
+from tritonkernels.choice.work import KNOWN
 from tritonkernels.errors import LaunchError
 from tritonkernels.library import Library
 from tritonkernels.plans import FromAddress, Launched, stream_of
@@ -117,9 +119,28 @@ def ceil_div(a, b):
     return -(-a // b)
 
 
+class Config(dict):
+    """A kernel's constants by name. It is hashed as the object that it is; config_of and | make the same object of the same
+    constants. So what follows from a config alone is kept for all problems that may have it."""
+
+    __hash__ = object.__hash__
+
+    def __or__(self, more):
+        return config_of(**{**self, **more})
+
+
+def config_of(**constants):
+    return _config(tuple(constants.items()))
+
+
+@functools.lru_cache(KNOWN)
+def _config(constants):
+    return Config(constants)
+
+
 def configs_of(names, *sizes):
     """A config for each of the tuples `sizes`, whose values are of `names`, as "BM BN BK"."""
-    return [dict(zip(names.split(), values)) for values in sizes]
+    return [config_of(**dict(zip(names.split(), values))) for values in sizes]
 
 
 def holds(tensor, elements):

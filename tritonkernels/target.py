@@ -49,7 +49,7 @@ class Target:
 
     @property
     def is_gpu(self):
-        return self.vendor is not None
+        return bool(self.arch or self.gfx)
 
     def lacks(self, feature, since):
         """A sentence if the GPU lacks `feature`, which NVIDIA has from sm_`since` on; None if it has it, and without a GPU."""

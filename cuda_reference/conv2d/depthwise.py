@@ -3,11 +3,12 @@
 from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
 from .parts.runs import ANY, UNROLLED, columns_at_once, unrolled
 
 THREADS, RUNS = 128, (7, 14)
+SPACE = configs_of("THREADS RUN", *((THREADS, run) for run in RUNS))
 KERNEL = Kernel(
     "conv2d::depthwise<{T}, {THREADS}, {TAPS}, {STEP}, {RUN}>",
     [{"TAPS": taps, "STEP": step, "RUN": run} for run in RUNS for taps, step in (*UNROLLED, ANY)],
@@ -26,7 +27,7 @@ def count_blocks(problem, config):
 
 
 def configs(problem, target):
-    return [{"THREADS": THREADS, "RUN": run} for run in RUNS]
+    return SPACE
 
 
 def work(problem, config, target):

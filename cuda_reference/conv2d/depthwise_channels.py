@@ -4,7 +4,7 @@ from tritonkernels.conv2d.parts.shapes import STAGED_BYTES
 from tritonkernels.conv2d.parts.work import of_outputs, strip, whole
 from tritonkernels.design import Design
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
 from .parts.runs import (
     ANY,
@@ -51,7 +51,7 @@ def count_blocks(problem, width):
 
 
 def configs(problem, target):
-    return [{"THREADS": THREADS}]
+    return configs_of("THREADS", (THREADS,))
 
 
 def work(problem, config, target):

@@ -6,7 +6,7 @@ from tritonkernels.conv2d.parts.shapes import STAGED_BYTES
 from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, config_of
 from .parts.operands import TYPES, arguments
 from .parts.runs import (
     ANY,
@@ -55,7 +55,7 @@ def _sizes(dtype):
 def configs(problem, target):
     """8 only where a group has more than 4 outputs, and its filters fit."""
     outputs = problem.k // problem.groups
-    return [{"KT": kt} for kt in _sizes(problem.dtype) if kt == 4 or (outputs > 4 and _staged(problem, kt, 1))]
+    return [config_of(KT=kt) for kt in _sizes(problem.dtype) if kt == 4 or (outputs > 4 and _staged(problem, kt, 1))]
 
 
 def _refuses(problem, target):

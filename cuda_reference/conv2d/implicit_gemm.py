@@ -67,9 +67,9 @@ def configs(problem, target):
     """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits."""
     space = _space(problem, target)
     if not target.is_gpu:
-        return [{**config, "SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
+        return [config | {"SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
     fitting = [config for config in space if shared_bytes(config) <= target.shared_per_block - 1024]
-    return [{**config, "SPLITS": splits} for config in fitting for splits in SPLITS]
+    return [config | {"SPLITS": splits} for config in fitting for splits in SPLITS]
 
 
 def refuses(problem, target):

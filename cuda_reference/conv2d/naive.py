@@ -3,7 +3,7 @@
 from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
 
 THREADS = 128
@@ -20,4 +20,4 @@ def work(problem, config, target):
     return (of_outputs(problem, target, ceil_div(problem.outputs, THREADS), THREADS, piece, 1, problem.terms, THREADS),)
 
 
-DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches, work=work)
+DESIGN = Design(configs=lambda problem, target: configs_of("THREADS", (THREADS,)), launches=launches, work=work)

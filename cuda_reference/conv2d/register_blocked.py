@@ -5,11 +5,11 @@ import torch
 from tritonkernels.conv2d.parts.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
 from tritonkernels.design import Design
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
 from .parts.tiles import work_of_tiles
 
-SPACE = [{"KT": kt} for kt in (3, 4, 6, 8, 16)]
+SPACE = configs_of("KT", (3,), (4,), (6,), (8,), (16,))
 THREADS = 128
 BLOCK_BYTES = 24 * 1024  # of shared memory, which leaves room for several blocks on an SM
 KERNEL = Kernel(

@@ -8,7 +8,7 @@ from tritonkernels.conv2d.parts.work import of_winograd
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
 
-from ..launch import CudaLaunch, Source, ceil_div
+from ..launch import CudaLaunch, Source, ceil_div, config_of
 from .parts.operands import TYPES, arguments, sources
 
 THREADS = 128
@@ -58,7 +58,7 @@ def configs(problem, target):
     """Both variants with each tile."""
     for outputs in OUTPUTS:
         for tile in TILES[product_at_points(problem, outputs, 1).dtype]:
-            yield {"OUTPUTS": outputs, **dict(zip(("BM", "BN", "TM", "TN"), tile))}
+            yield config_of(OUTPUTS=outputs, **dict(zip(("BM", "BN", "TM", "TN"), tile)))
 
 
 def launches(problem, config, input, weight, bias, out):

@@ -6,11 +6,11 @@ from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES, sources
 from ..conv2d.parts.splits import ADD, added, launches_of_splits
-from ..launch import ceil_div
+from ..launch import ceil_div, configs_of
 
 THREADS = 256
 KERNEL = f"conv2d_bias::channel_sums<{{T}}, {THREADS}, {{CHANNELS}}>"
-SPACE = [{"CHANNELS": 1}, {"CHANNELS": 32}]
+SPACE = configs_of("CHANNELS", (1,), (32,))
 SOURCES = sources("conv2d_bias/channel_sums.cuh", [*(KERNEL.format(T="{T}", **config) for config in SPACE), ADD])
 
 

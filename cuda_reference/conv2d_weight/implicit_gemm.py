@@ -9,7 +9,7 @@ from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES
 from ..conv2d.parts.splits import ADD, added, launches_of_splits
-from ..launch import Source, ceil_div
+from ..launch import Source, ceil_div, configs_of
 from .parts.operands import arguments
 
 THREADS, SLICE = 128, 32  # SLICE: positions
@@ -19,8 +19,8 @@ def tiles(dtype):
     """Tiles with slices in shared memory, then the thin ones (parts/thin.cuh), in which each thread holds all sums: half as
     many for doubles, which take two registers each.
     """
-    staged = [dict(zip(("BM", "BN", "TM", "TN"), tile)) for tile in ((64, 64, 8, 4), (16, 64, 4, 2))]
-    return [*staged, {"BM": 4, "BN": 8 if dtype == torch.float64 else 32}, {"BM": 1, "BN": 16}]
+    staged = configs_of("BM BN TM TN", (64, 64, 8, 4), (16, 64, 4, 2))
+    return staged + configs_of("BM BN", (4, 8 if dtype == torch.float64 else 32), (1, 16))
 
 
 def kernel(dtype, tile):

@@ -4,7 +4,7 @@ from tritonkernels.conv2d_weight.parts.work import of_elements
 from tritonkernels.design import Design
 
 from ..conv2d.parts.operands import TYPES
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import arguments
 
 THREADS = 128
@@ -21,4 +21,4 @@ def work(problem, config, target):
     return (of_elements(problem, THREADS, THREADS),)
 
 
-DESIGN = Design(configs=lambda problem, target: [{"THREADS": THREADS}], launches=launches, work=work)
+DESIGN = Design(configs=lambda problem, target: configs_of("THREADS", (THREADS,)), launches=launches, work=work)

@@ -3,11 +3,11 @@
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.work import of_tiles
 
-from ..launch import Kernel
+from ..launch import Kernel, configs_of
 from .parts.configs import count_tiles
 from .parts.launches import arguments
 
-KERNEL = Kernel("gemm::naive<{BM}, {BN}>", [{"BM": 8, "BN": 32}, {"BM": 4, "BN": 64}, {"BM": 32, "BN": 32}])
+KERNEL = Kernel("gemm::naive<{BM}, {BN}>", configs_of("BM BN", (8, 32), (4, 64), (32, 32)))
 
 
 def launches(problem, config, *tensors):

@@ -2,10 +2,10 @@
 
 from tritonkernels.gemv.parts.shapes import UNROLL
 
-from ..launch import Kernel
+from ..launch import Kernel, configs_of
 from .parts.kernel import design_of_rows
 
-SPACE = ({"WARPS": 8, "UNROLL": UNROLL}, {"WARPS": 4, "UNROLL": UNROLL})
+SPACE = configs_of("WARPS UNROLL", (8, UNROLL), (4, UNROLL))
 DESIGN = design_of_rows(
     Kernel("gemv::block_per_row<{A}, {X}, {WARPS}, {UNROLL}>", SPACE),
     threads=lambda config: 32 * config["WARPS"],

@@ -2,10 +2,10 @@
 
 from tritonkernels.gemv.parts.shapes import UNROLL
 
-from ..launch import Kernel
+from ..launch import Kernel, configs_of
 from .parts.kernel import design_of_rows
 
-SPACE = tuple({"LANES": lanes, "THREADS": 128, "UNROLL": UNROLL} for lanes in (1, 2, 4, 8, 16))
+SPACE = configs_of("LANES THREADS UNROLL", *((lanes, 128, UNROLL) for lanes in (1, 2, 4, 8, 16)))
 DESIGN = design_of_rows(
     Kernel("gemv::rows_per_warp<{A}, {X}, {LANES}, {THREADS}, {UNROLL}>", SPACE),
     threads=lambda config: config["THREADS"],

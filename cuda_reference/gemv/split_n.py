@@ -9,10 +9,10 @@ from tritonkernels.gemv.parts.vectors import full_vector
 from tritonkernels.gemv.parts.work import along_rows
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.kernel import loads, rows_of, streaming, strides, typed
 
-SPACE = ({"WARPS": 8, "UNROLL": UNROLL},)
+SPACE = configs_of("WARPS UNROLL", (8, UNROLL))
 KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
 
 

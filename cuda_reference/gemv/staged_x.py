@@ -3,10 +3,10 @@
 from tritonkernels.design import Design
 from tritonkernels.gemv.parts.work import along_rows
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.kernel import SCALARS, strides, typed
 
-SPACE = ({"ROWS": 4, "STAGE": 1024}, {"ROWS": 8, "STAGE": 128})
+SPACE = configs_of("ROWS STAGE", (4, 1024), (8, 128))
 KERNEL = Kernel("gemv::staged_x<{A}, {X}, {ROWS}, {STAGE}>", SPACE)
 
 

@@ -9,16 +9,16 @@ from tritonkernels.gemv.parts.vectors import cut, full_vector
 from tritonkernels.gemv.parts.work import along_columns, column_vector
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div
+from ..launch import Kernel, ceil_div, config_of, configs_of
 from .parts.kernel import TYPES, streaming, strides, typed
 
-SINGLE = {"LANES": 32, "WARPS": 8, "UNROLL": UNROLL}  # for single elements, if vectors are not aligned
+SINGLE = config_of(LANES=32, WARPS=8, UNROLL=UNROLL)  # for single elements, if vectors are not aligned
 
 
 def space(a_dtype):
     """No 1024 threads for int8: their partial sums would not fit in shared memory."""
     shapes = ((8, 8), *(((8, 32),) if a_dtype.itemsize > 1 else ()), (32, 8), (256, 8))
-    return [{"LANES": lanes, "WARPS": warps, "UNROLL": UNROLL} for lanes, warps in shapes]
+    return configs_of("LANES WARPS UNROLL", *((lanes, warps, UNROLL) for lanes, warps in shapes))
 
 
 def kernel(a_dtype):

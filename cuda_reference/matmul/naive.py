@@ -3,7 +3,7 @@
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
-from ..launch import Kernel
+from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
 from .parts.operands import OPERANDS, instance, lacks
 from .parts.space import tiles
@@ -12,7 +12,7 @@ THREADS = 32  # a warp
 
 
 def _space(precision):
-    return [{"WM": m, "WN": n} for m, n in OPERANDS[precision].shapes]
+    return configs_of("WM WN", *OPERANDS[precision].shapes)
 
 
 _KERNELS = {

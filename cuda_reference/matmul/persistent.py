@@ -1,5 +1,7 @@
 """Matrix product, persistent: the configs, tensor maps and launches of persistent.cuh."""
 
+import functools
+
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 from tritonkernels.problem import rows_are_whole_chunks
@@ -81,25 +83,26 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-def _tile(problem):
-    """The block tile of a config in the analysis' terms."""
+def _packs(problem, config):
+    return (True, True) if problem.precision == "tf32" else packs(problem, config)
 
+
+@functools.cache
+def _work(itemsize):
     def tile(config):
-        threads, bk = (config["CONSUMERS"] + 1) * 128, SLICE // problem.dtype.itemsize
         return config | {
-            "BK": bk,
-            "threads": threads,
+            "BK": SLICE // itemsize,
+            "threads": (config["CONSUMERS"] + 1) * 128,
             "stages": config["STAGES"],
             "GROUP_M": config["GROUP"],
             "programs": config["BLOCKS"],
         }
 
-    return tile
+    return of_tiles(tile, _packs)
 
 
 def work(problem, config, target):
-    copied = (True, True) if problem.precision == "tf32" else packs(problem, config)
-    return of_tiles(_tile(problem), lambda *_: copied)(problem, config, target)
+    return _work(problem.dtype.itemsize)(problem, config, target)
 
 
 DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)

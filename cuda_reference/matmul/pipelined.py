@@ -1,5 +1,7 @@
 """Matrix product, pipelined: the configs and launches of pipelined.cuh."""
 
+import functools
+
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
@@ -53,17 +55,6 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-def _tile(problem):
-    """The block tile of a config in the analysis' terms."""
-
-    def tile(config):
-        warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
-        bk = config["SLICE"] // problem.dtype.itemsize
-        return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
-
-    return tile
-
-
 def packs(problem, config):
     """Operands without rows of whole chunks along K; of 16-bit types those along M or N will do."""
     turns = problem.dtype.itemsize == 2
@@ -73,8 +64,18 @@ def packs(problem, config):
     )
 
 
+@functools.cache
+def _work(itemsize):
+    def tile(config):
+        warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
+        bk = config["SLICE"] // itemsize
+        return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
+
+    return of_tiles(tile, packs)
+
+
 def work(problem, config, target):
-    return of_tiles(_tile(problem), packs)(problem, config, target)
+    return _work(problem.dtype.itemsize)(problem, config, target)
 
 
 DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)

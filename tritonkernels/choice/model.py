@@ -27,6 +27,7 @@ from typing import NamedTuple
 from ..analysis.occupancy import occupancy
 from ..errors import BackendError
 from ..target import PLANES, SAME_RATE, Target
+from .work import kept
 
 TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
@@ -92,7 +93,7 @@ class Sustained:
     def of_config(self, config):
         """A config's factor. One without records gets that of a slow one: of many that are only guessed, the best guess is
         too good."""
-        return self.factors.get(config_name(config), self.unseen)
+        return self.factors.get(_name(config), self.unseen)
 
 
 def classes(problem):
@@ -113,6 +114,8 @@ def config_name(config):
         numbers = config.kwargs | {"num_warps": config.num_warps, "num_stages": config.num_stages, "maxnreg": config.maxnreg}
     return " ".join(["config", *[str(value) for name, value in numbers.items() if name not in DEPENDENT]])
 
+
+_name = kept(config_name)
 
 DEPENDENT = ("PROGRAMS", "BLOCKS", "SPLIT_K", "SPLITS", "STREAMS")
 

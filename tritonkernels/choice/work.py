@@ -1,6 +1,14 @@
 """Work: what a kernel does for a problem, in counts. The model (model.py) turns counts into seconds."""
 
+import functools
 from typing import NamedTuple
+
+KNOWN = 4096  # configs that are kept, with what follows from them alone: the spaces have fewer, but for numbers of splits
+
+
+def kept(function):
+    """The function of a config, whose results for the last configs are kept: they are the same objects for all problems."""
+    return functools.lru_cache(KNOWN)(function)
 
 
 class Work(NamedTuple):

@@ -8,6 +8,7 @@ Mirrors cuda_reference/conv2d/naive.cuh.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.epilogue import rounded
@@ -41,9 +42,9 @@ def _naive_kernel(
 def configs(problem, target):
     """One or two outputs a lane. The interpreter's cost is per operation: it gets all outputs at once."""
     if not target.is_gpu:
-        yield triton.Config({"BLOCK": min(2**16, next_power_of_2(max(1, problem.outputs)))})
+        yield config_of({"BLOCK": min(2**16, next_power_of_2(max(1, problem.outputs)))})
     for outputs in (1, 2):
-        yield triton.Config({"BLOCK": 128 * outputs}, num_warps=128 // target.warp_size, num_stages=1)
+        yield config_of({"BLOCK": 128 * outputs}, num_warps=128 // target.warp_size, num_stages=1)
 
 
 def launches(problem, config, *tensors):

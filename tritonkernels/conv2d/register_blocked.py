@@ -12,6 +12,7 @@ Mirrors cuda_reference/conv2d/register_blocked.cuh.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..design import Design
 from ..integers import next_power_of_2
 from ..language.dot import widened
@@ -93,12 +94,12 @@ def configs(problem, target):
     if not target.is_gpu:
         block_q = min(512, next_power_of_2(max(4, problem.q)))
         block_p = min(2**17 // channels // block_q, next_power_of_2(max(1, problem.p)))
-        yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
+        yield config_of({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     tiles = ((8, 128, 4), (8, 64, 4), (16, 32, 4), (4, 64, 2), (2, 64, 1))
     for block_p, block_q, num_warps in tiles:
         if block_p * block_q <= (8 if channels <= 4 else 4) * target.warp_size * num_warps:
             tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
-            yield triton.Config(tile, num_warps=num_warps, num_stages=1)
+            yield config_of(tile, num_warps=num_warps, num_stages=1)
 
 
 def launches(problem, config, *tensors):

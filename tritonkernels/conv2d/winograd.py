@@ -22,6 +22,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..cook_toom import transform
 from ..design import Design
 from ..integers import ceil_div
@@ -181,7 +182,7 @@ def configs(problem, target):
         product = product_at_points(problem, outputs, images_at_once(problem, outputs))
         own = {"OUTPUTS": outputs, "BLOCK": 128 if target.is_gpu else 2**12}
         for config in pipelined.configs(product, target):
-            yield triton.Config({**config.kwargs, **own}, num_warps=config.num_warps, num_stages=config.num_stages)
+            yield config_of({**config.kwargs, **own}, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
 def launches(problem, config, input, weight, bias, out):

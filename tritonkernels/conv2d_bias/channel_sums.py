@@ -9,6 +9,7 @@ Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits, position
 from ..conv2d_weight.parts.space import near, splits_for
 from ..design import Design
@@ -51,13 +52,13 @@ def configs(problem, target):
     the operation, so it takes many of both."""
     if not target.is_gpu:
         length = min(2**12, next_power_of_2(max(1, problem.terms // 2)))
-        yield triton.Config({"BLOCK_K": 16, "BLOCK_L": length, "SPLITS": 2})
-        yield triton.Config({"BLOCK_K": 4, "BLOCK_L": 64, "SPLITS": 1})
+        yield config_of({"BLOCK_K": 16, "BLOCK_L": length, "SPLITS": 2})
+        yield config_of({"BLOCK_K": 4, "BLOCK_L": 64, "SPLITS": 1})
         return
     tiles = [{"BLOCK_K": 1, "BLOCK_L": 1024}, {"BLOCK_K": 64, "BLOCK_L": 16}, {"BLOCK_K": 4, "BLOCK_L": 256}]
     for tile in tiles:
         for splits in near(splits_for(problem, target, ceil_div(problem.k, tile["BLOCK_K"]), tile["BLOCK_L"], 4)):
-            yield triton.Config(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
+            yield config_of(tile | {"SPLITS": splits}, num_warps=4, num_stages=1)
 
 
 def launches(problem, config, grad_output, out):

@@ -15,6 +15,7 @@ Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits
 from ..conv2d.parts.work import unit
@@ -122,7 +123,7 @@ def configs(problem, target):
 
 def _config(tile, thin, splits):
     numbers = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_L"), tile)) | {"THIN": thin, "SPLITS": splits}
-    return triton.Config(numbers, num_warps=tile[3], num_stages=1 if thin else 3)
+    return config_of(numbers, num_warps=tile[3], num_stages=1 if thin else 3)
 
 
 def launches(problem, config, input, grad_output, out):

@@ -9,6 +9,7 @@ Mirrors cuda_reference/conv2d_weight/naive.cuh.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import count_positions, element, store_weights
 from ..design import Design
@@ -45,8 +46,8 @@ def configs(problem, target):
     if not target.is_gpu:
         block = min(2**10, next_power_of_2(max(1, problem.outputs)))
         at_once = min(2**18 // block, next_power_of_2(max(1, problem.terms)))
-        yield triton.Config({"BLOCK": block, "AT_ONCE": at_once})
-    yield triton.Config({"BLOCK": 128, "AT_ONCE": 1}, num_warps=128 // target.warp_size, num_stages=1)
+        yield config_of({"BLOCK": block, "AT_ONCE": at_once})
+    yield config_of({"BLOCK": 128, "AT_ONCE": 1}, num_warps=128 // target.warp_size, num_stages=1)
 
 
 def launches(problem, config, input, grad_output, out):

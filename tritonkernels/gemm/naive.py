@@ -10,6 +10,7 @@ Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..design import Design
 from ..language.structs import Matrix
 from .parts.space import block_tile
@@ -39,9 +40,9 @@ def _naive_kernel(
 def configs(problem, target):
     """Few elements per thread, so that there is little to reuse in registers; the interpreter wants big tiles."""
     if not target.is_gpu:
-        yield triton.Config({"BLOCK_M": 1024, "BLOCK_N": 1024})
+        yield config_of({"BLOCK_M": 1024, "BLOCK_N": 1024})
     for block_m, block_n in ((16, 32), (4, 128), (32, 32)):
-        yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=4, num_stages=1)
+        yield config_of({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=4, num_stages=1)
 
 
 def tile(config):

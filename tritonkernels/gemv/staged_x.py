@@ -10,6 +10,7 @@ Mirrors cuda_reference/gemv/staged_x.cuh.
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Matrices, Vector, Vectors
@@ -42,10 +43,10 @@ def _staged_x_kernel(
 
 def configs(problem, target):
     if not target.is_gpu:
-        yield triton.Config({"BLOCK_M": within(problem.m, 1024), "BLOCK_N": within(problem.n, 512)})
+        yield config_of({"BLOCK_M": within(problem.m, 1024), "BLOCK_N": within(problem.n, 512)})
     for warps in (4, 8):
         for steps in (4, 1):
-            yield triton.Config({"BLOCK_M": warps, "BLOCK_N": target.warp_size * steps}, num_warps=warps, num_stages=1)
+            yield config_of({"BLOCK_M": warps, "BLOCK_N": target.warp_size * steps}, num_warps=warps, num_stages=1)
 
 
 def launches(problem, config, a, x, y, scale, out):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.splits import last_to_arrive, sum_of_splits
@@ -98,7 +99,7 @@ def _config(problem, target, lanes, depth, unroll, splits):
     """With registers for the loads in flight, and for BLOCKS_AT_ONCE where these are few."""
     numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits, "STREAMS": streams(problem, target)}
     registers = REGISTERS if unroll > UNROLL else REGISTERS // 2
-    return triton.Config(numbers, num_warps=max(1, lanes * depth // target.warp_size), num_stages=1, maxnreg=registers)
+    return config_of(numbers, num_warps=max(1, lanes * depth // target.warp_size), num_stages=1, maxnreg=registers)
 
 
 def launches(problem, config, a, x, y, scale, out):

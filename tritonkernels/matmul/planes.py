@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ..config import config_of
 from ..design import Design
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
@@ -132,7 +133,7 @@ def slices(tile, problem, target):
 def configs(problem, target):
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
-        yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
+        yield config_of({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
     for tile in TILES:
         k_bytes, stages = slices(tile, problem, target)
         if stages < 2:
@@ -140,7 +141,7 @@ def configs(problem, target):
         block_m, block_n, num_warps = tile
         numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
         numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
-        yield triton.Config(numbers, num_warps=num_warps, num_stages=stages)
+        yield config_of(numbers, num_warps=num_warps, num_stages=stages)
 
 
 def launches(problem, config, a, b, c, bias, out):

@@ -122,12 +122,10 @@ def split_counts(problem, target, tiles):
 
 def configs(problem, target):
     tiles = split_tiles(problem, target)
+    maxnreg = ROOMY if target.arch >= 100 else None  # left alone, ptxas spills there to fit one more block on an SM
     for pack in packings(problem, target) if tiles else ():
         for split_k in split_counts(problem, target, tiles):
-            for config in tile_configs(problem, target, tiles, GROUP_M=8, SPLIT_K=split_k, **pack):
-                if target.arch >= 100:
-                    config.maxnreg = ROOMY  # left alone, ptxas spills there to fit one more block on an SM
-                yield config
+            yield from tile_configs(problem, target, tiles, maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out):

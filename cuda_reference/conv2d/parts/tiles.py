@@ -4,7 +4,9 @@ their shared memory (halo.cuh)."""
 from tritonkernels.conv2d.parts.shapes import TILE, halo_bytes, tiles_of_outputs
 from tritonkernels.conv2d.parts.work import of_outputs
 
-SPACE = [{"KT": 4}, {"KT": 8}, {"KT": 16}]
+from ...launch import configs_of
+
+SPACE = configs_of("KT", (4,), (8,), (16,))
 THREADS = TILE[0] * TILE[1]
 
 

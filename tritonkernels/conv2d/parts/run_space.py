@@ -3,8 +3,8 @@
 import math
 
 import torch
-import triton
 
+from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from .runs import best_run, count_runs, extent
 
@@ -23,15 +23,15 @@ def depthwise_configs(problem, target):
     if not target.is_gpu:
         block_k = min(64, channels)
         runs = next_power_of_2(max(1, count_runs(problem, 4)))
-        yield triton.Config({"BLOCK": min(2**14 // block_k, runs), "BLOCK_K": block_k})
+        yield config_of({"BLOCK": min(2**14 // block_k, runs), "BLOCK_K": block_k})
     if problem.channels_last and channels > 1:
         block_k, a_lane = min(32, channels), 16 // max(4, problem.dtype.itemsize)
         for warps in (4, 8):
             block = target.warp_size * warps * a_lane // block_k
-            yield triton.Config({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
+            yield config_of({"BLOCK": block, "BLOCK_K": block_k}, num_warps=warps, num_stages=1, maxnreg=128)
     for runs in (2, 1):
         warps = 128 // target.warp_size
-        yield triton.Config({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
+        yield config_of({"BLOCK": 128 * runs, "BLOCK_K": 1}, num_warps=warps, num_stages=1, maxnreg=64 * runs)
 
 
 def taps_unrolled(problem, slides):
@@ -44,12 +44,12 @@ def channels_configs(problem, target):
     a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, next_power_of_2(problem.k))
     run = best_run(problem, 8 if target.is_gpu else 4)
     if not target.is_gpu:
-        yield triton.Config({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
+        yield config_of({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
     # Strided inputs meet fewer taps: those in registers serve another block of runs, too
     several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
     for warps, turns in ((4, several), (2, several), (4, 3 - several)):
         tile = {"RUN": run, "BLOCK": target.warp_size * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
-        yield triton.Config(tile, num_warps=warps, num_stages=1)
+        yield config_of(tile, num_warps=warps, num_stages=1)
 
 
 def words_of(problem):
@@ -81,14 +81,14 @@ def grouped_configs(problem, target):
     if not target.is_gpu:
         own = tile(4, 16, 2**13, 4)
         runs = next_power_of_2(max(1, count_runs(problem, own["RUN"])))
-        yield triton.Config(own | {"BLOCK": min(own["BLOCK"], runs)})
+        yield config_of(own | {"BLOCK": min(own["BLOCK"], runs)})
     elif problem.channels_last:
         found = [tile(4, lanes, target.warp_size) for lanes in (128, 64, 32)]
         most = REGISTERS if problem.dtype == torch.float32 and problem.r <= 3 else None
         for i, one in enumerate(found):
             if one not in found[:i]:
-                yield triton.Config(one, num_warps=max(1, one["LANES"] // target.warp_size), num_stages=1, maxnreg=most)
-        yield triton.Config(found[-1] | {"BLOCK": 2 * found[-1]["BLOCK"]}, num_warps=2, num_stages=1)
+                yield config_of(one, num_warps=max(1, one["LANES"] // target.warp_size), num_stages=1, maxnreg=most)
+        yield config_of(found[-1] | {"BLOCK": 2 * found[-1]["BLOCK"]}, num_warps=2, num_stages=1)
     else:
         for kt, warps in ((8, 4), (8, 2)):
-            yield triton.Config(tile(kt, 1, target.warp_size * warps), num_warps=warps, num_stages=1)
+            yield config_of(tile(kt, 1, target.warp_size * warps), num_warps=warps, num_stages=1)

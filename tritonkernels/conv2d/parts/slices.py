@@ -3,8 +3,7 @@
 Pure functions. In what follows M is N P Q, the output pixels, N the output channels of a group and K their R S C terms.
 """
 
-import triton
-
+from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
 
@@ -119,6 +118,6 @@ def configs(problem, target):
         m, n, _ = sizes(problem)
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (m, n))
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, "FLAT": is_flat(problem, 64), "SPLIT_K": 1}
-        yield triton.Config(tile | {"GROUP_M": 8, "PACK": False})
+        yield config_of(tile | {"GROUP_M": 8, "PACK": False})
     for tile, how in candidates(problem, target):
-        yield triton.Config(tile, **how)
+        yield config_of(tile, **how)

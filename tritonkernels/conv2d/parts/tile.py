@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from ...config import config_of
 from ...integers import next_power_of_2
 from ...language.dot import widened
 from ...language.epilogue import rounded
@@ -104,11 +105,11 @@ def covering_configs(problem, target):
         pixels = 2**17 // channels
         block_q = min(512, next_power_of_2(max(1, problem.q)))
         block_p = min(pixels // block_q, next_power_of_2(max(1, problem.p)))
-        yield triton.Config({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
+        yield config_of({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
     for block_p, block_q, num_warps in ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1)):
         tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
         if channels * block_p * block_q <= 64 * target.warp_size * num_warps:
-            yield triton.Config(tile, num_warps=num_warps, num_stages=1)
+            yield config_of(tile, num_warps=num_warps, num_stages=1)
 
 
 def count_tiles(problem, tile):

@@ -14,11 +14,11 @@ and N, so they need operands in aligned quads along these (reads_quads).
 
 from typing import Any, NamedTuple
 
-import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
+from ...config import config_of
 from ...design import Design
 from ...language.structs import Matrix
 from ...launch import TritonLaunch
@@ -209,7 +209,7 @@ def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
     """A config per tile and number of stages. Two warps have no registers for 64-bit offsets."""
     for m, n, k, num_warps in tiles:
         for stages in num_stages if num_warps > 2 or not problem.wide else ():
-            yield triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps=num_warps, num_stages=stages)
+            yield config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps=num_warps, num_stages=stages)
 
 
 def needs_a_gpu(problem, target):

@@ -1,7 +1,8 @@
 """The config space of the blocked designs: tiles whose accumulators fit in registers."""
 
-import triton
+import functools
 
+from ...config import config_of
 from ...integers import ceil_div
 
 # (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: at most 64 accumulators per thread beside the fragments of A and B
@@ -23,8 +24,11 @@ def block_tile(config):
 def blocked_configs(problem, target, num_stages, **constants):
     """A config per tile and number of stages; for the interpreter, whose cost is per tile operation, a big tile first."""
     if not target.is_gpu:
-        yield triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, **constants})
-    for block_m, block_n, block_k, num_warps in TILES:
-        for stages in num_stages:
-            tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, **constants}
-            yield triton.Config(tile, num_warps=num_warps, num_stages=stages)
+        yield config_of({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, **constants})
+    yield from _of_tiles(num_stages, *constants.items())
+
+
+@functools.cache
+def _of_tiles(num_stages, *constants):
+    tiles = [(dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), tile), **dict(constants)), num_warps) for *tile, num_warps in TILES]
+    return [config_of(tile, num_warps=num_warps, num_stages=stages) for tile, num_warps in tiles for stages in num_stages]

@@ -1,30 +1,33 @@
 """The Work of gemm's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, product, stream_addition
+from ...choice.work import addition, copy, kept, product, stream_addition
 
 
 def of_tiles(tile):
     """`work` of a design with one kernel."""
-    return lambda problem, config, target: (product(problem, tile(config), target),)
+    tile_of = kept(tile)
+    return lambda problem, config, target: (product(problem, tile_of(config), target),)
 
 
 def of_packed_tiles(tile):
     """The same of a design that first packs an A that does not lie along M, and a B that does not along N."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
         m, n, k = problem.m, problem.n, problem.k
         packs_a, packs_b = problem.a_layout != "col" or m % 4, problem.b_layout != "row" or n % 4
         copies = (*((copy(1, m, k, 4),) if packs_a else ()), *((copy(1, n, k, 4),) if packs_b else ()))
-        return (*copies, product(problem, tile(config), target))
+        return (*copies, product(problem, tile_of(config), target))
 
     return work
 
 
 def of_splits(tile, block, threads, blocks=lambda problem: None):
     """Of `splits` parts of K, added up by a second kernel, `block` elements a block."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
-        t = tile(config)
+        t = tile_of(config)
         return product(problem, t, target), addition(problem, t["splits"], block, threads, blocks=blocks(problem))
 
     return work
@@ -32,9 +35,10 @@ def of_splits(tile, block, threads, blocks=lambda problem: None):
 
 def of_streams(tile):
     """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
-        t = tile(config)
+        t = tile_of(config)
         tiles = -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
         kernel = product(problem, t, target)
         return kernel, stream_addition(problem, tiles, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=tiles)

@@ -12,6 +12,7 @@ shared memory, with a barrier in every step (`staged_x`).
 import triton
 import triton.language as tl
 
+from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...language.epilogue import rounded
 from ...language.structs import Matrices, Vector, Vectors
@@ -97,7 +98,7 @@ def row_tile_kernel(
 def tile(problem, target, block_m, lanes, unroll=1, num_warps=4, **more):
     """A config of the kernel; a tile has LANES vectors of whatever V the call allows side by side."""
     numbers = more | {"BLOCK_M": block_m, "LANES": lanes, "UNROLL": unroll, "STREAMS": streams(problem, target)}
-    return triton.Config(numbers, num_warps=num_warps, num_stages=1, maxnreg=REGISTERS)
+    return config_of(numbers, num_warps=num_warps, num_stages=1, maxnreg=REGISTERS)
 
 
 def within(size, most):

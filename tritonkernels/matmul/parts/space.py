@@ -2,6 +2,7 @@
 
 import triton
 
+from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...numerics import FP8_SLICE
 from .operands import ALONG_K
@@ -100,17 +101,17 @@ def packings(problem, target):
     return [neither] if needed == neither else [needed, neither]
 
 
-def tile_configs(problem, target, tiles, **constants):
+def tile_configs(problem, target, tiles, maxnreg=None, **constants):
     """One config per tile, in the order given.
 
     The interpreter's cost is per tile operation, and grows with the tile only beyond 64 KB or so: there big tiles come first.
     """
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
-        yield triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
+        yield config_of({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
     for block_m, block_n, k_bytes, num_warps, num_stages in tiles:
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // problem.dtype.itemsize}
-        yield triton.Config({**tile, **constants}, num_warps=num_warps, num_stages=num_stages)
+        yield config_of({**tile, **constants}, num_warps, num_stages, maxnreg)
 
 
 def tiled_configs(problem, target, tiles, num_stages=None):

@@ -1,6 +1,6 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, product, stream_addition
+from ...choice.work import addition, copy, kept, product, stream_addition
 from ...problem import PACKED
 from .schemes import SCHEMES
 
@@ -22,9 +22,10 @@ def copies(problem, packs_a, packs_b):
 
 def of_tiles(tile, packs=lambda problem, config: (False, False)):
     """`work` of a design with one kernel after the packing of operands: packs(problem, config) says of which."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
-        return (*copies(problem, *packs(problem, config)), main_kernel(problem, tile(config), target))
+        return (*copies(problem, *packs(problem, config)), main_kernel(problem, tile_of(config), target))
 
     return work
 
@@ -32,9 +33,10 @@ def of_tiles(tile, packs=lambda problem, config: (False, False)):
 def of_splits(tile, packs, alone, rows):
     """Of `splits` parts of K, which the last block of a tile adds up; above `alone` bytes of them a second kernel, whose blocks
     take `rows` rows."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
-        t = tile(config)
+        t = tile_of(config)
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
@@ -48,9 +50,10 @@ def of_splits(tile, packs, alone, rows):
 
 def of_streams(tile, packs, rows):
     """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
-        t = tile(config)
+        t = tile_of(config)
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
         kernel = main_kernel(problem, t, target)
         kernels = *copies(problem, *packs(problem, config)), kernel
@@ -66,6 +69,7 @@ def of_streams(tile, packs, rows):
 
 def of_planes(tile):
     """Of fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range."""
+    tile_of = kept(tile)
 
     def work(problem, config, target):
         scheme = SCHEMES[problem.precision]
@@ -76,6 +80,6 @@ def of_planes(tile):
             for planes in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
         ]
         itemsize = scheme.planes * scheme.dtype.itemsize
-        return *splits, product(problem, tile(config), target, itemsize=itemsize, batch=problem.batch)
+        return *splits, product(problem, tile_of(config), target, itemsize=itemsize, batch=problem.batch)
 
     return work
