@@ -92,8 +92,9 @@ class Reduction:
             return design.configs(self.largest(problem), target)
 
         def work(problem, config, target):
-            found = (work for reduced in self.problems(problem) for work in design.work(reduced, config, target))
-            return *self.arranged(problem), *found
+            yield from self.arranged(problem)
+            for reduced in self.problems(problem):
+                yield from design.work(reduced, config, target)
 
         def reduced(problem):
             return design.reduced(self.largest(problem))

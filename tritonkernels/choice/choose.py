@@ -29,10 +29,12 @@ def ranking(package, designs, problem, target):
     if not target.is_gpu:
         found = [choice for design in designs for choice in _emulated(design, problem, target)]
         return sorted(found, key=lambda choice: choice.cost)
-    found = []
-    for design, config, given in _modelled(package, designs, problem, target):
-        estimate = model.estimate(*given)
-        found.append(Choice(design, config, estimate.seconds, estimate))
+    found, rate = [], model.rates(target)
+    for design, sustained, of_problem in _modelled(package, designs, problem, target):
+        for config in design.configs(problem, target):
+            works = tuple(design.work(problem, config, target))
+            estimate = model.estimate(works, rate, sustained, of_problem * sustained.of_config(config))
+            found.append(Choice(design, config, estimate.seconds, estimate))
     return sorted(reversed(found), key=lambda choice: choice.cost)
 
 
@@ -40,23 +42,24 @@ def best(package, designs, problem, target):
     """The (design, config) of ranking's first Choice, None if there is none: in less time, without the others' Estimates."""
     if not target.is_gpu:
         return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
-    least, found = math.inf, None
-    for design, config, given in _modelled(package, designs, problem, target):
-        seconds = model.seconds(*given)
-        if seconds <= least:
-            least, found = seconds, (design, config)
+    least, found, rate = math.inf, None, model.rates(target)
+    for design, sustained, of_problem in reversed(list(_modelled(package, designs, problem, target))):  # the fast ones first
+        work, of_config = design.work, sustained.of_config
+        for config in reversed(list(design.configs(problem, target))):
+            factor = of_problem * of_config(config)
+            seconds = model.seconds(work(problem, config, target), rate, sustained, factor, least)
+            if seconds < least:
+                least, found = seconds, (design, config)
     return found
 
 
 def _modelled(package, designs, problem, target):
-    """(design, config, what the model is given) of every config."""
-    figures, rate = model.sustained(target.name), model.rates(target)
+    """(design, its Sustained, the factor of the problem) of each."""
+    figures = model.sustained(target.name)
     for design in designs:
         reduced = design.reduced(problem)
         sustained = model.of_design(figures, package, design.key, reduced.precision)
-        of_problem, of_config = sustained.of_problem(reduced), sustained.of_config
-        for config in design.configs(problem, target):
-            yield design, config, (design.work(problem, config, target), rate, sustained, of_problem * of_config(config))
+        yield design, sustained, sustained.of_problem(reduced)
 
 
 def _emulated(design, problem, target):

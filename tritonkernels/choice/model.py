@@ -140,15 +140,17 @@ def blocks_per_sm(rate, threads, registers, shared):
     return rate.held[key]
 
 
-def seconds(works, rate, sustained, factor=1.0):
+def seconds(works, rate, sustained, factor=1.0, most=math.inf):
     """Predicted, of a call whose kernels are `works`, one after the other, on a target of these Rates; `factor` is of all but
-    the launches."""
+    the launches. From `most` on those of further kernels are left out."""
     of_compute, of_cache, of_memory, of_latency, of_launch = sustained.shares
     total = 0.0
     for work in works:
         compute, cache, memory, latency, launch = parts_of(work, rate)
         overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
         total += factor * overlap + launch / of_launch
+        if total >= most:
+            break
     return total
 
 
