@@ -96,6 +96,7 @@ class Sustained:
         return self.factors.get(_name(config), self.unseen)
 
 
+@functools.lru_cache(256)
 def classes(problem):
     """The names of the problem's classes: its fields that are no sizes. Sizes are in its Work."""
     return [f"{name} {getattr(problem, name)}" for name in _class_fields(type(problem))]
@@ -134,10 +135,8 @@ def rates(target):
 
 def blocks_per_sm(rate, threads, registers, shared):
     """How many blocks of such resources an SM holds, at least one: registers are an estimate."""
-    key = threads, registers, shared
-    if key not in rate.held:
-        rate.held[key] = max(1, occupancy(rate.target, *key).blocks)
-    return rate.held[key]
+    held = rate.held[threads, registers, shared] = max(1, occupancy(rate.target, threads, registers, shared).blocks)
+    return held
 
 
 def seconds(works, rate, sustained, factor=1.0, most=math.inf):
@@ -174,7 +173,7 @@ def overlapped(compute, cache, memory, latency):
 def parts_of(work, rate):
     """The seconds of each of PARTS at the target's full figures."""
     blocks, threads, flops, unit, fetched, dram, steps, registers, shared = work
-    held = blocks_per_sm(rate, threads, registers, shared)
+    held = rate.held.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
     full, rest = divmod(blocks, rate.sms * held)
     busiest = full * held - (-rest // rate.sms)
     return (

@@ -59,18 +59,20 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     stages, splits, programs, streams = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("streams")
     m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
     tiles, slices = batch * -(-m // bm) * -(-n // bn), -(-k // (bk * splits))
-    if streams:
-        lengths = -(-tiles * max(1, slices) // programs)  # slices of a block
-        blocks = -(-tiles * max(1, slices) // lengths) if lengths else 0
-    else:
-        blocks = tiles * splits if programs is None else min(programs, tiles)
-        lengths = slices * (1 if programs is None or not blocks else -(-tiles // blocks))
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
-    sums = 4.0 * bm * bn if streams or splits > 1 else 0.0  # bytes of a block that others add
-    if sums:  # of streams, a tile a block at most is cut
-        results *= max(0, tiles - blocks) / tiles if streams and tiles else 0
+    blocks, lengths, sums = tiles * splits, slices, 0.0  # slices of a block, bytes of it that others add
+    if streams:
+        lengths = -(-tiles * max(1, slices) // programs)
+        blocks = -(-tiles * max(1, slices) // lengths) if lengths else 0
+        results *= max(0, tiles - blocks) / max(1, tiles)  # a tile a block at most is cut
+    elif programs is not None:
+        blocks = min(programs, tiles)
+        lengths *= -(-tiles // blocks) if blocks else 1
+    if streams or splits > 1:
+        sums = 4.0 * bm * bn
+        results = results if streams else 0
     read = batch * (m + n) * k * itemsize
-    if target.is_gpu and 2 * read > target.l2_bytes and tiles > target.sms:  # each wave reads its rows and columns anew
+    if 2 * read > target.l2_bytes and tiles > target.sms and target.is_gpu:  # each wave reads its rows and columns anew
         rows = min(tile.get("GROUP_M", 1), -(-m // bm))
         columns = min(-(-target.sms // rows), -(-n // bn))
         read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)

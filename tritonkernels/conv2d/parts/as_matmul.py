@@ -15,6 +15,7 @@ from ...operation import Reduction
 from ...validate import LARGEST_SIZE
 
 
+@functools.lru_cache(1024)
 def refuses(problem):
     one_tap, no_stride = (problem.r, problem.s) == (1, 1), problem.stride == (1, 1)
     every_pixel = (problem.p, problem.q) == (problem.h, problem.w)

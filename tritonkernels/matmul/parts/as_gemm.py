@@ -8,6 +8,7 @@ from ...operation import Reduction
 from ...problem import GemmProblem
 
 
+@functools.lru_cache(256)
 def refuses(problem):
     faults = {
         f"precision {problem.precision}": problem.precision != "ieee",

@@ -12,6 +12,7 @@ PRECISIONS = ("ieee", "tf32", "fp16", "bf16")
 TRANSPOSED = {"row": "col", "col": "row", "strided": "strided"}
 
 
+@functools.lru_cache(256)
 def refuses(problem):
     faults = {
         f"a result of {problem.m} x {problem.n}": 1 not in (problem.m, problem.n),
