@@ -77,8 +77,9 @@ class Reduction:
         """The other operation's Design, as a Design of this operation."""
 
         def refuses(problem, target):
-            refusals = (design.refuses(reduced, target) for reduced in self.problems(problem))
-            return self.refuses(problem) or next(filter(None, refusals), None)
+            if refusal := self.refuses(problem):
+                return refusal
+            return next(filter(None, (design.refuses(reduced, target) for reduced in self.problems(problem))), None)
 
         def launches(problem, config, *tensors):
             for step in self.steps(problem, arrange, *tensors):

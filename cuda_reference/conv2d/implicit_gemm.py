@@ -1,5 +1,7 @@
 """conv2d, implicit_gemm: the configs and launches of implicit_gemm.cuh."""
 
+import functools
+
 import torch
 
 from tritonkernels.conv2d.parts.work import gathered, of_product, rewritten
@@ -54,22 +56,27 @@ def threads_of(config):
     return config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32
 
 
-def _space(problem, target):
+def _kinds(problem, target):
     kinds = _FFMA
     if problem.dtype == torch.float64:
         kinds = _FFMA[-1:]  # larger tiles would need too many registers
     elif on_tensor_cores(problem):  # tf32 is rounded in registers, which wgmma bypasses
         kinds = _WGMMA + _MMA[-1:] if target.arch in (0, 90) and problem.precision != "tf32" else _MMA
-    return configs_of(_NAMES, *kinds)
+    return kinds
+
+
+@functools.cache
+def _fitting(kinds, most_bytes):
+    fitting = [config for config in configs_of(_NAMES, *kinds) if shared_bytes(config) <= most_bytes]
+    return [config | {"SPLITS": splits} for config in fitting for splits in SPLITS]
 
 
 def configs(problem, target):
     """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits."""
-    space = _space(problem, target)
+    kinds = _kinds(problem, target)
     if not target.is_gpu:
-        return [config | {"SPLITS": splits} for config in space[::-1] for splits in (1, 3)]
-    fitting = [config for config in space if shared_bytes(config) <= target.shared_per_block - 1024]
-    return [config | {"SPLITS": splits} for config in fitting for splits in SPLITS]
+        return [config | {"SPLITS": splits} for config in configs_of(_NAMES, *kinds[::-1]) for splits in (1, 3)]
+    return _fitting(kinds, target.shared_per_block - 1024)
 
 
 def refuses(problem, target):

@@ -3,6 +3,8 @@
 SPLITS is no template argument, so that any number works without a new build.
 """
 
+import functools
+
 from tritonkernels.design import Design
 from tritonkernels.gemv.parts.shapes import UNROLL, tile_of_columns
 from tritonkernels.gemv.parts.vectors import cut, full_vector
@@ -15,6 +17,7 @@ from .parts.kernel import TYPES, streaming, strides, typed
 SINGLE = config_of(LANES=32, WARPS=8, UNROLL=UNROLL)  # for single elements, if vectors are not aligned
 
 
+@functools.cache
 def space(a_dtype):
     """No 1024 threads for int8: their partial sums would not fit in shared memory."""
     shapes = ((8, 8), *(((8, 32),) if a_dtype.itemsize > 1 else ()), (32, 8), (256, 8))

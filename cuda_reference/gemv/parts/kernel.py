@@ -1,7 +1,10 @@
 """Shared by gemv's designs: types and arguments of kernels, and the Design of kernels that take a batch as one list of rows."""
 
+import functools
+
 import torch
 
+from tritonkernels.choice.work import KNOWN
 from tritonkernels.design import Design
 from tritonkernels.gemv.parts.shapes import streams
 from tritonkernels.gemv.parts.vectors import full_vector
@@ -52,8 +55,12 @@ def design_of_rows(kernel, threads, lanes, streams=False):
 
 def streaming(space, problem, target):
     """The configs, extended by STREAMS: whether L2 may evict A first (`shapes.streams`)."""
-    numbers = {"STREAMS": streams(problem, target)}
-    return [config | numbers for config in space]
+    return _extended(tuple(space), streams(problem, target))
+
+
+@functools.lru_cache(KNOWN)
+def _extended(space, streams):
+    return [config | {"STREAMS": streams} for config in space]
 
 
 def rows_of(a):

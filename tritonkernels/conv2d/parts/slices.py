@@ -3,6 +3,8 @@
 Pure functions. In what follows M is N P Q, the output pixels, N the output channels of a group and K their R S C terms.
 """
 
+import functools
+
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
@@ -93,10 +95,11 @@ def splits(tile, most_programs, problem, target):
 
 def candidates(problem, target):
     """(tile, how) of every legal tile in every legal number of splits, packed or not; the interpreter takes all tiles."""
+    flat = functools.cache(functools.partial(is_flat, problem))
     for shape in SPECIAL.get(problem.precision, TILES + BY_ELEMENT + ALONE):
         block_m, block_n, k_bytes, num_warps, num_stages = shape
         block_k = k_bytes // problem.dtype.itemsize
-        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": is_flat(problem, block_k)}
+        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": flat(block_k)}
         how = {"num_warps": num_warps, "num_stages": num_stages}
         if problem.precision == "ieee" and target.vendor == "nvidia" and target.arch < 90 and not tile["FLAT"]:
             how["maxnreg"] = FEWER_BLOCKS
@@ -107,8 +110,9 @@ def candidates(problem, target):
         spills = problem.wide and tile["FLAT"] and problem.precision == "ieee" and block_m * block_n > MOST_WIDE
         if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or short or slow or spills)):
             may_pack = problem.precision == "tf32" and target.arch == 90 and shape not in BY_ELEMENT
+            counts = splits(tile, most_programs, problem, target)
             for pack in (False, True)[: 1 + may_pack]:
-                for split_k in splits(tile, most_programs, problem, target):
+                for split_k in counts:
                     yield tile | {"SPLIT_K": split_k, "GROUP_M": 8, "PACK": pack}, how
 
 
