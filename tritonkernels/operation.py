@@ -11,6 +11,7 @@ from . import numerics
 from .problem import Problem
 
 PACKAGES = ("tritonkernels", "cuda_reference")
+KNOWN_PROBLEMS = 64  # for each design: what a choice asks for every config
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class Reduction:
     def design(self, design, arrange):
         """The other operation's Design, as a Design of this operation."""
 
+        @functools.lru_cache(KNOWN_PROBLEMS)
+        def given(problem):
+            return self.arranged(problem), self.problems(problem), self.largest(problem)
+
         def refuses(problem, target):
             if refusal := self.refuses(problem):
                 return refusal
@@ -90,15 +95,16 @@ class Reduction:
                     yield from design.launches(step.problem, config, *part)
 
         def configs(problem, target):
-            return design.configs(self.largest(problem), target)
+            return design.configs(given(problem)[2], target)
 
         def work(problem, config, target):
-            yield from self.arranged(problem)
-            for reduced in self.problems(problem):
+            arranged, problems, _ = given(problem)
+            yield from arranged
+            for reduced in problems:
                 yield from design.work(reduced, config, target)
 
         def reduced(problem):
-            return design.reduced(self.largest(problem))
+            return design.reduced(given(problem)[2])
 
         changed = {"refuses": refuses, "configs": configs, "launches": launches, "work": work, "reduced": reduced}
         return replace(design, **changed, tile=None)

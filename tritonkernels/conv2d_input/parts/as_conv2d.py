@@ -1,7 +1,5 @@
 """The gradient with respect to the input as calls of conv2d: the filters are flipped, then each phase is a convolution."""
 
-import functools
-
 import torch
 
 from ...conv2d import CONV2D
@@ -25,23 +23,17 @@ def steps(problem, arrange, grad_output, weight, out):
 FLIPPED = 256  # elements of a block that flips the filters
 
 
-@functools.lru_cache(1024)
 def arranged(problem):
     """The Work of flipping the filters."""
     elements = problem.c * (problem.k // problem.groups) * problem.r * problem.s
     return (rewritten(ceil_div(elements, FLIPPED), FLIPPED, 2 * elements * problem.dtype.itemsize),) if elements else ()
 
 
-@functools.lru_cache(1024)
-def problems(problem):
-    return tuple(phase.problem for phase in phases(problem))
-
-
 TO_CONV2D = Reduction(
     to=CONV2D,
     summary="every call, as a convolution of grad_output with the flipped filter for each phase of the stride",
     refuses=lambda problem: None,
-    problems=problems,
+    problems=lambda problem: tuple(phase.problem for phase in phases(problem)),
     steps=steps,
     arranged=arranged,
 )
