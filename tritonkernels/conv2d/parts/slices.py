@@ -85,9 +85,12 @@ def fits(tile, how, problem, target):
 
 def splits(tile, most_programs, problem, target):
     """1, and the powers of two with which at least half of the SMs have work, or else the most that are legal."""
-    sums, tiles = tile["BLOCK_M"] * tile["BLOCK_N"], count_tiles(problem, tile)
+    sums = tile["BLOCK_M"] * tile["BLOCK_N"]
+    if sums > SPLIT_TILE:
+        return [1]
+    tiles = count_tiles(problem, tile)
     most = min(MOST_SPLITS, count_slices(problem, tile), MOST_SUMS // sums, most_programs // max(1, tiles))
-    if most < 2 or sums > SPLIT_TILE:
+    if most < 2:
         return [1]
     powers = [1 << i for i in range(1, most.bit_length())]
     return [1, *(split_k for split_k in powers if 2 * tiles * split_k >= target.sms or split_k == powers[-1])]
@@ -103,17 +106,20 @@ def candidates(problem, target):
         how = {"num_warps": num_warps, "num_stages": num_stages}
         if problem.precision == "ieee" and target.vendor == "nvidia" and target.arch < 90 and not tile["FLAT"]:
             how["maxnreg"] = FEWER_BLOCKS
-        most_programs = max(1, target.sms) * (1 if shape in ALONE else WAVES)
-        crowded = shape in ALONE and count_tiles(problem, tile) > most_programs
-        short = shape in BY_ELEMENT and not rows_by_element(problem, tile)
-        slow = shape == BIGGEST and two_warpgroups_wait(problem, target)
-        spills = problem.wide and tile["FLAT"] and problem.precision == "ieee" and block_m * block_n > MOST_WIDE
-        if not target.is_gpu or (fits(tile, how, problem, target) and not (crowded or short or slow or spills)):
-            may_pack = problem.precision == "tf32" and target.arch == 90 and shape not in BY_ELEMENT
-            counts = splits(tile, most_programs, problem, target)
-            for pack in (False, True)[: 1 + may_pack]:
-                for split_k in counts:
-                    yield tile | {"SPLIT_K": split_k, "GROUP_M": 8, "PACK": pack}, how
+        alone, by_element = shape in ALONE, shape in BY_ELEMENT
+        most_programs = max(1, target.sms) * (1 if alone else WAVES)
+        if target.is_gpu:
+            crowded = alone and count_tiles(problem, tile) > most_programs
+            short = by_element and not rows_by_element(problem, tile)
+            slow = shape == BIGGEST and two_warpgroups_wait(problem, target)
+            spills = problem.wide and tile["FLAT"] and problem.precision == "ieee" and block_m * block_n > MOST_WIDE
+            if crowded or short or slow or spills or not fits(tile, how, problem, target):
+                continue
+        may_pack = problem.precision == "tf32" and target.arch == 90 and not by_element
+        counts = splits(tile, most_programs, problem, target)
+        for pack in (False, True)[: 1 + may_pack]:
+            for split_k in counts:
+                yield tile | {"SPLIT_K": split_k, "GROUP_M": 8, "PACK": pack}, how
 
 
 def configs(problem, target):
