@@ -44,7 +44,7 @@ def takes_everything(problem, target):
 class Design:
     """One way to compute an operation.
 
-    configs   (problem, target) -> the legal configs
+    configs   (problem, target) -> the legal configs, which can be hashed: config_of of either package makes such
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
     refuses   (problem, target) -> None, or the reason in a sentence
     work      (problem, config, target) -> the Work of each kernel that it launches, in order: what the model of time estimates
@@ -60,7 +60,7 @@ class Design:
     configs: Callable[[Any, Any], Iterable[Any]]
     launches: Callable[..., Iterable[Launch]]
     refuses: Callable[[Any, Any], str | None] = takes_everything
-    work: Callable[[Any, Any, Any], tuple[Work, ...]] | None = None
+    work: Callable[[Any, Any, Any], Iterable[Work]] | None = None
     tile: Callable[[Any], dict[str, int]] | None = None
     transform: Callable[[dict[str, Any]], Transform | None] = no_transform
     reduced: Callable[[Any], Any] = lambda problem: problem

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from cuda_reference.launch import config_of
 from tritonkernels.choice.table import UserTable
 from tritonkernels.choice.work import Work
 from tritonkernels.design import Design
@@ -89,7 +90,7 @@ def library(gpu, build=lambda: None, **designs):
 
             yield Act(run, (), build)
 
-        numbered = [{"number": number} for number in range(len(configs))]
+        numbered = [config_of(number=number) for number in range(len(configs))]
 
         def work(problem, config, target):
             """The model expects the last design to be the fastest, and of its configs the first."""

@@ -1,5 +1,6 @@
 """The choice is total, pure and legal: for random problems, every operation and every known GPU."""
 
+import contextlib
 import dataclasses
 import random
 
@@ -9,6 +10,7 @@ import torch
 from perf.measure import shapes
 from tests.harness import LIBRARIES
 from tritonkernels import OPS
+from tritonkernels.choice import model
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import KNOWN, Target
@@ -62,6 +64,53 @@ def test_the_ranking_has_every_legal_config_once_the_least_time_first(library, o
         ]
         assert sorted(found) == sorted(legal) and len(set(found)) == len(found)
         assert library.choose(problem, H200) == ranked[0][:2]
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_the_choice_is_the_first_of_the_ranking(library, op):
+    """Although it is found another way; of all designs and of each alone, on GPUs and without one."""
+    chooser = random.Random(op)
+    for problem in willing(library, op, 12, seed=5):
+        for target in chooser.sample(KNOWN, 4):
+            for design in (None, *chooser.sample(library.names(op), 2)):
+                with contextlib.suppress(UnsupportedError):
+                    assert library.choose(problem, target, design) == library.ranking(problem, target, design)[0][:2]
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(library, op, monkeypatch):
+    """So it takes a fraction of a millisecond. A repeated one asks for nothing."""
+    asked = []
+
+    def counting(design):
+        def work(problem, config, target):
+            asked.append((design.name, id(config)))
+            return design.work(problem, config, target)
+
+        return dataclasses.replace(design, work=work)
+
+    problem, monkeypatched = willing(library, op, 1, seed=6)[0], tuple(map(counting, library.designs(op)))
+    number = len(library.ranking(problem, H200))
+    monkeypatch.setitem(library._designs, op, monkeypatched)
+    monkeypatch.setattr(library, "_choices", {})
+    monkeypatch.setattr(model, "estimate", None)
+    library.choose(problem, H200)
+    assert len(asked) == len(set(asked)) == number
+    library.choose(problem, H200)
+    assert len(asked) == number
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_the_same_config_is_the_same_object(library, op):
+    """So what follows from it alone is found by it, for all problems. One with the same numbers but other warps is another."""
+    for problem in willing(library, op, 3, seed=7):
+        for design in library.designs(op):
+            if design.refuses(problem, H200) is None:
+                first, again = (list(design.configs(problem, H200)) for _ in range(2))
+                assert all(a is b for a, b in zip(first, again, strict=True)) and len(set(map(id, first))) == len(first)
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)

@@ -84,7 +84,7 @@ def works(op, calls):
             assert taken, f"{library.package} {op}.{design.name} takes none of the calls"
             for call in taken:
                 for config in design.configs(call.problem, H200):
-                    yield design, call, config, design.work(call.problem, config, H200)
+                    yield design, call, config, tuple(design.work(call.problem, config, H200))
 
 
 CALLS = {
@@ -135,7 +135,7 @@ def test_a_larger_problem_is_more_work(op):
             if any(design.refuses(problem, H200) is not None for problem in (smaller, larger)):
                 continue
             for config in design.configs(smaller, H200):
-                less, more = (design.work(problem, config, H200) for problem in (smaller, larger))
+                less, more = (tuple(design.work(problem, config, H200)) for problem in (smaller, larger))
                 for total in ("flops", "fetched"):
                     before, after = (sum(w.blocks * getattr(w, total) for w in found) for found in (less, more))
                     assert before < after, (design, config, total)

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from stand_ins import Act
 
+from cuda_reference.launch import config_of
 from perf.measure import ahead, contenders
 from tritonkernels.choice.work import Work
 from tritonkernels.design import Design, takes_everything
@@ -32,7 +33,9 @@ def gemv_does(monkeypatch, triton_only):
         def work(problem, config, target):
             return (Work(1, 32, 0.0, "ieee", 0.0, 0.0, 1),)
 
-        design = Design(refuses=refuses, configs=lambda problem, target: [{}], launches=launches, work=work, name="stand_in")
+        design = Design(
+            refuses=refuses, configs=lambda problem, target: [config_of()], launches=launches, work=work, name="stand_in"
+        )
         operation = dataclasses.replace(GEMV, own=(Rung("stand_in", "for a test", "nothing"),))
         monkeypatch.setitem(LIBRARY.served, "gemv", Served(operation))
         monkeypatch.setitem(LIBRARY._designs, "gemv", (design,))

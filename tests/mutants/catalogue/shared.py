@@ -31,12 +31,23 @@ MUTANTS = [
     *of(
         "tritonkernels/choice/choose.py",
         "test_choose",
-        ("the slowest config chosen", "key=lambda choice: choice.cost)", "key=lambda choice: -choice.cost)"),
+        (
+            "the slowest config chosen",
+            "reversed(found), key=lambda choice: choice.cost)",
+            "reversed(found), key=lambda c: -c.cost)",
+        ),
         (
             "the first config of each design only",
-            "for config in design.configs(problem, rate.target):",
-            "for config in list(design.configs(problem, rate.target))[:1]:",
+            "        for config in design.configs(problem, target):\n            works",
+            "        for config in list(design.configs(problem, target))[:1]:\n            works",
         ),
+        (
+            "the last config of each design only",
+            "list(design.configs(problem, target))):",
+            "list(design.configs(problem, target))[-1:]):",
+        ),
+        ("the first of equals chosen", "if seconds < least:", "if seconds <= least:"),
+        ("kernels after the first for nothing", "rate, sustained, factor, least)", "rate, sustained, factor, 0.0)"),
     ),
     *of(
         "tritonkernels/choice/model.py",
