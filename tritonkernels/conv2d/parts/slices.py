@@ -5,6 +5,7 @@ Pure functions. In what follows M is N P Q, the output pixels, N the output chan
 
 import functools
 
+from ...choice.work import KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
@@ -97,15 +98,14 @@ def splits(tile, most_programs, problem, target):
 
 
 def candidates(problem, target):
-    """(tile, how) of every legal tile in every legal number of splits, packed or not; the interpreter takes all tiles."""
+    """Every legal tile in every legal number of splits, packed or not; the interpreter takes all tiles."""
     flat = functools.cache(functools.partial(is_flat, problem))
     for shape in SPECIAL.get(problem.precision, TILES + BY_ELEMENT + ALONE):
         block_m, block_n, k_bytes, num_warps, num_stages = shape
         block_k = k_bytes // problem.dtype.itemsize
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": flat(block_k)}
         how = {"num_warps": num_warps, "num_stages": num_stages}
-        if problem.precision == "ieee" and target.vendor == "nvidia" and target.arch < 90 and not tile["FLAT"]:
-            how["maxnreg"] = FEWER_BLOCKS
+        fewer = problem.precision == "ieee" and target.vendor == "nvidia" and target.arch < 90 and not tile["FLAT"]
         alone, by_element = shape in ALONE, shape in BY_ELEMENT
         most_programs = max(1, target.sms) * (1 if alone else WAVES)
         if target.is_gpu:
@@ -119,7 +119,14 @@ def candidates(problem, target):
         counts = splits(tile, most_programs, problem, target)
         for pack in (False, True)[: 1 + may_pack]:
             for split_k in counts:
-                yield tile | {"SPLIT_K": split_k, "GROUP_M": 8, "PACK": pack}, how
+                yield _config(shape, block_k, tile["FLAT"], split_k, pack, FEWER_BLOCKS if fewer else None)
+
+
+@functools.lru_cache(KNOWN)
+def _config(shape, block_k, flat, split_k, pack, maxnreg):
+    block_m, block_n, _, num_warps, num_stages = shape
+    tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": flat}
+    return config_of(tile | {"SPLIT_K": split_k, "GROUP_M": 8, "PACK": pack}, num_warps, num_stages, maxnreg)
 
 
 def configs(problem, target):
@@ -129,5 +136,4 @@ def configs(problem, target):
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (m, n))
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, "FLAT": is_flat(problem, 64), "SPLIT_K": 1}
         yield config_of(tile | {"GROUP_M": 8, "PACK": False})
-    for tile, how in candidates(problem, target):
-        yield config_of(tile, **how)
+    yield from candidates(problem, target)

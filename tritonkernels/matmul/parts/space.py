@@ -1,7 +1,10 @@
 """The config space of the designs: tiles that fit. Pure functions of problem and target."""
 
+import functools
+
 import triton
 
+from ...choice.work import KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...numerics import FP8_SLICE
@@ -109,9 +112,16 @@ def tile_configs(problem, target, tiles, maxnreg=None, **constants):
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield config_of({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, **constants})
+    yield from _of_tiles(tuple(tiles), problem.dtype.itemsize, maxnreg, *constants.items())
+
+
+@functools.lru_cache(KNOWN)
+def _of_tiles(tiles, itemsize, maxnreg, *constants):
+    found = []
     for block_m, block_n, k_bytes, num_warps, num_stages in tiles:
-        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // problem.dtype.itemsize}
-        yield config_of({**tile, **constants}, num_warps, num_stages, maxnreg)
+        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": k_bytes // itemsize, **dict(constants)}
+        found.append(config_of(tile, num_warps, num_stages, maxnreg))
+    return found
 
 
 def tiled_configs(problem, target, tiles, num_stages=None):
