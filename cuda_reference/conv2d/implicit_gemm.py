@@ -46,9 +46,9 @@ def tiles_of(problem, config):
     return pixels * ceil_div(problem.k // problem.groups, config["BN"]) * problem.groups
 
 
-def slices_of(problem, config):
+def slices_of(problem, slice_bytes):
     """How many slices the reduction has."""
-    return max(1, ceil_div(problem.terms * problem.dtype.itemsize, config["SLICE"]))
+    return max(1, ceil_div(problem.terms * problem.dtype.itemsize, slice_bytes))
 
 
 def threads_of(config):
@@ -96,7 +96,7 @@ def launches(problem, config, input, weight, bias, out):
     chunked = in_chunks(problem, input)
     filters, pitch, copies = rows_of_filters(problem, weight, chunked)
     yield from copies
-    slices, depth = slices_of(problem, config), config["SLICE"] // problem.dtype.itemsize
+    slices, depth = slices_of(problem, config["SLICE"]), config["SLICE"] // problem.dtype.itemsize
     taps = None
     if not chunked:
         taps, launch = table_of_taps(problem, input, slices * depth)
@@ -119,10 +119,20 @@ def launches(problem, config, input, weight, bias, out):
 
 
 def work(problem, config, target):
-    """The filters are packed where their rows are no whole chunks in the order of the reduction, and a table of taps is written
-    where pixels' channels are none."""
+    before, *sizes, slices, a_slice = _whatever_the_splits(problem, config["BM"], config["BN"], config["SLICE"])
+    given = slices, splits_of(config, slices), a_slice, problem.precision
+    return *before, of_product(problem, *sizes, *given, threads_of(config), config["STAGES"])
+
+
+@functools.lru_cache(64)
+def _whatever_the_splits(problem, bm, bn, slice_bytes):
+    """(the kernels before, M, N and tile of the product, slices, bytes that a block fetches for one).
+
+    The filters are packed where their rows are no whole chunks in the order of the reduction, and a table of taps is written
+    where pixels' channels are none.
+    """
     itemsize, terms, channels = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
-    chunk, slices, depth = 16 // itemsize, slices_of(problem, config), config["SLICE"] // itemsize
+    chunk, slices, depth = 16 // itemsize, slices_of(problem, slice_bytes), slice_bytes // itemsize
     chunked = problem.channels_last and channels > 0 and channels % chunk == 0
     found = []
     if terms % chunk or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
@@ -130,10 +140,8 @@ def work(problem, config, target):
         found.append(rewritten(problem.k * ceil_div(row, THREADS), THREADS, 2 * problem.k * terms * itemsize))
     if not chunked:
         found.append(rewritten(ceil_div(slices * depth, THREADS), THREADS, slices * depth * 16))
-    tile = config["BM"], config["BN"], depth
-    a_slice = gathered(problem, tile, 0 if chunked else config["BM"])
-    sizes = problem.n * problem.p * problem.q, problem.k // problem.groups, tile, slices, splits_of(config, slices)
-    return *found, of_product(problem, *sizes, a_slice, problem.precision, threads_of(config), config["STAGES"])
+    tile, rows = (bm, bn, depth), problem.n * problem.p * problem.q
+    return found, rows, problem.k // problem.groups, tile, slices, gathered(problem, tile, 0 if chunked else bm)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
