@@ -226,7 +226,7 @@ class Library:
         parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
         launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]
         predicted = self._predicted(problem, target, chosen, config)
-        best = [] if asked or not target.is_gpu else self.ranking(problem, target)[:BEST]
+        ranked = [] if asked or not target.is_gpu else self.ranking(problem, target)[:BEST]
         return Report(
             library=self.package,
             op=op,
@@ -245,7 +245,7 @@ class Library:
             intensity=problem.intensity,
             limits=roofline.limits(problem, target),
             **({"predicted": predicted} if predicted else {}),
-            **({"ranking": [_in_ranking(choice) for choice in best]} if best else {}),
+            **({"ranking": [_in_ranking(choice) for choice in ranked]} if ranked else {}),
         )
 
 

@@ -105,7 +105,7 @@ def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(libr
 @pytest.mark.parametrize("op", DRAWN)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_the_same_config_is_the_same_object(library, op):
-    """So what follows from it alone is found by it, for all problems. One with the same numbers but other warps is another."""
+    """So what follows from it alone is found by it, for all problems."""
     for problem in willing(library, op, 3, seed=7):
         for design in library.designs(op):
             if design.refuses(problem, H200) is None:

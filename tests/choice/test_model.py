@@ -48,6 +48,16 @@ def test_kernels_follow_each_other_and_shares_and_factors_scale():
     assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds - 0.5 * one.launch_s)
 
 
+def test_seconds_are_those_of_the_parts_as_sustained():
+    """Of one kernel; of several those up to `most`."""
+    sustained, works = model.Sustained(0.9, 0.8, 0.7, 0.6, 0.5), (kernel(flops=1e6, fetched=1e4, dram=1e6, steps=9.0),) * 2
+    one, both = estimate(works[0], sustained=sustained), estimate(*works, sustained=sustained)
+    *overlapping, launch = (getattr(one, f"{part}_s") for part in model.PARTS)
+    assert one.seconds == pytest.approx(model.overlapped(*overlapping) + launch)
+    stopped = [model.seconds(works, model.rates(H200), sustained, most=most) for most in (one.seconds, both.seconds)]
+    assert stopped == [one.seconds, both.seconds]
+
+
 @pytest.mark.parametrize("target", [t for t in KNOWN if t.is_gpu], ids=lambda t: t.name)
 def test_every_gpu_has_rates(target):
     rate = model.rates(target)

@@ -58,6 +58,7 @@ MUTANTS = [
             "busiest = full * held + rest / rate.sms",
         ),
         ("what a design sustains left out", "map(truediv, parts_of(work, rate), sustained.shares)", "parts_of(work, rate)"),
+        ("what a design sustains of the latency left out", "latency / of_latency)", "latency)"),
     ),
     *of(
         "tritonkernels/workspace.py",
