@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import os
+import pathlib
 import threading
 
 import pytest
@@ -16,6 +17,7 @@ import cuda_reference
 import tritonkernels
 from tests.harness import LIBRARIES, SMALL, built, prepare
 from tritonkernels import problem as problems
+from tritonkernels import user_file
 from tritonkernels.choice import table
 from tritonkernels.choice.table import Entry, UserTable, class_of, size_class
 from tritonkernels.design import as_dict
@@ -288,7 +290,7 @@ def test_no_home_is_no_table(monkeypatch, fresh, said):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(table.Path, "home", no_home)
+    monkeypatch.setattr(pathlib.Path, "home", no_home)
     assert LIBRARIES[0]._tuned(small("gemm"), H200) is None and not said()
     with pytest.raises(TuningError, match=r"home directory.*Set TRITONKERNELS_CACHE"):
         LIBRARIES[0].tuned.path()
@@ -315,7 +317,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(file, fresh, monkeypatch):
     def full(*_, **__):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(table.json, "dump", full)
+    monkeypatch.setattr(json, "dump", full)
     with pytest.raises(TuningError, match="No space left on device"):
         library.tuned.store(best)
     assert file.read_bytes() == before and not list(file.parent.glob(".tuning-*"))
@@ -336,7 +338,7 @@ def test_writers_at_once_lose_nothing(file):
 
 def test_a_lock_that_is_held_is_an_error_in_time(file, monkeypatch):
     library, problem = LIBRARIES[0], small("gemm")
-    monkeypatch.setattr(table, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(user_file, "LOCK_SECONDS", 0.1)
     with FileLock(f"{file}.lock"), pytest.raises(TuningError, match=r"another process has held .*tuning.json.lock for 0.1 s"):
         UserTable().store(entry(library, problem, library.candidates(problem, H200)[0][0]))
 

@@ -1,31 +1,23 @@
 """The user's tuned table: which design and config was the fastest, per package, operation, GPU and class of problems.
 
-One readable JSON file, tuning.json in the cache folder (private.py). TRITONKERNELS_TUNING names another file, or is "off". The
-first choice in a process reads it, later ones touch no file. It is data, never code, and it only selects among the configs that
-are legal anyway. Still, a file that others can write, that is damaged or has another schema is refused, with one warning.
+A UserFile: the first choice in a process reads it, later ones touch no file. It only selects among the configs that are legal
+anyway.
 """
 
 import dataclasses
 import functools
 import json
 import logging
-import os
-import tempfile
-import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from .. import private
-from ..errors import CacheError, TuningError
 from ..problem import dtype_name
+from ..user_file import TABLE, UserFile
 
 SCHEMA = 1
-FILE = "tuning.json"
 EXACT_TO = 16  # sizes up to here are in a key as they are
 EXACT = ("groups",)  # an int that is no size: designs take groups of one channel, or of several
-LOCK_SECONDS = 10
 
 log = logging.getLogger("tritonkernels")
 
@@ -104,13 +96,13 @@ class UserTable:
     """The table's entries in this process, by key and compiler."""
 
     def __init__(self):
-        self._entries, self._lock, self._warned = None, threading.Lock(), False
+        self._file, self._warned = UserFile(TABLE, "the tuned table", SCHEMA, _by_key, _listed), False
+        self.path = self._file.path
 
     def find(self, package, problem, gpu, compiler):
         """The Entry, or None; compiler() is its name, needed only if there may be one."""
-        if self._entries is None:
-            self._read()
-        found = self._entries and self._entries.get((package, problem.op, gpu, _class_text(problem)))
+        entries = self._file.content()
+        found = entries and entries.get((package, problem.op, gpu, _class_text(problem)))
         if not found:
             return None
         current = compiler()
@@ -125,84 +117,24 @@ class UserTable:
 
     def store(self, entry):
         """Add the entry to the file, in place of one of its key and compiler; TuningError if that is impossible."""
-        from filelock import FileLock, Timeout  # torch needs it too; imported here, so that importing the package stays cheap
 
-        path = self.path()
-        try:
-            with FileLock(f"{path}.lock", mode=0o600).acquire(timeout=LOCK_SECONDS):
-                entries = _entries_of(path)
-                entries.setdefault(entry.key, {})[entry.compiler] = entry
-                _replace(path, entries)
-        except Timeout:
-            raise TuningError(f"another process has held {path}.lock for {LOCK_SECONDS} s: end it, and tune again.") from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise TuningError(f"the tuned table cannot be written: {_said(path, error)}") from error
-        self._entries = entries
+        def with_it(entries):
+            entries.setdefault(entry.key, {})[entry.compiler] = entry
+            return entries
 
-    def path(self):
-        """The file to write; TuningError if there is none."""
-        try:
-            path = _path(private.folder)
-        except CacheError as error:
-            raise TuningError(f"the tuned table cannot be written: {error}") from error
-        if path is None:
-            raise TuningError("TRITONKERNELS_TUNING is off, so nothing can be kept: unset it, or set it to a file.")
-        return path
-
-    def _read(self):
-        with self._lock:
-            if self._entries is not None:
-                return
-            path, entries = None, {}
-            try:
-                path = _path(private.location)
-                if path is not None:
-                    entries = _entries_of(path)
-            except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: nested too deeply
-                if path is not None:  # else there is no home folder, and nothing to read
-                    log.warning("tritonkernels: the tuned table is not used: %s", _said(path, error))
-            self._entries = entries
+        self._file.change(with_it)
 
 
-def _path(folder):
-    """The file, in folder() unless the user names another; None if there is to be none."""
-    setting = os.environ.get("TRITONKERNELS_TUNING", "").strip()
-    if setting.lower() == "off":
-        return None
-    return Path(setting).absolute() if setting else folder() / FILE
+def _by_key(entries):
+    """{key: {compiler: Entry}} of the file's entries."""
+    found = {}
+    for entry in map(Entry.of, entries):
+        found.setdefault(entry.key, {})[entry.compiler] = entry
+    return found
 
 
-def _said(path, error):
-    return f"{path}: {error}. Remove it, or set TRITONKERNELS_TUNING to another file or to off"
-
-
-def _entries_of(path):
-    """{key: {compiler: Entry}} of the file; empty if there is none."""
-    try:
-        with private.opened(path) as descriptor, open(descriptor, closefd=False, encoding="utf-8") as file:
-            content = json.load(file)
-    except FileNotFoundError:
-        return {}
-    schema = content.get("schema") if isinstance(content, dict) else None
-    if schema != SCHEMA or not isinstance(content.get("entries"), list):
-        raise ValueError(f"its schema is {schema!r:.40}, and this version of tritonkernels reads {SCHEMA}")
-    entries = {}
-    for entry in map(Entry.of, content["entries"]):
-        entries.setdefault(entry.key, {})[entry.compiler] = entry
-    return entries
-
-
-def _replace(path, entries):
-    """Write the file anew, in one step for whoever reads it."""
-    content = {"schema": SCHEMA, "entries": [vars(entry) for versions in entries.values() for entry in versions.values()]}
-    descriptor, name = tempfile.mkstemp(prefix=".tuning-", dir=path.parent)  # private for any umask
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+def _listed(found):
+    return [vars(entry) for versions in found.values() for entry in versions.values()]
 
 
 USER = UserTable()
