@@ -22,8 +22,8 @@ log = logging.getLogger("tritonkernels")
 
 
 class UserFile:
-    """`title` is what messages call the file; parse(entries) makes its content, or raises ValueError, and entries(content) is the
-    list to write."""
+    """`title` is what messages call the file. parse(entries) makes its content, or raises ValueError; entries(content) is the list
+    to write."""
 
     def __init__(self, name, title, schema, parse, entries):
         self._name, self._title, self._schema, self._parse, self._entries = name, title, schema, parse, entries

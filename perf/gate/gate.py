@@ -55,7 +55,7 @@ def add_arguments(parser):
         "--step", action="append", metavar="NAME", help="only this step ('tests': all its shards); may be repeated"
     )
     parser.add_argument("--again", action="store_true", help="also repeat passed steps")
-    parser.add_argument("--commit", metavar="HASH", help="the commit of the sources, for a copy without its git repository")
+    environment.add_commit(parser)
     parser.add_argument(
         "--write", action="store_true", help="write the outcome in gate.json into README.md and docs/, and stop"
     )

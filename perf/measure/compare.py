@@ -11,6 +11,7 @@ from tritonkernels import OPS
 from ..render import plot, table
 from . import ahead, contenders, records
 from .comparison import Comparison, GpuLost
+from .environment import add_commit
 from .suites import SUITES
 
 
@@ -24,6 +25,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of the operands and of the order of runs; default: %(default)s"
     )
+    add_commit(parser)
 
 
 def _file(name):
@@ -51,7 +53,8 @@ def main(options, parser):
     cases = [case for case in SUITES[options.suite] if case.op in ops]
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
     ahead.build_all(runnable, options.design, device)
-    comparison, lost = Comparison(options.suite, options.seed, options.design, device), None
+    comparison = Comparison(options.suite, options.seed, options.design, device, options.commit)
+    lost = None
     with table.progress(len(runnable)) as advance:
         for case in runnable:
             advance(f"{case.op} {case.name}")

@@ -52,10 +52,10 @@ class Entry:
 class Comparison:
     """`records` and `refusals` (one line each) of the cases run so far."""
 
-    def __init__(self, suite, seed, designs, device):
+    def __init__(self, suite, seed, designs, device, commit=None):
         self.records, self.refusals = [], []
         self._suite, self._seed, self._designs, self._device = suite, seed, designs, device
-        self._environment = environment(device)
+        self._environment = environment(device, commit)
         self._clock = timing.GpuClock(device) if device.type == "cuda" else None
 
     def run(self, case):

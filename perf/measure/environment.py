@@ -16,13 +16,17 @@ SOURCES = ("tritonkernels", "cuda_reference", "perf", "tests")
 RESULTS = "perf/results"  # in a folder of SOURCES, but not a source
 
 
-def environment(device):
-    """The environment of a run's records, as JSON; None where unknown."""
+def add_commit(parser):
+    parser.add_argument("--commit", metavar="HASH", help="the commit of the sources, for a copy without its git repository")
+
+
+def environment(device, named=None):
+    """The environment of a run's records, as JSON; None where unknown. `named` is the commit, where a user says so."""
     gpu = device.type == "cuda"
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": shlex.join(["python", "-m", "perf", *sys.argv[1:]]),
-        "commit": revision(),
+        "commit": named or revision(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "triton": importlib.metadata.version("triton"),

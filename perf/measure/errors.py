@@ -22,7 +22,7 @@ from tritonkernels.matmul import prepare
 
 from ..render import table
 from . import ahead, baselines, contenders, records
-from .environment import environment
+from .environment import add_commit, environment
 from .stress import CONDITIONS, STRESSES, ill_conditioned
 from .suites import MODES, matmul
 
@@ -53,11 +53,12 @@ def add_arguments(parser):
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the records there")
     parser.add_argument("--implementation", nargs="+", choices=("triton", "cuda", "torch"), default=("triton", "cuda", "torch"))
     parser.add_argument("--seed", type=int, default=0, help="of the operands; default: %(default)s")
+    add_commit(parser)
 
 
 def main(options, parser):
     device = contenders.device()
-    rows = list(measured(options.implementation, options.seed, device))
+    rows = list(measured(options.implementation, options.seed, device, options.commit))
     if options.json:
         records.write_json(options.json, rows)
     for title, headings, body in tables([dataclasses.asdict(row) for row in rows]):
@@ -71,9 +72,9 @@ def main(options, parser):
     return 0 if all(row.ok for row in rows) else 1
 
 
-def measured(implementations, seed, device):
+def measured(implementations, seed, device, commit=None):
     """The Errors of every mode of every design, on every kind of operands."""
-    origin = environment(device)
+    origin = environment(device, commit)
     size, k, long_k, count = SIZES[device.type]
     kinds = {name: functools.partial(draw, m=size, n=size, k=k) for name, draw in STRESSES.items()}
     for name in ("normal", "uniform, 0 to 1"):

@@ -19,7 +19,7 @@ from tritonkernels.target import Target
 
 from .. import ROOT
 from . import contenders, schedule, shapes, trial
-from .environment import environment
+from .environment import add_commit, environment
 from .sweep_records import Writer
 
 TELL = 10.0  # seconds between lines of progress
@@ -39,6 +39,7 @@ def add_arguments(parser):
         "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
     )
     parser.add_argument("--share", type=_share, default=(0, 1), metavar="I/N", help="only every N-th shape, from the I-th on")
+    add_commit(parser)
     parser.add_argument("--dry-run", action="store_true", help="count what would be built and measured, and stop")
 
 
@@ -74,7 +75,7 @@ def main(options, parser):
         count(jobs(drawn, packages, target, options.configs))
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    writers, described = {}, environment(device)
+    writers, described = {}, environment(device, options.commit)
     index, of = options.share
     for op in options.op:
         path = options.out / (f"{op}.{index}of{of}.jsonl" if of > 1 else f"{op}.jsonl")

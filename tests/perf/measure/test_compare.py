@@ -102,6 +102,12 @@ def test_the_same_stand_in_passes_when_it_is_right(gemv_does):
     assert main([*GEMV]) == 0
 
 
+def test_the_commit_of_a_copy_without_its_repository(gemv_does, tmp_path):
+    gemv_does(right)
+    assert main([*GEMV, "--json", str(tmp_path / "r.json"), "--commit", "abc"]) == 0
+    assert {r.environment["commit"] for r in records.read_json(tmp_path / "r.json")} == {"abc"}
+
+
 def test_a_wrong_torch_fails_too(gemv_does, monkeypatch, capsys):
     gemv_does(right)
     monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", lambda *args, out, **kwargs: out.zero_(), True),))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from perf.__main__ import main
-from perf.measure import shapes, suites, sweep, sweep_records, trial
+from perf.measure import contenders, shapes, suites, sweep, sweep_records, trial
 from perf.measure.environment import environment
 from tests.choice.stand_ins import SimulatedGpu, library, right
 from tritonkernels.choice import bench
@@ -245,3 +245,17 @@ def test_bad_arguments(bad):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_nothing_is_measured(capsys):
     assert main(["sweep", "gemm"]) == 2 and "needs a GPU" in capsys.readouterr().err
+
+
+def test_the_commit_of_a_copy_without_its_repository(tmp_path, monkeypatch):
+    monkeypatch.setattr(contenders, "device", lambda: torch.device("cuda", 0))
+    monkeypatch.setattr(sweep.Target, "live", lambda device: shapes.H200)
+    monkeypatch.setattr(sweep, "environment", lambda device, named: environment(CPU, named))
+
+    def run(planned, workers, seconds, writers):
+        writers["gemm"].write(row(suites.gemm(64, 48, 32)))
+        return 0
+
+    monkeypatch.setattr(sweep, "run", run)
+    assert main(["sweep", "gemm", "--shapes", "1", "--out", str(tmp_path), "--commit", "abc"]) == 0
+    assert [e["commit"] for e, _ in sweep_records.read(tmp_path / "gemm.jsonl")] == ["abc"]
