@@ -1,4 +1,5 @@
-"""Counters on a fake GPU: each stream has its own and keeps them; graphs get theirs, zeroed before the capture."""
+"""Counters on a fake GPU: each stream has its own and keeps them; graphs get theirs, zeroed before the capture. On a GPU: graphs
+whose counters come from several allocations."""
 
 import gc
 import types
@@ -7,6 +8,7 @@ import weakref
 import pytest
 import torch
 
+from tests.harness import LIBRARIES, available_on, prepare
 from tritonkernels import workspace
 
 OUT = types.SimpleNamespace(device=torch.device("cuda", 0))
@@ -14,7 +16,14 @@ COUNT = 16384  # split rows, one counter each
 
 
 @pytest.fixture
-def gpu(monkeypatch):
+def unused(monkeypatch):
+    """As in a new process, which has no counters."""
+    for name, value in (("_free", {}), ("_of_stream", {}), ("_allocated", [])):
+        monkeypatch.setattr(workspace, name, value)
+
+
+@pytest.fixture
+def gpu(unused, monkeypatch):
     """The current stream, whether it is being captured, and the tensors that a kernel set to zero, and their sizes."""
     gpu = types.SimpleNamespace(stream=0, capturing=False, zeroed=[], made=[])
     zeros = torch.zeros
@@ -25,9 +34,6 @@ def gpu(monkeypatch):
         gpu.made.append(weakref.ref(made))
         return made
 
-    monkeypatch.setattr(workspace, "_free", {})
-    monkeypatch.setattr(workspace, "_of_stream", {})
-    monkeypatch.setattr(workspace, "_allocated", [])
     monkeypatch.setattr(workspace, "stream_of", lambda device: gpu.stream)
     monkeypatch.setattr(torch, "zeros", zeroing)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: gpu.capturing)
@@ -81,3 +87,34 @@ def test_counters_of_a_graph_stay_allocated(gpu):
         assert len(gpu.made) == made, "the graph was to get free ones"
     gc.collect()
     assert len(gpu.made) >= 3 and all(counters() is not None for counters in gpu.made)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_graphs_replay_after_others_took_the_free_counters(library, unused, monkeypatch):
+    """gemv's split_n takes a counter a row, the most of all designs: five captures take more than one allocation has. Were one
+    freed, what is allocated next would be in its place: counters that never come to zero, and memory that replays write to."""
+    available_on(library, "cuda")
+    zeroed, made = workspace._zeroed, []
+    monkeypatch.setattr(workspace, "_zeroed", lambda *args: made.append(args) or zeroed(*args))
+    a, x = torch.randn(workspace.AT_ONCE // 4, 16, device="cuda"), torch.randn(16, device="cuda")
+    graphs = []
+    for _ in range(5):
+        library.run(prepare("gemv", a, x), "split_n")  # compiles the kernel, and tops up the free counters
+        call = prepare("gemv", a, x, out=torch.empty(len(a), device="cuda"))
+        with torch.cuda.graph(graph := torch.cuda.CUDAGraph()):
+            library.run(call, "split_n")
+        graphs.append((graph, call))
+    library.run(prepare("gemv", a, x), "split_n")
+    assert len(made) == 3, "the graphs were to get counters of two allocations, and a third to replace them"
+    reserved, others = torch.cuda.memory_reserved(), []
+    while torch.cuda.memory_reserved() == reserved:  # what is free is taken first
+        others.append(torch.full((workspace.AT_ONCE,), -1, dtype=torch.int32, device="cuda"))
+    for operand in (a, x):
+        operand.normal_()
+    for graph, call in graphs:
+        call.result.fill_(torch.nan)
+        graph.replay()
+        verdict = library.judge(call, "split_n", None, a, x)
+        assert verdict.ok, verdict
+    assert all(bool((other == -1).all()) for other in others)
