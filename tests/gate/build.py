@@ -37,7 +37,7 @@ def _prepared(op, design, device):
     for call in calls(LIBRARY, op, design.name, target):
         args, kwargs = call.make()
         prepared = prepare(op, *on(device, args), **dict(zip(kwargs, on(device, kwargs.values()))))
-        yield prepared.problem, next(iter(design.configs(prepared.problem, target))), prepared.parts
+        yield prepared.problem, LIBRARY.choose(prepared.problem, target, design.name)[1], prepared.parts
     for prepared, _, _, config in runs(LIBRARY, op, design.name, device, every_config=True):
         yield prepared.problem, config, prepared.parts
 
