@@ -5,7 +5,7 @@ operations    what an operation promises its users, whichever design computes it
 properties    generated calls, valid and invalid
 memory        no access outside a tensor
 concurrency   threads, processes, and the cache of builds
-choice        the tuned table of a user, and the tuner that fills it
+choice        the model of time, the tuned tables, and the tuner that fills them
 analysis      the theory in tritonkernels.analysis
 simt          the emulation that CUDA designs run in without a GPU
 perf          the comparison, its records and its gate

@@ -16,6 +16,7 @@ from . import numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
 from .choice.choose import best, named_config, ranking
+from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
 from .design import Design, as_dict, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
@@ -39,6 +40,7 @@ class Library:
     switches: Callable[[], Any] = lambda: None  # global settings that a plan depends on
     compiler: Callable[[], str] = lambda: ""  # its name and minor version, for which tuned times hold
     tuned: UserTable = USER
+    shipped: ShippedTable = SHIPPED
     plans: Plans = field(default_factory=Plans, repr=False)
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
@@ -83,12 +85,12 @@ class Library:
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def choose(self, problem, target, design=None, config=None):
-        """(design, config): the caller's own, else the tuned table's, else the one with the least predicted time. A config
+        """(design, config): the caller's own, else a tuned table's, else the one with the least predicted time. A config
         without a design is of the first in the ranking that has it."""
         if config is not None:
             return self._with_config(problem, target, design, config)
         if design is None and (tuned := self._tuned(problem, target)):
-            return tuned
+            return tuned[:2]
         key = problem, target, design
         found = self._choices.get(key)
         if found is None:
@@ -141,10 +143,20 @@ class Library:
         return [choice[:2] for choice in ranking(self.package, _unasked(willing), problem, target)], refusals
 
     def _tuned(self, problem, target):
-        """The (design, config) of the user's tuned table; None if it has none, or none that a call may get here."""
-        entry = self.tuned.find(self.package, problem, target.name, self.compiler)
-        if entry is None or entry.design is None:
-            return None
+        """(design, config, by which table), the user's before the shipped one; None if the model decides, because the user's
+        tuning found that best or because no table has what a call may get here."""
+        for table, name in ((self.tuned, "tuned table"), (self.shipped, "shipped table")):
+            entry = table.find(self.package, problem, target.name, self.compiler)
+            if entry is None or (entry.design, entry.ms) == (None, None):  # the latter: tuning found nothing yet
+                continue
+            if entry.design is None:
+                return None
+            if found := self._legal(problem, target, entry):
+                return *found, name
+        return None
+
+    def _legal(self, problem, target, entry):
+        """The (design, config) of an Entry, or None if a call may not get it here."""
         for design in self.designs(problem.op):
             if design.name == entry.design and design.refuses(problem, target) is None:
                 legal = (config for config in design.configs(problem, target) if as_dict(config) == entry.config)
@@ -221,7 +233,8 @@ class Library:
         call, target = self._prepared(op, args, kwargs, target)
         problem = call.problem
         asked = design is not None or config is not None
-        chosen_by = "caller" if asked else "tuned table" if self._tuned(problem, target) else "model"
+        tuned = None if asked else self._tuned(problem, target)
+        chosen_by = "caller" if asked else tuned[2] if tuned else "model"
         chosen, config = self.choose(problem, target, design, config)
         parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
         launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]

@@ -62,9 +62,9 @@ class UserFile:
 
     def _path(self, folder):
         """The file, in folder() unless the user names another place; None if there is to be none."""
-        setting = os.environ.get("TRITONKERNELS_TUNING", "").strip()
-        if setting.lower() == "off":
+        if is_off():
             return None
+        setting = _setting()
         if not setting:
             return folder() / self._name
         named = Path(setting).absolute()
@@ -90,10 +90,24 @@ class UserFile:
                 read = json.load(file)
         except FileNotFoundError:
             return self._parse([])
-        schema = read.get("schema") if isinstance(read, dict) else None
-        if schema != self._schema or not isinstance(read.get("entries"), list):
-            raise ValueError(f"its schema is {schema!r:.40}, and this version of tritonkernels reads {self._schema}")
-        return self._parse(read["entries"])
+        return self._parse(entries_of(read, self._schema))
+
+
+def entries_of(read, schema):
+    """The list of entries in what a file's JSON is; ValueError if it has another schema."""
+    found = read.get("schema") if isinstance(read, dict) else None
+    if found != schema or not isinstance(read.get("entries"), list):
+        raise ValueError(f"its schema is {found!r:.40}, and this version of tritonkernels reads {schema}")
+    return read["entries"]
+
+
+def is_off():
+    """Whether the user wants no table."""
+    return _setting().lower() == "off"
+
+
+def _setting():
+    return os.environ.get("TRITONKERNELS_TUNING", "").strip()
 
 
 def _said(path, error):

@@ -4,6 +4,7 @@ The cases are a suite's, or those of a JSON file, in the words of suites.py:
     [{"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}]    for matmul, gemm; gemv: m, n
     [{"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1, "layout": "channels_last"}]    for conv2d
 What the table has is left out, so that a second call goes on where the first one ended. docs/tuning.md says what is kept.
+--ship also copies what the table has of the cases into the tables of the package (tritonkernels/choice/tables/GPU/tuned.json).
 
 Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments.
 """
@@ -36,6 +37,7 @@ def add_arguments(parser):
     parser.add_argument("--budget", type=_seconds, default=60.0, metavar="SECONDS", help="per case; default: %(default)g")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
     parser.add_argument("--again", action="store_true", help="also what the table has")
+    parser.add_argument("--ship", action="store_true", help="copy what is found into the package's table of this GPU")
 
 
 def _seconds(text):
@@ -58,7 +60,7 @@ def main(options, parser):
         print("perf tune needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
-    return run(cases, packages, device, options.budget, options.again)
+    return run(cases, packages, device, options.budget, options.again, options.ship)
 
 
 def read(op, path):
@@ -79,7 +81,7 @@ def _argument(name, value):
     return tuple(value) if isinstance(value, list) else value
 
 
-def run(cases, packages, device, budget, again):
+def run(cases, packages, device, budget, again, ship=False):
     """Tune each case in each package, show what came of it, and return the exit status."""
     rows, notes, failed, current = [], [], 0, 0
     with table.progress(len(cases) * len(packages)) as advance:
@@ -87,15 +89,17 @@ def run(cases, packages, device, budget, again):
             library, title = importlib.import_module(f"{package}.launch").LIBRARY, f"{package}.{case.op} {case.name}"
             advance(title)
             args, kwargs = case.arguments(0, device)
-            if not again and is_current(library, case.op, args, kwargs):
-                current += 1
-                continue
 
             def tell(tried, of, fastest, title=title):
                 advance(f"{title}: {tried} of {of}, best so far {fastest}", 0)
 
             try:
-                rows.append(_row(case, tuner.tune(library, case.op, args, kwargs, budget, again, tell)))
+                if not again and is_current(library, case.op, args, kwargs):
+                    current += 1
+                else:
+                    rows.append(_row(case, tuner.tune(library, case.op, args, kwargs, budget, again, tell)))
+                if ship:
+                    library.shipped.store(known(library, case.op, args, kwargs))
             except UnsupportedError as refusal:
                 notes.append(f"Refused: {title}: {refusal}")
             except TritonKernelsError as error:
@@ -110,10 +114,15 @@ def run(cases, packages, device, budget, again):
 
 def is_current(library, op, args, kwargs):
     """Whether the table has the finished tuning of such a call, by the present compiler."""
+    entry = known(library, op, args, kwargs)
+    return entry is not None and not entry.tried
+
+
+def known(library, op, args, kwargs):
+    """The table's Entry of such a call, by the present compiler, or None."""
     call = library.operation(op).prepare(*args, **kwargs)
     target = library.target(call.result.device)
-    known = library.tuned.find(library.package, call.problem, target.name, library.compiler)
-    return known is not None and not known.tried
+    return library.tuned.find(library.package, call.problem, target.name, library.compiler)
 
 
 def _row(case, report):

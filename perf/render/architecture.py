@@ -22,6 +22,7 @@ BOXES = {
     "tritonkernels.choice.choose": "choice/choose.py: the ranking",
     "tritonkernels.choice.model": "choice/model.py: the model of time",
     "tritonkernels.choice.table": "choice/table.py: the user's tuned table",
+    "tritonkernels.choice.shipped": "choice/shipped.py: the package's tuned tables",
     "tritonkernels.validate": "validate.py",
     "tritonkernels.numerics": "numerics/: references, bounds",
     "tritonkernels.problem": "problem.py: Problem",

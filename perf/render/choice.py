@@ -16,7 +16,7 @@ INTRODUCTION = """\
 A call gets its design and its config (tile sizes, warps, stages) from, in this order:
 
 1. the caller: `design=`, `config=`;
-2. the tuned table, if it has an entry for such calls: see [tuning.md](tuning.md);
+2. the user's tuned table, or else the shipped one of this GPU, if it has an entry for such calls: see [tuning.md](tuning.md);
 3. the model of time: of every legal config of every design that does not refuse, the one with the least predicted seconds.
 
 Nothing is benchmarked at a call. The choice is a pure function of the problem, the GPU's figures and the tables, so it is the

@@ -1,8 +1,11 @@
-"""A tuned table of the test's own, and packages that have not read it."""
+"""Tuned tables of the test's own, the user's and the shipped ones, and packages that have not read them."""
+
+import logging
 
 import pytest
 
 from tests.harness import LIBRARIES
+from tritonkernels.choice.shipped import ShippedTable
 from tritonkernels.choice.table import UserTable
 from tritonkernels.plans import Plans
 
@@ -15,13 +18,29 @@ def file(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def fresh(monkeypatch):
-    """fresh(): both packages as in a new process, which has not read the table."""
+def tables(tmp_path):
+    """The folder of shipped tables: none yet."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def fresh(monkeypatch, tables):
+    """fresh(): both packages as in a new process, which has not read the tables."""
 
     def renew():
         for library in LIBRARIES:
             monkeypatch.setattr(library, "tuned", UserTable())
+            monkeypatch.setattr(library, "shipped", ShippedTable(tables))
             monkeypatch.setattr(library, "plans", Plans())
 
     renew()
     return renew
+
+
+@pytest.fixture
+def said(caplog, monkeypatch):
+    """The warnings, as they are."""
+    monkeypatch.setattr(logging.getLogger("tritonkernels"), "propagate", True)
+    return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

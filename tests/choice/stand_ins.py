@@ -3,11 +3,13 @@
 import dataclasses
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from cuda_reference.launch import config_of
+from tritonkernels.choice.shipped import ShippedTable
 from tritonkernels.choice.table import UserTable
 from tritonkernels.choice.work import Work
 from tritonkernels.design import Design
@@ -100,7 +102,12 @@ def library(gpu, build=lambda: None, **designs):
         return Design(name=name, configs=lambda problem, target: numbered, launches=launches, work=work)
 
     served = Library(
-        "tritonkernels", lambda device: H200, runs_on=lambda t: None, compiler=lambda: "Triton 3.7", tuned=UserTable()
+        "tritonkernels",
+        lambda device: H200,
+        runs_on=lambda t: None,
+        compiler=lambda: "Triton 3.7",
+        tuned=UserTable(),
+        shipped=ShippedTable(Path("no such folder")),
     )
     served.serve(dataclasses.replace(GEMV, own=tuple(Rung(name, "for a test", "nothing") for name in designs)))
     served._designs["gemv"] = tuple(design(*item) for item in designs.items())

@@ -4,7 +4,6 @@ import builtins
 import dataclasses
 import functools
 import json
-import logging
 import os
 import pathlib
 import threading
@@ -29,13 +28,6 @@ H200 = Target.named("h200")
 NOBODY = 65534
 both = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away, and writes where others cannot")
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    """The warnings, as they are."""
-    monkeypatch.setattr(logging.getLogger("tritonkernels"), "propagate", True)
-    return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def small(op, dtype=torch.float32):

@@ -1,5 +1,7 @@
-"""Counters on a fake GPU: each stream has its own and keeps them; graphs get theirs, zeroed before the capture. On a GPU: graphs
-whose counters come from several allocations."""
+"""Counters on a fake GPU: each stream has its own and keeps them; graphs get theirs, zeroed before the capture.
+
+On a GPU: graphs whose counters come from several allocations.
+"""
 
 import gc
 import types

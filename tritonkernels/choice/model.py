@@ -207,9 +207,15 @@ def sustained(target_name):
 
 
 def _folder(target_name):
-    """The folder of the tables of a GPU, by its name in the table of targets or the driver's."""
-    try:
-        name = Target.named(target_name).name
-    except BackendError:  # a GPU that the table does not know
-        name = target_name
+    """The folder of the figures that serve a GPU."""
+    name = gpu_name(target_name)
     return name if (TABLES / name / "sustained.json").exists() else REFERENCE
+
+
+@functools.cache
+def gpu_name(name):
+    """What the folder of a GPU's tables is called: its name in the table of targets, or the driver's if it is not there."""
+    try:
+        return Target.named(name).name
+    except BackendError:
+        return name

@@ -48,7 +48,8 @@ def size_class(size, chunk):
 
 
 @functools.lru_cache(4096)
-def _class_text(problem):
+def class_text(problem):
+    """class_of as a key has it."""
     return json.dumps(class_of(problem))
 
 
@@ -96,13 +97,13 @@ class UserTable:
     """The table's entries in this process, by key and compiler."""
 
     def __init__(self):
-        self._file, self._warned = UserFile(TABLE, "the tuned table", SCHEMA, _by_key, _listed), False
+        self._file, self._warned = UserFile(TABLE, "the tuned table", SCHEMA, by_key, _listed), False
         self.path = self._file.path
 
     def find(self, package, problem, gpu, compiler):
         """The Entry, or None; compiler() is its name, needed only if there may be one."""
         entries = self._file.content()
-        found = entries and entries.get((package, problem.op, gpu, _class_text(problem)))
+        found = entries and entries.get((package, problem.op, gpu, class_text(problem)))
         if not found:
             return None
         current = compiler()
@@ -125,7 +126,7 @@ class UserTable:
         self._file.change(with_it)
 
 
-def _by_key(entries):
+def by_key(entries):
     """{key: {compiler: Entry}} of the file's entries."""
     found = {}
     for entry in map(Entry.of, entries):

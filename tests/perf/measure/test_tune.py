@@ -11,6 +11,7 @@ from perf.measure import contenders, tune
 from perf.measure.suites import gemv, matmul
 from tests.choice.stand_ins import SimulatedGpu, library, right
 from tritonkernels.choice import tuner
+from tritonkernels.choice.shipped import ShippedTable
 from tritonkernels.choice.table import UserTable
 
 CASES = [gemv(64, 48), gemv(200, 16)]
@@ -27,8 +28,8 @@ def served(tmp_path, monkeypatch):
     return served
 
 
-def run(again=False, cases=CASES, budget=60.0):
-    return tune.run(cases, ["tritonkernels"], CPU, budget, again)
+def run(again=False, cases=CASES, budget=60.0, ship=False):
+    return tune.run(cases, ["tritonkernels"], CPU, budget, again, ship)
 
 
 def test_each_case_is_tuned_once(served, capsys):
@@ -49,6 +50,29 @@ def test_a_tuning_that_was_not_finished_goes_on(served, capsys, monkeypatch):
     monkeypatch.setattr(tuner, "TRIALS", 0.8)
     run(cases=CASES[:1])
     assert "3 of 3" in capsys.readouterr().out
+
+
+def test_what_is_shipped_is_chosen_where_the_user_has_nothing(served, tmp_path, capsys, monkeypatch):
+    """Also what was tuned before, and in the end without the user's table."""
+    served.shipped = ShippedTable(tmp_path)
+    assert run(cases=CASES[:1]) == 0 and not served.shipped.path("h200").exists()
+    assert run(ship=True) == 0
+    assert "1 tuned, 1 were in the table, 0 failed" in capsys.readouterr().out
+    assert served.shipped.path("h200").read_text().count('"design": "fast"') == 2
+    served.tuned, served.shipped = UserTable(), ShippedTable(tmp_path)
+    monkeypatch.setenv("TRITONKERNELS_TUNING", str(tmp_path / "none.json"))
+    for m, n in ((64, 48), (200, 16)):
+        told = served.explain("gemv", torch.randn(m, n), torch.randn(n))
+        assert (told["design"], told["chosen_by"]) == ("fast", "shipped table")
+
+
+def test_a_table_that_cannot_be_shipped_ends_it(served, tmp_path, capsys):
+    served.shipped = ShippedTable(tmp_path)
+    served.shipped.path("h200").parent.mkdir()
+    served.shipped.path("h200").write_text("{")
+    assert run(ship=True) == 1
+    told = capsys.readouterr().out
+    assert told.count("FAILED") == 1 and "the shipped table cannot be written" in told and "1 tuned" in told
 
 
 def test_refusals_and_failures_are_named_and_counted(served, capsys, monkeypatch):
