@@ -62,6 +62,7 @@ SUITE = (
     "tests/operations/test_overlap.py",
     "tests/choice/test_choose.py",
     "tests/choice/test_model.py",
+    "tests/choice/test_shipped.py",
     "tests/choice/test_table.py",
     "tests/choice/test_tuner.py",
     "tests/perf/measure/test_comparison.py",

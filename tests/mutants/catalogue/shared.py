@@ -72,6 +72,21 @@ MUTANTS = [
         ("times of another compiler's code used", "return found.get(current)", "return next(iter(found.values()))"),
     ),
     *of(
+        "tritonkernels/choice/shipped.py",
+        "test_shipped",
+        ("times of another compiler's code used", "found.get(compiler()) if found", "next(iter(found.values())) if found"),
+        ("tables kept of the model's choices", "if entry.design is not None:", "if True:"),
+    ),
+    *of(
+        "tritonkernels/library.py",
+        "test_shipped",
+        (
+            "the shipped table asked first",
+            '(self.tuned, "tuned table"), (self.shipped, "shipped table")',
+            '(self.shipped, "shipped table"), (self.tuned, "tuned table")',
+        ),
+    ),
+    *of(
         "tritonkernels/choice/bench.py",
         "a_wrong_candidate",
         ("results not poisoned", "result.fill_(math.nan if", "(math.nan if"),
