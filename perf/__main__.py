@@ -1,11 +1,11 @@
-"""python -m perf compare | sweep | tune | fit | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | sweep | tune | calibrate | fit | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
 
 from .fit import command as fit
 from .gate import gate
-from .measure import campaign, compare, errors, sweep, tune
+from .measure import calibrate, campaign, compare, errors, sweep, tune
 from .offline import inspection
 from .render import docs
 
@@ -13,6 +13,7 @@ COMMANDS = {
     "compare": compare,
     "sweep": sweep,
     "tune": tune,
+    "calibrate": calibrate,
     "fit": fit,
     "errors": errors,
     "gate": gate,

@@ -31,6 +31,8 @@ def diagnose():
         device = torch.device(backend.device_type(), torch.cuda.current_device() if torch.cuda.is_available() else None)
         target = backend.target(device)
         report["target"] = f"{target.name} ({target.isa}, {target.sms} SMs)" if target.is_gpu else target.name
+        if target.is_gpu:
+            report["figures"] = target.origin
     except (TritonKernelsError, ImportError, RuntimeError, AssertionError) as error:
         report["fault"] = str(error)
     return report

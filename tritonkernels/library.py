@@ -251,6 +251,7 @@ class Library:
             kernels=[launch.name for launch in launches],
             grid=[launch.grid for launch in launches],
             target=target.name,
+            **({"figures": target.origin} if target.measured else {}),
             problem=problem.describe(),
             precision=problem.precision,
             flops=problem.flops,

@@ -1,8 +1,8 @@
 """Target: a GPU's streaming multiprocessor, the sizes and rates of its memory system, and its peak per precision.
 
 `Target.named("h200")` needs no GPU; `Target.live(device)` reads the present one and takes bandwidths and peaks, which the
-driver does not report, from the table. Rates are the vendors' data-sheet figures for dense products at boost clock, with sums
-in fp32 where a GPU has other rates for fp16 ones.
+driver does not report, from the table, or for a GPU that is not there from its user's measurements. The table's rates are the
+vendors' data-sheet figures for dense products at boost clock, with sums in fp32 where a GPU has other rates for fp16 ones.
 """
 
 import functools
@@ -12,6 +12,8 @@ from difflib import get_close_matches
 
 import torch
 
+from . import calibration
+from .calibration import Calibration
 from .errors import BackendError
 
 SAME_RATE = {"uint8": "int8", "uint4": "int4", "b1_and": "b1", "b1_xor": "b1"}
@@ -36,6 +38,14 @@ class Target:
     warp_size: int = 32
     latency: float = 700e-9  # seconds of a trip to DRAM and back
     launch: float = 2e-6  # seconds of an empty kernel in a graph
+    measured: Calibration | None = field(default=None, hash=False)  # on such a GPU, by its user
+
+    @property
+    def origin(self):
+        """Where the rates come from, in words."""
+        if self.measured:
+            return f"measured on {self.measured.date}"
+        return "data sheet" if self.peaks else "in proportion to the H200's; python -m perf calibrate measures them"
 
     @property
     def isa(self):
@@ -80,7 +90,7 @@ class Target:
         """The GPU behind a torch.device, as the driver describes it.
 
         One with another number of SMs than its namesake in the table (a "Ti", a laptop's, a MIG slice) gets that one's rates
-        in proportion.
+        in proportion, and one without a namesake the rates that its user has measured.
         """
         properties = torch.cuda.get_device_properties(device)
         gfx = getattr(properties, "gcnArchName", "").partition(":")[0]
@@ -90,10 +100,13 @@ class Target:
         same_arch = [t for t in (*namesakes, *KNOWN) if (t.arch, t.gfx) == (arch, gfx)]
         known = (*same_arch, MI300X if gfx else Target(name=""))[0]
         share = properties.multi_processor_count / known.sms if known in namesakes else 0.0
+        measured = calibration.of(properties.name, properties.multi_processor_count)
+        figures, peaks = (measured.figures, measured.peaks) if measured else ({}, {})
         rates = {
-            "dram_bandwidth": known.dram_bandwidth * share,
-            "l2_bandwidth": known.l2_bandwidth * share,
-            "peaks": {precision: rate * share for precision, rate in known.peaks.items()} if share else {},
+            "dram_bandwidth": known.dram_bandwidth * share or figures.get("dram_bandwidth", 0.0),
+            "l2_bandwidth": known.l2_bandwidth * share or figures.get("l2_bandwidth", 0.0),
+            "peaks": {precision: rate * share for precision, rate in known.peaks.items()} if share else peaks,
+            "measured": measured,
         }
         facts = {
             name: getattr(properties, attribute) for name, attribute in PROPERTIES.items() if hasattr(properties, attribute)

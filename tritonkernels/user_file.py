@@ -5,6 +5,7 @@ is none of them. A process reads each once. They are data, never code. A file th
 another schema is refused, with one warning, and never overwritten.
 """
 
+import dataclasses
 import json
 import logging
 import os
@@ -22,8 +23,8 @@ log = logging.getLogger("tritonkernels")
 
 
 class UserFile:
-    """`title` is what messages call the file. parse(entries) makes its content, or raises ValueError; entries(content) is the list
-    to write."""
+    """`title` is what messages call the file. parse(entries) makes its content, or raises ValueError; entries(content) is the
+    list to write."""
 
     def __init__(self, name, title, schema, parse, entries):
         self._name, self._title, self._schema, self._parse, self._entries = name, title, schema, parse, entries
@@ -108,6 +109,17 @@ def is_off():
 
 def _setting():
     return os.environ.get("TRITONKERNELS_TUNING", "").strip()
+
+
+def checked(kind, values):
+    """A dataclass from JSON; ValueError if the values have not its fields, or not their types."""
+    fields = dataclasses.fields(kind)
+    if not isinstance(values, dict) or values.keys() != {f.name for f in fields}:
+        raise ValueError(f"an entry needs the fields {', '.join(f.name for f in fields)}, and no others")
+    for field in fields:
+        if not isinstance(values[field.name], field.type) or isinstance(values[field.name], bool):
+            raise ValueError(f"{field.name} is {values[field.name]!r:.40}")
+    return kind(**values)
 
 
 def _said(path, error):

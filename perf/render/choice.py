@@ -46,8 +46,9 @@ memory that wait for each other. The model turns counts into seconds:
     overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
     seconds = sum over kernels of (launch + factors * overlapped)
 
-The GPU's figures are in its [table of targets](../tritonkernels/target.py). The five shares of each design, and the factors of
-its configs and of classes of problems (their precisions, layouts and other fields that are no sizes), are data:
+The GPU's figures are in its [table of targets](../tritonkernels/target.py), or measured by its user
+([how](tuning.md#a-gpu-that-nobody-knows)). The five shares of each design, and the factors of its configs and of classes of
+problems (their precisions, layouts and other fields that are no sizes), are data:
 `python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records
 gets about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without
 records gets the shares of the {reference}.

@@ -229,6 +229,6 @@ def test_known_targets_are_complete():
     """Except for L2's bandwidth, which vendors do not publish."""
     for target in KNOWN:
         if target.is_gpu:
-            but = ("l2_bandwidth", "arch", "gfx")
+            but = ("l2_bandwidth", "arch", "gfx", "measured")
             assert all(getattr(target, f.name) for f in dataclasses.fields(target) if f.name not in but), target.name
             assert bool(target.arch) != bool(target.gfx) and Target.named(target.name) is target

@@ -13,6 +13,9 @@ They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, whi
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
 `python -m perf fit`, as are factors of its configs and of classes of problems. For a GPU without records those of the H200
 serve: they are shares of the GPU's own figures.
+
+Shares are of figures as data sheets have them. A user's measured figures (calibration.py), which no kernel exceeds, are brought
+to that scale by what the same kernels measure on an H200: a GPU on which they copy half as fast has half its bandwidth.
 """
 
 import dataclasses
@@ -25,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..analysis.occupancy import occupancy
+from ..calibration import FIELDS, by_gpu
 from ..errors import BackendError
 from ..target import PLANES, SAME_RATE, Target
 from .work import kept
@@ -123,14 +127,32 @@ DEPENDENT = ("PROGRAMS", "BLOCKS", "SPLIT_K", "SPLITS", "STREAMS")
 
 @functools.cache
 def rates(target):
-    """The Rates of a GPU; what its table lacks is in proportion to SMs of the H200's."""
+    """The Rates of a GPU, by its measured figures if it has any; what is unknown is in proportion to SMs of the H200's."""
     known = Target.named(REFERENCE)
+    if target.measured:
+        target = dataclasses.replace(target, **_as_on_a_data_sheet(target, known))
     share = target.sms / known.sms
     peaks = {unit: target.peak(unit) or (known.peak(unit) or 0) * share for unit in UNITS}
     dram = target.dram_bandwidth or known.dram_bandwidth * share
     l2 = target.l2_bandwidth or max(2 * dram, known.l2_bandwidth * share)
     per_sm = {unit: rate / target.sms for unit, rate in peaks.items()}
     return Rates(target, target.sms, per_sm, l2 / target.sms, dram, target.latency, target.launch, {})
+
+
+def _as_on_a_data_sheet(target, known):
+    """The fields of a Target that its user has measured: its ratio to the reference's measured figure, times that one's own."""
+    figures, on_known = target.measured.figures, _measured_on_the_reference()
+    own = {name: getattr(known, name) for name in FIELDS} | known.peaks
+    scaled = {name: value * own[name] / on_known.get(name, own[name]) for name, value in figures.items()}
+    peaks = target.peaks | {name: scaled[name] for name in target.measured.peaks}
+    return {"peaks": peaks} | {name: scaled[name] for name in FIELDS if name in scaled}
+
+
+@functools.cache
+def _measured_on_the_reference():
+    """The figures that `python -m perf calibrate` has measured there; empty if it has not been run."""
+    found = by_gpu(json.loads((TABLES / REFERENCE / "calibration.json").read_text())["entries"])
+    return next(iter(found.values())).figures if found else {}
 
 
 def blocks_per_sm(rate, threads, registers, shared):

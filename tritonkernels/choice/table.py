@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from ..problem import dtype_name
-from ..user_file import TABLE, UserFile
+from ..user_file import TABLE, UserFile, checked
 
 SCHEMA = 1
 EXACT_TO = 16  # sizes up to here are in a key as they are
@@ -82,15 +82,10 @@ class Entry:
     @staticmethod
     def of(values):
         """From JSON; ValueError if it is no entry."""
-        fields = dataclasses.fields(Entry)
-        if not isinstance(values, dict) or values.keys() != {f.name for f in fields}:
-            raise ValueError(f"an entry needs the fields {', '.join(f.name for f in fields)}, and no others")
-        for field in fields:
-            if not isinstance(values[field.name], field.type) or isinstance(values[field.name], bool):
-                raise ValueError(f"{field.name} is {values[field.name]!r:.40}")
-        if not all(isinstance(t, list) and [type(x) for x in t[:2]] == [str, dict] and len(t) == 3 for t in values["tried"]):
+        entry = checked(Entry, values)
+        if not all(isinstance(t, list) and [type(x) for x in t[:2]] == [str, dict] and len(t) == 3 for t in entry.tried):
             raise ValueError("tried is no list of [design, config, outcome]")
-        return Entry(**values)
+        return entry
 
 
 class UserTable:
