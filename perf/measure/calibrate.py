@@ -9,7 +9,6 @@ Exit status: 1 if nothing could be measured, 2 without a GPU, for bad arguments 
 
 import argparse
 import datetime
-import importlib.metadata
 import math
 import statistics
 import sys
@@ -85,8 +84,10 @@ def run(target, device, clock, room):
         print(f"Left out: {name}: {why}")
     if not figures:
         return 1
-    today, versions = datetime.date.today().isoformat(), (importlib.metadata.version("triton"), torch.__version__)
-    found = Calibration(target.name, target.sms, today, *versions, figures)
+    import triton  # its distribution has another name where torch is built for ROCm
+
+    today = datetime.date.today().isoformat()
+    found = Calibration(target.name, target.sms, today, triton.__version__, torch.__version__, figures)
     calibration.FILE.change(lambda known: known | {(found.gpu, found.sms): found})
     print(f"Kept in {calibration.FILE.path()}")
     return 0
