@@ -5,6 +5,7 @@ of Library) and in which designs they have.
 """
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -175,23 +176,30 @@ class Library:
         """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
 
         arguments  all of a user function's, in its order, `out` last, which counts as modified for autograd
-        unplain    (design, config, arguments) -> the result of a call that may need more than this: it requires gradients, or
-                   arguments are of unknown classes or on the meta device. Without it, they count as plain
+        unplain    (design, config, arguments, compute) -> the result of a call that may need more than compute(), what it is
+                   without: it requires gradients, or arguments are of unknown classes or on the meta device
         """
         key, tensors = key_of((operation.name, self.switches()), (design, config, *arguments.values()))
         if unplain and (key is None or _are_unplain(tensors)):
-            return unplain(design, config, arguments)
-        result = self._planned(key, tensors, operation, design, config, arguments)
+            compute = functools.partial(self._computed, key, tensors, operation, design, config, arguments)
+            return unplain(design, config, arguments, compute)
+        return self._computed(key, tensors, operation, design, config, arguments)
+
+    def _computed(self, key, tensors, operation, design, config, arguments):
+        plan = self.plans.find(key)
+        result = plan.repeat(tensors) if plan and plan is not WATCH else None
+        if result is None:
+            watched = tensors if plan is WATCH else None
+            result = self._unplanned(key, watched, operation, design, config, arguments)
         if arguments["out"] is not None:
             torch.autograd.graph.increment_version(result)
         return result
 
-    def _planned(self, key, tensors, operation, design, config, arguments):
-        plan = self.plans.find(key)
-        if plan is not WATCH:
-            result = plan.repeat(tensors) if plan else None
-            return self.run(operation.prepare(**arguments), design, config) if result is None else result
-        with Watch(tensors) as watch:
+    def _unplanned(self, key, watched, operation, design, config, arguments):
+        """A call that has no plan; it gets one if its tensors are `watched`."""
+        if watched is None:
+            return self.run(operation.prepare(**arguments), design, config)
+        with Watch(watched) as watch:
             result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
         if watch.disjoint:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))

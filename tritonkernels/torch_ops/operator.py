@@ -55,16 +55,12 @@ class Operator:
             return self._dispatched(design, config, arguments)
         return self.library.call(self.operation, design, config, arguments, self._unplain)
 
-    def _unplain(self, design, config, arguments):
-        """A call of tensors that require gradients, or of other classes."""
+    def _unplain(self, design, config, arguments, compute):
+        """A call of tensors that require gradients, or of other classes; compute() is what it is without."""
         if not all(map(is_plain, arguments.values())):
             return self._dispatched(design, config, arguments)
-
-        def compute(*tensors):
-            return self.library.call(self.operation, design, config, arguments | dict(zip(self.tensors, tensors)))
-
         values = self._settled(design, config, arguments)
-        return compute(*self._tensors(values)) if arguments["out"] is not None else self._recorded(compute, values)
+        return compute() if arguments["out"] is not None else self._recorded(lambda *_: compute(), values)
 
     def _dispatched(self, design, config, arguments):
         out, values = arguments["out"], self._settled(design, config, arguments)
@@ -163,9 +159,12 @@ class Operator:
             function, values = outer
             return function(self.functional(values))
         arguments = {name: value for name, value in values.items() if name not in (*self.tensors, *CHOICE)}
+        if peek_interpreter_stack() is None:
+            return Recorded.apply(self, compute, arguments, *tensors)
         with enable_single_level_autograd_function():
             return Recorded.apply(self, compute, arguments, *tensors)
 
+    @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):
         """The names of the tensors that gradients need: the factors of other factors."""
         factors = [name for name in self.tensors if name not in self.rules.addends]

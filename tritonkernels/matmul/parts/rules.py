@@ -17,8 +17,7 @@ def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
     rows = (rows if len(a_shape) > 1 else rows[..., None, :]).to(dtype)  # of the product of matrices
 
     def of_a():
-        found = ops.matmul(rows, b.mT if b.ndim > 1 else b[None, :], alpha=alpha, precision=precision)
-        return found if len(a_shape) > 1 else found[..., 0, :]
+        return ops.matmul(rows, b.mT if b.ndim > 1 else b[None, :], alpha=alpha, precision=precision)
 
     def of_b():
         left, right = a if a.ndim > 1 else a[None, :], rows
