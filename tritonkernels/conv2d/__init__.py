@@ -73,9 +73,10 @@ def conv2d(
     (`numerics.error_bound`). The design "winograd" runs only when it is named: its bound is larger, for tiles of 4 x 4 about 6
     times this one at 64 channels (docs/numerics.md derives it). Raises as `gemm` does, before anything is launched.
 
-    Operands may require gradients, of any order: backward calls conv2d_input, conv2d_weight and conv2d_bias, which autograd
-    records too, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice. Into an
-    `out` nothing is recorded: operands that require gradients are refused then. So are forward-mode tangents and torch.func.
+    Operands may require gradients of any order, in both modes of autograd: backward calls conv2d_input, conv2d_weight and
+    conv2d_bias, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice. torch.func,
+    torch.compile, torch.export and autocast (as torch's conv2d) see one operator. Into an `out` nothing is recorded: operands
+    that require gradients are refused then.
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """

@@ -59,6 +59,10 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
     M, N and K may be 0; with K = 0 the product is 0. Error, elementwise: gamma(K + 4) * (|alpha| |A||B| + |beta| |C|) plus the
     rounding of the result, gamma(n) = n u / (1 - n u), u = 2^-24 (`numerics.error_bound`).
 
+    Operands may require gradients of any order, in both modes of autograd. torch.func, torch.compile, torch.export and autocast
+    (which raises the operands to float32) see one operator. Into an `out` nothing is recorded: operands that require gradients
+    are refused then.
+
     Raises ShapeError, DtypeError, DeviceError, OverlapError, GradientError, ArgumentError, UnknownDesignError, ConfigError,
     UnsupportedError, all before anything is launched.
 

@@ -43,7 +43,8 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=Non
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Any size may be 0. Error, elementwise: gamma(N + 4) * (|alpha| |scale| |A||x| + |beta| |y|) plus the rounding of the result,
-    u = 2^-24 (`numerics.error_bound`). Raises as `gemm` does, before anything is launched.
+    u = 2^-24 (`numerics.error_bound`). Gradients are as gemm's, but autocast lowers the operands, as torch.mv's. Raises as
+    `gemm` does, before anything is launched.
 
     Source: "gemv optimisation summary", work split by regime of N.
     """

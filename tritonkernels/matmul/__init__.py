@@ -113,6 +113,10 @@ def matmul(
     else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S; an activation's slope (at most 1.13) and 2^-20 S come on top
     (`numerics.error_bound`). Integers are exact, modulo 2^32.
 
+    Gradients are as gemm's, in the precision of this call ("torch": what torch's switch said then), with the default sums; of
+    fp8 and integers there are none. Where one is recorded the activation is torch's own, of the product rounded to the result's
+    type. Autocast lowers the operands as torch.mm's, unless `precision` names one of float32.
+
     Raises ShapeError, DtypeError, DeviceError, OverlapError, GradientError, ArgumentError, UnknownDesignError, ConfigError,
     UnsupportedError, all before anything is launched.
 
