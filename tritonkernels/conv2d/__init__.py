@@ -74,9 +74,9 @@ def conv2d(
     times this one at 64 channels (docs/numerics.md derives it). Raises as `gemm` does, before anything is launched.
 
     Operands may require gradients of any order, in both modes of autograd: backward calls conv2d_input, conv2d_weight and
-    conv2d_bias, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice. torch.func,
-    torch.compile, torch.export and autocast (as torch's conv2d) see one operator. Into an `out` nothing is recorded: operands
-    that require gradients are refused then.
+    conv2d_bias, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice.
+    torch.func, torch.compile, torch.export and autocast (as torch's conv2d) see one operator. Into an `out` nothing is
+    recorded: operands that require gradients are refused then.
 
     Source: "a hand-written CUDA convolution" (conv2d_direct).
     """
