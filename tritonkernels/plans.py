@@ -20,7 +20,7 @@ WATCH = object()  # in place of a plan: the call was made once, so the next one 
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)  # tensors of other classes may not have the properties that they report
 _PLAIN = (type(None), torch.dtype, torch.memory_format)
-# the key has their text, since 1 == 1.0 == True and 0.0 == -0.0
+# the key has their text, since (1,) == (1.0,) == (True,) and 0.0 == -0.0; it takes longer than a number
 _NUMBERS = (int, float, bool, tuple, torch.Size)
 
 
@@ -116,6 +116,8 @@ def key_of(about, arguments):
                 key.append((value.shape, value.stride(), value.dtype, value.device, alignment, value.is_neg()))
             elif kind in _PLAIN:
                 key.append(value)
+            elif kind is float and value and value == value:
+                key.append((kind, value))
             elif kind in _NUMBERS:
                 key.append((kind, repr(value)))
             elif kind is str and value == "torch":  # this precision follows torch's switches

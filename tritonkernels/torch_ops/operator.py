@@ -46,6 +46,7 @@ class Operator:
         self.defaults = {argument.name: argument.default_value for argument in schema}
         self.positional = [argument.name for argument in schema if not argument.kwarg_only]
         self.tensors = [argument.name for argument in schema if "Tensor" in str(argument.type)]
+        self.others = [name for name in self.defaults if name not in (*self.tensors, *CHOICE)]
         self.order = [name for name in inspect.signature(operation.prepare).parameters if name != "out"]
         self._register(definitions)
 
@@ -148,17 +149,18 @@ class Operator:
 
     def _recorded(self, compute, values):
         """compute(*tensors), recorded if one requires a gradient or has a tangent."""
-        tensors = self._tensors(values)
-        recorded = [t is not None and (_has_tangent(t) or (t.requires_grad and torch.is_grad_enabled())) for t in tensors]
-        if not any(recorded):
+        tensors, enabled = self._tensors(values), torch.is_grad_enabled()
+        recorded = [t for t in tensors if t is not None and ((enabled and t.requires_grad) or _has_tangent(t))]
+        if not recorded:
             return compute(*tensors)
-        for name, tensor, is_recorded in zip(self.tensors, tensors, recorded):
-            if is_recorded and tensor.dtype not in DIFFERENTIABLE:
+        for tensor in recorded:
+            if tensor.dtype not in DIFFERENTIABLE:
+                name = next(name for name in self.tensors if values[name] is tensor)
                 raise GradientError(name, f"requires_grad=True of {tensor.dtype}", "a type with a backward", "Pass .detach().")
-        if outer := self.rules.outer(**values):
+        if outer := self.rules.outer and self.rules.outer(**values):
             function, values = outer
             return function(self.functional(values))
-        arguments = {name: value for name, value in values.items() if name not in (*self.tensors, *CHOICE)}
+        arguments = {name: values[name] for name in self.others if name in values}
         if peek_interpreter_stack() is None:
             return Recorded.apply(self, compute, arguments, *tensors)
         with enable_single_level_autograd_function():
@@ -166,10 +168,10 @@ class Operator:
 
     @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):
-        """The names of the tensors that gradients need: the factors of other factors."""
+        """Of each tensor, whether the gradients of those that need one need it: it is a factor, and so is another of them."""
         factors = [name for name in self.tensors if name not in self.rules.addends]
         wanted = {name for name, need in zip(self.tensors, needed) if need and name in factors}
-        return {name for name in factors if wanted - {name}}
+        return [name in factors and bool(wanted - {name}) for name in self.tensors]
 
     def product(self, tensors, arguments):
         """The result of these tensors without addends: what it gains where one of them is the tangent of a factor."""

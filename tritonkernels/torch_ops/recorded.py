@@ -17,9 +17,9 @@ class Recorded(_SingleLevelFunction):
     @staticmethod
     def forward(ctx, operator, compute, arguments, *tensors):
         ctx.operator, ctx.arguments = operator, arguments
-        ctx.forms = {name: None if t is None else Form.of(t) for name, t in zip(operator.tensors, tensors)}
+        ctx.forms = {name: t if t is None else Form.of(t) for name, t in zip(operator.tensors, tensors)}
         needed = operator.saved(ctx.needs_input_grad[3:])
-        ctx.save_for_backward(*(t if name in needed else None for name, t in zip(operator.tensors, tensors)))
+        ctx.save_for_backward(*[t if need else None for need, t in zip(needed, tensors)])
         if forward_ad._current_level >= 0:
             ctx.save_for_forward(*tensors)
         if peek_interpreter_stack() is None:

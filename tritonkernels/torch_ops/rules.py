@@ -49,7 +49,7 @@ class Rules:
     flops      (result, **arguments) -> FLOP of the products alone, as torch counts them
     settled    a user's arguments -> the operator's; errors are typed, and nothing depends on torch's switches any more
     asked      the operator's arguments -> a user's
-    outer      (**arguments) -> None; or of an activation (function, arguments without it): recorded, it is torch's own
+    outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
     lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
     """
 
@@ -60,7 +60,7 @@ class Rules:
     addends: dict[str, Callable[..., Any]]
     settled: Callable[..., dict[str, Any]] = unchanged
     asked: Callable[..., dict[str, Any]] = unchanged
-    outer: Callable[..., Any] = lambda **arguments: None
+    outer: Callable[..., Any] | None = None
     lowered: bool = True
 
 

@@ -36,7 +36,7 @@ MUTANTS = [
             "        if out is not None:\n            self._refuse",
             "        if False:\n            self._refuse",
         ),
-        ("every tensor kept", "if wanted - {name}}", "if wanted}"),
+        ("every tensor kept", "bool(wanted - {name})", "bool(wanted)"),
         ("transforms overlooked", "peek_interpreter_stack() is not None", "False"),
     ),
     *of(
