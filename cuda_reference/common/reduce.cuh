@@ -12,8 +12,8 @@ template <int LANES = 32, class T> __device__ __forceinline__ T warp_sum(T value
 }
 
 // The sum over a block of WARPS warps, in its first thread: by shuffles in each warp, then over the warps in their order.
-template <int WARPS> __device__ __forceinline__ float block_sum(float value) {
-    __shared__ float of_warp[WARPS];
+template <int WARPS, class T> __device__ __forceinline__ T block_sum(T value) {
+    __shared__ T of_warp[WARPS];
     value = warp_sum(value);
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
     __syncthreads();  // all warps have stored their sums

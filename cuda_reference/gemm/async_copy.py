@@ -1,5 +1,7 @@
 """FP32 GEMM, async_copy: the configs and launches of async_copy.cuh."""
 
+from tritonkernels.gemm.parts.float32_only import float32_only
+
 from .parts.configs import LONG, SEED, SMALL, WIDE, tiles
 from .parts.launches import one_tile_a_block
 
@@ -7,7 +9,7 @@ SPACE = tiles(WIDE, STAGES=4, GROUP=4) + tiles(WIDE, LONG, SEED, SMALL, STAGES=3
 
 
 def refuses(problem, target):
-    return target.lacks("cp.async", 80)
+    return float32_only(problem, target) or target.lacks("cp.async", 80)
 
 
 def shared_bytes(config):

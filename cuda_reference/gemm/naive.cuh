@@ -8,19 +8,19 @@
 
 namespace gemm {
 
-template <int BM, int BN>
+template <class T, int BM, int BN>
 __global__ void __launch_bounds__(BM * BN)
-naive(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
-      int M, int N, int K, float alpha, float beta, Strides stride) {
+naive(const T* __restrict__ a, const T* __restrict__ b, const T* __restrict__ c, T* __restrict__ out,
+      int M, int N, int K, T alpha, T beta, Strides stride) {
     static_assert(BN % 32 == 0, "a warp stays within one row of C, or its reads of A would not be broadcasts");
     const int tiles_n = ceil_div(N, BN);
     const int row = blockIdx.x / tiles_n * BM + threadIdx.x / BN;
     const int col = blockIdx.x % tiles_n * BN + threadIdx.x % BN;
     if (row >= M || col >= N) return;
 
-    const float* a_row = a + row * stride.a.row;
-    const float* b_col = b + col * stride.b.col;
-    float sum = 0.0f;
+    const T* a_row = a + row * stride.a.row;
+    const T* b_col = b + col * stride.b.col;
+    T sum = 0;
     for (int k = 0; k < K; ++k) sum += a_row[k * stride.a.col] * b_col[k * stride.b.row];
     store_element(sum, c, out, row, col, alpha, beta, stride);
 }

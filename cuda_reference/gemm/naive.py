@@ -5,14 +5,14 @@ from tritonkernels.gemm.parts.work import of_tiles
 
 from ..launch import Kernel, configs_of
 from .parts.configs import count_tiles
-from .parts.launches import arguments
+from .parts.launches import TYPES, arguments
 
-KERNEL = Kernel("gemm::naive<{BM}, {BN}>", configs_of("BM BN", (8, 32), (4, 64), (32, 32)))
+KERNEL = Kernel("gemm::naive<{T}, {BM}, {BN}>", configs_of("BM BN", (8, 32), (4, 64), (32, 32)))
 
 
 def launches(problem, config, *tensors):
-    threads = config["BM"] * config["BN"]
-    yield KERNEL.launch(config, (count_tiles(problem, config),), threads, arguments(problem, *tensors))
+    parameters, threads = config | {"T": TYPES[problem.dtype]}, config["BM"] * config["BN"]
+    yield KERNEL.launch(parameters, (count_tiles(problem, config),), threads, arguments(problem, *tensors))
 
 
 def tile(config):

@@ -3,6 +3,7 @@
 import torch
 
 from tritonkernels.design import Design
+from tritonkernels.gemm.parts.float32_only import float32_only
 from tritonkernels.gemm.parts.work import of_splits
 
 from ..launch import Kernel, ceil_div
@@ -41,4 +42,6 @@ def _blocks(problem):
     return problem.m * ceil_div(problem.n, ADDING_THREADS)
 
 
-DESIGN = Design(configs=configs, launches=launches, work=of_splits(tile, ADDING_THREADS, ADDING_THREADS, _blocks))
+DESIGN = Design(
+    refuses=float32_only, configs=configs, launches=launches, work=of_splits(tile, ADDING_THREADS, ADDING_THREADS, _blocks)
+)

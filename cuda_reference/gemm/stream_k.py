@@ -4,6 +4,7 @@ import torch
 
 from tritonkernels.choice.work import product, stream_addition
 from tritonkernels.design import Design
+from tritonkernels.gemm.parts.float32_only import float32_only
 
 from ..launch import Kernel
 from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
@@ -49,4 +50,4 @@ def work(problem, config, target):
     return (kernel, adds) if left else (kernel,)
 
 
-DESIGN = Design(configs=configs, launches=launches, work=work)
+DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=work)

@@ -10,31 +10,31 @@ namespace gemm {
 
 // One BM x BK slice of A, transposed on its way, so that a thread's elements of one k are contiguous. Zeros past the edges:
 // they add nothing to a sum. Neighbouring threads read along K: BK = 8 floats are one 32-byte sector of a row-major A.
-template <int BM, int BK, int THREADS>
-__device__ void load_a(float (&tile)[BK][BM], const float* a, int first_row, int first_k, int M, int K, MatrixStrides stride) {
+template <int BM, int BK, int THREADS, class T>
+__device__ void load_a(T (&tile)[BK][BM], const T* a, int first_row, int first_k, int M, int K, MatrixStrides stride) {
     static_assert(BM * BK % THREADS == 0, "every thread loads the same number of elements");
     for (int i = threadIdx.x; i < BM * BK; i += THREADS) {
         const int row = first_row + i / BK, k = first_k + i % BK;
-        tile[i % BK][i / BK] = row < M && k < K ? a[row * stride.row + k * stride.col] : 0.0f;
+        tile[i % BK][i / BK] = row < M && k < K ? a[row * stride.row + k * stride.col] : T(0);
     }
 }
 
 // One BK x BN slice of B as it stands. Neighbouring threads read along N: 4 sectors a request where B is row-major.
-template <int BN, int BK, int THREADS>
-__device__ void load_b(float (&tile)[BK][BN], const float* b, int first_k, int first_col, int K, int N, MatrixStrides stride) {
+template <int BN, int BK, int THREADS, class T>
+__device__ void load_b(T (&tile)[BK][BN], const T* b, int first_k, int first_col, int K, int N, MatrixStrides stride) {
     static_assert(BN * BK % THREADS == 0, "every thread loads the same number of elements");
     for (int i = threadIdx.x; i < BN * BK; i += THREADS) {
         const int k = first_k + i / BN, col = first_col + i % BN;
-        tile[i / BN][i % BN] = k < K && col < N ? b[k * stride.row + col * stride.col] : 0.0f;
+        tile[i / BN][i % BN] = k < K && col < N ? b[k * stride.row + col * stride.col] : T(0);
     }
 }
 
-template <int BM, int BN, int BK, int TM, int TN>
+template <int BM, int BN, int BK, int TM, int TN, class T>
 __device__ __forceinline__ void multiply_add(
-    float (&sum)[TM][TN], const float (&a_tile)[BK][BM], const float (&b_tile)[BK][BN], int row, int col) {
+    T (&sum)[TM][TN], const T (&a_tile)[BK][BM], const T (&b_tile)[BK][BN], int row, int col) {
 #pragma unroll
     for (int k = 0; k < BK; ++k) {
-        float a[TM], b[TN];
+        T a[TM], b[TN];
 #pragma unroll
         for (int m = 0; m < TM; ++m) a[m] = a_tile[k][row + m];
 #pragma unroll
@@ -46,20 +46,20 @@ __device__ __forceinline__ void multiply_add(
     }
 }
 
-template <int BM, int BN, int BK, int TM, int TN>
+template <class T, int BM, int BN, int BK, int TM, int TN>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN))
-tiled(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
-      int M, int N, int K, float alpha, float beta, Strides stride) {
+tiled(const T* __restrict__ a, const T* __restrict__ b, const T* __restrict__ c, T* __restrict__ out,
+      int M, int N, int K, T alpha, T beta, Strides stride) {
     static_assert(BM % TM == 0 && BN % TN == 0, "thread tiles cover the block tile exactly");
     constexpr int THREADS = (BM / TM) * (BN / TN);
-    __shared__ float a_tile[BK][BM];
-    __shared__ float b_tile[BK][BN];
+    __shared__ T a_tile[BK][BM];
+    __shared__ T b_tile[BK][BN];
 
     const int tiles_n = ceil_div(N, BN);
     const int first_row = blockIdx.x / tiles_n * BM, first_col = blockIdx.x % tiles_n * BN;
     const int row = threadIdx.x / (BN / TN) * TM, col = threadIdx.x % (BN / TN) * TN;  // of the thread tile in the block tile
 
-    float sum[TM][TN] = {};
+    T sum[TM][TN] = {};
     for (int k = 0; k < K; k += BK) {
         load_a<BM, BK, THREADS>(a_tile, a, first_row, k, M, K, stride.a);
         load_b<BN, BK, THREADS>(b_tile, b, k, first_col, K, N, stride.b);

@@ -10,13 +10,13 @@ namespace gemv {
 template <class A, class X, int LANES, int THREADS, int UNROLL>
 __global__ void __launch_bounds__(THREADS)
 rows_per_warp(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
-              X* __restrict__ out, int rows, int M, int N, float alpha, float beta, Strides stride, bool streams) {
+              X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride, bool streams) {
     static_assert(THREADS % 32 == 0, "whole warps only: warp_sum uses all 32 lanes");
     const int index = blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const Row row(min(index, rows - 1), M);  // past the last row: again, unstored, as the shuffles need every lane
-    const float partial =
+    const Sum<X> partial =
         row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, LANES, Loader(streams));
-    const float sum = warp_sum<LANES>(partial);
+    const Sum<X> sum = warp_sum<LANES>(partial);
     if (lane == 0 && index < rows) store(sum, row, y, scale, out, alpha, beta, stride);
 }
 

@@ -13,19 +13,19 @@ namespace gemv {
 template <class A, class X, int WARPS, int UNROLL>
 __global__ void __launch_bounds__(32 * WARPS)
 split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
-        X* __restrict__ out, float* workspace, int* counters, int rows, int M, int N, int columns, float alpha, float beta,
+        X* __restrict__ out, Sum<X>* workspace, int* counters, int rows, int M, int N, int columns, Sum<X> alpha, Sum<X> beta,
         Strides stride, bool streams) {
     const int index = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
     const Row row(index, M);
     const int64_t first = min(int64_t(split) * columns, int64_t(N));
-    const float partial = row_sum<UNROLL>(row.of(a, stride.a) + first * stride.a.col, stride.a.col,
+    const Sum<X> partial = row_sum<UNROLL>(row.of(a, stride.a) + first * stride.a.col, stride.a.col,
                                           row.of(x, stride.x) + first * stride.x.step, stride.x.step,
                                           min(columns, int(N - first)), threadIdx.x, 32 * WARPS, Loader(streams));
-    const float sum = block_sum<WARPS>(partial);
-    float* of_row = workspace + int64_t(index) * splits;
+    const Sum<X> sum = block_sum<WARPS>(partial);
+    Sum<X>* of_row = workspace + int64_t(index) * splits;
     if (threadIdx.x == 0) of_row[split] = sum;
     if (!last_to_arrive(counters + index, splits)) return;
-    const float total = sum_of_splits<WARPS>(of_row, splits);
+    const Sum<X> total = sum_of_splits<WARPS>(of_row, splits);
     if (threadIdx.x == 0) store(total, row, y, scale, out, alpha, beta, stride);
 }
 

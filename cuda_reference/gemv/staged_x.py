@@ -25,7 +25,7 @@ def work(problem, config, target):
     """A stage of x is waited for, then the loads of A begin."""
     rows, stages = config["ROWS"], ceil_div(problem.n, config["STAGE"])
     one = along_rows(problem, 32 * rows, rows, 32, 1, SCALARS, tiles=problem.batch * ceil_div(problem.m, rows))
-    return (one._replace(steps=one.steps + stages, shared=4 * config["STAGE"]),)
+    return (one._replace(steps=one.steps + stages, shared=max(4, problem.dtype.itemsize) * config["STAGE"]),)
 
 
 DESIGN = Design(configs=configs, launches=launches, work=work)

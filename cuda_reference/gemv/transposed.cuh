@@ -21,18 +21,18 @@ template <int WIDTH, class A> __device__ __forceinline__ void load_rows(A (&to)[
 }
 
 // A thread's place in its block: `lane` of LANES along the rows, WIDTH each, and `depth` of DEPTH along what is summed over.
-template <int WIDTH, int LANES, int THREADS> struct Column {
+template <class Number, int WIDTH, int LANES, int THREADS> struct Column {
     static constexpr int DEPTH = THREADS / LANES, ROWS = LANES * WIDTH;
-    using Sums = float[DEPTH][ROWS];
+    using Sums = Number[DEPTH][ROWS];
 
     // take(row, sum) of every row of the tile: each thread's sums, added up over depths 0, 1, ...
-    template <class Take> static __device__ __forceinline__ void reduce(Sums& sums, const float (&sum)[WIDTH], Take take) {
-        float* own = &sums[threadIdx.x / LANES][threadIdx.x % LANES * WIDTH];
+    template <class Take> static __device__ __forceinline__ void reduce(Sums& sums, const Number (&sum)[WIDTH], Take take) {
+        Number* own = &sums[threadIdx.x / LANES][threadIdx.x % LANES * WIDTH];
 #pragma unroll
         for (int i = 0; i < WIDTH; ++i) own[i] = sum[i];
         __syncthreads();  // all threads have stored their sums
         for (int row = threadIdx.x; row < ROWS; row += THREADS) {
-            float total = sums[0][row];
+            Number total = sums[0][row];
 #pragma unroll
             for (int depth = 1; depth < DEPTH; ++depth) total += sums[depth][row];
             take(row, total);
@@ -44,9 +44,9 @@ template <int WIDTH, int LANES, int THREADS> struct Column {
 template <class A, class X, int WIDTH, int LANES, int WARPS, int UNROLL>
 __global__ void __launch_bounds__(32 * WARPS)
 transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
-           X* __restrict__ out, float* workspace, int* counters, int M, int N, int columns, float alpha, float beta,
+           X* __restrict__ out, Sum<X>* workspace, int* counters, int M, int N, int columns, Sum<X> alpha, Sum<X> beta,
            Strides stride, bool streams) {
-    using Place = Column<WIDTH, LANES, 32 * WARPS>;
+    using Place = Column<Sum<X>, WIDTH, LANES, 32 * WARPS>;
     constexpr int ROWS = Place::ROWS, DEPTH = Place::DEPTH;
     __shared__ __align__(16) typename Place::Sums sums;
     const int tiles = ceil_div(M, ROWS), batch = blockIdx.x / tiles, first_row = blockIdx.x % tiles * ROWS;
@@ -58,7 +58,7 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
     const A* column = top.of(a, stride.a) + first * stride.a.col;
     const X* factor = top.of(x, stride.x) + first * stride.x.step;
     const Loader loader(streams);
-    float sum[WIDTH] = {};
+    Sum<X> sum[WIDTH] = {};
     for (int n = first; n < last; n += UNROLL * DEPTH) {
         A of_a[UNROLL][WIDTH];
         X of_x[UNROLL];
@@ -75,21 +75,21 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
         for (int u = 0; u < UNROLL; ++u)
             if (n + u * DEPTH < last)
 #pragma unroll
-                for (int i = 0; i < WIDTH; ++i) sum[i] += float(of_a[u][i]) * float(of_x[u]);
+                for (int i = 0; i < WIDTH; ++i) sum[i] += Sum<X>(of_a[u][i]) * Sum<X>(of_x[u]);
     }
 
-    float* of_tile = workspace + int64_t(blockIdx.x) * ROWS;
+    Sum<X>* of_tile = workspace + int64_t(blockIdx.x) * ROWS;
     const int64_t width = int64_t(gridDim.x) * ROWS;
-    const auto finish = [&](int row, float total) {
+    const auto finish = [&](int row, Sum<X> total) {
         if (first_row + row < M) store(total, Row(batch, first_row + row, 0), y, scale, out, alpha, beta, stride);
     };
     if (gridDim.y == 1) {
         Place::reduce(sums, sum, finish);
         return;
     }
-    Place::reduce(sums, sum, [&](int row, float total) { of_tile[blockIdx.y * width + row] = total; });
+    Place::reduce(sums, sum, [&](int row, Sum<X> total) { of_tile[blockIdx.y * width + row] = total; });
     if (!last_to_arrive(counters + blockIdx.x, gridDim.y)) return;
-    float of_splits[WIDTH] = {};
+    Sum<X> of_splits[WIDTH] = {};
 #pragma unroll 4
     for (int split = depth; split < int(gridDim.y); split += DEPTH)
 #pragma unroll

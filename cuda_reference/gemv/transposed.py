@@ -55,7 +55,7 @@ def work(problem, config, target):
     shape = config if width > 1 else SINGLE
     lanes, threads = shape["LANES"], 32 * shape["WARPS"]
     one = along_columns(problem, threads, lanes, threads // lanes, width, shape["UNROLL"], config["SPLITS"])
-    return (one._replace(shared=4 * threads * width),)
+    return (one._replace(shared=max(4, problem.dtype.itemsize) * threads * width),)
 
 
 DESIGN = Design(configs=configs, launches=launches, work=work)

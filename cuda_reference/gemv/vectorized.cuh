@@ -11,13 +11,13 @@ namespace gemv {
 template <class A, class X, int ROWS, int UNROLL>
 __global__ void __launch_bounds__(32 * ROWS)
 vectorized(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
-           X* __restrict__ out, int rows, int M, int N, float alpha, float beta, Strides stride, bool streams) {
+           X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride, bool streams) {
     const int index = blockIdx.x * ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
     const Row row(index, M);
-    const float partial =
+    const Sum<X> partial =
         row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32, Loader(streams));
-    const float sum = warp_sum(partial);
+    const Sum<X> sum = warp_sum(partial);
     if (lane == 0) store(sum, row, y, scale, out, alpha, beta, stride);
 }
 

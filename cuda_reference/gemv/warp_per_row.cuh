@@ -11,12 +11,12 @@ namespace gemv {
 template <class A, class X, int ROWS>
 __global__ void __launch_bounds__(32 * ROWS)
 warp_per_row(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
-             X* __restrict__ out, int rows, int M, int N, float alpha, float beta, Strides stride) {
+             X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride) {
     const int index = blockIdx.x * ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
     const Row row(index, M);
-    const float partial = scalar_sum(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32);
-    const float sum = warp_sum(partial);
+    const Sum<X> partial = scalar_sum(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32);
+    const Sum<X> sum = warp_sum(partial);
     if (lane == 0) store(sum, row, y, scale, out, alpha, beta, stride);
 }
 

@@ -17,7 +17,7 @@ one by one. (Read four rows at a time they can: on an H200 that kernel, without 
 from ..design import Design
 from ..language.packed import packed
 from . import z_order
-from .parts.gluon_tile import PLAIN, gluon_configs, gluon_launch, loads, needs_a_gpu, reads_quads
+from .parts.gluon_tile import PLAIN, gluon_configs, gluon_launch, gluon_refuses, loads, reads_quads
 from .parts.space import block_tile
 from .parts.work import of_packed_tiles
 
@@ -25,7 +25,7 @@ TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2)
 
 
 def refuses(problem, target):
-    return needs_a_gpu(problem, target) or target.lacks("cp.async", 80)
+    return gluon_refuses(problem, target) or target.lacks("cp.async", 80)
 
 
 def configs(problem, target):

@@ -8,6 +8,7 @@ Mirrors cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one, w
 """
 
 from ..design import Design
+from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile
 from .parts.work import of_tiles
@@ -19,4 +20,6 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2, 4))
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), work=of_tiles(block_tile), tile=block_tile)
+DESIGN = Design(
+    refuses=float32_only, configs=configs, launches=one_program_a_tile(tiled_kernel), work=of_tiles(block_tile), tile=block_tile
+)

@@ -27,7 +27,7 @@ def _naive_kernel(
     rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
     a_ptrs = a.ptr + rows * a.row
     b_ptrs = b.ptr + cols * b.col
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), out.ptr.dtype.element_ty)
     for _ in range(K):
         a_k = tl.load(a_ptrs, mask=rows < M, other=0)
         b_k = tl.load(b_ptrs, mask=cols < N, other=0)

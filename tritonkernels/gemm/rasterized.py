@@ -15,6 +15,7 @@ import triton.language as tl
 from ..design import Design
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
+from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, store_tile, tile_product
 from .parts.work import of_tiles
@@ -39,4 +40,10 @@ def configs(problem, target):
         yield from blocked_configs(problem, target, num_stages=(3,), GROUP_M=group_m)
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(_rasterized_kernel), work=of_tiles(block_tile), tile=block_tile)
+DESIGN = Design(
+    refuses=float32_only,
+    configs=configs,
+    launches=one_program_a_tile(_rasterized_kernel),
+    work=of_tiles(block_tile),
+    tile=block_tile,
+)

@@ -16,6 +16,7 @@ from ..integers import ceil_div
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
+from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.tile import rows_and_cols, store_tile, tile_product
 from .parts.work import of_splits
@@ -87,4 +88,4 @@ def _blocks(problem):
     return count_tiles(problem, REDUCE.kwargs)
 
 
-DESIGN = Design(configs=configs, launches=launches, work=of_splits(tile, 16 * 64, 128, _blocks))
+DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=of_splits(tile, 16 * 64, 128, _blocks))

@@ -21,6 +21,7 @@ from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
+from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
 from .parts.work import of_streams
@@ -105,4 +106,4 @@ def tile(config):
     return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "streams": True}
 
 
-DESIGN = Design(configs=configs, launches=launches, work=of_streams(tile))
+DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=of_streams(tile))

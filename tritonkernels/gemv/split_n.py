@@ -18,7 +18,7 @@ from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
 from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within, work
 from .parts.shapes import UNROLL, counts_of_splits
-from .parts.structs import Addend, Rows, Splits, reading, results
+from .parts.structs import Addend, Rows, Splits, alpha_of, reading, results
 from .parts.vectors import cut
 
 
@@ -52,7 +52,7 @@ def launches(problem, config, a, x, y, scale, out):
     a, x, rows = reading(a, x, cut(a))
     programs, count = ceil_div(rows.count, config.kwargs["BLOCK_M"]), config.kwargs["SPLITS"]
     splits = Splits(partial_sums(count, rows.count, out), ceil_div(rows.vectors, count))
-    arguments = a, x, *results(problem, y, scale, out), rows, splits, counters(programs, out), problem.alpha
+    arguments = a, x, *results(problem, y, scale, out), rows, splits, counters(programs, out), alpha_of(problem)
     yield TritonLaunch(_split_n_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 

@@ -17,7 +17,7 @@ from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..launch import TritonLaunch
 from .parts.row_tile import store_rows, within
-from .parts.structs import Addend, results
+from .parts.structs import Addend, alpha_of, results
 from .parts.work import along_rows
 
 
@@ -26,18 +26,19 @@ def _staged_x_kernel(
     a: Matrices, x: Vectors, y: Addend, scale: Vector, out: Vectors, M, N, alpha,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    SUMS: tl.constexpr = tl.float64 if x.ptr.dtype.element_ty == tl.float64 else tl.float32
     tiles = tl.cdiv(M, BLOCK_M)
     batch = (tl.program_id(0) // tiles).to(tl.int64 if WIDE else tl.int32)
     m = span(tl.program_id(0) % tiles * BLOCK_M, BLOCK_M, WIDE)
     valid = m < M
-    partial = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    partial = tl.zeros((BLOCK_M, BLOCK_N), SUMS)
     for n in range(0, N, BLOCK_N):
         cols = span(n, BLOCK_N, WIDE)
         # one-dimensional, so the warps share the load and pass it on through shared memory
-        of_x = tl.load(x.ptr + batch * x.batch + cols * x.step, mask=cols < N, other=0).to(tl.float32)
+        of_x = tl.load(x.ptr + batch * x.batch + cols * x.step, mask=cols < N, other=0).to(SUMS)
         a_ptrs = a.ptr + batch * a.batch + m[:, None] * a.row + cols[None, :] * a.col
         of_a = tl.load(a_ptrs, mask=valid[:, None] & (cols < N)[None, :], other=0)
-        partial += of_a.to(tl.float32) * of_x[None, :]
+        partial += of_a.to(SUMS) * of_x[None, :]
     store_rows(tl.sum(partial, axis=1), valid, batch, m, y, scale, out, alpha)
 
 
@@ -51,7 +52,7 @@ def configs(problem, target):
 
 def launches(problem, config, a, x, y, scale, out):
     grid = (a.shape[0] * ceil_div(a.shape[1], config.kwargs["BLOCK_M"]),)
-    arguments = Matrices.of(a), Vectors.of(x), *results(problem, y, scale, out), *a.shape[1:], problem.alpha
+    arguments = Matrices.of(a), Vectors.of(x), *results(problem, y, scale, out), *a.shape[1:], alpha_of(problem)
     yield TritonLaunch(_staged_x_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 

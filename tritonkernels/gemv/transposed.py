@@ -24,7 +24,7 @@ from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
 from .parts.row_tile import REGISTERS, store_rows, within
 from .parts.shapes import BLOCK, UNROLL, streams, tile_of_columns
-from .parts.structs import Addend, Splits, results
+from .parts.structs import Addend, Splits, alpha_of, results
 from .parts.vectors import cut, full_vector, pitch
 from .parts.work import along_columns, column_vector
 
@@ -45,6 +45,7 @@ def _transposed_kernel(
     """LANES vectors of rows and DEPTH columns side by side. Partial sums are (splits, rows of all programs), counters one a
     program; both are None where N is not split. STREAMS: A is the first to leave the caches. WIDE: offsets need 64 bits."""
     BLOCK_M: tl.constexpr = LANES * columns.V
+    SUMS: tl.constexpr = tl.float64 if x.ptr.dtype.element_ty == tl.float64 else tl.float32
     POLICY: tl.constexpr = "evict_first" if STREAMS else ""
     program = tl.program_id(0)
     tiles = tl.cdiv(columns.vectors, LANES)
@@ -55,7 +56,7 @@ def _transposed_kernel(
     last = tl.minimum(first + splits.share, columns.count)
     a_rows = a.ptr + batch * a.batch * columns.V + m * a.row
     x_ptr = x.ptr + batch * x.batch
-    partial = tl.zeros((DEPTH, BLOCK_M), tl.float32)
+    partial = tl.zeros((DEPTH, BLOCK_M), SUMS)
     for n in range(first, last, DEPTH * UNROLL):
         for step in tl.static_range(UNROLL):
             cols = span(n + step * DEPTH, DEPTH, WIDE)
@@ -63,7 +64,7 @@ def _transposed_kernel(
             inside = (cols < last)[:, None] & valid[None, :]
             of_a = tl.load(a_ptrs, mask=inside, other=0, eviction_policy=POLICY)
             of_x = tl.load(x_ptr + cols * x.step, mask=cols < last, other=0)
-            partial += of_a.to(tl.float32) * of_x.to(tl.float32)[:, None]
+            partial += of_a.to(SUMS) * of_x.to(SUMS)[:, None]
     sums = tl.sum(partial, axis=0)
     if splits.ptr is None:
         store_rows(sums, valid, batch, m, y, scale, out, alpha)
@@ -109,7 +110,7 @@ def launches(problem, config, a, x, y, scale, out):
     splits = Splits(partial_sums(count, programs * rows, out) if count > 1 else None, ceil_div(n, count))
     matrices = Matrices(a, pitch(a, 0, width), a.stride(1), pitch(a, 2, width))
     operands = matrices, Vectors.of(x), *results(problem, y, scale, out), Columns(n, pieces.vectors, tl.constexpr(width))
-    arguments = *operands, splits, counters(programs, out) if count > 1 else None, problem.alpha
+    arguments = *operands, splits, counters(programs, out) if count > 1 else None, alpha_of(problem)
     yield TritonLaunch(_transposed_kernel, (programs, count), config, *arguments, WIDE=problem.wide)
 
 

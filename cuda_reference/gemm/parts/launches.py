@@ -1,14 +1,18 @@
 """Shared by the launches of gemm's designs: instances with and without VECTOR, threads, arguments; and the Design of most."""
 
-from tritonkernels.design import Design, takes_everything
+import torch
+
+from tritonkernels.design import Design
+from tritonkernels.gemm.parts.float32_only import float32_only
 from tritonkernels.gemm.parts.work import of_tiles
 
 from ...launch import Kernel, ceil_div, holds
 from .configs import count_tiles, in_order, tile_grid
 
 
-def one_tile_a_block(space, kernel, refuses=takes_everything, in_groups=False, shared_bytes=lambda config: 0):
-    """A Design whose blocks compute one tile each. `kernel` is the template, such as "gemm::tiled<{BM}, ...>" in tiled.cuh.
+def one_tile_a_block(space, kernel, refuses=float32_only, in_groups=False, shared_bytes=lambda config: 0):
+    """A Design whose blocks compute one tile each. `kernel` is the template, such as "gemm::tiled<{T}, {BM}, ...>" in
+    tiled.cuh, where {T} is the type of the elements.
 
     in_groups     whether the kernel takes `group` after the usual arguments
     shared_bytes  dynamic shared memory per block
@@ -17,7 +21,7 @@ def one_tile_a_block(space, kernel, refuses=takes_everything, in_groups=False, s
 
     def launches(problem, config, a, b, c, out):
         given = *arguments(problem, a, b, c, out), *((group(problem, config),) if in_groups else ())
-        grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b)}
+        grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b), "T": TYPES[problem.dtype]}
         yield instances.launch(parameters, grid, threads(config), given, shared_bytes(config))
 
     def configs(problem, target):
@@ -27,6 +31,7 @@ def one_tile_a_block(space, kernel, refuses=takes_everything, in_groups=False, s
 
 
 ALL = 2**31  # rows of a group
+TYPES = {torch.float32: "float", torch.float64: "double"}
 
 
 def with_vector(space):

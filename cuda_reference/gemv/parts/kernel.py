@@ -12,7 +12,13 @@ from tritonkernels.gemv.parts.work import along_rows
 
 from ...launch import ceil_div
 
-TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.int8: "int8_t"}
+TYPES = {
+    torch.float32: "float",
+    torch.float16: "__half",
+    torch.bfloat16: "__nv_bfloat16",
+    torch.int8: "int8_t",
+    torch.float64: "double",
+}
 
 
 def typed(problem, config):

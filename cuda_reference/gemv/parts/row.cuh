@@ -1,14 +1,19 @@
 // Shared by all designs of GEMV. A is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,); float, __half or
-// __nv_bfloat16, A also int8_t. Products and sums are fp32. The rows of a batch are numbered through: batch * M of them.
+// __nv_bfloat16, A also int8_t, or all double. Products and sums are fp32, of double fp64. The rows of a batch are numbered through: batch * M of them.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include <type_traits>
 
 #include "../../common/index.cuh"
 #include "../../common/reduce.cuh"
 #include "../../common/structs.cuh"
 
 namespace gemv {
+
+// What the products with an x of this type are added up in.
+template <class X> using Sum = std::conditional_t<std::is_same<X, double>::value, double, float>;
 
 struct Strides {
     MatricesStrides a;
@@ -33,21 +38,21 @@ struct Row {
 
 // out = alpha * scale * sum + beta * y, rounded once. scale is null unless A is int8; y is null where beta is 0: never read.
 template <class X>
-__device__ __forceinline__ void store(float sum, Row row, const X* y, const float* scale, X* out, float alpha, float beta,
+__device__ __forceinline__ void store(Sum<X> sum, Row row, const X* y, const float* scale, X* out, Sum<X> alpha, Sum<X> beta,
                                       const Strides& stride) {
     if (scale != nullptr) sum *= scale[row.m * stride.scale.step];
-    float result = alpha * sum;
-    if (y != nullptr) result += beta * float(y[row.batch * stride.y.batch + row.m * stride.y.step]);
+    Sum<X> result = alpha * sum;
+    if (y != nullptr) result += beta * Sum<X>(y[row.batch * stride.y.batch + row.m * stride.y.step]);
     out[row.batch * stride.out.batch + row.m * stride.out.step] = X(result);
 }
 
 // One thread's share of a row's inner product: elements first, first + step, ...
 template <class A, class X>
-__device__ __forceinline__ float scalar_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
+__device__ __forceinline__ Sum<X> scalar_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
                                             int step) {
-    float sum = 0.0f;
+    Sum<X> sum = 0;
 #pragma unroll 4
-    for (int n = first; n < N; n += step) sum += float(a[n * stride_a]) * float(x[n * stride_x]);
+    for (int n = first; n < N; n += step) sum += Sum<X>(a[n * stride_a]) * Sum<X>(x[n * stride_x]);
     return sum;
 }
 

@@ -38,9 +38,9 @@ __device__ __forceinline__ void load_factors(X (&to)[COUNT], const X* x, int64_t
 // Vectors first, first + step, ... of an aligned row: the UNROLL loads of a round are independent, and all in flight before
 // the first is used.
 template <int UNROLL, bool X_VECTOR, class A, class X>
-__device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step,
+__device__ __forceinline__ Sum<X> sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step,
                                                 const Loader& loader) {
-    float sum = 0.0f;
+    Sum<X> sum = 0;
     for (int i = first; i < vectors; i += UNROLL * step) {
         A of_a[UNROLL][FULL<A>];
         X of_x[UNROLL][FULL<A>];
@@ -56,25 +56,25 @@ __device__ __forceinline__ float sum_of_vectors(const A* a, const X* x, int64_t 
         for (int u = 0; u < UNROLL; ++u)
             if (i + u * step < vectors)
 #pragma unroll
-                for (int j = 0; j < FULL<A>; ++j) sum += float(of_a[u][j]) * float(of_x[u][j]);
+                for (int j = 0; j < FULL<A>; ++j) sum += Sum<X>(of_a[u][j]) * Sum<X>(of_x[u][j]);
     }
     return sum;
 }
 
 // One thread's share of a row's inner product, as one of `step` threads, of which it is number `first`.
 template <int UNROLL, class A, class X>
-__device__ __forceinline__ float row_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
+__device__ __forceinline__ Sum<X> row_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
                                          int step, const Loader& loader) {
     if (stride_a != 1) return scalar_sum(a, stride_a, x, stride_x, N, first, step);
     const int head = min(N, int(-reinterpret_cast<uintptr_t>(a) % 16 / sizeof(A)));
     const int vectors = (N - head) / FULL<A>, tail = head + vectors * FULL<A>;
     const A* a_body = a + head;
     const X* x_body = x + head * stride_x;
-    float sum = stride_x == 1 && is_aligned16(x_body)  // else x is many small loads, whose addresses take the registers
+    Sum<X> sum = stride_x == 1 && is_aligned16(x_body)  // else x is many small loads, whose addresses take the registers
                     ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step, loader)
                     : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step, loader);
-    for (int n = first; n < head; n += step) sum += float(a[n]) * float(x[n * stride_x]);
-    for (int n = tail + first; n < N; n += step) sum += float(a[n]) * float(x[n * stride_x]);
+    for (int n = first; n < head; n += step) sum += Sum<X>(a[n]) * Sum<X>(x[n * stride_x]);
+    for (int n = tail + first; n < N; n += step) sum += Sum<X>(a[n]) * Sum<X>(x[n * stride_x]);
     return sum;
 }
 

@@ -23,6 +23,7 @@ from ...design import Design
 from ...language.structs import Matrix
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
+from .float32_only import float32_only
 from .space import block_tile, count_tiles
 from .work import of_tiles
 
@@ -212,8 +213,12 @@ def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
             yield config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps=num_warps, num_stages=stages)
 
 
-def needs_a_gpu(problem, target):
+def gluon_refuses(problem, target):
     """`refuses` of the Gluon designs."""
+    return _needs_a_gpu(target) or float32_only(problem, target)
+
+
+def _needs_a_gpu(target):
     if not target.is_gpu:
         return "a Gluon program needs a GPU, and the interpreter cannot run it"
     return f"its layouts are for NVIDIA's warps, and {target.name} is {target.isa}" if target.vendor != "nvidia" else None
@@ -264,4 +269,4 @@ def gluon_design(layouts):
     def launches(problem, config, a, b, c, out):
         yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
 
-    return Design(refuses=needs_a_gpu, configs=gluon_configs, launches=launches, work=of_tiles(block_tile), tile=block_tile)
+    return Design(refuses=gluon_refuses, configs=gluon_configs, launches=launches, work=of_tiles(block_tile), tile=block_tile)

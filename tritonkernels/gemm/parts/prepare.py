@@ -6,11 +6,13 @@ from ... import validate
 from ...operation import Call
 from ...problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
 
+DTYPES = (torch.float32, torch.float64)
+
 
 def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
     """Validate gemm's arguments into a Call whose one part is (a, b, c or None, out)."""
-    a = validate.tensor("a", a, dtypes=(torch.float32,), ranks=(2,))
-    b = validate.tensor("b", b, dtypes=(torch.float32,), ranks=(2,), like=("a", a))
+    a = validate.tensor("a", a, dtypes=DTYPES, ranks=(2,))
+    b = validate.tensor("b", b, dtypes=DTYPES, ranks=(2,), like=("a", a))
     (m, k), (k_of_b, n) = a.shape, b.shape
     validate.inner("a", k, "b", k_of_b)
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, c))

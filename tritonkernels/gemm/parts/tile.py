@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from ...language.scalars import factor, scalar
 from ...language.structs import Matrix
 from ...language.tiles import span
 from ...launch import TritonLaunch
@@ -12,7 +13,8 @@ from .space import count_tiles
 def blas(problem, a, b, c, out):
     """The first arguments of every kernel of this operation."""
     operands = (Matrix.of(t) for t in (a, b, c, out))
-    return (*operands, problem.m, problem.n, problem.k, problem.alpha, problem.beta)
+    scalars = (scalar(x, problem.dtype) for x in (problem.alpha, problem.beta))
+    return (*operands, problem.m, problem.n, problem.k, *scalars)
 
 
 def one_program_a_tile(kernel):
@@ -34,14 +36,14 @@ def rows_and_cols(tile, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: t
 @triton.jit
 def tile_product(a, b, rows, cols, first_k, end_k, M, N, BLOCK_K: tl.constexpr, WIDE: tl.constexpr):
     """The (BLOCK_M, BLOCK_N) sum over k in [first_k, end_k), in slices of BLOCK_K that Triton stages in shared memory."""
-    acc = tl.zeros((rows.shape[0], cols.shape[0]), tl.float32)
+    acc = tl.zeros((rows.shape[0], cols.shape[0]), a.ptr.dtype.element_ty)
     for k in range(first_k, end_k, BLOCK_K):
         ks = span(k, BLOCK_K, WIDE)
         a_inside = (rows < M)[:, None] & (ks < end_k)[None, :]
         b_inside = (ks < end_k)[:, None] & (cols < N)[None, :]
         a_slice = tl.load(a.ptr + rows[:, None] * a.row + ks[None, :] * a.col, mask=a_inside, other=0)
         b_slice = tl.load(b.ptr + ks[:, None] * b.row + cols[None, :] * b.col, mask=b_inside, other=0)
-        acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee")
+        acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee", out_dtype=acc.dtype)
     return acc
 
 
@@ -49,7 +51,8 @@ def tile_product(a, b, rows, cols, first_k, end_k, M, N, BLOCK_K: tl.constexpr, 
 def store_tile(acc, c, out, rows, cols, M, N, alpha, beta):
     """out = alpha * acc + beta * C on the part of the tile that lies inside. C is None where beta is 0: never read."""
     inside = (rows < M)[:, None] & (cols < N)[None, :]
-    acc = alpha * acc
+    acc = factor(alpha, acc.dtype) * acc
     if c is not None:
-        acc += beta * tl.load(c.ptr + rows[:, None] * c.row + cols[None, :] * c.col, mask=inside, other=0)
+        c_tile = tl.load(c.ptr + rows[:, None] * c.row + cols[None, :] * c.col, mask=inside, other=0)
+        acc += factor(beta, acc.dtype) * c_tile
     tl.store(out.ptr + rows[:, None] * out.row + cols[None, :] * out.col, acc, mask=inside)

@@ -10,7 +10,8 @@ from ...errors import DtypeError, ShapeError
 from ...operation import Call
 from ...problem import GemvProblem, layout_of, needs_wide_offsets
 
-VECTORS = (torch.float32, torch.float16, torch.bfloat16)  # what x may be, and A; A may be int8 as well
+WITH_INT8 = (torch.float32, torch.float16, torch.bfloat16)  # what x may be where A is int8
+VECTORS = (*WITH_INT8, torch.float64)  # what x may be, and A
 
 
 def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
@@ -19,7 +20,8 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     In a part a is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,).
     """
     a = validate.tensor("a", a, dtypes=(*VECTORS, torch.int8), ranks=range(2, 65))
-    x = validate.tensor("x", x, dtypes=VECTORS, ranks=range(1, 65), like=("a", a) if a.dtype in VECTORS else None)
+    of_x, like = (WITH_INT8, None) if a.dtype == torch.int8 else (VECTORS, ("a", a))
+    x = validate.tensor("x", x, dtypes=of_x, ranks=range(1, 65), like=like)
     validate.same_device("x", x, "a", a)
     m, n = a.shape[-2:]
     validate.inner("a", n, "x", x.shape[-1])
@@ -37,7 +39,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     problem = GemvProblem(
         dtype=x.dtype,
         out_dtype=x.dtype,
-        precision="ieee",
+        precision="fp64" if x.dtype == torch.float64 else "ieee",
         wide=needs_wide_offsets(matrices, vectors, y, scale, out),
         batch=math.prod(batch),
         m=m,

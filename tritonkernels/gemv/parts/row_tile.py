@@ -15,11 +15,12 @@ import triton.language as tl
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...language.epilogue import rounded
+from ...language.scalars import factor
 from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
 from ...launch import TritonLaunch
 from .shapes import streams
-from .structs import Addend, Rows, reading, results
+from .structs import Addend, Rows, alpha_of, reading, results
 from .vectors import cut, uncut
 from .work import along_rows, row_vector
 
@@ -41,12 +42,12 @@ def tile_rows(rows, BLOCK_M: tl.constexpr, WIDE: tl.constexpr):
 
 
 @triton.jit
-def products(a, x, a_rows, x_rows, cols, inside, STREAMS: tl.constexpr):
-    """a * x in fp32, zeros outside; a_rows and x_rows are columns of pointers."""
+def products(a, x, a_rows, x_rows, cols, inside, SUMS: tl.constexpr, STREAMS: tl.constexpr):
+    """a * x in SUMS, zeros outside; a_rows and x_rows are columns of pointers."""
     POLICY: tl.constexpr = "evict_first" if STREAMS else ""
     of_a = tl.load(a_rows + cols[None, :] * a.col, mask=inside, other=0, eviction_policy=POLICY)
     of_x = tl.load(x_rows + cols[None, :] * x.step, mask=inside, other=0)
-    return of_a.to(tl.float32) * of_x.to(tl.float32)
+    return of_a.to(SUMS) * of_x.to(SUMS)
 
 
 @triton.jit
@@ -54,22 +55,23 @@ def row_sums(a, x, rows, valid, batch, m, first, last, LANES: tl.constexpr, UNRO
              WIDE: tl.constexpr):  # fmt: skip
     """The valid rows' sums over vectors first ... last - 1, and over what is before and after them all if `first` is 0."""
     BLOCK_N: tl.constexpr = LANES * rows.V
+    SUMS: tl.constexpr = tl.float64 if x.ptr.dtype.element_ty == tl.float64 else tl.float32
     a_rows = a.ptr + (batch * a.batch + m * a.row)[:, None] * rows.V
     x_rows = x.ptr + (batch * x.batch)[:, None] * rows.XV
     valid = valid[:, None]
-    partial = tl.zeros((valid.shape[0], BLOCK_N), tl.float32)
+    partial = tl.zeros((valid.shape[0], BLOCK_N), SUMS)
     end = last * rows.V
     for n in range(first * rows.V, end, BLOCK_N * UNROLL):
         for step in tl.static_range(UNROLL):
             cols = span(n + step * BLOCK_N, BLOCK_N, WIDE)
-            partial += products(a, x, a_rows, x_rows, cols, valid & (cols < end)[None, :], STREAMS)
+            partial += products(a, x, a_rows, x_rows, cols, valid & (cols < end)[None, :], SUMS, STREAMS)
     if first == 0:
         if rows.head is not None:
             cols = span(-BLOCK_N, BLOCK_N, WIDE)
-            partial += products(a, x, a_rows, x_rows, cols, valid & (cols >= -rows.head)[None, :], STREAMS)
+            partial += products(a, x, a_rows, x_rows, cols, valid & (cols >= -rows.head)[None, :], SUMS, STREAMS)
         if rows.size is not None:
             cols = span(rows.vectors * rows.V, BLOCK_N, WIDE)
-            partial += products(a, x, a_rows, x_rows, cols, valid & (cols < rows.size)[None, :], STREAMS)
+            partial += products(a, x, a_rows, x_rows, cols, valid & (cols < rows.size)[None, :], SUMS, STREAMS)
     return tl.sum(partial, axis=1)
 
 
@@ -78,9 +80,10 @@ def store_rows(sums, valid, batch, m, y, scale, out, alpha):
     """out = alpha * scale * sums + beta * y, rounded once. y is None where beta is 0: never read."""
     if scale is not None:
         sums *= tl.load(scale.ptr + m * scale.step, mask=valid, other=0)
-    sums *= alpha
+    sums *= factor(alpha, sums.dtype)
     if y is not None:
-        sums += y.beta * tl.load(y.ptr + batch * y.batch + m * y.step, mask=valid, other=0).to(tl.float32)
+        of_y = tl.load(y.ptr + batch * y.batch + m * y.step, mask=valid, other=0)
+        sums += factor(y.beta, sums.dtype) * of_y.to(sums.dtype)
     tl.store(out.ptr + batch * out.batch + m * out.step, rounded(sums, out.ptr.dtype.element_ty), mask=valid)
 
 
@@ -115,7 +118,7 @@ def launches(problem, config, a, x, y, scale, out, vector=True):
     """The one launch; without `vector`, element by element whatever the addresses."""
     a, x, rows = reading(a, x, cut(a) if vector else uncut(a))
     grid = (ceil_div(rows.count, config.kwargs["BLOCK_M"]),)
-    arguments = a, x, *results(problem, y, scale, out), rows, problem.alpha
+    arguments = a, x, *results(problem, y, scale, out), rows, alpha_of(problem)
     yield TritonLaunch(row_tile_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 

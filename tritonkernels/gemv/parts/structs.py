@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import triton.language as tl
 
+from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector, Vectors
 from .vectors import pitch, width_of
 
@@ -40,9 +41,14 @@ class Splits(NamedTuple):
     share: Any
 
 
+def alpha_of(problem):
+    """alpha as an argument."""
+    return scalar(problem.alpha, problem.dtype)
+
+
 def results(problem, y, scale, out):
     """(y, scale, out) as structs."""
-    addend = None if y is None else Addend(y, *y.stride(), problem.beta)
+    addend = None if y is None else Addend(y, *y.stride(), scalar(problem.beta, problem.dtype))
     return addend, Vector.of(scale), Vectors.of(out)
 
 

@@ -1,11 +1,11 @@
 """The arguments that matmul's kernels share."""
 
-import struct
 from typing import Any, NamedTuple
 
 import torch
 import triton.language as tl
 
+from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector
 from ...problem import PACKED, needs_wide_offsets
 
@@ -58,17 +58,10 @@ def result_arguments(c, bias, out):
 
 
 def epilogue_of(problem):
-    scalars = (_scalar(x, problem.out_dtype) for x in (problem.alpha, problem.beta))
+    scalars = (scalar(x, problem.out_dtype) for x in (problem.alpha, problem.beta))
     return Epilogue(*scalars, tl.constexpr(problem.activation))
 
 
 def stored_k(problem):
     """K in elements of the tensors: bytes where a byte packs several."""
     return problem.k // PACKED.get(problem.precision, 1)
-
-
-def _scalar(value, out_dtype):
-    """alpha or beta as epilogue.py's `_scalar` expects it."""
-    if out_dtype == torch.float64:
-        return struct.unpack("<q", struct.pack("<d", value))[0]
-    return int(value) if out_dtype == torch.int32 else value

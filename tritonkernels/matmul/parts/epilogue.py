@@ -5,16 +5,17 @@ import triton.language as tl
 
 from ...language.dot import widened
 from ...language.epilogue import rounded
+from ...language.scalars import factor
 
 
 @triton.jit
 def finished(acc, c, bias, batch, rows, cols, sizes, epilogue):
     """activation(alpha * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0: never read."""
-    result = _scalar(epilogue.alpha, acc.dtype) * acc
+    result = factor(epilogue.alpha, acc.dtype) * acc
     if c is not None:
         inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
         c_ptrs = c.ptr + batch * c.batch + rows[:, None] * c.row + cols[None, :] * c.col
-        result += _scalar(epilogue.beta, acc.dtype) * widened(tl.load(c_ptrs, mask=inside, other=0), acc.dtype)
+        result += factor(epilogue.beta, acc.dtype) * widened(tl.load(c_ptrs, mask=inside, other=0), acc.dtype)
     if bias is not None:
         result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]
     return _activated(result, epilogue.ACTIVATION)
@@ -27,15 +28,6 @@ def store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue):
     inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
     out_ptrs = out.ptr + batch * out.batch + rows[:, None] * out.row + cols[None, :] * out.col
     tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _scalar(x, dtype: tl.constexpr):
-    """alpha or beta as a factor. Triton passes a float as fp32, so an fp64 one comes as its bits."""
-    if dtype == tl.float64:
-        return tl.full((), x, tl.int64).to(tl.float64, bitcast=True)
-    else:
-        return x
 
 
 @triton.jit
