@@ -282,7 +282,7 @@ def random(*shape, dtype=torch.float32, device="cpu"):
     if not dtype.is_floating_point:
         info = torch.iinfo(dtype)
         return torch.randint(info.min, info.max + 1, shape, dtype=dtype).to(device)
-    return torch.randn(*shape).to(dtype).to(device)
+    return torch.randn(*shape, dtype=torch.float64 if dtype == torch.float64 else torch.float32).to(dtype).to(device)
 
 
 def rounded_to_tf32(t):

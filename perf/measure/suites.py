@@ -100,11 +100,12 @@ def _to(tensor, device):
     return tensor.as_strided((span,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
 
 
-def gemm(m, n, k, a="row", b="row", c="row", gpu_only=False, **options):
-    operands = (Operand((m, k), layout=a), Operand((k, n), layout=b))
+def gemm(m, n, k, a="row", b="row", c="row", dtype=torch.float32, gpu_only=False, **options):
+    operands = (Operand((m, k), dtype, a), Operand((k, n), dtype, b))
     if "beta" in options:
-        operands += (Operand((m, n), layout=c),)
-    return Case("gemm", f"{m}x{n}x{k}", operands, options, gpu_only)
+        operands += (Operand((m, n), dtype, c),)
+    name = f"{m}x{n}x{k}" if dtype == torch.float32 else f"{m}x{n}x{k} {dtype_name(dtype)}"
+    return Case("gemm", name, operands, options, gpu_only)
 
 
 def gemv(m, n, a="row", dtype=torch.float32, batch=(), gpu_only=False, **options):
@@ -201,7 +202,9 @@ SUITES = {
         gemm(128, 64, 96),
         gemm(33, 130, 70, a="col", b="pitched", alpha=-2.0, beta=1.0),
         gemm(70, 34, 131, a="pitched", b="col"),
+        gemm(65, 47, 33, dtype=torch.float64, alpha=0.1, beta=0.5),
         gemv(131, 16, alpha=1.5, beta=0.5),
+        gemv(67, 45, dtype=torch.float64, alpha=0.1, beta=0.5),
         gemv(77, 1030),
         gemv(130, 129, a="col"),
         conv2d((2, 3, 17, 21), (5, 3, 3, 3), bias=True, padding=1),

@@ -1,5 +1,6 @@
 """Calls on meta tensors, so of any size, that together reach every path of the kernels."""
 
+import functools
 import importlib
 
 import torch
@@ -59,6 +60,13 @@ def unusual_calls(op):
         return torch.empty(shape, dtype=dtype, device="meta")
 
     prepare = importlib.import_module(f"tritonkernels.{op}").prepare
+    doubles = functools.partial(empty, dtype=torch.float64)
+    if op == "gemm":
+        yield prepare(doubles(4096, 4096), doubles(4096, 4096), doubles(4096, 4096), alpha=1.5, beta=0.5)
+    if op == "gemv":
+        for n in (16, 16384):
+            yield prepare(doubles(16384, n), doubles(n), doubles(16384), beta=0.5)
+        yield prepare(doubles(4096, 4096).t(), doubles(4096))
     if op == "conv2d":
         for dtype in (torch.float16, torch.float64):
             yield prepare(empty(1, 6, 768, 512, dtype=dtype), empty(6, 6, 6, 6, dtype=dtype), padding=1)

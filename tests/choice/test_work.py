@@ -25,7 +25,14 @@ def gemv(m, n, dtype=F32, batch=(), col=False, **options):
 GEMV = [
     gemv(m, n, dtype, **options)
     for m, n in ((4096, 4096), (1, 10**6), (16384, 16), (10**6, 3), (37, 70), (64, 1), (129, 65536))
-    for dtype, options in ((F32, {}), (F16, {"batch": (3,)}), (F32, {"col": True}), (INT8, {"col": True}), (INT8, {}))
+    for dtype, options in (
+        (F32, {}),
+        (F16, {"batch": (3,)}),
+        (F32, {"col": True}),
+        (INT8, {"col": True}),
+        (INT8, {}),
+        (F64, {}),
+    )
 ]
 
 

@@ -1,6 +1,7 @@
 """Every design of every operation of both packages, against float64 within the derived bound. New designs are picked up."""
 
 import functools
+import math
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from tests.harness import (
     first_dim_inside,
     one_of_each_program,
     only,
+    padded,
     poisoned,
     prepare,
     random,
@@ -40,6 +42,11 @@ pytestmark = pytest.mark.parametrize("device", DEVICES)
 @only
 def takes_the_kind(library, op, design, device, dtype, kwargs):
     return refusal(library, op, design, device, *SMALL[op], dtype=dtype, **kwargs) is None
+
+
+@only
+def takes_float64(library, op, design, device):
+    return refusal(library, op, design, device, *SMALL[op], dtype=torch.float64) is None
 
 
 @only
@@ -101,6 +108,23 @@ def test_gemm_expanded_operands(library, op, design, device):
     run_checked(library, op, design, row.expand(33, 19), random(19, 35, device=device), random(33, 1, device=device), beta=1.0)
 
 
+# alpha and beta of float64: fp32 would round these, or make them infinite or 0.
+DOUBLES = ((0.1, -1 / 3), (1e39, 1e-46), (math.nan, 1.0), (1.0, -math.inf), (0.0, 1e-300))
+
+
+@short(lambda sizes: sizes in FEW_SIZES)
+@takes_float64
+@pytest.mark.parametrize("library, op, design", designs("gemm"))
+@pytest.mark.parametrize("sizes", cases.GEMM_SIZES + cases.EMPTY_GEMMS, ids=size_id)
+def test_gemm_of_doubles(library, op, design, device, sizes):
+    available_on(library, device)
+    m, n, k = sizes
+    a, b, c = (random(*shape, dtype=torch.float64, device=device) for shape in ((m, k), (k, n), (m, n)))
+    for alpha, beta in DOUBLES:
+        run_checked(library, op, design, a, transposed(b), c, alpha=alpha, beta=beta)
+    run_checked(library, op, design, transposed(a), b)
+
+
 @pytest.mark.parametrize("library, op, design", designs("gemm"))
 def test_gemm_never_reads_c_when_beta_is_zero(library, op, design, device):
     available_on(library, device)
@@ -140,6 +164,20 @@ def test_gemv_layouts(library, op, design, device, layout):
     run_checked(library, op, design, layout(a), x)
     run_checked(library, op, design, layout(a), x[:1].expand(141), y, beta=-1.0)
     run_checked(library, op, design, a[:1].expand(37, 141), x, y[:1], beta=-1.0)
+
+
+@short(lambda sizes: sizes in FEW_SIZES)
+@takes_float64
+@pytest.mark.parametrize("library, op, design", designs("gemv"))
+@pytest.mark.parametrize("sizes", cases.GEMV_SIZES + cases.EMPTY_GEMVS, ids=size_id)
+def test_gemv_of_doubles(library, op, design, device, sizes):
+    available_on(library, device)
+    m, n = sizes
+    a, x, y = (random(*shape, dtype=torch.float64, device=device) for shape in ((m, n), (n,), (m,)))
+    for alpha, beta in DOUBLES:
+        run_checked(library, op, design, a, x, y, alpha=alpha, beta=beta)
+    run_checked(library, op, design, transposed(a), x)
+    run_checked(library, op, design, padded(a), x)
 
 
 @pytest.mark.parametrize("library, op, design", designs("gemv"))

@@ -15,8 +15,8 @@ from tests.harness import Size, built, names, prepare, random, transposed
 FLOATS = [(dtype, {}) for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)]
 AND_TF32 = [*FLOATS, (torch.float32, {"precision": "tf32"})]
 KINDS = {  # of an operation: (dtype, options)
-    "gemm": FLOATS[:1],
-    "gemv": [*FLOATS[:3], (torch.int8, {})],
+    "gemm": [(torch.float32, {}), (torch.float64, {})],
+    "gemv": [*FLOATS, (torch.int8, {})],
     "conv2d": AND_TF32,
     "conv2d_input": AND_TF32,
     "conv2d_weight": AND_TF32,
@@ -78,7 +78,7 @@ BOTH, GIVEN, NEW = (False, True), (True,), (False,)
 
 def _gemm(dtype, options):
     def call(m, k, n, b=random, **scalars):
-        return [lambda: ((random(m, k), b(k, n), random(m, n)), scalars)]
+        return [lambda: ((random(m, k, dtype=dtype), b(k, n, dtype=dtype), random(m, n, dtype=dtype)), scalars)]
 
     return {
         "smallest": (call(1, 1, 1, beta=0.0), BOTH),

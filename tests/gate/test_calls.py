@@ -12,6 +12,7 @@ from tests.harness import LIBRARIES, SMALL, built, names, prepare, suited
 from tritonkernels import OPS, backend
 from tritonkernels.conv2d.parts.precision import FP32_PRECISIONS
 from tritonkernels.conv2d.parts.prepare import DTYPES
+from tritonkernels.gemm.parts.prepare import DTYPES as OF_GEMM
 from tritonkernels.gemv.parts.prepare import VECTORS
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul.parts.prepare import ACCEPTS
@@ -65,6 +66,7 @@ def test_every_type_and_precision_is_a_kind():
     def named(op):
         return {(dtype, options.get("precision")) for dtype, options in KINDS[op]}
 
+    assert named("gemm") == {(dtype, None) for dtype in OF_GEMM}
     assert named("gemv") == {(dtype, None) for dtype in (*VECTORS, torch.int8)}
     assert named("conv2d_bias") == {(dtype, None) for dtype in DTYPES}
     for op in ("conv2d", "conv2d_input", "conv2d_weight"):

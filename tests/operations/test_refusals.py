@@ -83,6 +83,12 @@ def test_the_precisions_that_matmul_s_designs_do_not_have(library, op, design):
     assert {problem.precision for problem in found if problem} == PRECISIONS[library.package].get(design, set())
 
 
+@pytest.mark.parametrize("library, op, design", designs("gemm", "gemv", compiled=True))
+def test_the_designs_that_do_not_have_float64(library, op, design):
+    takes = not refused(library, op, design, *built(SMALL[op], functools.partial(empty, dtype=torch.float64)))
+    assert takes == (op == "gemv" or design in ("naive", "tiled"))
+
+
 @pytest.mark.parametrize("library, op, design", designs("conv2d", compiled=True))
 def test_the_geometries_that_conv2d_s_designs_do_not_take(library, op, design):
     calls = {name: (empty(*image), empty(*weight), o) for name, (image, weight, o) in cases.CONVOLUTIONS.items()}
@@ -97,7 +103,8 @@ def calls(op, device):
             for shapes in (SMALL[op], cases.MATMUL_SHAPES["no products"]):
                 yield built(shapes, functools.partial(empty, dtype=dtype, device=device)), options
     elif op in ("gemm", "gemv"):
-        yield built(SMALL[op], functools.partial(empty, device=device)), {}
+        for dtype in (torch.float32, torch.float64):
+            yield built(SMALL[op], functools.partial(empty, dtype=dtype, device=device)), {}
     else:
         for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
             make = functools.partial(empty, dtype=dtype, device=device)

@@ -85,7 +85,7 @@ class Operand(Terse):
             info = torch.iinfo(self.dtype)
             values = torch.randint(info.min, info.max + 1, shape, generator=random)
         else:
-            values = torch.randn(shape, generator=random)
+            values = torch.randn(shape, generator=random, dtype=torch.promote_types(self.dtype, torch.float32))
         values = values.to(self.dtype)
         if self.planted is not None:
             values.view(-1)[torch.randint(values.numel(), (1,), generator=random)] = self.planted

@@ -88,19 +88,20 @@ CONFIG = among(0, 0, 1, 2, 3, 4, 5, 6)
 
 
 @st.composite
-def gemm(draw):
+def gemm(draw, dtypes=(torch.float32, torch.float32, torch.float64)):
+    dtype = draw(among(*dtypes))
     m = draw(size())
     n = draw(size(AREA // max(m, 1)))
     k = draw(size(WORK // (max(m, 1) * max(n, 1))).filter(lambda k: k <= 130))
-    c, options = draw(blended((m, n)))
-    operands = factors(options["alpha"], draw(operand((m, k))), draw(operand((k, n))))
+    c, options = draw(blended((m, n), dtype))
+    operands = factors(options["alpha"], draw(operand((m, k), dtype)), draw(operand((k, n), dtype)))
     return Example("gemm", (*operands, c), options, draw(maybe(layout(2, expanded=False))), draw(CONFIG))
 
 
 @st.composite
 def gemv(draw):
     """A matrix and a vector, or batches of either."""
-    dtype = draw(among(torch.float32, torch.float32, torch.float16))
+    dtype = draw(among(torch.float32, torch.float32, torch.float16, torch.float64))
     batch = draw(among((), (), (3,), (1,), (0,), (2, 2), (2, 1, 3)))
     m = draw(size(260 // max(1, math.prod(batch))))
     n = draw(size(4 * AREA // max(m, 1) // max(1, math.prod(batch))))
@@ -234,7 +235,7 @@ def calls_of(library, op, design, device):
     """Calls that the design accepts on the device, with few exceptions, such as no products or too many taps."""
     if op == "conv2d":
         return conv2d(design)
-    if op != "matmul":
+    if op not in ("gemm", "matmul"):
         return CALLS[op]
     (chosen,) = (d for d in library.designs(op) if d.name == design)
     matrix, target = torch.empty(16, 16, device="meta"), library.target(torch.device(device))
@@ -243,4 +244,6 @@ def calls_of(library, op, design, device):
         problem = prepare(op, matrix.to(dtype), matrix.to(dtype), **options).problem
         return chosen.refuses(problem, target) is None
 
+    if op == "gemm":
+        return CALLS[op] if takes(torch.float64, {}) else gemm((torch.float32,))
     return matmul([kind for kind in PRECISIONS + MORE_PRECISIONS if takes(*kind)])

@@ -27,7 +27,7 @@ MUTANTS = [
             "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    acc",
             "inside = (rows >= 0)[:, None] & (cols < N)[None, :]\n    acc",
         ),
-        ("zeros returned", "acc = alpha * acc", "acc = alpha * acc * 0"),
+        ("zeros returned", "acc = factor(alpha, acc.dtype) * acc", "acc = factor(alpha, acc.dtype) * acc * 0"),
         ("stride of another tensor", "out.ptr + rows[:, None] * out.row", "out.ptr + rows[:, None] * out.col"),
         ("last product dropped", "range(first_k, end_k, BLOCK_K)", "range(first_k, end_k - 1, BLOCK_K)"),
         (
@@ -43,8 +43,8 @@ MUTANTS = [
         ),
         (
             "fp16 accumulate",
-            'acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee")',
-            'acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee").to(tl.float16).to(tl.float32)',
+            'input_precision="ieee", out_dtype=acc.dtype)',
+            'input_precision="ieee", out_dtype=acc.dtype).to(tl.float16).to(tl.float32)',
         ),
         (
             "input changed",
@@ -203,7 +203,7 @@ MUTANTS = [
         ),
         ("K tail test of A removed", "row < M && k < K ?", "row < M ?"),
         ("last product dropped", "for (int k = 0; k < K; k += BK)", "for (int k = 0; k < K - 1; k += BK)"),
-        ("one tile skipped", "    float sum[TM][TN] = {};", "    if (blockIdx.x == 1) return;\n    float sum[TM][TN] = {};"),
+        ("one tile skipped", "    T sum[TM][TN] = {};", "    if (blockIdx.x == 1) return;\n    T sum[TM][TN] = {};"),
         ("edge of the result untested", "if (first_row + row + m < M && first_col", "if (first_col"),
         ("fp16 accumulate", "sum[m][n] += a[m] * b[n];", "sum[m][n] = (int)(4096 * (sum[m][n] + a[m] * b[n])) / 4096.0f;"),
     ),

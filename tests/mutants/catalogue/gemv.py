@@ -45,14 +45,14 @@ MUTANTS = [
         "cuda_reference/gemv/parts/row.cuh",
         "cuda_reference and gemv",
         ("last product dropped", "n < N; n += step", "n < N - 1; n += step"),
-        ("x read contiguously", "float(x[n * stride_x])", "float(x[n])"),
+        ("x read contiguously", "Sum<X>(x[n * stride_x])", "Sum<X>(x[n])"),
         ("scale of the first row for all", "scale[row.m * stride.scale.step]", "scale[0]"),
     ),
     *of(
         "cuda_reference/gemv/parts/vector_row.cuh",
         "cuda_reference and gemv",
         ("head dropped", "n < head; n += step", "n < head - 1; n += step"),
-        ("tail dropped", "n < N; n += step) sum += float(a[n])", "n < N - 1; n += step) sum += float(a[n])"),
+        ("tail dropped", "n < N; n += step) sum += Sum<X>(a[n])", "n < N - 1; n += step) sum += Sum<X>(a[n])"),
     ),
     *of(
         "cuda_reference/common/last_to_arrive.cuh",

@@ -31,8 +31,8 @@ MUTANTS = [
         ("batch of C forgotten", "c.ptr + batch * c.batch", "c.ptr + batch * 0"),
         (
             "C multiplied by alpha",
-            "_scalar(epilogue.beta, acc.dtype) * widened",
-            "_scalar(epilogue.alpha, acc.dtype) * widened",
+            "factor(epilogue.beta, acc.dtype) * widened",
+            "factor(epilogue.alpha, acc.dtype) * widened",
         ),
         ("C's mask removed", "tl.load(c_ptrs, mask=inside, other=0)", "tl.load(c_ptrs)"),
         ("bias forgotten", "result += widened(", "result += 0 * widened("),
