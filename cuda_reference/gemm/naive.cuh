@@ -2,7 +2,7 @@
 //
 // A warp owns 32 neighbouring elements of a row of C: per k it reads 1 element of A (broadcast) and 32 of B and does 64 FLOP, an
 // intensity of 64 / 132 = 0.48 FLOP per byte read from the caches. With an L2 of 1.9 TB/s (Titan V) that is 0.912 TFLOP/s at
-// most. Mirrors tritonkernels/gemm/naive.py.
+// most. T is float or double. Mirrors tritonkernels/gemm/naive.py.
 #pragma once
 #include "parts/common.cuh"
 

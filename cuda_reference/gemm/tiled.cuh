@@ -2,7 +2,7 @@
 //
 // Over `naive` each element fetched from global memory is used BN (of A) or BM (of B) times: BM * BN / (2 (BM + BN)) FLOP
 // per byte, 32 at 128 x 128, whatever BK. In a thread, TM + TN shared loads feed TM * TN multiply-adds per k, an outer product
-// in registers: 16 loads instead of 128 at 8 x 8. Mirrors tritonkernels/gemm/tiled.py.
+// in registers: 16 loads instead of 128 at 8 x 8. T is float or double. Mirrors tritonkernels/gemm/tiled.py.
 #pragma once
 #include "parts/common.cuh"
 

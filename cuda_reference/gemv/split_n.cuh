@@ -19,8 +19,8 @@ split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ 
     const Row row(index, M);
     const int64_t first = min(int64_t(split) * columns, int64_t(N));
     const Sum<X> partial = row_sum<UNROLL>(row.of(a, stride.a) + first * stride.a.col, stride.a.col,
-                                          row.of(x, stride.x) + first * stride.x.step, stride.x.step,
-                                          min(columns, int(N - first)), threadIdx.x, 32 * WARPS, Loader(streams));
+                                           row.of(x, stride.x) + first * stride.x.step, stride.x.step,
+                                           min(columns, int(N - first)), threadIdx.x, 32 * WARPS, Loader(streams));
     const Sum<X> sum = block_sum<WARPS>(partial);
     Sum<X>* of_row = workspace + int64_t(index) * splits;
     if (threadIdx.x == 0) of_row[split] = sum;

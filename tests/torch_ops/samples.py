@@ -104,7 +104,6 @@ class Pair(NamedTuple):
 def pair_of(package, name, device="cpu", dtype=torch.float64):
     available_on(LIBRARIES[package], device)
     sample = SAMPLES[name]
-    dtype = torch.float32 if sample.op in ("gemm", "gemv") else dtype
 
     def make(*batch):
         return [random(*batch, *shape, dtype=dtype, device=device) for shape in sample.shapes]

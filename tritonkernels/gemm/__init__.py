@@ -1,4 +1,4 @@
-"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout."""
+"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout; its simplest designs have FP64 too."""
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
@@ -46,18 +46,18 @@ LADDER = (
 
 
 def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
-    """out = alpha * A B + beta * C in IEEE fp32, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
+    """out = alpha * A B + beta * C in IEEE arithmetic, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
 
-    a       (M, K) float32, any strides
-    b       (K, N) float32, any strides
-    c       broadcastable to (M, N), float32; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and B are not read. beta: default 1 if c is given, else 0
-    out     (M, N) float32 to write into; must not overlap an input. Default: a new contiguous tensor
+    a       (M, K) float32, or float64, for which there are `naive` and `tiled`; any strides
+    b       (K, N) of a's dtype, any strides
+    c       broadcastable to (M, N), of a's dtype; needed if beta != 0, never read if beta == 0
+    alpha, beta  real numbers, rounded to a's dtype; with alpha == 0, A and B are not read. beta: default 1 with c, else 0
+    out     (M, N) of a's dtype to write into; must not overlap an input. Default: a new contiguous tensor
     design  a name from designs("gemm"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     M, N and K may be 0; with K = 0 the product is 0. Error, elementwise: gamma(K + 4) * (|alpha| |A||B| + |beta| |C|) plus the
-    rounding of the result, gamma(n) = n u / (1 - n u), u = 2^-24 (`numerics.error_bound`).
+    rounding of the result, gamma(n) = n u / (1 - n u), u = 2^-24, of float64 2^-53 (`numerics.error_bound`).
 
     Operands may require gradients of any order, in both modes of autograd. torch.func, torch.compile, torch.export and autocast
     (which raises the operands to float32) see one operator. Into an `out` nothing is recorded: operands that require gradients

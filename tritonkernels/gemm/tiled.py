@@ -4,7 +4,8 @@ Over `naive` each element loaded is used BLOCK_N (of A) or BLOCK_M (of B) times,
 TN registers does TM * TN multiply-adds. The tile's intensity is BM * BN / (2 (BM + BN)) FLOP per byte: 64 x 64 gives 16, 128 x
 128 gives 32; BLOCK_K cancels, it only sets how often the loop pays its overhead.
 
-tl.dot with input_precision="ieee" is the block-level spelling: Triton stages both slices in shared memory and issues FFMA.
+tl.dot with input_precision="ieee" is the block-level spelling: Triton stages both slices in shared memory and issues FFMA,
+for float64 the tensor cores' DMMA where they have it, else DFMA.
 Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product".
 """
 

@@ -31,20 +31,21 @@ LADDER = (
 
 
 def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=None, config=None):
-    """alpha * A x + beta * y with sums in IEEE fp32, as torch.addmv(y, a, x, alpha=alpha, beta=beta), or a batch of them.
+    """alpha * A x + beta * y in IEEE arithmetic, as torch.addmv(y, a, x, alpha=alpha, beta=beta), or a batch of them.
 
-    a       (..., M, N) float32, float16, bfloat16, or int8 weights, any strides; a.t() of a row-major matrix is not copied
-    x       (..., N) float32, float16 or bfloat16: of a's dtype, unless a is int8. Batch dimensions broadcast with a's
+    a       (..., M, N) float32, float16, bfloat16 or int8 weights, all with sums in fp32, or float64, with sums in fp64; any
+            strides: a.t() of a row-major matrix is not copied
+    x       (..., N) of a's dtype; float32, float16 or bfloat16 if a is int8. Batch dimensions broadcast with a's
     y       broadcastable to the result (..., M), of x's dtype; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers, rounded to fp32; with alpha == 0, A and x are not read. beta: default 1 if y is given, else 0
+    alpha, beta  real numbers, rounded as the sums; with alpha == 0, A and x are not read. beta: default 1 if y is given, else 0
     scale   (M,) float32, a factor of each row; needed if a is int8, refused otherwise
     out     (..., M) of x's dtype to write into; must not overlap an input. Default: a new tensor
     design  a name from designs("gemv"); default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Any size may be 0. Error, elementwise: gamma(N + 4) * (|alpha| |scale| |A||x| + |beta| |y|) plus the rounding of the result,
-    u = 2^-24 (`numerics.error_bound`). Gradients are as gemm's, but autocast lowers the operands, as torch.mv's. Raises as
-    `gemm` does, before anything is launched.
+    u = 2^-24, of float64 2^-53 (`numerics.error_bound`). Gradients are as gemm's, but autocast lowers the operands, as
+    torch.mv's. Raises as `gemm` does, before anything is launched.
 
     Source: "gemv optimisation summary", work split by regime of N.
     """

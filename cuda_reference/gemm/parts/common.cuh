@@ -1,4 +1,4 @@
-// Shared by all rungs of the GEMM ladder: strides and the epilogue. T is float, in `naive` and `tiled` also double.
+// Shared by all rungs of the GEMM ladder: strides and the epilogue. T is float, or double in `naive` and `tiled`.
 //
 // Glossary: BM x BN x BK is the block tile, TM x TN the thread tile. A is (M, K), B (K, N), C and out (M, N).
 #pragma once

@@ -1,5 +1,6 @@
 // Shared by all designs of GEMV. A is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,); float, __half or
-// __nv_bfloat16, A also int8_t, or all double. Products and sums are fp32, of double fp64. The rows of a batch are numbered through: batch * M of them.
+// __nv_bfloat16, A also int8_t, with products and sums in fp32; or all double. The rows of a batch are numbered through:
+// batch * M of them.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -49,7 +50,7 @@ __device__ __forceinline__ void store(Sum<X> sum, Row row, const X* y, const flo
 // One thread's share of a row's inner product: elements first, first + step, ...
 template <class A, class X>
 __device__ __forceinline__ Sum<X> scalar_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
-                                            int step) {
+                                             int step) {
     Sum<X> sum = 0;
 #pragma unroll 4
     for (int n = first; n < N; n += step) sum += Sum<X>(a[n * stride_a]) * Sum<X>(x[n * stride_x]);

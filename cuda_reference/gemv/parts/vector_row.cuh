@@ -39,7 +39,7 @@ __device__ __forceinline__ void load_factors(X (&to)[COUNT], const X* x, int64_t
 // the first is used.
 template <int UNROLL, bool X_VECTOR, class A, class X>
 __device__ __forceinline__ Sum<X> sum_of_vectors(const A* a, const X* x, int64_t stride_x, int vectors, int first, int step,
-                                                const Loader& loader) {
+                                                 const Loader& loader) {
     Sum<X> sum = 0;
     for (int i = first; i < vectors; i += UNROLL * step) {
         A of_a[UNROLL][FULL<A>];
@@ -64,15 +64,15 @@ __device__ __forceinline__ Sum<X> sum_of_vectors(const A* a, const X* x, int64_t
 // One thread's share of a row's inner product, as one of `step` threads, of which it is number `first`.
 template <int UNROLL, class A, class X>
 __device__ __forceinline__ Sum<X> row_sum(const A* a, int64_t stride_a, const X* x, int64_t stride_x, int N, int first,
-                                         int step, const Loader& loader) {
+                                          int step, const Loader& loader) {
     if (stride_a != 1) return scalar_sum(a, stride_a, x, stride_x, N, first, step);
     const int head = min(N, int(-reinterpret_cast<uintptr_t>(a) % 16 / sizeof(A)));
     const int vectors = (N - head) / FULL<A>, tail = head + vectors * FULL<A>;
     const A* a_body = a + head;
     const X* x_body = x + head * stride_x;
     Sum<X> sum = stride_x == 1 && is_aligned16(x_body)  // else x is many small loads, whose addresses take the registers
-                    ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step, loader)
-                    : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step, loader);
+                     ? sum_of_vectors<UNROLL, true>(a_body, x_body, 1, vectors, first, step, loader)
+                     : sum_of_vectors<2, false>(a_body, x_body, stride_x, vectors, first, step, loader);
     for (int n = first; n < head; n += step) sum += Sum<X>(a[n]) * Sum<X>(x[n * stride_x]);
     for (int n = tail + first; n < N; n += step) sum += Sum<X>(a[n]) * Sum<X>(x[n * stride_x]);
     return sum;
