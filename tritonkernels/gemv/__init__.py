@@ -37,7 +37,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=Non
             strides: a.t() of a row-major matrix is not copied
     x       (..., N) of a's dtype; float32, float16 or bfloat16 if a is int8. Batch dimensions broadcast with a's
     y       broadcastable to the result (..., M), of x's dtype; needed if beta != 0, never read if beta == 0
-    alpha, beta  real numbers, rounded as the sums; with alpha == 0, A and x are not read. beta: default 1 if y is given, else 0
+    alpha, beta  real numbers, rounded to the type of the sums; alpha == 0: A and x are not read. beta: default 1 with y, else 0
     scale   (M,) float32, a factor of each row; needed if a is int8, refused otherwise
     out     (..., M) of x's dtype to write into; must not overlap an input. Default: a new tensor
     design  a name from designs("gemv"); default: chosen for the problem

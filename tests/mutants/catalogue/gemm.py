@@ -4,6 +4,21 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "tritonkernels/language/scalars.py",
+        "tritonkernels and gemm_of_doubles",
+        ("alpha of doubles rounded to fp32", "bitcast=True)", "bitcast=True).to(tl.float32)"),
+    ),
+    *of(
+        "cuda_reference/gemm/parts/common.cuh",
+        "cuda_reference and gemm_of_doubles",
+        ("alpha of doubles rounded to fp32", "T result = alpha * sum", "T result = float(alpha) * sum"),
+    ),
+    *of(
+        "cuda_reference/gemm/tiled.cuh",
+        "cuda_reference and gemm_of_doubles and tiled",
+        ("doubles added up in fp32", "sum[m][n] += a[m] * b[n];", "sum[m][n] = float(sum[m][n] + a[m] * b[n]);"),
+    ),
+    *of(
         "tritonkernels/gemm/naive.py",
         "tritonkernels and gemm and naive",
         ("last product dropped", "for _ in range(K):", "for _ in range(K - 1):"),

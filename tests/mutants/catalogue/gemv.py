@@ -5,6 +5,16 @@ from tests.mutants.mutant import of
 MUTANTS = [
     *of(
         "tritonkernels/gemv/parts/row_tile.py",
+        "tritonkernels and gemv_of_doubles",
+        ("doubles added up in fp32", "SUMS: tl.constexpr = tl.float64 if", "SUMS: tl.constexpr = tl.float32 if"),
+    ),
+    *of(
+        "cuda_reference/gemv/parts/row.cuh",
+        "cuda_reference and gemv_of_doubles",
+        ("doubles added up in fp32", "double>::value, double, float>", "double>::value, float, float>"),
+    ),
+    *of(
+        "tritonkernels/gemv/parts/row_tile.py",
         "tritonkernels and gemv",
         ("last product dropped", "end = last * rows.V", "end = last * rows.V - 1"),
         ("N tail mask removed", "valid & (cols < end)[None, :]", "valid & (cols >= 0)[None, :]"),
