@@ -152,6 +152,7 @@ def test_every_design_of_gemv_has_one_row_and_one_column(library, m, n, device):
         c = random(m, n, device=device)
         run_where_taken(library, "matmul", name, *product(m, n, device=device), c=c, alpha=-1.5, beta=0.5)
         run_where_taken(library, "matmul", name, *product(m, n, batch=(3,), dtype=torch.float16, device=device))
+        run_where_taken(library, "matmul", name, *product(m, n, dtype=torch.float64, device=device), alpha=0.1)
 
 
 @short(lambda m, n: m != n)
@@ -225,6 +226,7 @@ def test_the_other_operation_s_designs_are_ranked_as_there(library):
     row, matrix, column = empty(1, 4096), empty(4096, 512), empty(4096, 1)
     assert ranked("matmul", row, matrix, of="gemv.") == ranked("gemv", matrix.mT, row[0])
     assert ranked("matmul", matrix.mT, column, of="gemv.") == ranked("gemv", matrix.mT, column[:, 0])
+    assert ranked("matmul", row.double(), matrix.double(), of="gemv.") == ranked("gemv", matrix.double().mT, row[0].double())
     assert not ranked("matmul", row, matrix, activation="relu", of="gemv.")
     square = empty(1024, 1024)
     assert ranked("matmul", square.float(), square.float(), of="gemm.") == ranked("gemm", square.float(), square.float())

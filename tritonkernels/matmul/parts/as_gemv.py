@@ -1,4 +1,4 @@
-"""A product with a single row or column as a call of gemv, with sums in fp32 and without rounding to tf32."""
+"""A product with a single row or column as a call of gemv, with sums in fp32 (float64: fp64) and without rounding to tf32."""
 
 import functools
 
@@ -8,7 +8,7 @@ from ...operation import Reduction
 from ...problem import GemvProblem
 from ...validate import LARGEST_SIZE
 
-PRECISIONS = ("ieee", "tf32", "fp16", "bf16")
+PRECISIONS = ("ieee", "tf32", "fp16", "bf16", "fp64")
 TRANSPOSED = {"row": "col", "col": "row", "strided": "strided"}
 
 
@@ -18,7 +18,7 @@ def refuses(problem):
         f"a result of {problem.m} x {problem.n}": 1 not in (problem.m, problem.n),
         f"precision {problem.precision}": problem.precision not in PRECISIONS,
         f"a result in {problem.out_dtype}": problem.out_dtype != problem.dtype or problem.dtype not in VECTORS,
-        f"sums in {problem.accumulate}": problem.accumulate != "fp32",
+        f"sums in {problem.accumulate}": problem.accumulate not in ("fp32", "fp64"),
         "an activation": problem.activation is not None,
         "both a bias and C": problem.bias and problem.beta != 0,
         f"a batch of {problem.batch}": problem.batch * max(problem.m, problem.n) > LARGEST_SIZE,
@@ -47,7 +47,7 @@ def problems(problem):
     reduced = GemvProblem(
         dtype=problem.dtype,
         out_dtype=problem.out_dtype,
-        precision="ieee",
+        precision="fp64" if problem.precision == "fp64" else "ieee",
         wide=problem.wide,
         batch=problem.batch,
         m=problem.m if column else problem.n,
