@@ -287,7 +287,7 @@ MUTANTS = [
         ("C of a row not turned", "None if c is None else c.mT, out.mT", "c, out.mT"),
         ("bias forgotten", "    if problem.bias:\n        y =", "    if False:\n        y ="),
         ("bias by the caller's beta", "1.0 if problem.bias else problem.beta", "problem.beta"),
-        ("sums in fp16 taken", 'problem.accumulate != "fp32"', "False"),
+        ("sums in fp16 taken", 'problem.accumulate not in ("fp32", "fp64")', "False"),
         ("packed types taken", "problem.precision not in PRECISIONS", "False"),
     ),
     *of(
