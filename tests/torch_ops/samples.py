@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import cuda_reference
 import tritonkernels
-from tests.harness import DEVICES, available_on, random
+from tests.harness import DEVICES, available_on, random, short
 
 LIBRARIES = {tritonkernels: tritonkernels.launch.LIBRARY, cuda_reference: cuda_reference.launch.LIBRARY}
 STEPS = {"stride": (2, 1), "padding": 1, "dilation": (1, 2), "groups": 2}
@@ -90,6 +90,8 @@ SAMPLES = {
 
 both_packages = pytest.mark.parametrize("package", LIBRARIES, ids=lambda p: p.__name__)
 every_sample = pytest.mark.parametrize("name", SAMPLES)
+QUICK = ("gemm", "matmul, vectors", "conv2d_bias")  # in Triton's interpreter; it is the same code for both packages
+emulated = short(lambda package, name: package is cuda_reference or name in QUICK)
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 

@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 
-from tests.harness import short
-from tests.torch_ops.samples import SAMPLES, both_packages, every_sample, loss, on_devices, pair_of
+from tests.torch_ops.samples import SAMPLES, both_packages, emulated, every_sample, loss, on_devices, pair_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.torch_ops import operator
 
@@ -17,7 +16,7 @@ SIZE = 3
 @every_sample
 @pytest.mark.parametrize("at", (0, -1))
 @on_devices
-@short(lambda package, at: package.__name__ == "cuda_reference" or at == 0)
+@emulated
 def test_every_operand_may_have_the_batch(package, name, at, device):
     pair = pair_of(package, name, device)
     for batched in itertools.product((False, True), repeat=len(pair.make())):
@@ -32,6 +31,7 @@ def test_every_operand_may_have_the_batch(package, name, at, device):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_batches_of_gradients(package, name, device):
     pair = pair_of(package, name, device)
     tensors = pair.make(SIZE)

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 
 from tests.harness import random
-from tests.torch_ops.samples import both_packages, every_sample, everywhere, loss, on_devices, pair_of
+from tests.torch_ops.samples import both_packages, emulated, every_sample, everywhere, loss, on_devices, pair_of
 from tritonkernels.errors import GradientError
 
 
@@ -33,6 +33,7 @@ def test_gradients_of_first_and_second_order(package, name, device):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_gradcheck(package, name, device):
     """In both modes, in batches of them, and one over the other."""
     pair = pair_of(package, name, device)
@@ -54,6 +55,7 @@ LAYOUTS = {
 @every_sample
 @pytest.mark.parametrize("layout", LAYOUTS)
 @on_devices
+@emulated
 def test_gradients_come_in_any_layout(package, name, layout, device):
     pair = pair_of(package, name, device)
     tensors, results = pair.make(), []
@@ -67,6 +69,7 @@ def test_gradients_come_in_any_layout(package, name, layout, device):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_only_what_is_wanted_is_computed_and_kept(package, name, device):
     """For each tensor alone: its gradient, and no tensor kept that this gradient does not need."""
     pair = pair_of(package, name, device)
@@ -88,6 +91,7 @@ def _keep(kept, tensor):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_forward_mode(package, name, device):
     pair = pair_of(package, name, device)
     tensors, tangents = pair.make(), pair.make()
@@ -105,6 +109,7 @@ def test_forward_mode(package, name, device):
 @pytest.mark.parametrize("name", ("gemm", "gemv, a batch", "matmul", "matmul, a row", "conv2d", "conv2d_weight"))
 @pytest.mark.parametrize("transform", ("grad", "jacrev", "jacfwd", "hessian"))
 @on_devices
+@emulated
 def test_transforms_of_torch_func(package, name, transform, device):
     pair, apply = pair_of(package, name, device), getattr(torch.func, transform)
     tensors = pair.make()

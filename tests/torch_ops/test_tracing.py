@@ -10,8 +10,8 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.harness import random, short
-from tests.torch_ops.samples import SAMPLES, both_packages, every_sample, loss, on_devices, pair_of
+from tests.harness import random
+from tests.torch_ops.samples import SAMPLES, both_packages, emulated, every_sample, loss, on_devices, pair_of
 
 
 def form(tensor):
@@ -39,6 +39,7 @@ def test_fake_and_meta_tensors(package, name, layout, device):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_compiled_with_gradients(package, name, device):
     """In one graph, which serves other sizes of the first dimension too."""
     torch._dynamo.reset()
@@ -62,6 +63,7 @@ def test_compiled_with_gradients(package, name, device):
 @both_packages
 @pytest.mark.parametrize("name", ("gemm", "gemv, one matrix", "conv2d"))
 @on_devices
+@emulated
 def test_another_batch_is_no_other_graph(package, name, device):
     torch._dynamo.reset()
     counter = CompileCounter()
@@ -119,6 +121,7 @@ def test_a_mistake_is_told_while_it_is_traced(package, device):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_export_round_trip(package, name, device):
     pair = pair_of(package, name, device)
 
@@ -155,6 +158,7 @@ def test_fx_symbolic_trace(package, device):
 @both_packages
 @every_sample
 @on_devices
+@emulated
 def test_modes_see_one_operator(package, name, device):
     class Seen(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -171,7 +175,7 @@ def test_modes_see_one_operator(package, name, device):
 @both_packages
 @every_sample
 @on_devices
-@short(lambda package: package.__name__ == "cuda_reference")
+@emulated
 def test_flops_are_counted(package, name, device):
     """As torch counts the product of the same matrices (which it leaves out of products with a vector)."""
     pair, tensors = pair_of(package, name, device), pair_of(package, name, device).make()
