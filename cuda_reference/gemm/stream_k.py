@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.choice.work import product, stream_addition
+from tritonkernels.choice.work import product, stream_addition, streamed
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.float32_only import float32_only
 
@@ -10,6 +10,7 @@ from ..launch import Kernel
 from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 
+WAVES = 2  # that are shared: with a full one beside the rest every block's run is long enough
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
 ADD = "gemm::add_runs<{BM}, {BN}, {BK}, {TM}, {TN}>"
 KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE), others=(ADD,))
@@ -24,8 +25,7 @@ def configs(problem, target):
 
 def launches(problem, config, a, b, c, out):
     count, blocks = count_tiles(problem, config), config["BLOCKS"]
-    left = count % blocks  # tiles after whole waves; they are shared together with one wave, which makes the runs long enough
-    left += blocks if left and count > blocks else 0
+    left = streamed(count, blocks, WAVES)
     whole, parameters = count - left, config | {"VECTOR": vector(a, b)}
     workspace = torch.empty(2 * blocks * config["BM"] * config["BN"] if left else 0, dtype=out.dtype, device=out.device)
     a, b, c, out, *rest = (*arguments(problem, a, b, c, out), group(problem, config), whole)
@@ -36,15 +36,14 @@ def launches(problem, config, a, b, c, out):
 
 
 def tile(config):
-    return block_tile(config) | {"programs": config["BLOCKS"], "streams": True}
+    return block_tile(config) | {"programs": config["BLOCKS"], "waves": WAVES}
 
 
 def work(problem, config, target):
-    """All blocks are launched. Those that share tiles share a wave and what is left after whole waves, `launches` says why."""
-    tiles, blocks = count_tiles(problem, config), config["BLOCKS"]
+    """All blocks are launched."""
+    blocks = config["BLOCKS"]
+    left = streamed(count_tiles(problem, config), blocks, WAVES)
     kernel = product(problem, tile(config), target)._replace(blocks=blocks)
-    left = tiles % blocks
-    left += blocks if left and tiles > blocks else 0
     block = config["BM"] * config["BN"] // config["TM"]
     adds = stream_addition(problem, left, blocks, block, threads(config), blocks=left * config["TM"])
     return (kernel, adds) if left else (kernel,)

@@ -1,4 +1,4 @@
-"""Work of gemv's and the convolutions' designs: the blocks and threads of their launches, and no less work than there is."""
+"""Work of the designs: the blocks and threads of their launches, and no less work than there is."""
 
 import math
 
@@ -86,7 +86,7 @@ def launched(design, call, config):
 def works(op, calls):
     """(design, call, config, its Works) of both packages' designs that take the calls."""
     for library in LIBRARIES:
-        for design in (design for design in library.designs(op) if not design.name.startswith("matmul.")):
+        for design in (design for design in library.designs(op) if "." not in design.name):  # none of another operation
             taken = [call for call in calls if design.refuses(call.problem, H200) is None]
             assert taken, f"{library.package} {op}.{design.name} takes none of the calls"
             for call in taken:
@@ -94,6 +94,21 @@ def works(op, calls):
                     yield design, call, config, tuple(design.work(call.problem, config, H200))
 
 
+def product(m, n, k, dtype=F16, batch=(), op="matmul", **options):
+    return prepare(op, empty(*batch, m, k, dtype=dtype), empty(*batch, k, n, dtype=dtype), **options)
+
+
+WAVES = [(128, 128 * tiles) for tiles in (1, 132, 133, 263, 264, 265)]  # results in waves of 132 SMs, of tiles of 128 x 128
+PRODUCTS = {
+    "gemm": [
+        product(*sizes, F32, op="gemm") for sizes in [*((m, n, 1024) for m, n in WAVES), (37, 70, 64), (1024, 1024, 1024)]
+    ],
+    "matmul": [
+        *(product(m, n, k, dtype) for m, n in WAVES for k in (64, 1024) for dtype in (F16, F32)),
+        *(product(80, 160, 1024, dtype, (3,)) for dtype in (F16, F64, INT8)),
+        *(product(256, 4096, 4096, F32, precision=precision) for precision in ("tf32", "fp16x3", "bf16x6")),
+    ],
+}
 CALLS = {
     "gemv": GEMV,
     "conv2d": CONV2D,
@@ -103,9 +118,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("op", CALLS)
+@pytest.mark.parametrize("op", CALLS | PRODUCTS)
 def test_kernels_are_those_of_the_launches(op):
-    for design, call, config, found in works(op, CALLS[op]):
+    for design, call, config, found in works(op, (CALLS | PRODUCTS)[op]):
         wanted, kernels = list(launched(design, call, config)), [(work.blocks, work.threads) for work in found]
         if op == "conv2d_input":  # Triton flips two filters a thread
             wanted[0] = (wanted[0][0], kernels[0][1])

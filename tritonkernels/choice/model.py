@@ -122,7 +122,7 @@ def config_name(config):
 
 _name = kept(config_name)
 
-DEPENDENT = ("PROGRAMS", "BLOCKS", "SPLIT_K", "SPLITS", "STREAMS")
+DEPENDENT = ("PROGRAMS", "BLOCKS", "WAVES", "SPLIT_K", "SPLITS", "STREAMS")
 
 
 @functools.cache

@@ -50,27 +50,28 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     """The main kernel of a blocked product (m, n, k), with sums of four bytes.
 
     tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
-              memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles, or if
-              it `streams`, equal parts of all slices
+              memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles; and the
+              last `waves` of tiles that they share to the slice, as in `streamed`
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     """
     bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
-    stages, splits, programs, streams = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("streams")
+    stages, splits, programs, waves = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("waves")
     m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
     tiles, slices = batch * -(-m // bm) * -(-n // bn), -(-k // (bk * splits))
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
-    blocks, lengths, sums = tiles * splits, slices, 0.0  # slices of a block, bytes of it that others add
-    if streams:
+    blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes of a block that others add
+    if waves:
+        shared = streamed(tiles, programs, waves)
         lengths = -(-tiles * max(1, slices) // programs)
-        blocks = -(-tiles * max(1, slices) // lengths) if lengths else 0
-        results *= max(0, tiles - blocks) / max(1, tiles)  # a tile a block at most is cut
+        blocks = programs if shared < tiles else -(-tiles * max(1, slices) // lengths) if lengths else 0
+        cut = min(shared, blocks)  # by the end of each block's part
     elif programs is not None:
         blocks = min(programs, tiles)
         lengths *= -(-tiles // blocks) if blocks else 1
-    if streams or splits > 1:
+    if cut or splits > 1:
         sums = 4.0 * bm * bn
-        results = results if streams else 0
+        results *= (tiles - cut) / tiles if cut else 0
     read = batch * (m + n) * k * itemsize
     if 2 * read > target.l2_bytes and tiles > target.sms and target.is_gpu:  # each wave reads its rows and columns anew
         rows = min(tile.get("GROUP_M", 1), -(-m // bm))
@@ -96,8 +97,15 @@ def addition(problem, parts, block, threads, batch=1, blocks=None):
     return Work(blocks, threads, 0.0, "ieee", block * (4 * parts + itemsize), elements * itemsize, 1 + parts / 4)
 
 
+def streamed(tiles, programs, waves):
+    """How many tiles stream-K's `programs` share to the slice: those of the last `waves`, of which only the last is partial;
+    none, if it is full."""
+    last = tiles % programs
+    return min(tiles, last + (waves - 1) * programs) if last else 0
+
+
 def stream_addition(problem, tiles, programs, block, threads, batch=1, blocks=None):
-    """The same after `programs` that walk equal parts of all `tiles`: each cuts one at most, the tiles share the parts."""
+    """The same after `programs` that share `tiles`: each cuts one at most, the tiles share the parts."""
     cut, parts = min(1, programs / max(1, tiles)), 1 + -(-programs // max(1, min(tiles, programs)))
     kernel = addition(problem, parts, block, threads, batch, blocks)
     written = min(kernel.dram, kernel.blocks * block * problem.out_dtype.itemsize)

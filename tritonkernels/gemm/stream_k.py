@@ -1,14 +1,16 @@
 """FP32 GEMM, stream-K: as many programs as fit on the GPU, each with the same number of slices of K.
 
 With a program per tile the last wave is rarely full: 144 tiles on 132 SMs take two waves, and the second keeps 12 SMs busy:
-55 % of the machine. Here the slices of all tiles form one line, cut into PROGRAMS equal pieces, so there is no tail. A program
-whose piece covers a whole tile stores it. A tile that is cut is written in parts, each to its program's place in a workspace,
-and a second kernel adds them in the order of k, without atomics: the same bits every time.
+55 % of the machine. Here whole waves are computed tile by tile, and the slices of the last WAVES form one line, cut into equal
+pieces, one for each program, so there is no tail. A program whose piece covers a whole tile stores it. A tile that is cut is
+written in parts, each to its program's place in a workspace, and a second kernel adds them in the order of k, without atomics:
+the same bits every time. A full wave is shared with the partial one, so that every piece is at least a tile long.
 
 A piece touches at most two cut tiles, one where it begins and one where it ends, so the workspace is 2 tiles per program.
 
 Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU
-(2023). Mirrors cuda_reference/gemm/stream_k.cuh, which the seed names as future work ("the tail effect").
+(2023), the variant called "two-tile". Mirrors cuda_reference/gemm/stream_k.cuh, which the seed names as future work ("the tail
+effect").
 """
 
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..choice.work import streamed
 from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Matrix
@@ -28,11 +31,26 @@ from .parts.work import of_streams
 
 
 class Pieces(NamedTuple):
-    """How the line of slices is cut, and where parts of cut tiles go: (PROGRAMS, 2, BLOCK_M, BLOCK_N)."""
+    """How the line of slices of the tiles after the first whole_tiles is cut, and where parts of cut tiles go: (PROGRAMS, 2,
+    BLOCK_M, BLOCK_N)."""
 
     ptr: Any
+    whole_tiles: Any
     slices_per_tile: Any
     slices_per_program: Any
+
+
+@triton.jit
+def next_part(pieces, whole, at, end):
+    """(tile, its slices from here, to here, whole, at): what a program does next, and what is left then. Its whole tiles come
+    first, a wave's tiles at a time on all programs; then its piece of the line, from `at` to `end`."""
+    tile, first, stop = whole, 0, pieces.slices_per_tile
+    if whole >= pieces.whole_tiles:
+        tile = pieces.whole_tiles + (at // pieces.slices_per_tile).to(tl.int32)
+        first = (at % pieces.slices_per_tile).to(tl.int32)  # slices of this tile that earlier programs do
+        stop = min(pieces.slices_per_tile, first + end - at).to(tl.int32)
+        at += stop - first
+    return tile, first, stop, whole + tl.num_programs(0), at
 
 
 @triton.jit
@@ -40,24 +58,21 @@ def _stream_kernel(
     a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta, pieces: Pieces,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    program = tl.program_id(0).to(tl.int64)  # the line of slices may be longer than 2^31
+    whole = tl.program_id(0)
+    program = whole.to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
-    slices = (tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)).to(tl.int64) * pieces.slices_per_tile
+    slices = (tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N) - pieces.whole_tiles).to(tl.int64) * pieces.slices_per_tile
     end = min(at + pieces.slices_per_program, slices)
-    place = pieces.ptr + program * (2 * BLOCK_M * BLOCK_N)
-    while at < end:
-        tile = (at // pieces.slices_per_tile).to(tl.int32)
-        first = (at % pieces.slices_per_tile).to(tl.int32)  # slices of this tile that earlier programs do
-        stop = min(pieces.slices_per_tile, first + end - at).to(tl.int32)
+    while (whole < pieces.whole_tiles) | (at < end):
+        tile, first, stop, whole, at = next_part(pieces, whole, at, end)
         rows, cols = rows_and_cols(tile, N, BLOCK_M, BLOCK_N, WIDE)
         acc = tile_product(a, b, rows, cols, first * BLOCK_K, min(stop * BLOCK_K, K), M, N, BLOCK_K, WIDE)
         if (first == 0) & (stop == pieces.slices_per_tile):
             store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
-        else:  # place 0 for a tile that another program began, place 1 for one that this program begins
-            begins = (first == 0).to(tl.int32)
+        else:  # a program's first slot is for a tile that another one began, its second for one that it begins
+            slot = 2 * program + (first == 0).to(tl.int32)
             within = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-            tl.store(place + begins * (BLOCK_M * BLOCK_N) + within, acc)
-        at += stop - first
+            tl.store(pieces.ptr + slot * (BLOCK_M * BLOCK_N) + within, acc)
 
 
 @triton.jit
@@ -65,7 +80,7 @@ def _add_parts_kernel(
     pieces: Pieces, c: Matrix, out: Matrix, M, N, alpha, beta,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    tile = tl.program_id(0)
+    tile = tl.program_id(0)  # of those in the line
     line = tile.to(tl.int64) * pieces.slices_per_tile
     first = line // pieces.slices_per_program  # the programs that share the tile
     last = (line + pieces.slices_per_tile - 1) // pieces.slices_per_program
@@ -76,8 +91,11 @@ def _add_parts_kernel(
         for _ in range(first, last):
             place += 2 * BLOCK_M * BLOCK_N
             acc += tl.load(place + within)
-        rows, cols = rows_and_cols(tile, N, BLOCK_M, BLOCK_N, WIDE)
+        rows, cols = rows_and_cols(pieces.whole_tiles + tile, N, BLOCK_M, BLOCK_N, WIDE)
         store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
+
+
+WAVES = 2
 
 
 def configs(problem, target):
@@ -85,25 +103,29 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2), PROGRAMS=target.sms or 5)
 
 
-def cut(tiles, k, tile, dtype, device):
-    """(programs, the Pieces that they get) of all tiles' slices of K."""
-    slices_per_tile = max(1, ceil_div(k, tile["BLOCK_K"]))
-    slices_per_program = ceil_div(tiles * slices_per_tile, tile["PROGRAMS"])
-    programs = ceil_div(tiles * slices_per_tile, slices_per_program)
-    parts = torch.empty((programs, 2, tile["BLOCK_M"], tile["BLOCK_N"]), dtype=dtype, device=device)
-    return programs, Pieces(parts, slices_per_tile, slices_per_program)
+def cut(tiles, k, tile, waves, dtype, device):
+    """(programs, how many of the tiles they share to the slice, the Pieces that they get)."""
+    programs, slices_per_tile = tile["PROGRAMS"], max(1, ceil_div(k, tile["BLOCK_K"]))
+    shared = streamed(tiles, programs, waves)
+    slices_per_program = ceil_div(shared * slices_per_tile, programs)
+    if shared == tiles:  # fewer programs take equally long
+        programs = ceil_div(shared * slices_per_tile, slices_per_program)
+    shape = (programs if shared else 0, 2, tile["BLOCK_M"], tile["BLOCK_N"])
+    parts = torch.empty(shape, dtype=dtype, device=device)
+    return programs, shared, Pieces(parts, tiles - shared, slices_per_tile, slices_per_program)
 
 
 def launches(problem, config, a, b, c, out):
     tiles = count_tiles(problem, config.kwargs)
-    programs, pieces = cut(tiles, problem.k, config.kwargs, torch.float32, out.device)
+    programs, shared, pieces = cut(tiles, problem.k, config.kwargs, WAVES, torch.float32, out.device)
     yield TritonLaunch(_stream_kernel, (programs,), config, *blas(problem, a, b, c, out), pieces, WIDE=problem.wide)
-    operands = pieces, Matrix.of(c), Matrix.of(out), problem.m, problem.n, problem.alpha, problem.beta
-    yield TritonLaunch(_add_parts_kernel, (tiles,), config, *operands, WIDE=problem.wide)
+    if shared:
+        operands = pieces, Matrix.of(c), Matrix.of(out), problem.m, problem.n, problem.alpha, problem.beta
+        yield TritonLaunch(_add_parts_kernel, (shared,), config, *operands, WIDE=problem.wide)
 
 
 def tile(config):
-    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "streams": True}
+    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "waves": WAVES}
 
 
 DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=of_streams(tile))

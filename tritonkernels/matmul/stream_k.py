@@ -1,22 +1,27 @@
 """Matrix product, stream-K (tl.dot): a program per SM, each with the same number of slices of K to multiply.
 
 With a program per tile the last wave is rarely full: 144 tiles on 132 SMs take two waves, and the second keeps 12 SMs busy:
-55 % of the machine. Here the slices of all tiles form one line, cut into PROGRAMS equal pieces, so there is no tail. A
-program whose piece covers a whole tile writes it; a tile that a cut goes through is written in parts, each to its program's
-place in a workspace, and a second kernel adds them in the order of k. Nothing is ever added by atomics: the same bits every
-time.
+55 % of the machine. Here whole waves are computed tile by tile, neighbours at a time, which share their operands in L2. The
+slices of the last WAVES form one line, cut into equal pieces, one for each program, so there is no tail. A program whose piece
+covers a whole tile writes it; a tile that a cut goes through is written in parts, each to its program's place in a workspace,
+and a second kernel adds them in the order of k. Nothing is ever added by atomics: the same bits every time.
 
-A piece touches at most two cut tiles, one where it begins and one where it ends, so the workspace is 2 tiles per program.
+WAVES = 1 shares the partial wave alone, so few tiles are cut. 2 is the paper's "two-tile" variant, a full wave with it: every
+piece is at least a tile long, so no tile has more than two parts, where a last tile alone would have 132 to add up in turn. A
+piece touches at most two cut tiles, one where it begins and one where it ends, so the workspace is 2 tiles per program.
 
 Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU
 (2023). Mirrors tritonkernels/gemm/stream_k.py, the same for FP32 on CUDA cores.
 """
 
+import itertools
+
 import triton
 import triton.language as tl
 
+from ..choice.work import streamed
 from ..design import Design
-from ..gemm.stream_k import Pieces, cut
+from ..gemm.stream_k import Pieces, cut, next_part
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..launch import TritonLaunch
@@ -35,15 +40,13 @@ def _stream_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """c and bias may be None."""
-    program = tl.program_id(0).to(tl.int64)  # the line of slices may be longer than 2^31
+    whole = tl.program_id(0)
+    program = whole.to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
-    slices = count_tiles_of(sizes, BLOCK_M, BLOCK_N).to(tl.int64) * pieces.slices_per_tile
+    slices = (count_tiles_of(sizes, BLOCK_M, BLOCK_N) - pieces.whole_tiles).to(tl.int64) * pieces.slices_per_tile
     end = min(at + pieces.slices_per_program, slices)
-    place = pieces.ptr + program * (2 * BLOCK_M * BLOCK_N)
-    while at < end:
-        tile = (at // pieces.slices_per_tile).to(tl.int32)
-        first = (at % pieces.slices_per_tile).to(tl.int32)  # slices of this tile that earlier programs do
-        stop = min(pieces.slices_per_tile, first + end - at).to(tl.int32)
+    while (whole < pieces.whole_tiles) | (at < end):
+        tile, first, stop, whole, at = next_part(pieces, whole, at, end)
         batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
         rows = span(row, BLOCK_M, how.WIDE)
         cols = span(col, BLOCK_N, how.WIDE)
@@ -51,11 +54,10 @@ def _stream_kernel(
         acc = tile_product(a, b, batch, rows, cols, first * BLOCK_K, end_k, sizes, how, BLOCK_K)
         if (first == 0) & (stop == pieces.slices_per_tile):
             store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
-        else:  # place 0 for a tile that another program began, place 1 for one that this program begins
-            begins = (first == 0).to(tl.int32)
+        else:  # a program's first slot is for a tile that another one began, its second for one that it begins
+            slot = 2 * program + (first == 0).to(tl.int32)
             within = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-            tl.store(place + begins * (BLOCK_M * BLOCK_N) + within, acc)
-        at += stop - first
+            tl.store(pieces.ptr + slot * (BLOCK_M * BLOCK_N) + within, acc)
 
 
 @triton.jit
@@ -64,7 +66,7 @@ def _add_parts_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """A program adds up ROWS rows of a tile; without operands few registers are enough."""
-    tile = tl.program_id(0) // (BLOCK_M // ROWS)
+    tile = tl.program_id(0) // (BLOCK_M // ROWS)  # of those in the line
     first_row = tl.program_id(0) % (BLOCK_M // ROWS) * ROWS
     line = tile.to(tl.int64) * pieces.slices_per_tile
     first = line // pieces.slices_per_program  # the programs that share the tile
@@ -76,7 +78,7 @@ def _add_parts_kernel(
         for _ in range(first, last):
             place += 2 * BLOCK_M * BLOCK_N
             acc += tl.load(place + within)
-        batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
+        batch, row, col = tile_corner(pieces.whole_tiles + tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
         rows = span(row + first_row, ROWS, WIDE)
         cols = span(col, BLOCK_N, WIDE)
         store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
@@ -92,11 +94,15 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one."""
-    tiles = tiles_with_room(problem, target)
+    """A program per SM, on the biggest tile: there is no tail for which to choose a smaller one. 2 WAVES where that is another
+    cut than 1."""
+    tiles, programs = tiles_with_room(problem, target), target.sms or 5
     tiles = [tile for tile in tiles if tile[3] == 8] or tiles
-    for pack in packings(problem, target):
-        yield from tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 5, **pack)
+    for pack, waves in itertools.product(packings(problem, target), (2, 1)):
+        for config in tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=programs, WAVES=waves, **pack):
+            count = count_tiles(problem, config.kwargs, problem.batch)
+            if waves == 1 or streamed(count, programs, 1) < streamed(count, programs, 2):
+                yield config
 
 
 def launches(problem, config, a, b, c, bias, out):
@@ -104,18 +110,19 @@ def launches(problem, config, a, b, c, bias, out):
     yield from packs
     tile = config.kwargs
     tiles = count_tiles(problem, tile, out.shape[0])
-    programs, pieces = cut(tiles, stored_k(problem), tile, WORKSPACES[problem.accumulate], out.device)
+    dtype = WORKSPACES[problem.accumulate]
+    programs, shared, pieces = cut(tiles, stored_k(problem), tile, tile["WAVES"], dtype, out.device)
     arguments = matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)
     yield TritonLaunch(_stream_kernel, (programs,), config, *arguments, pieces)
     if pieces.slices_per_program % pieces.slices_per_tile:  # a cut goes through a tile
         add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
-        grid = (tiles * (tile["BLOCK_M"] // ADD_ROWS),)
+        grid = (shared * (tile["BLOCK_M"] // ADD_ROWS),)
         _, _, *result, how = arguments
         yield TritonLaunch(_add_parts_kernel, grid, add, *result, pieces, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
 def tile(config):
-    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "streams": True}
+    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "waves": config.kwargs["WAVES"]}
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_streams(tile, packs_of, ADD_ROWS))

@@ -87,7 +87,7 @@ MUTANTS = [
     *of(
         "tritonkernels/gemm/stream_k.py",
         "tritonkernels and gemm and stream_k",
-        ("parts in one place", "begins * (BLOCK_M * BLOCK_N) + within, acc", "within, acc"),
+        ("parts in one place", "2 * program + (first == 0).to(tl.int32)", "2 * program"),
         ("first part forgotten", "acc = tl.load(place + BLOCK_M * BLOCK_N + within)", "acc = tl.load(place + within) * 0"),
         ("last part forgotten", "for _ in range(first, last):", "for _ in range(first, last - 1):"),
         ("cut tiles not added up", "    if first < last:", "    if first + 1 < last:"),

@@ -1,6 +1,6 @@
 """The Work of gemm's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, product, stream_addition
+from ...choice.work import addition, copy, kept, product, stream_addition, streamed
 
 
 def of_tiles(tile):
@@ -34,13 +34,14 @@ def of_splits(tile, block, threads, blocks=lambda problem: None):
 
 
 def of_streams(tile):
-    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut."""
+    """Of tiles of which the last ones are shared to the slice; a second kernel adds up those that are cut."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
         t = tile_of(config)
-        tiles = -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
+        shared = streamed(-(-problem.m // t["BM"]) * -(-problem.n // t["BN"]), t["programs"], t["waves"])
         kernel = product(problem, t, target)
-        return kernel, stream_addition(problem, tiles, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=tiles)
+        adds = stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=shared)
+        return (kernel, adds) if shared else (kernel,)
 
     return work

@@ -1,6 +1,6 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, product, stream_addition
+from ...choice.work import addition, copy, kept, product, stream_addition, streamed
 from ...problem import PACKED
 from .schemes import SCHEMES
 
@@ -49,19 +49,20 @@ def of_splits(tile, packs, alone, rows):
 
 
 def of_streams(tile, packs, rows):
-    """Of equal parts of all slices of K; a second kernel adds up the tiles that are cut."""
+    """Of tiles of which the last ones are shared to the slice; a second kernel adds up those that are cut."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
         t = tile_of(config)
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
+        shared = streamed(tiles, t["programs"], t["waves"])
         kernel = main_kernel(problem, t, target)
         kernels = *copies(problem, *packs(problem, config)), kernel
-        slices = max(1, -(-problem.k // PACKED.get(problem.precision, 1) // t["BK"]))
-        if kernel.flops % (2.0 * t["BM"] * t["BN"] * t["BK"] * slices) == 0:  # no tile is cut
+        slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
+        if -(-shared * slices // t["programs"]) % slices == 0:  # no tile is cut
             return kernels
-        blocks = tiles * (t["BM"] // rows)
-        adds = stream_addition(problem, tiles, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
+        blocks = shared * (t["BM"] // rows)
+        adds = stream_addition(problem, shared, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
         return *kernels, adds
 
     return work
