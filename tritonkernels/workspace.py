@@ -21,7 +21,7 @@ _allocated = []  # all counters, for good: a graph that uses some knows their ad
 
 def partial_sums(splits, sums, out):
     """An uninitialised (splits, sums) tensor in the type of the sums."""
-    sum_type = torch.float64 if out.dtype == torch.float64 else torch.float32
+    sum_type = out.dtype if out.dtype in (torch.float64, torch.int32) else torch.float32
     return torch.empty(splits, sums, dtype=sum_type, device=out.device)
 
 

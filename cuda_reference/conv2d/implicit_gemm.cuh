@@ -11,43 +11,13 @@
 // so the bits do not depend on which block that is. Mirrors tritonkernels/conv2d/implicit_gemm.py.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile.
 #pragma once
-#include "../common/last_to_arrive.cuh"
 #include "../common/raster.cuh"
-#include "../matmul/parts/slices.cuh"
-#include "../matmul/parts/warp_tile.cuh"
+#include "../matmul/parts/add_splits.cuh"
+#include "../matmul/parts/products.cuh"
 #include "parts/pixels.cuh"
 #include "parts/thread_tile.cuh"
 
 namespace conv2d {
-
-// Calls change(number, index) for each of a lane's sums, in a fixed order.
-template <class Number, int MS, int NS, class Do>
-__device__ __forceinline__ void for_sums(matmul::LaneSums<Number> (&sum)[MS][NS], const Do& change) {
-#pragma unroll
-    for (int i = 0; i < MS * NS * 4; ++i) change(sum[i / 4 / NS][i / 4 % NS].x[i % 4], i);
-}
-template <class Number, int TM, int TN, class Do>
-__device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change) {
-#pragma unroll
-    for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
-}
-
-// Whether this block has the sum of all splits. `partial` is (splits, tiles, sums, threads): neighbouring threads write
-// contiguously.
-template <int THREADS, class Number, class Sums>
-__device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
-    constexpr int COUNT = sizeof sum / sizeof(Number);
-    const int splits = gridDim.y;
-    if (splits == 1) return true;
-    const int64_t apart = int64_t(gridDim.x) * COUNT * THREADS;
-    Number* const of_tile = partial + int64_t(blockIdx.x) * COUNT * THREADS + threadIdx.x;
-    for_sums(sum, [&](Number& number, int i) { of_tile[blockIdx.y * apart + i * THREADS] = number; });
-    if (!last_to_arrive(counters + blockIdx.x, splits)) return false;
-    for_sums(sum, [&](Number& number, int) { number = 0; });
-    for (int split = 0; split < splits; ++split)
-        for_sums(sum, [&](Number& number, int i) { number += __ldcg(of_tile + split * apart + i * THREADS); });
-    return true;
-}
 
 // Stores the results of a group's output pixels: (pixel, channel of the group).
 template <class T> struct Results {
@@ -130,34 +100,15 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {
         const Results<T> results(out, bias, group, g, stride);
-        if (add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+        if (matmul::add_splits<THREADS>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
     };
     if constexpr (MATH == Math::WGMMA) {
-        static_assert(ATile::PITCH * sizeof(T) == 128 && WM == 16 && WN == BN, "its swizzle, and its share of a warp");
-        const uint64_t a_first = wgmma_descriptor(shared_address(slices.a_tile(0, 0) + row / 64 * 64 * ATile::PITCH), 0);
-        const uint64_t b_first = wgmma_descriptor(shared_address(slices.b_tile(0, 0)), 0);
-        matmul::LaneSums<float> sum[1][BN / 8] = {};
-        slices.walk_behind(length, [&](int stage) {
-            wgmma_fence();
-#pragma unroll
-            for (int step = 0; step < STEPS; ++step)
-                wgmma<T, true, true>(sum[0], a_first + ((stage * ATile::SIZE * int(sizeof(T)) + step * 32) >> 4),
-                                     b_first + ((stage * BTile::SIZE * int(sizeof(T)) + step * 32) >> 4));
-            wgmma_commit();
-        });
-        wgmma_results(sum[0]);
+        matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};
+        matmul::multiply_by_wgmma(sum, slices, length, row);
         finish(sum);
     } else if constexpr (MATH == Math::MMA) {
-        const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
-        matmul::Fragments<ATile, BTile, WM, WN> fragments[2];
         matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};
-        slices.walk(
-            length,
-            [&](int which, int stage, int step) {
-                fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
-                if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
-            },
-            [&](int which, int) { matmul::multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
+        matmul::multiply_by_mma(sum, slices, length, row, col);
         finish(sum);
     } else {
         T sum[WM / ROWS_OF_LANES][WN / COLS_OF_LANES] = {};

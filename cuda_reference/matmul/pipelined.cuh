@@ -7,14 +7,13 @@
 // reaches about 1280 on Hopper (62 % of wgmma's 2048) and 1024 on an A100, so tiles must be this large, and free of bank
 // conflicts (swizzled_tile.cuh).
 //
-// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp.
+// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp, products.cuh both together.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
 // Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
-#include "parts/slices.cuh"
-#include "parts/warp_tile.cuh"
+#include "parts/products.cuh"
 
 namespace matmul {
 
@@ -25,7 +24,6 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int group) {
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
-    static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
     using ATile = SwizzledTile<T, true, BM, BK, A_K_MAJOR>;
     using BTile = SwizzledTile<T, false, BN, BK, B_K_MAJOR>;
@@ -33,19 +31,11 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
-    const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
-    Fragments<ATile, BTile, WM, WN> fragments[2];
     LaneSums<Sum> sum[WM / 16][WN / 8] = {};
     Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices(
         {a + batch * stride.a.batch, first_row, M, stride.a.row, stride.a.col, 0},
         {b + batch * stride.b.batch, first_col, N, stride.b.col, stride.b.row, 0});
-    slices.walk(
-        K,
-        [&](int which, int stage, int step) {
-            fragments[which].load(slices.a_tile(stage, 0), slices.b_tile(stage, 0), a_place, b_place, step);
-            if constexpr (std::is_same_v<T, float>) fragments[which].to_tf32();
-        },
-        [&](int which, int) { multiply_add<T>(sum, fragments[which].a, fragments[which].b); });
+    multiply_by_mma(sum, slices, K, row, col);
     const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
     store_tile(sum, epilogue, first_row + row, first_col + col, M, N);
 }

@@ -34,7 +34,7 @@ def configs(problem, target):
     return [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 
 
-def _refuses(problem, target):
+def refuses(problem, target):
     if problem.precision not in ELEMENTS:
         return f"it has no {problem.precision}"
     return target.lacks("cp.async", 80)
@@ -64,18 +64,20 @@ def packs(problem, config):
     )
 
 
+def block_tile(config, itemsize):
+    """The block tile of a config in the analysis' terms."""
+    warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
+    bk = config["SLICE"] // itemsize
+    return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
+
+
 @functools.cache
 def _work(itemsize):
-    def tile(config):
-        warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
-        bk = config["SLICE"] // itemsize
-        return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
-
-    return of_tiles(tile, packs)
+    return of_tiles(lambda config: block_tile(config, itemsize), packs)
 
 
 def work(problem, config, target):
     return _work(problem.dtype.itemsize)(problem, config, target)
 
 
-DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)
+DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)

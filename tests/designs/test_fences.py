@@ -47,6 +47,13 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             ("WGMMA, 64, 64, 64, 16, 64, 4, false", "MathE2.*Lb0", [SLICES, ARRIVAL]),
         )
     },
+    **{
+        ("matmul/split_k.cuh", f"matmul::split_k<__half, __half, float, {of}>"): (f"split_kI.*{name}E", fences)
+        for of, name, fences in (
+            ("false, 64, 64, 64, 32, 32, 4, true, false", "fLb0", [ARRIVAL]),
+            ("true, 64, 128, 64, 16, 128, 4, true, true", "fLb1", [SLICES, ARRIVAL]),
+        )
+    },
     ("matmul/persistent.cuh", "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, true>"): (
         "persistent",
         [BARRIERS, BOXES],
@@ -106,11 +113,11 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
-    wants = re.compile(r"\b(?:last_to_arrive|walk_behind|tma_store|mbarrier_init)\(")
+    wants = re.compile(r"\b(?:last_to_arrive|add_splits<THREADS>|walk_behind|tma_store|mbarrier_init)\(")
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
-    shared = {
-        CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma", "matmul/parts/slices")
-    }
+    parts = ("slices", "products", "add_splits")
+    shared = {CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma")}
+    shared |= {CUDA / f"matmul/parts/{name}.cuh" for name in parts}
     assert files - shared == {CUDA / header for header, _ in REQUIRED}
 
 

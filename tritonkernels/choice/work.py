@@ -60,7 +60,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
     tiles, slices = batch * -(-m // bm) * -(-n // bn), -(-k // (bk * splits))
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
-    blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes of a block that others add
+    blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     if waves:
         shared = streamed(tiles, programs, waves)
         lengths = -(-tiles * max(1, slices) // programs)

@@ -46,12 +46,10 @@ LADDER = (
         "split_k",
         "several programs per tile, each with its range of K; partial sums added in a fixed order",
         "beyond the tensor-core seed: gemm's split_k",
-        only="tritonkernels",
-        why="Not written in CUDA yet.",
     ),
     Rung(
         "stream_k",
-        "a fixed number of programs, each with the same number of slices; cut tiles are added up in a fixed order",
+        "a fixed number of programs share the last waves evenly, to the slice; cut tiles are added up in a fixed order",
         "beyond the tensor-core seed: gemm's stream_k",
         only="tritonkernels",
         why="Not written in CUDA yet.",

@@ -28,6 +28,7 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
 from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, tile_configs
+from .parts.splits import split_counts
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
 
@@ -89,11 +90,9 @@ def _place(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, B
 
 ADD_ROWS = 4
 ALONE = 2**18  # bytes of a tile's partial sums that one SM adds up before a second kernel could start
-LEAST = 256  # products of a split: with fewer it costs more than it brings
 ROOMY = 255  # registers: as many as a thread can have
 FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has those for few rows
 FOR_MUCH_K = (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
-SPLITS = (2, 4, 8, 16, 32, 64)
 
 
 def split_tiles(problem, target):
@@ -113,18 +112,11 @@ def split_tiles(problem, target):
     return sorted(tiles, key=wasteful)
 
 
-def split_counts(problem, target, tiles):
-    """2, 4, and more powers of two, of LEAST products each at least, while the largest tile has few blocks."""
-    m, n = (max(tile[i] for tile in tiles) for i in (0, 1))
-    blocks = count_tiles(problem, {"BLOCK_M": m, "BLOCK_N": n}, problem.batch)
-    return [s for s in SPLITS if s <= 4 or (s * LEAST <= problem.k and s * blocks <= 4 * target.sms)]
-
-
 def configs(problem, target):
     tiles = split_tiles(problem, target)
     maxnreg = ROOMY if target.arch >= 100 else None  # left alone, ptxas spills there to fit one more block on an SM
     for pack in packings(problem, target) if tiles else ():
-        for split_k in split_counts(problem, target, tiles):
+        for split_k in split_counts(problem, target, *(max(tile[i] for tile in tiles) for i in (0, 1))):
             yield from tile_configs(problem, target, tiles, maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 

@@ -36,6 +36,7 @@ __device__ __forceinline__ float widen(__half value) { return __half2float(value
 __device__ __forceinline__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
 __device__ __forceinline__ double widen(double value) { return value; }
 __device__ __forceinline__ unsigned widen(int value) { return unsigned(value); }
+__device__ __forceinline__ unsigned widen(unsigned value) { return value; }
 
 __device__ __forceinline__ float erf_of(float x) { return erff(x); }
 __device__ __forceinline__ double erf_of(double x) { return erf(x); }

@@ -134,6 +134,54 @@ MUTANTS = [
         ("output partly unwritten", "if (row < M && col < N) epilogue", "if (row < M && col < N - 1) epilogue"),
     ),
     *of(
+        "cuda_reference/matmul/split_k.cuh",
+        "cuda_reference and matmul and split_k",
+        ("ranges of K overlap", "first_k = blockIdx.y * split_size", "first_k = blockIdx.y * (split_size - 8)"),
+        (
+            "last product of a range dropped",
+            "length = min(K - first_k, split_size)",
+            "length = min(K - first_k, split_size - 1)",
+        ),
+        ("B of the first range", "b + batch * stride.b.batch + first_k * stride.b.row", "b + batch * stride.b.batch"),
+        ("every block stores what it has", "if (!add_splits<THREADS>(total, partial, counters)) return;", ""),
+        ("batch of C forgotten", "activation, stride, batch);", "activation, stride, 0);"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/add_splits.cuh",
+        "cuda_reference and matmul and split_k",
+        ("the last split forgotten", "split < splits; ++split)", "split < splits - 1; ++split)"),
+        ("one counter for all tiles", "last_to_arrive(counters + blockIdx.x, splits)", "last_to_arrive(counters, splits)"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/add_splits.cuh",
+        "split_k_cuda",
+        ("added in another order", "of_tile + split * apart", "of_tile + (splits - 1 - split) * apart"),
+    ),
+    *of(
+        "cuda_reference/common/last_to_arrive.cuh",
+        "split_k_cuda",
+        ("a matmul's counter left standing", "atomicExch(counter, 0);", ""),
+    ),
+    *of(
+        "cuda_reference/common/last_to_arrive.cuh",
+        "fences_of_cuda and matmul",
+        (
+            "no fence around the arrival of a matmul's split",
+            "        __threadfence();  // the stores come before the arrival\n",
+            "",
+        ),
+    ),
+    *of(
+        "cuda_reference/matmul/split_k.py",
+        "split_k_cuda",
+        (
+            "wgmma reads what lies across K",
+            'layout = _only_along_k if config["WGMMA"] else in_whole_chunks',
+            "layout = in_whole_chunks",
+        ),
+        ("empty splits", 'splits = without_empty(config["SPLIT_K"], slices)', 'splits = config["SPLIT_K"]'),
+    ),
+    *of(
         "cuda_reference/matmul/tiled.cuh",
         "cuda_reference and matmul and tiled",
         ("tail test of elements removed", "row < rows && col < cols ?", "row < rows ?"),
@@ -292,6 +340,11 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/pipelined.cuh",
+        "cuda_reference and matmul and pipelined",
+        ("every warp the first rows", "row = warp / (BN / WN) * WM", "row = 0 * warp"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/products.cuh",
         "cuda_reference and matmul and pipelined",
         ("fragments read into those that are multiplied", "fragments[which].load(", "fragments[0].load("),
     ),

@@ -1,0 +1,87 @@
+"""Matrix product, split-K: the configs and launches of split_k.cuh."""
+
+import functools
+import math
+
+from tritonkernels.design import Design
+from tritonkernels.matmul.parts.splits import split_counts, without_empty
+from tritonkernels.matmul.parts.work import of_splits
+from tritonkernels.workspace import counters, partial_sums
+
+from ..launch import Kernel, ceil_div, configs_of
+from .parts.align import aligned, in_whole_chunks, k_major
+from .parts.arguments import arguments, layouts, mma_types
+from .parts.space import in_order, tiles
+from .pipelined import block_tile, packs, refuses, shared_bytes
+
+_NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
+_MMA = ((False, 128, 128, 128, 64, 64, 3, 8), (False, 64, 64, 128, 32, 32, 4, 8))
+_WGMMA = tuple(
+    (True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in ((128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4))
+)
+_THIN = ((False, 16, 128, 128, 16, 32, 4, 8), (False, 128, 32, 128, 32, 32, 4, 8))  # for few rows or columns
+_TEMPLATE = (
+    "matmul::split_k<{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
+)
+
+
+def _by_wgmma(problem, target):
+    """Whether slices have the layout of wgmma, and it computes what mma.sync does: it would not round tf32."""
+    along_k = not problem.aligned or problem.dtype.itemsize == 1 or (problem.a_layout, problem.b_layout) == ("row", "col")
+    return along_k and target.arch in (0, 90) and problem.precision != "tf32"
+
+
+def configs(problem, target):
+    """Tiles whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; in the emulation
+    all kinds of products."""
+    by_wgmma = _by_wgmma(problem, target)
+    kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * _MMA + _THIN
+    space = [c for c in configs_of(_NAMES, *kinds) if c["BM"] >= min(64, problem.m) and c["BN"] >= min(64, problem.n)]
+    space = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block - 1024]
+    largest = (max(c[name] for c in space) for name in ("BM", "BN"))
+    return [c | {"SPLIT_K": s} for s in split_counts(problem, target, *largest) for c in in_order(space, target)]
+
+
+def _only_along_k(matrix, span_dim):
+    """A layout for `aligned`."""
+    return in_whole_chunks(matrix, span_dim) or None
+
+
+def _splits(problem, config):
+    """(how many there are, slices of each)."""
+    slices = max(1, ceil_div(problem.k * problem.dtype.itemsize, config["SLICE"]))
+    splits = without_empty(config["SPLIT_K"], slices)
+    return splits, ceil_div(slices, splits)
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    layout = _only_along_k if config["WGMMA"] else in_whole_chunks
+    a, copies_of_a = aligned(a, 1, layout)
+    b, copies_of_b = aligned(b, 2, layout)
+    yield from copies_of_a + copies_of_b
+    splits, slices = _splits(problem, config)
+    blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
+    shared = (
+        (partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)) if splits > 1 else (None, None)
+    )
+    a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
+    numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
+    yield Kernel(_TEMPLATE, layouts() if a.element_size() == 2 and not config["WGMMA"] else [{}]).launch(
+        {**mma_types(problem), **numbers},
+        (blocks, splits),
+        config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
+        (a, b, c, bias, out, *shared, *rest, config["GROUP"], slices * depth),
+        shared_bytes(config),
+    )
+
+
+@functools.cache
+def _work(itemsize, splits):
+    return of_splits(lambda config: block_tile(config, itemsize) | {"splits": splits}, packs, math.inf, 1)
+
+
+def work(problem, config, target):
+    return _work(problem.dtype.itemsize, _splits(problem, config)[0])(problem, config, target)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)
