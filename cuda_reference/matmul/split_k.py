@@ -31,15 +31,21 @@ def _by_wgmma(problem, target):
     return along_k and target.arch in (0, 90) and problem.precision != "tf32"
 
 
+@functools.cache
+def _fitting(kinds, most_bytes, splits):
+    fitting = [config for config in configs_of(_NAMES, *kinds) if shared_bytes(config) <= most_bytes]
+    return [config | {"SPLIT_K": splits} for config in fitting]
+
+
 def configs(problem, target):
     """Tiles whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; in the emulation
     all kinds of products."""
     by_wgmma = _by_wgmma(problem, target)
     kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * _MMA + _THIN
-    space = [c for c in configs_of(_NAMES, *kinds) if c["BM"] >= min(64, problem.m) and c["BN"] >= min(64, problem.n)]
-    space = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block - 1024]
-    largest = (max(c[name] for c in space) for name in ("BM", "BN"))
-    return [c | {"SPLIT_K": s} for s in split_counts(problem, target, *largest) for c in in_order(space, target)]
+    kinds = tuple(kind for kind in in_order(kinds, target) if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
+    most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
+    largest = (max(kind[i] for kind in kinds) for i in (1, 2))
+    return [config for splits in split_counts(problem, target, *largest) for config in _fitting(kinds, most_bytes, splits)]
 
 
 def _only_along_k(matrix, span_dim):
@@ -61,16 +67,16 @@ def _launches(problem, config, a, b, c, bias, out):
     yield from copies_of_a + copies_of_b
     splits, slices = _splits(problem, config)
     blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
-    shared = (
-        (partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)) if splits > 1 else (None, None)
-    )
+    partial = arrivals = None
+    if splits > 1:
+        partial, arrivals = partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
     yield Kernel(_TEMPLATE, layouts() if a.element_size() == 2 and not config["WGMMA"] else [{}]).launch(
         {**mma_types(problem), **numbers},
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        (a, b, c, bias, out, *shared, *rest, config["GROUP"], slices * depth),
+        (a, b, c, bias, out, partial, arrivals, *rest, config["GROUP"], slices * depth),
         shared_bytes(config),
     )
 
