@@ -121,8 +121,8 @@ MUTANTS = [
         ("some tiles left out", "whole + tl.num_programs(0), at", "whole + tl.num_programs(0) + 1, at"),
         (
             "pieces as if all tiles were shared",
-            "triton.cdiv(shared * slices_per_tile, programs)\n    if",
-            "triton.cdiv(tiles * slices_per_tile, programs)\n    if",
+            "ceil_div(shared * slices_per_tile, programs)\n    if",
+            "ceil_div(tiles * slices_per_tile, programs)\n    if",
         ),
     ),
     *of(
