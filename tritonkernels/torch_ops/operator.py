@@ -21,7 +21,8 @@ log = logging.getLogger("tritonkernels")
 
 DIFFERENTIABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)  # the result's memory format follows the operands'
-CHOICE = ("design", "config")  # the operator's arguments that are no Rules'
+CHOICE = ("design", "config", "out")  # the operator's arguments that are no Rules'
+NO_OUT = {"out": None}
 LOWERED = (None, "fp16", "bf16")  # precisions with which autocast lowers operands; the others are of float32
 
 
@@ -47,7 +48,7 @@ class Operator:
         self.positional = [argument.name for argument in schema if not argument.kwarg_only]
         self.tensors = [argument.name for argument in schema if "Tensor" in str(argument.type)]
         self.others = [name for name in self.defaults if name not in (*self.tensors, *CHOICE)]
-        self.order = [name for name in inspect.signature(operation.prepare).parameters if name != "out"]
+        self.order = [*inspect.signature(operation.prepare).parameters]
         self._register(definitions)
 
     # The function.
@@ -108,42 +109,48 @@ class Operator:
         flops.register(self.overloads, self._flops)
 
     def _bound(self, args, kwargs):
-        """The operator's arguments by name: torch leaves out those that have their default."""
-        return self.defaults | dict(zip(self.positional, args)) | kwargs
+        """The operator's arguments by name, `out` too: torch leaves out those that have their default."""
+        return NO_OUT | self.defaults | dict(zip(self.positional, args)) | kwargs
 
     def _tensors(self, values):
         return [values[name] for name in self.tensors]
 
     def _asked(self, values):
         """A user's arguments for the operator's, in the order of the user function."""
-        asked = self.rules.asked(**{name: value for name, value in values.items() if name not in CHOICE})
-        return {name: asked[name] for name in (*self.order, "out") if name in asked}
+        asked = self.rules.asked(**values)
+        return {name: asked[name] for name in self.order}
 
     def functional(self, values):
         """The operator of these arguments, by name."""
-        values = dict(values)
-        positional = [values.pop(name) for name in self.positional]
-        return self.overloads.default(*positional, **values)
+        positional, others = self._split(values)
+        return self.overloads.default(*positional, **others)
+
+    def _split(self, values):
+        """(arguments in torch's order, keyword arguments) for the default overload."""
+        others = {name: value for name, value in values.items() if name not in self.positional and name != "out"}
+        return [values[name] for name in self.positional], others
 
     def _computed(self, *args, **kwargs):
-        values = {"out": None} | self._bound(args, kwargs)
+        values = self._bound(args, kwargs)
         config = values["config"] and _numbers_in(values["config"])
         result = self.library.call(self.operation, values["design"], config, self._asked(values))
         return result if values["out"] is None else None
 
     def _fake(self, *args, **kwargs):
-        values = {"out": None} | self._bound(args, kwargs)
+        values = self._bound(args, kwargs)
         result = self.operation.prepare(**self._asked(values)).result
         return result if values["out"] is None else None
 
     def _with_autograd(self, keyset, *args, **kwargs):
+        below = keyset & _C._after_autograd_keyset
+        if forward_ad._current_level < 0 and not (torch.is_grad_enabled() and _C._any_requires_grad(*args)):
+            return self.overloads.default.redispatch(below, *args, **kwargs)
         values = self._bound(args, kwargs)
 
         def compute(*tensors):
-            below = values | dict(zip(self.tensors, tensors))
+            positional, others = self._split(values | dict(zip(self.tensors, tensors)))
             with _C._AutoDispatchBelowAutograd():
-                positional = [below.pop(name) for name in self.positional]
-                return self.overloads.default.redispatch(keyset & _C._after_autograd_keyset, *positional, **below)
+                return self.overloads.default.redispatch(below, *positional, **others)
 
         return self._recorded(compute, values)
 
