@@ -12,9 +12,9 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 from ..choice.choose import numbers_of
-from ..errors import DtypeError, GradientError
+from ..errors import DtypeError, GradientError, TritonKernelsError
 from ..plans import is_plain
-from . import flops
+from . import flops, sharding
 from .recorded import Recorded
 
 log = logging.getLogger("tritonkernels")
@@ -66,10 +66,15 @@ class Operator:
 
     def _dispatched(self, design, config, arguments):
         out, values = arguments["out"], self._settled(design, config, arguments)
-        if out is None:
-            return self.functional(values)
-        self.overloads.out(**values, out=out)
-        return out
+        try:
+            if out is None:
+                return self.functional(values)
+            self.overloads.out(**values, out=out)
+            return out
+        except RuntimeError as error:
+            if type(error) is RuntimeError and isinstance(error.__cause__, TritonKernelsError):
+                raise error.__cause__ from None  # DTensor has put one of its own around it
+            raise
 
     def _settled(self, design, config, arguments):
         """The operator's arguments for a user's; typed errors for what torch would refuse."""
@@ -107,6 +112,7 @@ class Operator:
             definitions.impl(self.name, functools.partial(self._cast, device), f"Autocast{device.upper()}")
         torch.library.register_vmap(qualified, self._batched, lib=definitions)
         flops.register(self.overloads, self._flops)
+        sharding.register(self)
 
     def _bound(self, args, kwargs):
         """The operator's arguments by name, `out` too: torch leaves out those that have their default."""

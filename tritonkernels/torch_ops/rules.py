@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
+
 
 class Form(NamedTuple):
     """What a gradient has in common with the tensor that it is the gradient of."""
@@ -47,6 +49,8 @@ class Rules:
     batched    (ops, size, dims, **arguments) -> `size` results, stacked along dimension 0; None if the operation has no such
                batch. `dims` are the dimensions of the tensors that hold it, None for tensors without
     flops      (result, **arguments) -> FLOP of the products alone, as torch counts them
+    labels     (**arguments) -> {tensor and "result": a label for each dimension}: which sum of products it is, as torch.einsum
+               has it; None for dimensions of size 1 that broadcast, and for those that ranks cannot share out
     settled    a user's arguments -> the operator's; errors are typed, and nothing depends on torch's switches any more
     asked      the operator's arguments -> a user's
     outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
@@ -57,11 +61,19 @@ class Rules:
     gradients: Callable[..., dict[str, Callable[[], Any]]]
     batched: Callable[..., Any]
     flops: Callable[..., int]
+    labels: Callable[..., dict[str, tuple]]
     addends: dict[str, Callable[..., Any]]
     settled: Callable[..., dict[str, Any]] = unchanged
     asked: Callable[..., dict[str, Any]] = unchanged
     outer: Callable[..., Any] | None = None
     lowered: bool = True
+
+
+def aligned(tensor, labels):
+    """The labels of a tensor that is broadcast to dimensions of these labels."""
+    if tensor is None:
+        return ()
+    return tuple(None if size == 1 else label for size, label in zip(reversed(tensor.shape), reversed(labels)))[::-1]
 
 
 def front(tensor, dim):

@@ -6,12 +6,13 @@ in each of the three. So the gradient of a product with respect to one of its op
 operand, with the incoming gradient in the place of the product's own result.
 """
 
+import functools
 import math
 
 import torch
 
 from ... import validate
-from ...torch_ops.rules import Rules, front
+from ...torch_ops.rules import GROUPS, Rules, front
 from .precision import resolved
 
 OPTIONS = (
@@ -34,6 +35,19 @@ def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=
         "grad_output": lambda: ops.conv2d(x, w, None, **options, memory_format=like["grad_output"]),
         "bias": lambda: ops.conv2d_bias(g),
     }
+
+
+def labels(result, input=None, grad_output=None, groups=1, **_):
+    """`result` is the one of T's three, or the bias, that the product computes. Filters and pixels are whole on every rank."""
+    channels, within, filters = (GROUPS, None, GROUPS) if groups > 1 else ("c", "c", "k")
+    alone = (grad_output if input is None else input).ndim == 3
+    found = {
+        "input": ("n", channels, None, None)[alone:],
+        "weight": (filters, within, None, None),
+        "grad_output": ("n", filters, None, None)[alone:],
+        "bias": (filters,),
+    }
+    return found | {"result": found[result]}
 
 
 def settled(padding=0, **arguments):
@@ -113,26 +127,30 @@ def batched_bias(ops, size, dims, grad_output):
     return ops.conv2d_bias(as_groups(g, 0, size, 1)).unflatten(0, (size, -1))
 
 
-def _rules(arguments, batched, flops, addends):
-    return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, addends, settled, asked)
+def _rules(arguments, batched, flops, result, addends):
+    of_result = functools.partial(labels, result)
+    return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, of_result, addends, settled, asked)
 
 
 CONV2D_RULES = _rules(
     "Tensor input, Tensor weight, Tensor? bias=None",
     batched_conv2d,
     lambda result, input, weight, **_: 2 * result.numel() * math.prod(weight.shape[1:]),
+    "grad_output",
     {"bias": lambda tangent, forms, **_: tangent[:, None, None]},
 )
 INPUT_RULES = _rules(
     "SymInt[] input_size, Tensor weight, Tensor grad_output",
     batched_input,
     lambda result, grad_output, weight, **_: 2 * grad_output.numel() * math.prod(weight.shape[1:]),
+    "input",
     {},
 )
 WEIGHT_RULES = _rules(
     "Tensor input, SymInt[] weight_size, Tensor grad_output",
     batched_weight,
     lambda result, grad_output, weight_size, **_: 2 * grad_output.numel() * math.prod(weight_size[1:]),
+    "weight",
     {},
 )
 BIAS_RULES = Rules(
@@ -140,5 +158,6 @@ BIAS_RULES = Rules(
     lambda ops, grad, forms, grad_output: {"grad_output": lambda: grad[:, None, None].expand(forms["grad_output"].shape)},
     batched_bias,
     flops=lambda result, **_: 0,  # torch counts products only
+    labels=functools.partial(labels, "bias"),
     addends={},
 )

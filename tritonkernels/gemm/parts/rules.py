@@ -1,7 +1,7 @@
 """gemm as an operator of torch: its gradients, and its batches, which are matmul's."""
 
 from ... import validate
-from ...torch_ops.rules import Rules, front, padded
+from ...torch_ops.rules import Rules, aligned, front, padded
 
 
 def gradients(ops, grad, forms, a, b, c, alpha, beta):
@@ -25,6 +25,20 @@ def batched(ops, size, dims, a, b, c, alpha, beta):
     return ops.matmul(a, b, c, alpha=alpha, beta=beta)
 
 
+def labels(a, b, c, bias=None, **_):
+    """(*batch, m, k) times (*batch, k, n), as torch.matmul has it: matmul's too."""
+    batch = range(max(a.ndim, b.ndim) - 2)
+    rows, columns = ("m",) if a.ndim > 1 else (), ("n",) if b.ndim > 1 else ()
+    result = (*batch, *rows, *columns)
+    return {
+        "a": aligned(a, (*batch, *rows, "k")),
+        "b": aligned(b, (*batch, "k", *columns)),
+        "c": aligned(c, result),
+        "bias": aligned(bias, columns),
+        "result": result,
+    }
+
+
 def settled(a, b, c, alpha, beta):
     beta = validate.number("beta", validate.beta_of(beta, c))
     return {"a": a, "b": b, "c": c, "alpha": validate.number("alpha", alpha), "beta": beta}
@@ -35,6 +49,7 @@ RULES = Rules(
     gradients,
     batched,
     flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    labels=labels,
     addends={"c": lambda tangent, forms, beta, **_: scaled(tangent, beta)},
     settled=settled,
     lowered=False,

@@ -2,7 +2,7 @@
 
 from ... import validate
 from ...gemm.parts.rules import scaled
-from ...torch_ops.rules import Rules, front, padded
+from ...torch_ops.rules import Rules, aligned, front, padded
 
 
 def gradients(ops, grad, forms, a, x, y, scale, alpha, beta):
@@ -41,6 +41,18 @@ def batched(ops, size, dims, a, x, y, scale, alpha, beta):
     return ops.gemv(a, x, y, scale, alpha=alpha, beta=beta)
 
 
+def labels(a, x, y, scale, **_):
+    result = (*range(max(a.ndim - 2, x.ndim - 1)), "m")
+    vectors = (*result[:-1], "k")
+    operands = {
+        "a": aligned(a, (*result, "k")),
+        "x": aligned(x, vectors),
+        "y": aligned(y, result),
+        "scale": aligned(scale, ("m",)),
+    }
+    return operands | {"result": result}
+
+
 def settled(a, x, y, alpha, beta, scale):
     beta = validate.number("beta", validate.beta_of(beta, y))
     return {"a": a, "x": x, "y": y, "scale": scale, "alpha": validate.number("alpha", alpha), "beta": beta}
@@ -51,6 +63,7 @@ RULES = Rules(
     gradients,
     batched,
     flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    labels=labels,
     addends={"y": lambda tangent, forms, beta, **_: scaled(tangent, beta)},
     settled=settled,
 )

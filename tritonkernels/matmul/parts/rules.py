@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional
 
 from ... import validate
-from ...gemm.parts.rules import scaled
+from ...gemm.parts.rules import labels, scaled
 from ...torch_ops.rules import Rules, front, padded
 from .prepare import TORCH_PRECISION
 
@@ -74,6 +74,7 @@ RULES = Rules(
     gradients,
     batched,
     flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    labels=labels,
     addends={
         "c": lambda tangent, forms, beta, **_: scaled(tangent, beta),
         "bias": lambda tangent, forms, **_: tangent if len(forms["b"].shape) > 1 else tangent[0],
