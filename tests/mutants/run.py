@@ -53,6 +53,7 @@ SUITE = (
     "tests/torch_ops/test_batches.py",
     "tests/torch_ops/test_tracing.py",
     "tests/torch_ops/test_autocast.py",
+    "tests/torch_ops/test_sharding.py",
     "tests/operations/test_conv2d_choice.py",
     "tests/designs/conv2d/test_prefetched_cuda.py",
     "tests/designs/conv2d/test_grouped_cuda.py",

@@ -3,8 +3,8 @@
 Every operation is a sum of products, as those of torch.einsum are: Rules.labels names the dimensions of operands and result.
 Ranks that share out a label of the result have slices of it. Ranks that share out a label that is summed over have partial
 results, which DTensor adds up when they are needed. Each partial result is rounded to the result's type, and one of fp16 may
-overflow where the sum would not. The error of the sum is at most that of its p partial results plus that of adding p numbers
-of the result's type; integers stay exact.
+overflow where the sum would not. The error of the sum is at most that of its p partial results, plus that of adding p numbers
+of the result's type and of dividing the addend by p; integers stay exact.
 
 An operator says what is possible on one dimension of the mesh. DTensor chooses for all of them what moves the least data.
 """

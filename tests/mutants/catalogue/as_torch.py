@@ -69,4 +69,25 @@ MUTANTS = [
         "test_an_addend_is_added",
         ("the addend ignored", "float(addend is not None) if beta is None", "0.0 if beta is None"),
     ),
+    *of(
+        "tritonkernels/torch_ops/sharding.py",
+        "test_shares_of_four_processes_make_the_whole",
+        ("an addend of every rank", "else Partial()\n", "else Replicate()\n"),
+        ("an activation of partial results", 'values.get("activation") is None', "True"),
+        ("an addend of integers divided", "all(values[name].tensor_meta.dtype.is_floating_point for name in addends)", "True"),
+        ("calls of another stride are one", "static_argnum=0", "static_argnum=100"),
+        ("calls of another type are one", "static_kwargkey=options", "static_kwargkey=None"),
+        ("all groups on every rank", "values[GROUPS] // ranks", "values[GROUPS]"),
+        ("groups that are no multiple of the ranks", "values[GROUPS] % values[operator.tensors[0]].mesh.size() == 0", "True"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/rules.py",
+        "test_shares_of_four_processes_make_the_whole",
+        ("a dimension of size 1 shared out", "None if size == 1 else label", "label"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/operator.py",
+        "test_errors_are_those_of_whole_tensors",
+        ("an error of DTensor's around ours", "if type(error) is RuntimeError and", "if False and"),
+    ),
 ]
