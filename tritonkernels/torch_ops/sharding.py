@@ -10,14 +10,26 @@ An operator says what is possible on one dimension of the mesh. DTensor chooses 
 """
 
 import functools
+import logging
 import math
 
 from .on_import import on_import
 from .rules import GROUPS
 
 
+log = logging.getLogger("tritonkernels")
+
+
 def register(operator):
-    on_import("torch.distributed.tensor", functools.partial(_register, operator))
+    on_import("torch.distributed.tensor", functools.partial(_try_to_register, operator))
+
+
+def _try_to_register(operator):
+    """Importing torch.compile imports DTensor: it must not fail because a later torch has other names for what we need here."""
+    try:
+        _register(operator)
+    except (AttributeError, ImportError) as error:
+        log.warning("tritonkernels: %s cannot be sharded by the DTensor of this torch: %s", operator.overloads, error)
 
 
 def _register(operator):

@@ -30,8 +30,8 @@ def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=
     options = {name: value for name, value in options.items() if not name.endswith("_size")}
     like = {name: form and form.memory_format for name, form in forms.items()}
     return {
-        "input": lambda: ops.conv2d_input(forms["input"].shape, w, g, **options, memory_format=like["input"]),
-        "weight": lambda: ops.conv2d_weight(x, forms["weight"].shape, g, **options, memory_format=like["weight"]),
+        "input": lambda: ops.conv2d_input(w, g, forms["input"].shape, **options, memory_format=like["input"]),
+        "weight": lambda: ops.conv2d_weight(x, g, forms["weight"].shape, **options, memory_format=like["weight"]),
         "grad_output": lambda: ops.conv2d(x, w, None, **options, memory_format=like["grad_output"]),
         "bias": lambda: ops.conv2d_bias(g),
     }
@@ -103,12 +103,12 @@ def batched_input(ops, size, dims, input_size, weight, grad_output, groups, **op
     g = images(grad_output, dims["grad_output"])
     n, (c, h, w) = g.shape[-4], input_size[-3:]
     if dims["weight"] is None:
-        result = ops.conv2d_input((size * n, c, h, w), weight, g.flatten(0, 1), groups=groups, **options)
+        result = ops.conv2d_input(weight, g.flatten(0, 1), (size * n, c, h, w), groups=groups, **options)
         result = result.unflatten(0, (size, -1))
     else:
         at = None if dims["grad_output"] is None else 0
         operands = as_groups(weight, dims["weight"], size, 0), as_groups(g, at, size, 1)
-        result = ops.conv2d_input((n, size * c, h, w), *operands, groups=size * groups, **options)
+        result = ops.conv2d_input(*operands, (n, size * c, h, w), groups=size * groups, **options)
         result = result.unflatten(1, (size, -1)).movedim(1, 0)
     return result[:, 0] if len(input_size) == 3 else result
 
@@ -119,7 +119,7 @@ def batched_weight(ops, size, dims, input, weight_size, grad_output, groups, **o
         for name, t in (("input", input), ("grad_output", grad_output))
     )
     k, *filters = weight_size
-    return ops.conv2d_weight(x, (size * k, *filters), g, groups=size * groups, **options).unflatten(0, (size, -1))
+    return ops.conv2d_weight(x, g, (size * k, *filters), groups=size * groups, **options).unflatten(0, (size, -1))
 
 
 def batched_bias(ops, size, dims, grad_output):
@@ -140,14 +140,14 @@ CONV2D_RULES = _rules(
     {"bias": lambda tangent, forms, **_: tangent[:, None, None]},
 )
 INPUT_RULES = _rules(
-    "SymInt[] input_size, Tensor weight, Tensor grad_output",
+    "Tensor weight, Tensor grad_output, SymInt[] input_size",
     batched_input,
     lambda result, grad_output, weight, **_: 2 * grad_output.numel() * math.prod(weight.shape[1:]),
     "input",
     {},
 )
 WEIGHT_RULES = _rules(
-    "Tensor input, SymInt[] weight_size, Tensor grad_output",
+    "Tensor input, Tensor grad_output, SymInt[] weight_size",
     batched_weight,
     lambda result, grad_output, weight_size, **_: 2 * grad_output.numel() * math.prod(weight_size[1:]),
     "weight",
