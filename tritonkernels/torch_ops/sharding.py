@@ -16,7 +16,6 @@ import math
 from .on_import import on_import
 from .rules import GROUPS
 
-
 log = logging.getLogger("tritonkernels")
 
 
