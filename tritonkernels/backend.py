@@ -1,13 +1,13 @@
 """The backend of the Triton kernels: a GPU if torch sees one, else Triton's interpreter on CPU tensors.
 
-Chosen on first use, because `@triton.jit` decorates the kernels for one of them; importing the package touches neither.
+Chosen on first use, because `@triton.jit` decorates the kernels for one of them (language/triton.py); importing the package
+touches neither. The user's own kernels are not concerned.
 TRITONKERNELS_BACKEND=gpu or =interpreter overrides. "gpu" without a GPU can compile, but not launch.
 """
 
 import functools
 import logging
 import os
-import sys
 import threading
 
 import numpy
@@ -21,13 +21,13 @@ log.addHandler(logging.StreamHandler())  # one line, on first use; silence it th
 log.propagate = False
 log.setLevel(logging.INFO)
 
-# Triton's interpreter patches triton.language while a kernel runs, so only one thread may be inside it.
+# Triton's interpreter keeps the running program's place in the grid in one object, so only one thread may be inside it.
 INTERPRETER_LOCK = threading.RLock()
 _CHOICE_LOCK = threading.Lock()
 
 
 def name():
-    """ "gpu" or "interpreter"; the first call, in any thread, prepares Triton for it."""
+    """ "gpu" or "interpreter"; chosen by the first call, in any thread."""
     with _CHOICE_LOCK:
         return _choose()
 
@@ -39,7 +39,7 @@ def _choose():
         raise BackendError(f"TRITONKERNELS_BACKEND is {setting!r}; allowed: gpu, interpreter, or unset")
     chosen = setting or ("gpu" if torch.cuda.is_available() else "interpreter")
     if chosen == "interpreter":
-        _switch_triton_to_the_interpreter()
+        _check_the_interpreter()
         reason = "TRITONKERNELS_BACKEND selects it" if setting else "torch sees no GPU"
         log.info("tritonkernels: %s, so Triton kernels run in Triton's interpreter on CPU tensors (slow, for checking)", reason)
     return chosen
@@ -55,9 +55,7 @@ def target(device):
     return Target.live(device) if name() == "gpu" else Target.named("interpreter")
 
 
-def _switch_triton_to_the_interpreter():
-    already_imported = "triton" in sys.modules
-    os.environ["TRITON_INTERPRET"] = "1"
+def _check_the_interpreter():
     import triton
 
     if _version(triton) < (3, 7) and _version(numpy) >= (2, 4):
@@ -65,10 +63,6 @@ def _switch_triton_to_the_interpreter():
             f"the interpreter of Triton {triton.__version__} does not work with numpy {numpy.__version__}: "
             "pip install 'triton>=3.7' or 'numpy<2.4', or run on a GPU"
         )
-    triton.knobs.runtime.interpret = True
-    from . import interpreter
-
-    interpreter.prepare(already_imported)
 
 
 def _version(module):

@@ -7,17 +7,20 @@ A kernel that is wrong on a GPU should fail here too, so that tests notice it wi
 - So is an integer division by zero of scalars, or in all lanes of a block (in some lanes it may be masked).
 - So is an empty grid.
 
-Imported only after Triton is set to interpret (backend.py).
+All this holds for this library's kernels alone, whose interpreter is a copy (copy_of_triton.py).
 """
 
 import bisect
 import copy
-import sys
+import types
 
 import numpy
-from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+from .copy_of_triton import tl, triton
+
+interpreter = triton.runtime.interpreter
 
 CHUNK = 16  # bytes
 
@@ -76,7 +79,7 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
         return super().create_atomic_rmw(operation, pointers, value, mask, *others)
 
     def create_atomic_cas(self, pointers, *others):
-        self.memory.check("an atomic", pointers, interpreter.TensorHandle(numpy.True_, interpreter.tl.int1))
+        self.memory.check("an atomic", pointers, interpreter.TensorHandle(numpy.True_, tl.int1))
         return super().create_atomic_cas(pointers, *others)
 
     def create_descriptor_store(self, descriptor, *others):
@@ -107,48 +110,25 @@ def _not_zero(divisor):
     return divisor
 
 
-def prepare(triton_was_imported):
-    """Called once per process, before any kernel of this library is decorated."""
-    if triton_was_imported:
-        _interpret_standard_library()
-    interpreter.interpreter_builder.__class__ = _HarshBuilder
-    _prepare_launches()
+def _prepare_language():
+    """Replace the functions of the copied triton.language by interpreted ones, once and for all.
 
-
-def _prepare_launches():
-    """Make a launch check its grid and note its tensors, and patch triton.language only once.
-
-    Triton's interpreter patches all of triton.language in every call of a device function, which takes longer than most of
-    these functions. Once per launch is enough for functions that see the same modules of it.
+    Triton's interpreter does so in every launch and every call of a device function, which takes longer than most of these
+    functions.
     """
-    language = interpreter.tl
-    patch, execute = interpreter._patch_lang, interpreter.GridExecutor.__call__
-    patched = set()  # in the running launch
+    interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    nothing_to_restore = interpreter._LangPatchScope()
+    interpreter._patch_lang = lambda function: nothing_to_restore
 
-    def patch_once(function):
-        visible = frozenset(m.__name__ for m in function.__globals__.values() if m is language or m is language.core)
-        if visible not in patched:
-            patched.add(visible)
-            return patch(function)
 
-    def execute_prepared(self, *args, **kwargs):
+class _GridExecutor(interpreter.GridExecutor):
+    def __call__(self, *args, **kwargs):
         if not callable(self.grid) and 0 in self.grid:
             raise InterpreterError(f"the grid {self.grid} is empty")
-        patched.clear()
         interpreter.interpreter_builder.memory = _Memory((*args, *kwargs.values()))
-        return execute(self, *args, **kwargs)
-
-    interpreter._patch_lang, interpreter.GridExecutor.__call__ = patch_once, execute_prepared
+        return super().__call__(*args, **kwargs)
 
 
-def _interpret_standard_library():
-    """Triton decorated tl.sum, tl.zeros, ... when it was imported: decorate them again, wherever they are referenced."""
-    from triton.runtime.interpreter import InterpretedFunction
-    from triton.runtime.jit import JITFunction
-
-    decorated = {}
-    for module in [m for key, m in sys.modules.items() if key.split(".")[:2] == ["triton", "language"]]:
-        for attribute, value in list(vars(module).items()):
-            if isinstance(value, JITFunction):
-                function = decorated.setdefault(id(value), InterpretedFunction(value.fn))
-                setattr(module, attribute, function)
+_prepare_language()
+interpreter.interpreter_builder.__class__ = _HarshBuilder
+interpreter.GridExecutor = _GridExecutor

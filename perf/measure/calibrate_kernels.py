@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import triton
-import triton.language as tl
 
 from tritonkernels.language.dot import faithful_dot
+from tritonkernels.language.triton import tl, triton
 from tritonkernels.launch import TritonLaunch
 
 PER_SM = 2  # programs of 8 warps

@@ -14,11 +14,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def kernels():
-    import triton
-    import triton.language as tl
-
     from tritonkernels.language.dot import fp8_to_fp32, round_to_tf32
     from tritonkernels.language.epilogue import rounded
+    from tritonkernels.language.triton import tl, triton
 
     @triton.jit
     def to_tf32(x_ptr, out_ptr, N: tl.constexpr):

@@ -13,8 +13,7 @@ pytestmark = pytest.mark.skipif(backend.name() != "interpreter", reason="about t
 @pytest.fixture(scope="module")
 def launch():
     """launch(name, grid, *arguments) of a kernel below."""
-    import triton
-    import triton.language as tl
+    from tritonkernels.language.triton import tl, triton
 
     @triton.jit
     def store_box(desc, first, COLUMNS: tl.constexpr):

@@ -7,13 +7,11 @@ channels in channels_last. Any convolution is computed; with more channels per g
 Mirrors cuda_reference/conv2d/depthwise.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.run_space import depthwise_configs, taps_unrolled

@@ -5,15 +5,13 @@ up to eight outputs, all their rows are unrolled, also with a stride, and the ta
 cuda_reference/conv2d/depthwise_channels.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.run_space import MOST_KEPT, channels_configs

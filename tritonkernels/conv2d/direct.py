@@ -7,11 +7,9 @@ in shared memory, where each input arrives once.) Only the result is written.
 Mirrors cuda_reference/conv2d/direct.cuh, the seed's direct convolution.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..language.structs import Filters, Images, Vector
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.tile import bias_or_zero, count_tiles, covering_configs, multiply_taps, store_sums, tile_of_program, work_of_tiles

@@ -16,8 +16,6 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-import triton
-import triton.language as tl
 
 from ..design import Design
 from ..integers import ceil_div
@@ -26,6 +24,7 @@ from ..language.epilogue import rounded
 from ..language.packed import MULTIPLE
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .parts.operands import Geometry

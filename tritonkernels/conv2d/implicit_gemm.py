@@ -23,9 +23,6 @@ Mirrors cuda_reference/conv2d/implicit_gemm.cuh.
 import math
 from typing import Any, NamedTuple
 
-import triton
-import triton.language as tl
-
 from ..batches import merges
 from ..choice.work import copy
 from ..design import Design
@@ -36,6 +33,7 @@ from ..language.packed import packed
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import grouped_tile, span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..matmul.parts.operands import lacks_products
 from ..problem import needs_wide_offsets

@@ -5,15 +5,13 @@ takes two loads, and each input is read K / groups * R * S times: the baseline f
 Mirrors cuda_reference/conv2d/naive.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import block_of
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.tile import bias_or_zero, multiply_taps

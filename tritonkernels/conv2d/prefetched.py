@@ -7,12 +7,10 @@ channel's first tap, overlap a whole product. The price is a second set of regis
 Mirrors cuda_reference/conv2d/prefetched.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..language.dot import widened
 from ..language.structs import Filters, Images, Vector
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.tile import bias_or_zero, count_tiles, covering_configs, load_tap, store_sums, tile_of_program, work_of_tiles

@@ -9,9 +9,6 @@ a store is 128 bits where rows allow.
 Mirrors cuda_reference/conv2d/register_blocked.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..design import Design
 from ..integers import next_power_of_2
@@ -19,6 +16,7 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.operands import Geometry, operands
 from .parts.shapes import MOST_TAPS

@@ -19,8 +19,6 @@ Mirrors cuda_reference/conv2d/winograd.cuh.
 from typing import Any, NamedTuple
 
 import torch
-import triton
-import triton.language as tl
 
 from ..config import config_of
 from ..cook_toom import transform
@@ -30,6 +28,7 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..matmul import pipelined
 from ..problem import needs_wide_offsets

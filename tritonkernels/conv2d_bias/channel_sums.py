@@ -6,9 +6,6 @@ once, at the end. Lanes lie along positions, or along channels where those are s
 Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits, position
 from ..conv2d_weight.parts.space import near, splits_for
@@ -18,6 +15,7 @@ from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from .parts.work import of_sums
 
 

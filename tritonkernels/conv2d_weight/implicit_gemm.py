@@ -12,9 +12,6 @@ once, at the end.
 Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits
@@ -25,6 +22,7 @@ from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.structs import Images
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from .parts.gather import load_grads, load_inputs, place_of_tap
 from .parts.space import count_tiles, near, power_of_2, splits_for
 from .parts.work import of_tiles

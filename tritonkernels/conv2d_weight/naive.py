@@ -6,9 +6,6 @@ other designs are measured by.
 Mirrors cuda_reference/conv2d_weight/naive.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..conv2d.parts.operands import Geometry
 from ..conv2d.parts.splits import count_positions, element, store_weights
@@ -17,6 +14,7 @@ from ..integers import ceil_div, next_power_of_2
 from ..language.dot import widened
 from ..language.structs import Filters, Images
 from ..language.tiles import block_of, span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.gather import load_grads, load_inputs, place_of_tap
 from .parts.work import of_elements

@@ -7,12 +7,10 @@ multiply-adds for BLOCK_M + BLOCK_N floats read from L1. All reuse is in the cac
 Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..design import Design
 from ..language.structs import Matrix
+from ..language.triton import tl, triton
 from .parts.space import block_tile
 from .parts.tile import one_program_a_tile, rows_and_cols, store_tile
 from .parts.work import of_tiles

@@ -9,12 +9,10 @@ The seed found the flat order (blockIdx.x along N) about 10 % faster than the ta
 Mirrors cuda_reference/gemm/rasterized.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
+from ..language.triton import tl, triton
 from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, store_tile, tile_product

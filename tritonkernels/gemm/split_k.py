@@ -8,12 +8,11 @@ Mirrors cuda_reference/gemm/split_k.cuh, which the seed names as future work.
 """
 
 import torch
-import triton
-import triton.language as tl
 
 from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Matrix
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .parts.float32_only import float32_only

@@ -16,13 +16,12 @@ effect").
 from typing import Any, NamedTuple
 
 import torch
-import triton
-import triton.language as tl
 
 from ..choice.work import streamed
 from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Matrix
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs, count_tiles

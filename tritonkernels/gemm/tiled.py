@@ -9,11 +9,9 @@ for float64 the tensor cores' DMMA where they have it, else DFMA.
 Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product".
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..language.structs import Matrix
+from ..language.triton import tl, triton
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, rows_and_cols, store_tile, tile_product
 from .parts.work import of_tiles

@@ -7,13 +7,11 @@ written and read, an atomic per block, and one round trip through L2 at the end,
 Mirrors cuda_reference/gemv/split_n.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..integers import ceil_div
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
 from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within, work

@@ -7,14 +7,12 @@ barrier in each step makes the loads of A wait for each other. A tile of rows be
 Mirrors cuda_reference/gemv/staged_x.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.row_tile import store_rows, within
 from .parts.structs import Addend, alpha_of, results

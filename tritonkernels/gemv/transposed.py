@@ -11,15 +11,13 @@ Mirrors cuda_reference/gemv/transposed.cuh.
 
 from typing import Any, NamedTuple
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..workspace import counters, partial_sums
 from .parts.row_tile import REGISTERS, store_rows, within

@@ -6,8 +6,7 @@ number. uint8 is refused everywhere, and 4- and 1-bit elements do not exist. A s
 k, so packed elements are never reordered: the first elements of all bytes are multiplied, then the second ones.
 """
 
-import triton
-import triton.language as tl
+from .triton import tl, triton
 
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 

@@ -1,9 +1,7 @@
 """The rounding to the type of the result."""
 
-import triton
-import triton.language as tl
-
 from .dot import INTERPRETED
+from .triton import tl, triton
 
 
 @triton.jit

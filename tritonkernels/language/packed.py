@@ -7,8 +7,6 @@ matrix. GotoBLAS packs for the same reason (Goto and van de Geijn, "Anatomy of h
 """
 
 import torch
-import triton
-import triton.language as tl
 
 from ..integers import ceil_div
 from ..launch import TritonLaunch
@@ -16,6 +14,7 @@ from ..problem import needs_wide_offsets
 from .dot import round_to_tf32
 from .structs import Matrices
 from .tiles import span
+from .triton import tl, triton
 
 CONFIG = triton.Config({"BLOCK_M": 64, "BLOCK_N": 64}, num_warps=8, num_stages=1)
 MULTIPLE = 16  # of elements, since Triton specialises sizes and strides on divisibility by 16

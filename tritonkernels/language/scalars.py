@@ -3,8 +3,8 @@
 import struct
 
 import torch
-import triton
-import triton.language as tl
+
+from .triton import tl, triton
 
 
 def scalar(value, dtype):

@@ -1,7 +1,6 @@
 """Blocks that share rows: each writes its partial sums to a workspace, and the last to arrive adds them up, in one launch."""
 
-import triton
-import triton.language as tl
+from .triton import tl, triton
 
 
 @triton.jit

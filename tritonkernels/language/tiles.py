@@ -1,7 +1,6 @@
 """The tile of a program, and the indices along one axis of a tile."""
 
-import triton
-import triton.language as tl
+from .triton import tl, triton
 
 
 @triton.jit

@@ -17,8 +17,6 @@ Mirrors cuda_reference/matmul/persistent.cuh, which writes its result in boxes o
 
 from typing import Any, NamedTuple
 
-import triton
-import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ..design import Design
@@ -26,6 +24,7 @@ from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..problem import rows_are_whole_chunks
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments

@@ -20,15 +20,13 @@ performance, 2022, who split inside the kernel and scale the low parts, but no r
 
 from typing import Any, NamedTuple
 
-import triton
-import triton.language as tl
-
 from ..config import config_of
 from ..design import Design
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets

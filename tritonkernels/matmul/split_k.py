@@ -14,14 +14,13 @@ Mirrors tritonkernels/gemm/split_k.py, the same for FP32 on CUDA cores.
 from typing import Any, NamedTuple
 
 import torch
-import triton
-import triton.language as tl
 
 from ..design import Design
 from ..integers import ceil_div
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..workspace import counters
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k

@@ -16,14 +16,12 @@ Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense
 
 import itertools
 
-import triton
-import triton.language as tl
-
 from ..choice.work import streamed
 from ..design import Design
 from ..gemm.stream_k import Pieces, cut, next_part
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile

@@ -12,12 +12,10 @@ Mirrors cuda_reference/matmul/tiled.cuh. CUDA's `naive`, one warp with one WMMA 
 no fragments.
 """
 
-import triton
-import triton.language as tl
-
 from ..design import Design
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import store_tile

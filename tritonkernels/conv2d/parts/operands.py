@@ -2,9 +2,8 @@
 
 from typing import Any, NamedTuple
 
-import triton.language as tl
-
 from ...language.structs import Filters, Images, Vector
+from ...language.triton import tl
 
 
 class Geometry(NamedTuple):

@@ -3,12 +3,10 @@
 Rows and taps are unrolled (except in `depthwise`), so that the compiler knows each input's taps at any stride.
 """
 
-import triton
-import triton.language as tl
-
 from ...language.dot import widened
 from ...language.epilogue import rounded
 from ...language.tiles import span
+from ...language.triton import tl, triton
 
 
 @triton.jit

@@ -9,14 +9,12 @@ Mirrors cuda_reference/conv2d/parts/splits.cuh.
 
 from typing import Any, NamedTuple
 
-import triton
-import triton.language as tl
-
 from ...integers import ceil_div
 from ...language.epilogue import rounded
 from ...language.splits import sum_of_splits
 from ...language.structs import Filters
 from ...language.tiles import block_of
+from ...language.triton import tl, triton
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from ...workspace import partial_sums

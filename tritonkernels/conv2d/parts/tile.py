@@ -1,12 +1,10 @@
 """Shared by the tiled designs: the tile of a program, its inputs and biases, and the store of its results."""
 
-import triton
-import triton.language as tl
-
 from ...config import config_of
 from ...integers import next_power_of_2
 from ...language.dot import widened
 from ...language.epilogue import rounded
+from ...language.triton import tl, triton
 from .shapes import tiles_of_outputs
 from .work import of_outputs
 

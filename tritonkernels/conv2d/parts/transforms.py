@@ -3,8 +3,7 @@
 B^T, G and A^T of cook_toom.py, by their symmetry in +-p: even and odd terms of a point are summed once for both signs.
 """
 
-import triton
-import triton.language as tl
+from ...language.triton import tl, triton
 
 # The points of four outputs are 0, +-A, +-B and infinity. Constants are right of tensors, as the interpreter requires.
 A, B, AA, BB, AABB = (tl.constexpr(x) for x in (5 / 8, 3 / 2, 25 / 64, 9 / 4, 225 / 256))

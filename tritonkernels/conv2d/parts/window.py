@@ -1,10 +1,8 @@
 """The window of inputs that four neighbouring outputs share: down H in `depthwise`, along W in `register_blocked`. It slides by
 one from tap to tap where taps are as far apart as outputs."""
 
-import triton
-import triton.language as tl
-
 from ...language.dot import widened
+from ...language.triton import tl, triton
 
 
 @triton.jit

@@ -6,14 +6,12 @@ is faster with contiguous filters.
 Mirrors cuda_reference/conv2d_input/parts/flipped.cuh.
 """
 
-import triton
-import triton.language as tl
-
 from ...conv2d.parts.operands import Geometry
 from ...conv2d.parts.splits import element
 from ...integers import ceil_div
 from ...language.structs import Filters
 from ...language.tiles import span
+from ...language.triton import tl, triton
 from ...launch import TritonLaunch
 from .as_conv2d import FLIPPED
 

@@ -1,9 +1,7 @@
 """The factors of an element of the weight: grad_output at a position, and the input at its tap there."""
 
-import triton
-import triton.language as tl
-
 from ...conv2d.parts.splits import position
+from ...language.triton import tl, triton
 
 
 @triton.jit

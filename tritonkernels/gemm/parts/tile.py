@@ -1,11 +1,9 @@
 """Shared by the blocked designs: the tile of a program, its sum of products over a range of K, and its store."""
 
-import triton
-import triton.language as tl
-
 from ...language.scalars import factor, scalar
 from ...language.structs import Matrix
 from ...language.tiles import span
+from ...language.triton import tl, triton
 from ...launch import TritonLaunch
 from .space import count_tiles
 

@@ -9,15 +9,13 @@ Every thread loads x for its own columns, hence the broadcast: a one-dimensional
 shared memory, with a barrier in every step (`staged_x`).
 """
 
-import triton
-import triton.language as tl
-
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...language.epilogue import rounded
 from ...language.scalars import factor
 from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
+from ...language.triton import tl, triton
 from ...launch import TritonLaunch
 from .shapes import streams
 from .structs import Addend, Rows, alpha_of, reading, results

@@ -2,10 +2,9 @@
 
 from typing import Any, NamedTuple
 
-import triton.language as tl
-
 from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector, Vectors
+from ...language.triton import tl
 from .vectors import pitch, width_of
 
 

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import torch
-import triton.language as tl
 
 from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector
+from ...language.triton import tl
 from ...problem import PACKED, needs_wide_offsets
 
 # accumulate -> the type in which partial sums are stored

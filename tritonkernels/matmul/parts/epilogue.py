@@ -1,11 +1,9 @@
 """The end of every product: activation(alpha * sum + beta * C + bias), rounded to the type of the result."""
 
-import triton
-import triton.language as tl
-
 from ...language.dot import widened
 from ...language.epilogue import rounded
 from ...language.scalars import factor
+from ...language.triton import tl, triton
 
 
 @triton.jit

@@ -19,14 +19,12 @@ It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous a
 
 from typing import Any, NamedTuple
 
-import triton
-import triton.language as tl
-
 from ...integers import ceil_div
 from ...language.dot import bf16_to_fp32, round_to_tf32
 from ...language.epilogue import rounded
 from ...language.structs import Matrices
 from ...language.tiles import span
+from ...language.triton import tl, triton
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from .schemes import SCHEMES, of_batch, room

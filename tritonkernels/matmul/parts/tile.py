@@ -1,10 +1,8 @@
 """Where a tile begins, and its sum of products over a range of K."""
 
-import triton
-import triton.language as tl
-
 from ...language.dot import faithful_dot, settled
 from ...language.tiles import grouped_tile, span
+from ...language.triton import tl, triton
 
 
 @triton.jit
