@@ -1,10 +1,11 @@
 """A copy of Triton's language and interpreter, for this library's kernels alone.
 
-What Triton offers touches the whole process: TRITON_INTERPRET, or the knob behind it, turns every kernel decorated from then
-on into an interpreted one, in child processes too; tl.sum and others stay as they were decorated when Triton was imported; and a
-running interpreted kernel replaces functions and methods of triton.language, which breaks what other threads compile. So the
-modules that this concerns are executed once more, and import each other instead of the originals, which stay untouched. All
-else, such as triton.Config, TensorDescriptor and the errors, is Triton's own.
+Triton's own switch, TRITON_INTERPRET or the knob behind it, concerns the whole process: every kernel that is decorated from
+then on, in child processes too. tl.sum and the like stay as they were decorated when Triton was imported. And a running
+interpreted kernel replaces functions and methods of triton.language, which breaks what other threads compile meanwhile.
+
+So the modules that this concerns are executed once more. The copies import each other in place of the originals, which stay
+untouched. All else, such as triton.Config, TensorDescriptor and the errors, is Triton's own.
 """
 
 import builtins
@@ -16,7 +17,7 @@ COPIED = re.compile(r"triton(\.knobs|\.runtime(\.jit|\.interpreter)?|\.language(
 
 
 def _knobs():
-    """Triton's, read as they are, but for the one that interprets; set as an attribute, that would go into the environment."""
+    """Triton's own, but for the one that interprets, which would go into the environment if it were set as an attribute."""
     knobs = importlib.import_module("triton.knobs")
     runtime = knobs.runtime.copy()
     vars(runtime)["interpret"] = True

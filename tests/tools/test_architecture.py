@@ -1,5 +1,6 @@
 """docs/architecture.md is true: no circles, dependencies point downwards, and a call enters each file of its operation once."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,12 @@ def test_packages_import_downwards_only():
     for module, imported in imports().items():
         package = module.partition(".")[0]
         assert not [other for other in imported if other.startswith(above.get(package, ()))], module
+
+
+def test_kernels_import_triton_through_the_language():
+    """Else they would be decorated for a GPU where the backend is the interpreter."""
+    direct = [file for file in HERE.rglob("*.py") if re.search("^import triton[.]language", file.read_text(), re.MULTILINE)]
+    assert direct == [], "say `from ..language.triton import tl, triton`"
 
 
 def test_a_call_enters_each_file_of_its_operation_once():

@@ -41,7 +41,7 @@ for _ in range(2):
 
 @pytest.mark.parametrize("first", ["import triton, triton.language as tl", "import torch._inductor.runtime.triton_helpers"])
 def test_triton_may_be_imported_first(first):
-    """Triton decorates its own library at import: without a GPU it must be decorated again for the interpreter."""
+    """Triton decorates its own library at import: without a GPU our kernels need theirs decorated for the interpreter."""
     code = f"""
 {first}
 import torch, tritonkernels
