@@ -34,9 +34,15 @@ def address(tensor):
     return 0 if isinstance(tensor, torch._subclasses.FakeTensor) else tensor.data_ptr()
 
 
+def is_known(size):
+    """Whether it is a number, not one of torch's symbols: what is asked of these becomes a condition of what torch traces, and
+    nothing is launched for them."""
+    return isinstance(size, int)
+
+
 def is_aligned(tensor):
     """Whether every line of a tensor begins at a multiple of 16 bytes, as bulk copies require."""
-    strides = (stride for stride, size in zip(tensor.stride(), tensor.shape) if stride != 1 and size > 1)
+    strides = (s for s, size in zip(tensor.stride(), tensor.shape) if is_known(s) and s != 1 and size > 1)
     return address(tensor) % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
 
 
@@ -51,11 +57,9 @@ LARGEST_TILE = 1024  # no tile is longer: an index runs at most this far past th
 
 def needs_wide_offsets(*tensors):
     """Whether an element offset in a kernel, masked lanes included, may exceed 32 bits."""
-    return any(
-        sum((size + LARGEST_TILE) * stride for size, stride in zip(t.shape, t.stride()) if size > 1) >= 2**31
-        for t in tensors
-        if t is not None
-    )
+    given = (t for t in tensors if t is not None)
+    ends = (sum((size + LARGEST_TILE) * stride for size, stride in zip(t.shape, t.stride()) if size > 1) for t in given)
+    return any(is_known(end) and end >= 2**31 for end in ends)
 
 
 @dataclass(frozen=True)

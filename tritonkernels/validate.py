@@ -7,9 +7,13 @@ import numpy
 import torch
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
-from .problem import address
+from .problem import address, is_known
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
+
+
+def is_too_large(size):
+    return is_known(size) and size > LARGEST_SIZE
 
 
 def tensor(argument, value, *, dtypes, ranks, like=None):
@@ -23,7 +27,7 @@ def tensor(argument, value, *, dtypes, ranks, like=None):
     if value.ndim not in ranks:
         allowed = f"rank {ranks[0]} to {ranks[-1]}" if len(ranks) > 2 else "rank " + " or ".join(map(str, ranks))
         raise ShapeError(argument, f"rank {value.ndim}, shape {tuple(value.shape)}", allowed)
-    if any(size > LARGEST_SIZE for size in value.shape):
+    if any(map(is_too_large, value.shape)):
         raise ShapeError(argument, f"shape {tuple(value.shape)}", f"sizes up to {LARGEST_SIZE}", "Split the call.")
     if like is not None:
         name, other = like
@@ -52,7 +56,7 @@ def inner(left, left_size, right, right_size):
 
 def size_of_packed(argument, size, per_byte):
     """How many elements `size` bytes hold; loop counters over them are 32-bit too."""
-    if size * per_byte > LARGEST_SIZE:
+    if is_too_large(size * per_byte):
         raise ShapeError(
             argument, f"{size} bytes of {per_byte} elements each", f"up to {LARGEST_SIZE} elements", "Split the call."
         )
@@ -187,6 +191,7 @@ def broadcast_shape(left, left_shape, right, right_shape):
 
 def allocatable(shape):
     """The shape of a result, if it can be allocated: an error here is clearer than one from the allocator."""
-    if math.prod(shape) >= 2**60 or any(size > LARGEST_SIZE for size in shape):
+    elements = math.prod(shape)
+    if (is_known(elements) and elements >= 2**60) or any(map(is_too_large, shape)):
         raise ShapeError("the result", tuple(shape), f"sizes up to {LARGEST_SIZE}")
     return shape

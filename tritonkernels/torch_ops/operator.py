@@ -238,7 +238,7 @@ def _numbers_in(text):
 
 
 def _is_watched():
-    """Whether torch wants to see operators: in modes, transforms, autocast, forward-mode levels, traces of torch.jit."""
+    """Whether torch wants to see operators: in modes, transforms, autocast, forward-mode levels, traces, profiles."""
     return bool(
         _C._len_torch_dispatch_stack()
         or _C._len_torch_function_stack()
@@ -246,6 +246,7 @@ def _is_watched():
         or forward_ad._current_level >= 0
         or peek_interpreter_stack() is not None
         or _C._get_tracing_state() is not None
+        or _C._autograd._profiler_enabled()
     )
 
 

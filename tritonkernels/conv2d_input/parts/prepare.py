@@ -8,7 +8,7 @@ from ...conv2d.parts.gradients import batched, check_grad_output, size_of
 from ...conv2d.parts.precision import resolved
 from ...conv2d.parts.prepare import DTYPES
 from ...operation import Call
-from ...problem import LARGEST_TILE, Conv2dInputProblem, needs_wide_offsets
+from ...problem import LARGEST_TILE, Conv2dInputProblem, is_known, needs_wide_offsets
 
 
 def prepare(
@@ -31,14 +31,14 @@ def prepare(
     out = validate.result(out, input_size, weight.dtype, weight.device, memory_format, weight=weight, grad_output=grad_output)
     grad_output, batched_out = batched(grad_output), batched(out)
     step_h, step_w = sizes["stride"]
-    flipped = (
-        (sizes["c"] + LARGEST_TILE) * weight.shape[0] // groups * sizes["r"] * sizes["s"]
-    )  # a tile of channels past the end
+    channels = sizes["c"] + LARGEST_TILE  # a tile of them past the end
+    flipped = channels * weight.shape[0] // groups * sizes["r"] * sizes["s"]
     problem = Conv2dInputProblem(
         dtype=weight.dtype,
         out_dtype=weight.dtype,
         precision=precision,
-        wide=flipped >= 2**31 or needs_wide_offsets(weight, grad_output, batched_out, batched_out[..., ::step_h, ::step_w]),
+        wide=(is_known(flipped) and flipped >= 2**31)
+        or needs_wide_offsets(weight, grad_output, batched_out, batched_out[..., ::step_h, ::step_w]),
         has_bias=False,
         channels_last=channels_last,
         **sizes,

@@ -35,7 +35,7 @@ def prepare(
         dtype=input.dtype,
         out_dtype=input.dtype,
         precision=precision,
-        wide=positions > validate.LARGEST_SIZE or needs_wide_offsets(input, grad_output, out),
+        wide=validate.is_too_large(positions) or needs_wide_offsets(input, grad_output, out),
         has_bias=False,
         channels_last=channels_last,
         **sizes,

@@ -32,7 +32,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     if alpha == 0:  # as in BLAS, A and x are then not read, and the product is 0
         a, x, n = a[..., :0], x[..., :0], 0
     rows = math.prod(batch) * m
-    if rows > validate.LARGEST_SIZE:
+    if validate.is_too_large(rows):
         raise ShapeError("the batch", f"{rows} rows in all", f"up to {validate.LARGEST_SIZE}", "Split the call.")
     out = validate.result(out, (*batch, m), x.dtype, a.device, a=a, x=x, y=y, scale=scale)
     matrices, vectors = a.expand(*batch, m, n), x.expand(*batch, n)

@@ -1,5 +1,7 @@
 """gemv as an operator of torch: its gradients and its batches."""
 
+import math
+
 from ... import validate
 from ...gemm.parts.rules import scaled
 from ...torch_ops.rules import Rules, aligned, front, padded
@@ -13,7 +15,8 @@ def gradients(ops, grad, forms, a, x, y, scale, alpha, beta):
     def of_a():
         rows, vectors = of_rows(), x.expand(*grad.shape[:-1], x.shape[-1])
         if len(forms["a"].shape) == 2:  # one matrix for all vectors: one product
-            return ops.matmul(rows.reshape(-1, rows.shape[-1]).mT, vectors.reshape(-1, x.shape[-1]), alpha=alpha)
+            count = math.prod(grad.shape[:-1])
+            return ops.matmul(rows.reshape(count, rows.shape[-1]).mT, vectors.reshape(count, x.shape[-1]), alpha=alpha)
         return ops.matmul(rows[..., None], vectors[..., None, :], alpha=alpha)
 
     def ones(size):

@@ -1,5 +1,7 @@
 """matmul as an operator of torch: its gradients, its batches, and its activation, which torch applies where it is recorded."""
 
+import math
+
 import torch
 from torch.nn import functional
 
@@ -22,7 +24,9 @@ def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
     def of_b():
         left, right = a if a.ndim > 1 else a[None, :], rows
         if len(b_shape) <= 2:  # one matrix for all of the batch: one product
-            left, right = left.expand(*rows.shape[:-1], a_shape[-1]).reshape(-1, a_shape[-1]), rows.reshape(-1, rows.shape[-1])
+            count = math.prod(rows.shape[:-1])
+            left = left.expand(*rows.shape[:-1], a_shape[-1]).reshape(count, a_shape[-1])
+            right = rows.reshape(count, rows.shape[-1])
         found = ops.matmul(left.mT, right, alpha=alpha, precision=precision)
         return found if len(b_shape) > 1 else found[..., 0]
 

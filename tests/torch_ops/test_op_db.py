@@ -1,0 +1,84 @@
+"""torch's own samples (op_db) of the operators that ours stand for: results, gradients, errors."""
+
+import pytest
+import torch
+
+from tests.harness import available_on, prepare, short
+from tests.torch_ops.op_db import BYTES, CALLS, TAKEN, every_float, every_name, every_type, op_db, run, samples
+from tests.torch_ops.samples import LIBRARIES, both_packages, on_devices
+from tritonkernels import numerics
+from tritonkernels.errors import DtypeError, TritonKernelsError
+
+GRADIENT_TOLERANCES = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+some = short(lambda package, dtype: package.__name__ == "cuda_reference" or dtype == torch.float32)
+
+
+def in_float64(value):
+    return value.detach().double().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
+
+
+@both_packages
+@every_type
+@on_devices
+@some
+def test_results(package, name, dtype, device):
+    """Within the bound, and torch's: modulo 256 for bytes, whose products are int32 here."""
+    available_on(LIBRARIES[package], device)
+    for function, args, kwargs in samples(name, device, dtype):
+        result = run(package, name, args, kwargs)
+        if dtype in BYTES:
+            assert result.dtype == torch.int32
+            assert torch.equal(result.to(dtype), function(*args, **kwargs))
+            continue
+        op, our_args, our_kwargs = CALLS[name](*args, **kwargs)
+        assert numerics.judge(prepare(op, *our_args, **our_kwargs).problem, result, *our_args, **our_kwargs).ok
+        torch.testing.assert_close(result, function(*map(in_float64, args), **kwargs).to(dtype))
+
+
+@both_packages
+@every_float
+@on_devices
+@some
+def test_gradients(package, name, dtype, device):
+    available_on(LIBRARIES[package], device)
+    for function, args, kwargs in samples(name, device, dtype, requires_grad=True):
+        inputs = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.requires_grad]
+        if not inputs:
+            continue
+        result = run(package, name, args, kwargs)
+        grad = torch.randn_like(result)
+        exact = [in_float64(arg) for arg in args]
+        wanted = torch.autograd.grad(
+            function(*exact, **kwargs), [e for e in exact if isinstance(e, torch.Tensor) and e.requires_grad], grad.double()
+        )
+        tolerance = GRADIENT_TOLERANCES[dtype]
+        for got, exactly in zip(torch.autograd.grad(result, inputs, grad), wanted, strict=True):
+            torch.testing.assert_close(got, exactly.to(dtype), rtol=tolerance, atol=tolerance)
+
+
+@both_packages
+@every_name
+@on_devices
+def test_other_types_are_typed_errors(package, name, device):
+    available_on(LIBRARIES[package], device)
+    others = {dtype for info in op_db()[name] for dtype in info.supported_dtypes(device)} - set(TAKEN[name])
+    assert torch.complex64 in others
+    for dtype in others:
+        for _, args, kwargs in samples(name, device, dtype):
+            with pytest.raises(DtypeError):
+                run(package, name, args, kwargs)
+
+
+@both_packages
+@on_devices
+def test_error_inputs_are_typed_errors(package, device):
+    """Of torch's operators here, conv2d has some (all its own: wrong types, ranks, groups, negative numbers)."""
+    available_on(LIBRARIES[package], device)
+    with_errors = [(name, info) for name in CALLS for info in op_db()[name] if info.error_inputs_func]
+    errors = [(name, error.sample_input) for name, info in with_errors for error in info.error_inputs(device)]
+    assert len(errors) >= 10
+    for name, sample in errors:
+        with pytest.raises(TritonKernelsError):
+            run(package, name, (sample.input, *sample.args), sample.kwargs)

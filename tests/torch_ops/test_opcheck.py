@@ -1,0 +1,63 @@
+"""torch.library.opcheck of every operator: schema, autograd, fake tensors, and what torch.compile makes of it."""
+
+import functools
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from tests.harness import available_on, short, transposed
+from tests.torch_ops.op_db import FLOATS, every_type, run, samples
+from tests.torch_ops.samples import LIBRARIES, both_packages, every_sample, on_devices, pair_of
+
+
+def transposed_or_channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last) if t.ndim == 4 else transposed(t) if t.ndim > 1 else t
+
+
+class Calls(TorchDispatchMode):
+    """Records the calls of our operators, with their arguments."""
+
+    def __init__(self, package):
+        super().__init__()
+        self.namespace, self.seen = package.__name__, []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == self.namespace:
+            self.seen.append((func, args, kwargs))
+        return func(*args, **(kwargs or {}))
+
+
+def check_operator(package, function, gradients=True):
+    """opcheck of the operator that function() calls, with and without gradients, and of its overload with an out."""
+    with Calls(package) as calls:
+        result = function()
+    ((operator, args, kwargs),) = calls.seen
+    torch.library.opcheck(operator, args, kwargs)
+    torch.library.opcheck(operator._overloadpacket.out, args, {**kwargs, "out": torch.empty_like(result)})
+    if gradients:
+        args, kwargs = tree_map_only(torch.Tensor, lambda t: t.detach().clone().requires_grad_(), (args, kwargs))
+        torch.library.opcheck(operator, args, kwargs)
+
+
+@both_packages
+@every_type
+@on_devices
+@short(lambda package, dtype: package.__name__ == "cuda_reference" and dtype == torch.float32)
+def test_opcheck_of_torchs_samples(package, name, dtype, device, everything):
+    available_on(LIBRARIES[package], device)
+    found = list(samples(name, device, dtype))
+    for _, args, kwargs in found if everything else found[-1:]:
+        check_operator(package, functools.partial(run, package, name, args, kwargs), dtype in FLOATS)
+
+
+@both_packages
+@every_sample
+@pytest.mark.parametrize("layout", (torch.Tensor.contiguous, transposed_or_channels_last))
+@on_devices
+@short(lambda package, layout: package.__name__ == "cuda_reference" and layout is torch.Tensor.contiguous)
+def test_opcheck(package, name, layout, device):
+    pair = pair_of(package, name, device)
+    tensors = map(layout, pair.make())
+    check_operator(package, lambda: pair.ours(*tensors))
