@@ -17,6 +17,15 @@ in_one_package = short(lambda package: package.__name__ == "cuda_reference")
 some_samples = pytest.mark.parametrize("name", ("gemm", "gemv", "matmul", "conv2d"))
 
 
+class Module(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors):
+        return self.function(*tensors)
+
+
 def gradients(function, tensors):
     leaves = [t.detach().clone().requires_grad_() for t in tensors]
     return torch.autograd.grad(function(*leaves).pow(2).sum(), leaves)
@@ -159,7 +168,7 @@ def test_make_fx(package, name, mode, device):
 def test_traced_modules_are_copied_and_saved(package, name, device):
     pair = pair_of(package, name, device)
     tensors, file = pair.make(), io.BytesIO()
-    traced = torch.jit.trace(pair.ours, tuple(tensors))
+    traced = torch.jit.trace(Module(pair.ours), tuple(tensors))
     torch.jit.save(traced, file)
     file.seek(0)
     for function in (copy.deepcopy(traced), torch.jit.load(file)):
@@ -192,15 +201,10 @@ def test_all_sizes_may_change(package, name, device):
     dynamic, found_out = CompileCounter(), CompileCounter()
     compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=dynamic)
     again = torch.compile(lambda *tensors: function(*tensors), fullgraph=True, backend=found_out)
-
-    class Module(torch.nn.Module):
-        def forward(self, *tensors):
-            return function(*tensors)
-
     first = [random(*shape, device=device) for shape in SIZES[name](7, 9, 10)]
-    dims = {dim: torch.export.Dim(dim) for dim in "nkm"}
+    dims = {dim: torch.export.Dim(dim, min=4) for dim in "nkm"}
     shapes = tuple({at: dims[dim] for at, dim in sizes.items()} for sizes in CHANGING[name])
-    exported = torch.export.export(Module(), tuple(first), dynamic_shapes=(shapes,)).module()
+    exported = torch.export.export(Module(function), tuple(first), dynamic_shapes=(shapes,)).module()
     for sizes in ((7, 9, 10), (11, 12, 13), (16, 32, 48), (5, 17, 8)):
         tensors = [random(*shape, device=device) for shape in SIZES[name](*sizes)]
         wanted = function(*tensors)
