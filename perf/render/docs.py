@@ -6,7 +6,7 @@
 import os
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, measured, plot, results
+from . import chapter, choice, designs, figures, measured, plot, results, torch_page
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
@@ -40,7 +40,7 @@ def main(options, parser):
 
 
 def _texts(slow=False):
-    pages = {"choice": choice, "designs": designs, "results": results}
+    pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
     return {DOCS / f"{name}.md": page.markdown() for name, page in pages.items()} | chapter.texts(slow)
 
 

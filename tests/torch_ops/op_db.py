@@ -14,7 +14,7 @@ BYTES = (torch.int8, torch.uint8)
 
 # torch's operators as ours: (operation, args, kwargs) for torch's arguments.
 def product(a, b, c=None, **scalars):
-    if a.dtype == torch.float32 and a.ndim == 2:
+    if a.dtype in (torch.float32, torch.float64) and a.ndim == 2:
         return "gemm", (a, b, c), scalars
     return "matmul", (a, b), {"c": _addend(c), **scalars}
 
@@ -33,11 +33,7 @@ CALLS = {
     "nn.functional.linear": lambda x, w, bias=None: ("matmul", (x, w.mT), {"bias": _addend(bias)}),
     "nn.functional.conv2d": lambda *args, **kwargs: ("conv2d", args, kwargs),
 }
-TAKEN = {name: (*FLOATS, *BYTES) for name in CALLS} | {
-    "mv": FLOATS[:3],
-    "addmv": FLOATS[:3],
-    "nn.functional.conv2d": FLOATS,
-}
+TAKEN = {name: (*FLOATS, *BYTES) for name in CALLS} | dict.fromkeys(("mv", "addmv", "nn.functional.conv2d"), FLOATS)
 VARIANTS = ("", "decomposed")  # without those that have more of the same sizes, for torch.compile's templates
 every_name = pytest.mark.parametrize("name", CALLS)
 

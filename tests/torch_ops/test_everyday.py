@@ -1,6 +1,7 @@
 """What else users of torch do with an operator: checkpoints, hooks, profiles, threads, traces, copies, sizes that change."""
 
 import copy
+import functools
 import io
 import threading
 
@@ -11,10 +12,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 from tests.harness import random, short
-from tests.torch_ops.samples import both_packages, every_sample, on_devices, pair_of
+from tests.torch_ops.samples import both_packages, emulated, every_sample, on_devices, pair_of
+from tritonkernels import OPS
 
-in_one_package = short(lambda package: package.__name__ == "cuda_reference")
-some_samples = pytest.mark.parametrize("name", ("gemm", "gemv", "matmul", "conv2d"))
+every_operation = pytest.mark.parametrize("name", OPS)
 
 
 class Module(torch.nn.Module):
@@ -46,10 +47,10 @@ WRAPPERS = {
 
 
 @both_packages
-@some_samples
+@every_operation
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @on_devices
-@in_one_package
+@emulated
 def test_gradients_within(package, name, wrapper, device):
     pair = pair_of(package, name, device)
     tensors = pair.make()
@@ -57,9 +58,9 @@ def test_gradients_within(package, name, wrapper, device):
 
 
 @both_packages
-@some_samples
+@every_operation
 @on_devices
-@in_one_package
+@emulated
 def test_gradients_in_several_threads(package, name, device):
     pair = pair_of(package, name, device)
     tensors, found = pair.make(), []
@@ -72,10 +73,10 @@ def test_gradients_in_several_threads(package, name, device):
 
 
 @both_packages
-@some_samples
+@every_operation
 @pytest.mark.parametrize("transform", ("vjp", "jvp", "linearize"))
 @on_devices
-@in_one_package
+@emulated
 def test_products_with_jacobians(package, name, transform, device):
     pair = pair_of(package, name, device)
     tensors, directions = pair.make(), tuple(pair.make())
@@ -90,10 +91,10 @@ def test_products_with_jacobians(package, name, transform, device):
 
 
 @both_packages
-@some_samples
+@every_operation
 @pytest.mark.parametrize("strategy", ("reverse-mode", "forward-mode"))
 @on_devices
-@in_one_package
+@emulated
 def test_vectorized_jacobians_of_autograd_functional(package, name, strategy, device):
     pair = pair_of(package, name, device)
     tensors = tuple(pair.make())
@@ -106,24 +107,24 @@ def test_vectorized_jacobians_of_autograd_functional(package, name, strategy, de
 @both_packages
 @every_sample
 @on_devices
-@in_one_package
+@emulated
 def test_without_gradients(package, name, device):
     """Of leaves in no_grad and inference_mode, and of inference's tensors outside of it, on repeated calls too."""
     pair = pair_of(package, name, device)
     leaves = [t.requires_grad_() for t in pair.make()]
     for _ in range(3):
         with torch.no_grad():
-            wanted = pair.ours(*leaves)
+            plain, wanted = pair.ours(*leaves), pair.torchs(*leaves)
         with torch.inference_mode():
             result, copies = pair.ours(*leaves), [t.clone() for t in leaves]
-        assert result.is_inference() and not wanted.requires_grad
-        torch.testing.assert_close((result, pair.ours(*copies)), (wanted, wanted))
+        assert result.is_inference() and not plain.requires_grad
+        torch.testing.assert_close((plain, result, pair.ours(*copies)), (wanted, wanted, wanted))
 
 
 @both_packages
 @every_sample
 @on_devices
-@in_one_package
+@emulated
 def test_a_profile_names_the_operator(package, name, device):
     """With and without gradients, on repeated calls too."""
     pair = pair_of(package, name, device)
@@ -137,9 +138,9 @@ def test_a_profile_names_the_operator(package, name, device):
 
 
 @both_packages
-@some_samples
+@every_operation
 @on_devices
-@in_one_package
+@emulated
 def test_a_default_device_is_not_the_operands(package, name, device):
     """Whatever a call allocates is on the operands' device."""
     pair = pair_of(package, name, device)
@@ -153,7 +154,7 @@ def test_a_default_device_is_not_the_operands(package, name, device):
 @every_sample
 @pytest.mark.parametrize("mode", ("real", "fake", "symbolic"))
 @on_devices
-@in_one_package
+@emulated
 def test_make_fx(package, name, mode, device):
     pair = pair_of(package, name, device)
     graph = make_fx(lambda *tensors: pair.ours(*tensors), tracing_mode=mode)(*pair.make())
@@ -162,9 +163,9 @@ def test_make_fx(package, name, mode, device):
 
 
 @both_packages
-@some_samples
+@every_operation
 @on_devices
-@in_one_package
+@emulated
 def test_traced_modules_are_copied_and_saved(package, name, device):
     pair = pair_of(package, name, device)
     tensors, file = pair.make(), io.BytesIO()
@@ -175,46 +176,51 @@ def test_traced_modules_are_copied_and_saved(package, name, device):
         torch.testing.assert_close(function(*tensors), pair.torchs(*tensors))
 
 
-SIZES = {  # shapes for n of each dimension that may change
-    "gemm": lambda n, k, m: ((n, k), (k, m)),
-    "gemv": lambda n, k, m: ((n, k), (k,)),
-    "matmul": lambda n, k, m: ((n, m, k), (k, 6)),
-    "conv2d": lambda n, k, m: ((n, 3, k, m), (4, 3, 3, 3)),
-}
-CHANGING = {
-    "gemm": ({0: "n", 1: "k"}, {0: "k", 1: "m"}),
-    "gemv": ({0: "n", 1: "k"}, {0: "k"}),
-    "matmul": ({0: "n", 1: "m", 2: "k"}, {0: "k"}),
-    "conv2d": ({0: "n", 2: "k", 3: "m"}, {}),
+def image_of(package, weight, grad_output):
+    n, _, h, w = grad_output.shape
+    return package.conv2d_input((n, 3, h + 2, w + 2), weight, grad_output)
+
+
+CHANGING = {  # a function of tensors, and their sizes: n, k and m may change
+    "gemm": ("gemm", ("nk", "km")),
+    "gemv": ("gemv", ("nk", "k")),
+    "matmul": ("matmul", ("nmk", "k6")),
+    "conv2d": ("conv2d", ("n3km", "4333")),
+    "conv2d_input": (image_of, ("4333", "n4km")),
+    "conv2d_weight": (lambda package, x, g: package.conv2d_weight(x, (4, 3, 1, 1), g), ("n3km", "n4km")),
+    "conv2d_bias": ("conv2d_bias", ("n4km",)),
 }
 
 
 @both_packages
-@pytest.mark.parametrize("name", SIZES)
+@every_operation
 @on_devices
-@in_one_package
+@emulated
 def test_all_sizes_may_change(package, name, device):
     """One graph and one exported program for all sizes, aligned and not; when torch finds out by itself, two graphs."""
     torch._dynamo.reset()
     pair_of(package, name, device)
-    function = getattr(package, name)
+    function, shapes = CHANGING[name]
+    function = getattr(package, function) if isinstance(function, str) else functools.partial(function, package)
+
+    def tensors(**sizes):
+        return [random(*(sizes.get(size) or int(size) for size in shape), device=device) for shape in shapes]
+
     dynamic, found_out = CompileCounter(), CompileCounter()
-    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=dynamic)
-    again = torch.compile(lambda *tensors: function(*tensors), fullgraph=True, backend=found_out)
-    first = [random(*shape, device=device) for shape in SIZES[name](7, 9, 10)]
-    dims = {dim: torch.export.Dim(dim, min=4) for dim in "nkm"}
-    shapes = tuple({at: dims[dim] for at, dim in sizes.items()} for sizes in CHANGING[name])
-    exported = torch.export.export(Module(function), tuple(first), dynamic_shapes=(shapes,)).module()
-    for sizes in ((7, 9, 10), (11, 12, 13), (16, 32, 48), (5, 17, 8)):
-        tensors = [random(*shape, device=device) for shape in SIZES[name](*sizes)]
-        wanted = function(*tensors)
+    compiled = torch.compile(lambda *args: function(*args), fullgraph=True, dynamic=True, backend=dynamic)
+    again = torch.compile(lambda *args: function(*args), fullgraph=True, backend=found_out)
+    dims = {size: torch.export.Dim(size, min=4) for size in "nkm"}
+    changing = tuple({at: dims[size] for at, size in enumerate(shape) if size in dims} for shape in shapes)
+    exported = torch.export.export(Module(function), tuple(tensors(n=7, k=9, m=10)), dynamic_shapes=(changing,)).module()
+    for n, k, m in ((7, 9, 10), (11, 12, 13), (16, 32, 48), (5, 17, 8)):
+        args = tensors(n=n, k=k, m=m)
         for other in (compiled, again, exported):
-            torch.testing.assert_close(other(*tensors), wanted)
+            torch.testing.assert_close(other(*args), function(*args))
     assert (dynamic.frame_count, found_out.frame_count) == (1, 2)
 
 
 @both_packages
-@some_samples
+@every_operation
 @on_devices
 @short(lambda name, package: name == "gemm" and package.__name__ == "cuda_reference")
 def test_compiled_by_inductor(package, name, device):

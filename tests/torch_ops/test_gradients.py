@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 
 from tests.harness import random
-from tests.torch_ops.samples import both_packages, emulated, every_sample, everywhere, loss, on_devices, pair_of
+from tests.torch_ops.samples import SAMPLES, both_packages, emulated, every_sample, everywhere, loss, on_devices, pair_of
 from tritonkernels.errors import GradientError
 
 
@@ -41,6 +41,20 @@ def test_gradcheck(package, name, device):
     batches = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
     assert torch.autograd.gradcheck(pair.ours, leaves(pair.make()), **options, **batches)
     assert torch.autograd.gradgradcheck(pair.ours, leaves(pair.make()), **options, check_fwd_over_rev=True)
+
+
+@both_packages
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if not sample.op.startswith("conv2d")])
+@on_devices
+@emulated
+def test_gradients_of_empty_tensors(package, name, device):
+    """Each size in turn is 0."""
+    pair = pair_of(package, name, device)
+    tensors = pair.make()
+    for empty in {size for t in tensors for size in t.shape} - {1}:
+        inputs = leaves([t.new_zeros([0 if size == empty else size for size in t.shape]) for t in tensors])
+        results = [torch.autograd.grad(function(*inputs).sum(), inputs) for function in (pair.ours, pair.torchs)]
+        torch.testing.assert_close(*results)
 
 
 LAYOUTS = {
@@ -105,8 +119,11 @@ def test_forward_mode(package, name, device):
             torch.testing.assert_close(got, wanted)
 
 
+TRANSFORMED = ("gemm", "gemv, a batch", "matmul", "matmul, a row", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias")
+
+
 @both_packages
-@pytest.mark.parametrize("name", ("gemm", "gemv, a batch", "matmul", "matmul, a row", "conv2d", "conv2d_weight"))
+@pytest.mark.parametrize("name", TRANSFORMED)
 @pytest.mark.parametrize("transform", ("grad", "jacrev", "jacfwd", "hessian"))
 @on_devices
 @emulated
