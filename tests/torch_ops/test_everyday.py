@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounter
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
-from tests.harness import random, short
+from tests.harness import random, thorough
 from tests.torch_ops.samples import both_packages, emulated, every_sample, on_devices, pair_of
 from tritonkernels import OPS
 
@@ -222,7 +222,7 @@ def test_all_sizes_may_change(package, name, device):
 @both_packages
 @every_operation
 @on_devices
-@short(lambda name, package: name == "gemm" and package.__name__ == "cuda_reference")
+@thorough
 def test_compiled_by_inductor(package, name, device):
     """The default of torch.compile, with gradients; it wants a C++ compiler, as cuda_reference does."""
     torch._dynamo.reset()

@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+import cuda_reference
 from tests.harness import available_on, short, transposed
 from tests.torch_ops.op_db import FLOATS, every_type, run, samples
 from tests.torch_ops.samples import LIBRARIES, both_packages, every_sample, on_devices, pair_of
@@ -44,7 +45,7 @@ def check_operator(package, function, gradients=True):
 @both_packages
 @every_type
 @on_devices
-@short(lambda package, dtype: package.__name__ == "cuda_reference" and dtype == torch.float32)
+@short(lambda package, dtype: package is cuda_reference and dtype == torch.float32)
 def test_opcheck_of_torchs_samples(package, name, dtype, device, everything):
     available_on(LIBRARIES[package], device)
     found = list(samples(name, device, dtype))
@@ -56,7 +57,7 @@ def test_opcheck_of_torchs_samples(package, name, dtype, device, everything):
 @every_sample
 @pytest.mark.parametrize("layout", (torch.Tensor.contiguous, transposed_or_channels_last))
 @on_devices
-@short(lambda package, layout: package.__name__ == "cuda_reference" and layout is torch.Tensor.contiguous)
+@short(lambda package, layout: package is cuda_reference and layout is torch.Tensor.contiguous)
 def test_opcheck(package, name, layout, device):
     pair = pair_of(package, name, device)
     tensors = map(layout, pair.make())
