@@ -30,6 +30,21 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/torch_ops/operator.py",
+        "cuda_reference and test_a_profile_names and gemm",
+        ("profiles overlooked", "_C._autograd._profiler_enabled()", "False"),
+    ),
+    *of(
+        "tritonkernels/problem.py",
+        "cuda_reference and test_all_sizes and gemm",
+        ("traces limited to some sizes", "    return isinstance(size, int)", "    return True"),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/rules.py",
+        "cuda_reference and test_gradients_of_empty and matmul",
+        ("no gradient of empty products", "reshape(count, a_shape[-1])", "reshape(-1, a_shape[-1])"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/operator.py",
         "cuda_reference and (only_what_is_wanted or transforms_of_torch_func) and gemm or recorded_into",
         (
             "gradients into an out dropped",

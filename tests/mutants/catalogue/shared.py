@@ -109,7 +109,7 @@ MUTANTS = [
     *of(
         "tritonkernels/problem.py",
         "offsets",
-        ("32-bit offsets", ">= 2**31\n", ">= 2**61\n"),
+        ("32-bit offsets", "end >= 2**31", "end >= 2**61"),
     ),
     *of(
         "tritonkernels/batches.py",
