@@ -34,7 +34,7 @@ z = tk.gemm(x, weight.detach().t(), out=torch.empty(8, 16, device=device))
 
 | torch | here |
 | --- | --- |
-| `mm`, `addmm` in float32 | `gemm(a, b)`, `gemm(a, b, c, alpha=, beta=)` |
+| `mm`, `addmm` in float32 and float64 | `gemm(a, b)`, `gemm(a, b, c, alpha=, beta=)` |
 | `matmul`, `bmm`, `baddbmm`, `mm` of other types | `matmul(a, b)`, `matmul(a, b, c=c, alpha=, beta=)` |
 | `nn.functional.linear` | `matmul(x, weight.mT, bias=bias)` |
 | `mv`, `addmv` | `gemv(a, x)`, `gemv(a, x, y, alpha=, beta=)` |
@@ -56,9 +56,9 @@ and torch's own activation follows. In 16-bit types the two results may differ i
 **`out=`** is written in place and gets no gradient. Operands that require gradients are refused then. So are tensors inside of
 `torch.func`'s transforms.
 
-**Autocast** lowers the operands of `matmul`, `gemv` and the convolutions, as it lowers torch's. `gemm` is float32 by its
-definition: its 16-bit operands are raised to float32. So are those of a call that names a precision of float32, such as
-`precision="tf32"`. float64 and integers stay what they are.
+**Autocast** lowers the operands of `matmul`, `gemv` and the convolutions, as it lowers torch's. `gemm` computes in float32 or
+float64 by its definition: its 16-bit operands are raised to float32. So are those of a call that names a precision of float32,
+such as `precision="tf32"`. float64 and integers stay what they are.
 
 **vmap** makes one call of a batch where the operation has such a batch: `gemm` becomes `matmul` with a batch, images join the
 images of one convolution, filters become groups. Where there is no such batch (a `design=` that you name, a `c` beside a batch
@@ -77,8 +77,11 @@ A mistake is the same typed error, at the time of the trace.
 **Memory format.** `conv2d` answers channels_last in channels_last, and so do its gradients. Other results are contiguous. Any
 strides are taken as they are, without a copy.
 
+**DTensor.** Operands of torch.distributed may be sharded, by what the result keeps (rows, columns, batch, channels, groups) or
+by what is summed over, for partial results: see [tensor_parallel.py](../examples/tensor_parallel.py).
+
 **Repeated calls** without gradients do not pass torch's dispatcher, unless torch wants to see them: in a trace, a transform, a
-mode, under autocast or in a profile.
+mode, under autocast, in a profile or as DTensors.
 
 **Precision** `"torch"` follows torch's switches. They are read at the call; backward has the precision of the call.
 

@@ -43,6 +43,7 @@ FEATURES = (
     Feature("torch.profiler", "test_everyday.py::test_a_profile_names_the_operator"),
     Feature("dispatch modes", "test_tracing.py::test_modes_see_one_operator"),
     Feature("torch.library.opcheck", "test_opcheck.py::test_opcheck"),
+    Feature("DTensor: sharded operands, on 4 processes", "test_sharding.py::test_shares_of_four_processes_make_the_whole"),
     Feature("side streams", "test_streams.py::test_on_a_side_stream_behind_a_spinning_kernel"),
     Feature("CUDA graphs, with gradients", "test_streams.py::test_captured_with_its_gradients"),
     *(
