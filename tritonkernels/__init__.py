@@ -6,11 +6,14 @@
     configs(op, *args)            the legal configs of the design that a call uses, the one that it uses first
     explain(op, *args)            the design and config that a call uses, on which target, and what limits it
     tune(op, *args, budget=60)    times the designs' configs on this GPU and keeps the fastest for calls like this one
+    nn                            Linear, Conv2d, and replace(model), which swaps torch's for them
     doctor()                      what this installation would run on, and what is missing
 
 Importing costs nothing: neither Triton nor CUDA is touched before the first call. (As attributes, the functions shadow the
 subpackages of the same name; `from tritonkernels.gemm import GEMM` still works.)
 """
+
+import importlib
 
 from .choice import tuner
 from .conv2d import conv2d
@@ -40,6 +43,12 @@ __all__ = [
     "matmul",
     "tune",
 ]
+
+
+def __getattr__(name):
+    if name == "nn":  # imported when it is first used
+        return importlib.import_module(".nn", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def designs(op):

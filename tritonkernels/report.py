@@ -1,4 +1,4 @@
-"""A dict that prints as aligned lines: what explain() and doctor() return."""
+"""A dict that prints as aligned lines: what explain() and doctor() return; and rows of text in columns."""
 
 
 def _lines(values, indent):
@@ -25,3 +25,10 @@ class Report(dict):
 
     def __str__(self):
         return "\n".join(_lines(self, ""))
+
+
+def plain(headings, body):
+    """Rows of text under headings, in columns."""
+    widths = [max(map(len, column)) for column in zip(headings, *body)]
+    lines = (headings, ["-" * width for width in widths], *body)
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)

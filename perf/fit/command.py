@@ -1,7 +1,8 @@
 """python -m perf fit: what every design sustains of a GPU, fitted to records of times, for the choice of designs and configs.
 
 Reads the records in perf/results/GPU, or the files named, and writes tritonkernels/choice/tables/GPU/sustained.json: the same
-records give the same file. Half of the shapes, by a hash of them, is left out: `perf docs` judges the choice by it in
+records give the same file. Beside it goes torch.json: torch's times in the same records, which `tritonkernels.nn.replace`
+compares with. Half of the shapes, by a hash of them, is left out: `perf docs` judges the choice by it in
 docs/choice.md. Needs no GPU.
 
 Exit status: 2 if there are no records.
@@ -14,7 +15,7 @@ from tritonkernels.target import Target
 
 from ..gate import processes
 from ..render.table import print_table
-from . import counted, evaluate, table, timed
+from . import counted, evaluate, table, timed, torch_times
 
 HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
 
@@ -38,6 +39,7 @@ def main(options, parser):
     path = table.path(target.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     processes.replace(path, table.text(target.name, commit, len(learnt), designs))
+    processes.replace(torch_times.path(target.name), torch_times.text(target.name, commit, torch_times.families(shapes, target)))
     print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, runs, designs, target)])
     print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
     return 0

@@ -3,6 +3,8 @@
 import contextlib
 import sys
 
+from tritonkernels.report import plain
+
 
 def rows(records):
     """(headings, rows of text). Without times from a GPU there are no columns of speed."""
@@ -53,12 +55,6 @@ def print_table(headings, body, styles=None, file=None):
     # A pipe has no width: 250 is wide enough for the rows.
     console = Console(file=file, width=None if file.isatty() else 250, highlight=False, markup=False)
     console.print(table)
-
-
-def plain(headings, body):
-    widths = [max(map(len, column)) for column in zip(headings, *body)]
-    lines = (headings, ["-" * width for width in widths], *body)
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
 def markdown(headings, body):

@@ -1,0 +1,91 @@
+"""torch.nn's modules with another forward: what they hold, and their state dicts, are torch's own."""
+
+import copy
+
+import torch
+from torch.nn import functional
+
+from .. import validate
+from ..conv2d import CONV2D, conv2d
+from ..conv2d.parts.precision import FP32_PRECISIONS
+from ..errors import ArgumentError
+from ..matmul import MATMUL, matmul
+from ..matmul.parts.prepare import ACCEPTS
+from ..operation import Operation
+
+
+class OwnModule:
+    """Before a class of torch.nn: its forward is `function` of what `arguments` says.
+
+    precision  of float32 weights, of the function's; None is its default, "ieee". Weights of other types have one. Under
+               autocast None is lowered as torch's own; a module with a precision stays in float32
+    """
+
+    torchs: type  # the class of torch.nn
+    operation: Operation
+    precisions: tuple[str, ...]
+
+    def __init__(self, *args, precision=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.precision = self.checked(precision)
+
+    @classmethod
+    def from_torch(cls, module, precision=None):
+        """One with torch's module's parameters (the same objects), hooks and mode; the module itself stays as it is."""
+        if type(module) is not cls.torchs:
+            allowed = f"a torch.nn.{cls.torchs.__name__} itself: a subclass may compute another thing"
+            raise ArgumentError("module", f"a {type(module).__name__}", allowed)
+        made = cls.__new__(cls)
+        held = {name: copy.copy(value) if isinstance(value, (dict, set)) else value for name, value in vars(module).items()}
+        vars(made).update(held, precision=cls.checked(precision))
+        return made
+
+    @classmethod
+    def checked(cls, precision):
+        return precision if precision is None else validate.choice("precision", precision, cls.precisions)
+
+    @classmethod
+    def options(cls, module, precision):
+        """The function's keyword arguments for a module of torch's or of this class."""
+        return {"bias": module.bias, "precision": precision if module.weight.dtype == torch.float32 else None}
+
+    def extra_repr(self):
+        return super().extra_repr() + (f", precision={self.precision}" if self.precision else "")
+
+
+class Linear(OwnModule, torch.nn.Linear):
+    """torch.nn.Linear, with its arguments, computed by matmul with the bias fused; the one of `precision` is matmul's."""
+
+    torchs, operation, precisions = torch.nn.Linear, MATMUL, ACCEPTS[torch.float32][0]
+    function = staticmethod(matmul)
+
+    @classmethod
+    def arguments(cls, module, input, precision):
+        """(args, kwargs) of the function: all leading dimensions are rows of one product."""
+        rows = input.flatten(0, -2) if input.ndim > 2 else input
+        return (rows, module.weight.t()), cls.options(module, precision)
+
+    def forward(self, input):
+        args, kwargs = self.arguments(self, input, self.precision)
+        result = self.function(*args, **kwargs)
+        return result.unflatten(0, input.shape[:-1]) if input.ndim > 2 else result
+
+
+class Conv2d(OwnModule, torch.nn.Conv2d):
+    """torch.nn.Conv2d, with its arguments, computed by conv2d; what is padded with other values than zero torch pads before."""
+
+    torchs, operation, precisions = torch.nn.Conv2d, CONV2D, FP32_PRECISIONS
+    function = staticmethod(conv2d)
+
+    @classmethod
+    def arguments(cls, module, input, precision):
+        """(args, kwargs) of the function."""
+        padding = module.padding
+        if module.padding_mode != "zeros":
+            input, padding = functional.pad(input, module._reversed_padding_repeated_twice, module.padding_mode), 0
+        geometry = {"stride": module.stride, "padding": padding, "dilation": module.dilation, "groups": module.groups}
+        return (input, module.weight), geometry | cls.options(module, precision)
+
+    def forward(self, input):
+        args, kwargs = self.arguments(self, input, self.precision)
+        return self.function(*args, **kwargs)
