@@ -121,7 +121,8 @@ def key_of(about, arguments):
             elif kind in _NUMBERS:
                 key.append((kind, repr(value)))
             elif kind is str and value == "torch":  # this precision follows torch's switches
-                key.append((value, torch.get_float32_matmul_precision(), torch.backends.cudnn.conv.fp32_precision))
+                of_products = torch.backends.cuda.matmul.fp32_precision == "tf32"
+                key.append((value, of_products, torch.backends.cudnn.conv.fp32_precision))
             elif kind is str:
                 key.append(value)
             else:

@@ -39,7 +39,9 @@ def main(options, parser):
     path = table.path(target.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     processes.replace(path, table.text(target.name, commit, len(learnt), designs))
-    processes.replace(torch_times.path(target.name), torch_times.text(target.name, commit, torch_times.families(shapes, target)))
+    processes.replace(
+        torch_times.path(target.name), torch_times.text(target.name, commit, torch_times.families(shapes, target))
+    )
     print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, runs, designs, target)])
     print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
     return 0

@@ -6,6 +6,8 @@ import statistics
 
 from tritonkernels.choice import model, torch_times
 
+UNKNOWN = 2.0  # the scatter of a family in which no shape is near another
+
 
 def families(shapes, target):
     """{family: {"scatter", "times"}} of Timed shapes. Of a shape that was timed in several runs the least time counts."""
@@ -24,12 +26,12 @@ def families(shapes, target):
 
 
 def scatter(rows):
-    """The factor by which predictions from all other rows are off: one standard deviation; of a family without any, 2."""
+    """The factor by which predictions from all other rows are off: one standard deviation."""
     logs = []
     for at, (sizes, _, over) in enumerate(rows):
         factor = torch_times.factor_of(sizes, rows[:at] + rows[at + 1 :])
         logs += [math.log(factor / over)] if factor else []
-    return math.exp(math.sqrt(statistics.fmean(log * log for log in logs))) if logs else 2.0
+    return math.exp(math.sqrt(statistics.fmean(log * log for log in logs))) if logs else UNKNOWN
 
 
 def text(gpu, commit, found):

@@ -6,18 +6,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
+from tests.harness import DEVICES
+from tritonkernels import backend
+
 ROOT = Path(__file__).parents[2]
+on_devices = pytest.mark.parametrize("device", DEVICES)
+
+
+def example(name, *arguments):
+    """Run examples/name.py; it must succeed."""
+    command = [sys.executable, ROOT / f"examples/{name}.py", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run
 
 
 def test_filter_image(tmp_path):
     from matplotlib import image
 
     image.imsave(tmp_path / "picture.png", torch.rand(24, 32, 3).numpy())
-    command = [sys.executable, ROOT / "examples/filter_image.py", tmp_path / "picture.png", "--out", tmp_path]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert run.returncode == 0, run.stderr
+    run = example("filter_image", tmp_path / "picture.png", "--out", tmp_path)
     distances = re.findall(r"at most (\S+) from torch", run.stdout)
     assert len(distances) == 2 and all(float(far) < 1e-5 for far in distances), run.stdout
     for name in ("blur", "edges"):
@@ -34,3 +45,15 @@ def test_tensor_parallel():
     steps = re.findall(r"loss (\S+) on 2 processes, (\S+) on one", run.stdout)
     assert len(steps) == 3 and all(abs(float(many) - float(one)) < 1e-4 for many, one in steps), run.stdout
     assert float(steps[2][0]) < float(steps[0][0])
+
+
+@pytest.mark.parametrize("package", ("cuda_reference", "tritonkernels"))
+@pytest.mark.parametrize("name", ("resnet", "transformer"))
+@on_devices
+def test_training(name, package, device):
+    """A few steps; the interpreter takes seconds for one."""
+    steps = "60" if device == "cuda" else "3" if package == "cuda_reference" else "1"
+    if device == "cpu" and package == "tritonkernels" and backend.device_type() != "cpu":
+        pytest.skip("the Triton designs run on the GPU here")
+    run = example(name, "--steps", steps, "--device", device, "--package", package)
+    assert "swapped" in run.stdout and f"({package})" in run.stdout and "left" not in run.stdout

@@ -10,6 +10,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from perf.measure import baselines
 from tests.harness import random
 from tests.torch_ops.samples import SAMPLES, both_packages, emulated, every_sample, loss, on_devices, pair_of
 
@@ -197,3 +198,16 @@ def test_a_tensor_of_another_class_is_computed_and_stays_one(package, device):
     result = package.gemm(a.as_subclass(Named), b)
     assert type(result) is Named
     torch.testing.assert_close(result.as_subclass(torch.Tensor), a @ b)
+
+
+@both_packages
+@pytest.mark.parametrize("name", ("matmul", "conv2d"))
+def test_the_precision_torch_is_traced(package, name):
+    """Whichever of torch's switches was set: after the newer ones torch refuses to read the older."""
+    torch._dynamo.reset()
+    shapes = {"matmul": ((8, 8), (8, 8)), "conv2d": ((1, 2, 8, 8), (2, 2, 3, 3))}[name]
+    tensors, function = [random(*shape) for shape in shapes], getattr(package, name)
+    with baselines.precision("tf32"):
+        result = torch.compile(function, fullgraph=True, backend="aot_eager")(*tensors, precision="torch")
+        torch.testing.assert_close(result, function(*tensors, precision="torch"), rtol=0, atol=0)
+    torch.testing.assert_close(result, function(*tensors, precision="tf32"), rtol=0, atol=0)

@@ -1,10 +1,10 @@
 """torch.nn's Linear and Conv2d, computed by this library, and `replace`, which swaps them in a model.
 
-    from tritonkernels import nn
+from tritonkernels import nn
 
-    layer = nn.Linear(512, 512, precision="tf32")
-    layer.load_state_dict(torchs.state_dict())
-    print(nn.replace(model, inputs=example))    # what it swapped, what it left, and why
+layer = nn.Linear(512, 512, precision="tf32")
+layer.load_state_dict(torchs.state_dict())
+print(nn.replace(model, inputs=example))    # what it swapped, what it left, and why
 """
 
 from ..launch import LIBRARY
@@ -15,7 +15,7 @@ __all__ = ["Conv2d", "Linear", "replace"]
 
 
 def replace(model, precision=None, only_where_faster=True, inputs=None, target=None):
-    """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place; returns a Swaps, which says what and why.
+    """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place; returns Swaps, which say what and why.
 
     precision  of float32 modules, as Linear and Conv2d take it
     only_where_faster  swap a module only if the model of time predicts at most the time that torch has by its recorded times

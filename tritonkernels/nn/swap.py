@@ -129,7 +129,9 @@ def calls_of(model, willing, precision, inputs):
             copied[model](*args, **kwargs)
     except Exception as error:  # whatever the model's own forward raises
         allowed = "inputs on which a copy of the model runs, with fake tensors"
-        raise ArgumentError("inputs", f"{type(error).__name__}: {error}", allowed, "Or pass only_where_faster=False.") from error
+        raise ArgumentError(
+            "inputs", f"{type(error).__name__}: {error}", allowed, "Or pass only_where_faster=False."
+        ) from error
     return calls
 
 

@@ -11,7 +11,7 @@ import torch
 import triton
 
 from perf.__main__ import main
-from perf.fit import counted, evaluate, least_squares, table, timed
+from perf.fit import counted, evaluate, least_squares, table, timed, torch_times
 from perf.fit.counted import library
 from perf.fit.samples import Samples
 from perf.fit.timed import Run, Timed
@@ -94,11 +94,12 @@ def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
         monkeypatch.setattr(timed.records, "read_rows", lambda path: [{"environment": {"date": "", "commit": "abc+def"}}])
         monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
         assert main(["fit", "--records", "of.json"]) == 0
-        return table.path("h200").read_text()
+        return table.path("h200").read_text(), torch_times.path("h200").read_text()
 
     first = text(1)
     assert text(2) == first
-    written = json.loads(first)
+    written, torchs = map(json.loads, first)
+    assert (torchs["gpu"], torchs["commit"], torchs["families"]) == ("h200", "abc", {})  # torch was not timed
     assert (written["schema"], written["gpu"], written["commit"]) == (table.SCHEMA, "h200", "abc") and written["records"] > 0
     assert set(written["designs"]) >= set(table.fitted([], H200))
 

@@ -13,5 +13,10 @@ def resolved(precision, dtype):
     default = FLOAT_PRECISION[dtype]
     precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
     if precision == "torch":
-        return "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"
+        return _torchs_precision()
     return precision
+
+
+@torch.compiler.assume_constant_result  # torch.compile cannot trace the switch: compiled code keeps what it said
+def _torchs_precision():
+    return "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"
