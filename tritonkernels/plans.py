@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from . import switches
+
 ALIGNMENT = 16  # bytes: neither designs nor Triton depend on more
 ROOM = 4096  # plans of a library; the oldest is dropped first
 WATCH = object()  # in place of a plan: the call was made once, so the next one is watched
@@ -121,8 +123,7 @@ def key_of(about, arguments):
             elif kind in _NUMBERS:
                 key.append((kind, repr(value)))
             elif kind is str and value == "torch":  # this precision follows torch's switches
-                of_products = torch.backends.cuda.matmul.fp32_precision == "tf32"
-                key.append((value, of_products, torch.backends.cudnn.conv.fp32_precision))
+                key.append((value, switches.of_products(), switches.of_convolutions()))
             elif kind is str:
                 key.append(value)
             else:

@@ -17,7 +17,7 @@ MUTANTS = [
         ("lazy sign left out of the key", "alignment, value.is_neg()))", "alignment))"),
         ("numbers told apart by value", "(kind, repr(value))", "value"),
         ("torch's switches left out of the key", 'elif kind is str and value == "torch"', 'elif value == "none"'),
-        ("torch's switch for convolutions left out of the key", ", torch.backends.cudnn.conv.fp32_precision))", "))"),
+        ("torch's switch for convolutions left out of the key", ", switches.of_convolutions()))", "))"),
     ),
     *of(
         "tritonkernels/plans.py",

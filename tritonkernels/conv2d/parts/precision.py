@@ -1,8 +1,6 @@
 """The precision of a convolution and of its gradients: the caller's argument, and the mode that computes it."""
 
-import torch
-
-from ... import validate
+from ... import switches, validate
 from ...problem import FLOAT_PRECISION
 
 FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
@@ -13,10 +11,5 @@ def resolved(precision, dtype):
     default = FLOAT_PRECISION[dtype]
     precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
     if precision == "torch":
-        return _torchs_precision()
+        return switches.of_convolutions()
     return precision
-
-
-@torch.compiler.assume_constant_result  # torch.compile cannot trace the switch: compiled code keeps what it said
-def _torchs_precision():
-    return "tf32" if torch.backends.cudnn.conv.fp32_precision == "tf32" else "ieee"

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ... import validate
+from ... import switches, validate
 from ...batches import uniform_batches
 from ...errors import ArgumentError, DtypeError
 from ...numerics import ACTIVATIONS
@@ -50,7 +50,7 @@ def prepare(
     precisions, out_dtypes = ACCEPTS[a.dtype]
     precision = validate.choice("precision", precision, precisions)
     if precision == "torch":
-        precision = torchs_precision()
+        precision = switches.of_products()
     out_dtype = out_dtypes[0] if out_dtype is None else out_dtype
     if out_dtype not in out_dtypes:
         raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)))
@@ -109,12 +109,6 @@ def prepare(
     matrices = [matrix_a, matrix_b, matrix_out] if c is None else [matrix_a, matrix_b, matrix_c, matrix_out]
     parts = ((x, y, rest[0] if rest else None, bias, z) for x, y, *rest, z in uniform_batches(*matrices))
     return Call(problem, tuple(parts), out)
-
-
-@torch.compiler.assume_constant_result  # torch.compile cannot trace the switch, but compiles anew where it is changed
-def torchs_precision():
-    """The precision of torch's own products of float32. Of its switches this one can be read whichever was set."""
-    return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
 
 
 def _scalar(argument, value, out_dtype):

@@ -4,10 +4,9 @@ import math
 
 from torch.nn import functional
 
-from ... import validate
+from ... import switches, validate
 from ...gemm.parts.rules import labels, scaled
 from ...torch_ops.rules import Rules, front, padded
-from .prepare import torchs_precision
 
 ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu}
 
@@ -62,7 +61,7 @@ def batched(ops, size, dims, a, b, c, bias, alpha, beta, **options):
 
 
 def settled(a, b, precision, alpha, beta, c, **others):
-    precision = torchs_precision() if precision == "torch" else precision
+    precision = switches.of_products() if precision == "torch" else precision
     scalars = {"alpha": validate.number("alpha", alpha), "beta": validate.number("beta", validate.beta_of(beta, c))}
     return {"a": a, "b": b, "c": c, "precision": precision, **scalars, **others}
 
