@@ -24,6 +24,14 @@ INPUTS = {"Linear": (3, 6), "Conv2d": (2, 4, 6, 5)}
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 2e-5, torch.float16: 1e-2}
 
 
+@pytest.fixture(autouse=True)
+def ieee():
+    """On a GPU torch convolves in TF32 by default. The older switch: torch.export reads it, and refuses a mixture."""
+    before, torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.allow_tf32, False
+    yield
+    torch.backends.cudnn.allow_tf32 = before
+
+
 def pair(package, kind, *args, device="cpu", precision=None, **kwargs):
     """(torch's module, ours with the same values)."""
     available_on(package.launch.LIBRARY, device)
@@ -115,6 +123,7 @@ def test_state_dicts_go_both_ways(package, kind):
 @both_packages
 @pytest.mark.parametrize("kind", KINDS)
 def test_from_torch_shares_parameters_and_leaves_the_module(package, kind):
+    available_on(package.launch.LIBRARY, "cpu")
     own, called = getattr(package.nn, kind), []
     torchs = getattr(torch.nn, kind)(*SMALL[kind]).eval()
     torchs.register_forward_hook(lambda *_: called.append(1))
@@ -157,6 +166,7 @@ def saved_and_loaded(module):
 @both_packages
 @pytest.mark.parametrize("kind", KINDS)
 def test_made_on_the_meta_device_and_filled_later(package, kind):
+    available_on(package.launch.LIBRARY, "cpu")
     torchs = getattr(torch.nn, kind)(*SMALL[kind])
     ours = getattr(package.nn, kind)(*SMALL[kind], device="meta")
     assert ours(torch.empty(INPUTS[kind], device="meta")).shape == torchs(random(*INPUTS[kind])).shape
@@ -183,6 +193,7 @@ def test_compiled_and_exported(package, device):
 
 @both_packages
 def test_autocast_lowers_what_has_no_precision(package):
+    available_on(package.launch.LIBRARY, "cpu")
     x = random(*INPUTS["Linear"])
     with torch.autocast("cpu", torch.bfloat16):
         lowered, kept = (package.nn.Linear(6, 5, precision=p)(x).dtype for p in (None, "tf32"))
@@ -216,6 +227,7 @@ OUTCOMES = {"subclass": "a subclass", "odd": "its forward is replaced", "complex
 
 @both_packages
 def test_replace_swaps_in_place(package):
+    available_on(package.launch.LIBRARY, "cpu")
     model, images = Model(), random(2, 3, 6, 6)
     before, seen = model(images), []
     model.eval()
