@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tests.harness import random
-from tests.torch_ops.samples import both_packages, on_devices, pair_of
+from tests.harness import available_on, random
+from tests.torch_ops.samples import LIBRARIES, both_packages, on_devices, pair_of
 
 LOWERED = ("gemv", "matmul", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias")
 
@@ -43,6 +43,19 @@ def test_what_is_not_lowered(package, device):
     )
     torch.testing.assert_close(result, package.gemm(a.bfloat16().float(), b, c))
     torch.testing.assert_close(named, a @ b)
+
+
+@both_packages
+@pytest.mark.parametrize("op", ("matmul", "conv2d"))
+@on_devices
+def test_the_precision_of_torch_is_lowered_as_torch_s(package, op, device):
+    available_on(LIBRARIES[package], device)
+    shapes = ((8, 16), (16, 8)) if op == "matmul" else ((1, 2, 5, 5), (3, 2, 3, 3))
+    tensors = [random(*shape, device=device) for shape in shapes]
+    with torch.autocast(device, torch.bfloat16):
+        result = getattr(package, op)(*tensors, precision="torch")
+    assert result.dtype == torch.bfloat16
+    torch.testing.assert_close(result, getattr(package, op)(*(t.bfloat16() for t in tensors)))
 
 
 @both_packages

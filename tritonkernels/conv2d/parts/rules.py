@@ -9,11 +9,8 @@ operand, with the incoming gradient in the place of the product's own result.
 import functools
 import math
 
-import torch
-
-from ... import validate
+from ... import switches, validate
 from ...torch_ops.rules import GROUPS, Rules, front
-from .precision import resolved
 
 OPTIONS = (
     "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1, *, bool same=False, str? precision=None, "
@@ -57,8 +54,8 @@ def settled(padding=0, **arguments):
         padding = 0
     stride, dilation = (validate.pair(name, arguments[name], 1) for name in ("stride", "dilation"))
     padding = validate.pair("padding", padding, 0)
-    precision = arguments["precision"]
-    precision = resolved(precision, torch.float32) if precision == "torch" else precision
+    tensor = next(t for t in arguments.values() if hasattr(type(t), "__torch_function__"))
+    precision = switches.settled(arguments["precision"], switches.of_convolutions, tensor)
     return arguments | {"stride": stride, "padding": padding, "dilation": dilation, "precision": precision, "same": same}
 
 

@@ -61,7 +61,7 @@ def batched(ops, size, dims, a, b, c, bias, alpha, beta, **options):
 
 
 def settled(a, b, precision, alpha, beta, c, **others):
-    precision = switches.of_products() if precision == "torch" else precision
+    precision = switches.settled(precision, switches.of_products, a)
     scalars = {"alpha": validate.number("alpha", alpha), "beta": validate.number("beta", validate.beta_of(beta, c))}
     return {"a": a, "b": b, "c": c, "precision": precision, **scalars, **others}
 
