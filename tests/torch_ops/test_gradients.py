@@ -151,6 +151,8 @@ def test_nothing_is_recorded_into_an_out(package, device):
         op(forward_ad.make_dual(first, first), *others, out=out)
     with pytest.raises(GradientError, match=r"^a: .*torch\.func"):
         torch.vmap(lambda a: op(a, *others, out=out))(first[None])
+    with pytest.raises(GradientError, match=r"^a: got requires_grad.*out"):
+        getattr(torch.ops, package.__name__).gemm.out(first.clone().requires_grad_(), *others, out=out)
     assert not out.any()
     with torch.no_grad():
         assert op(first.clone().requires_grad_(), *others, out=out) is out and out.any()

@@ -108,6 +108,7 @@ class Operator:
             definitions.impl(self.name + suffix, self._computed, "CompositeExplicitAutograd")
             torch.library.register_fake(qualified + suffix, self._fake, lib=definitions)
         definitions.impl(self.name, self._with_autograd, "Autograd", with_keyset=True)
+        definitions.impl(f"{self.name}.out", self._out_with_autograd, "Autograd", with_keyset=True)
         for device in ("cpu", "cuda"):
             definitions.impl(self.name, functools.partial(self._cast, device), f"Autocast{device.upper()}")
         torch.library.register_vmap(qualified, self._batched, lib=definitions)
@@ -159,6 +160,12 @@ class Operator:
                 return self.overloads.default.redispatch(below, *positional, **others)
 
         return self._recorded(compute, values)
+
+    def _out_with_autograd(self, keyset, *args, **kwargs):
+        if torch.is_grad_enabled() and _C._any_requires_grad(*args, **kwargs):
+            values = self._bound(args, kwargs)
+            self._refuse_gradients({name: values[name] for name in self.tensors}, values["out"])
+        return self.overloads.out.redispatch(keyset & _C._after_autograd_keyset, *args, **kwargs)
 
     def _recorded(self, compute, values):
         """compute(*tensors), recorded if one requires a gradient or has a tangent."""
