@@ -85,7 +85,8 @@ class Operand(Terse):
             info = torch.iinfo(self.dtype)
             values = torch.randint(info.min, info.max + 1, shape, generator=random)
         else:
-            values = torch.randn(shape, generator=random, dtype=torch.promote_types(self.dtype, torch.float32))
+            dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
+            values = torch.randn(shape, generator=random, dtype=dtype)
         values = values.to(self.dtype)
         if self.planted is not None:
             values.view(-1)[torch.randint(values.numel(), (1,), generator=random)] = self.planted
