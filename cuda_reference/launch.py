@@ -10,6 +10,7 @@ import torch
 from tritonkernels import validate
 from tritonkernels.choice.work import KNOWN
 from tritonkernels.errors import LaunchError
+from tritonkernels.frozen import FrozenDict
 from tritonkernels.library import Library
 from tritonkernels.plans import FromAddress, Launched, stream_of
 from tritonkernels.target import Target
@@ -119,7 +120,7 @@ def ceil_div(a, b):
     return -(-a // b)
 
 
-class Config(dict):
+class Config(FrozenDict):
     """A kernel's constants by name. It is hashed as the object that it is; config_of and | make the same object of the same
     constants. So what follows from a config alone is kept for all problems that may have it."""
 

@@ -158,6 +158,15 @@ def runnable_designs(*ops):
     return [p for p in designs(*ops) if not p.marks]
 
 
+def changed(config, numbers):
+    """The config with other numbers, legal or not."""
+    from tritonkernels.config import config_of  # imports Triton
+
+    if isinstance(config, dict):
+        return config | numbers
+    return config_of(config.kwargs | numbers, config.num_warps, config.num_stages, config.maxnreg)
+
+
 def prepare(op, *args, **kwargs):
     return importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
 

@@ -5,6 +5,7 @@ import functools
 import triton
 
 from .choice.work import KNOWN
+from .frozen import FrozenDict
 
 
 class Config(triton.Config):
@@ -20,4 +21,4 @@ def config_of(numbers, num_warps=4, num_stages=3, maxnreg=None):
 
 @functools.lru_cache(KNOWN)
 def _made(numbers, num_warps, num_stages, maxnreg):
-    return Config(dict(numbers), num_warps=num_warps, num_stages=num_stages, maxnreg=maxnreg)
+    return Config(FrozenDict(numbers), num_warps=num_warps, num_stages=num_stages, maxnreg=maxnreg)

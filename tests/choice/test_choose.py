@@ -1,14 +1,16 @@
 """The choice is total, pure and legal: for random problems, every operation and every known GPU."""
 
 import contextlib
+import copy
 import dataclasses
+import pickle
 import random
 
 import pytest
 import torch
 
 from perf.measure import shapes
-from tests.harness import LIBRARIES
+from tests.harness import LIBRARIES, prepare
 from tritonkernels import OPS
 from tritonkernels.choice import model
 from tritonkernels.design import as_dict
@@ -137,3 +139,15 @@ def test_problems_without_elements_have_a_ranking(library, op):
             empty = dataclasses.replace(problem, **{name: 0})
             for target in (H200, Target.named("interpreter" if library.package == "tritonkernels" else "simt")):
                 assert library.ranking(empty, target)
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_a_config_cannot_be_changed(library):
+    """It is the same object for all calls that have it: one that a caller changed would compute all of them."""
+    call = prepare("gemv", torch.empty(64, 64), torch.empty(64))
+    _, config = library.choose(call.problem, Target.named("h200"))
+    numbers = config if isinstance(config, dict) else config.kwargs
+    for change in (lambda: numbers.update(SPLITS=3), lambda: numbers.__setitem__("SPLITS", 3), lambda: numbers.__ior__({})):
+        with pytest.raises(TypeError, match="shared"):
+            change()
+    assert copy.deepcopy(numbers) == pickle.loads(pickle.dumps(numbers)) == numbers

@@ -16,6 +16,7 @@ from tests.harness import (
     LAYOUTS,
     available_on,
     bits,
+    changed,
     designs,
     gradient_call,
     prepare,
@@ -139,8 +140,7 @@ def test_more_splits_than_are_added_up_at_once(library, op, design, device):
     call = prepare(op, grad_output)
     (chosen,) = library.designs(op)
     config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
-    numbers = config if library is CUDA else config.kwargs
-    numbers |= {"SPLITS": 40} if library is CUDA else {"SPLITS": 40, "BLOCK_L": 2}
+    config = changed(config, {"SPLITS": 40} if library is CUDA else {"SPLITS": 40, "BLOCK_L": 2})
     for launch in chosen.launches(call.problem, config, *call.parts[0]):
         launch.run()
     assert numerics.judge(call.problem, call.result, grad_output).ok

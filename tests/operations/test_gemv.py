@@ -18,6 +18,7 @@ from tests.harness import (
     DEVICES,
     LAYOUTS,
     available_on,
+    changed,
     designs,
     offset_by_one,
     one_of_each_program,
@@ -130,8 +131,7 @@ def test_more_splits_than_are_added_up_at_once(library, op, design, device):
     call = prepare(op, transposed(a) if design == "transposed" else a, x)
     chosen = {d.name: d for d in library.designs(op)}[design]
     config = next(iter(chosen.configs(call.problem, library.target(call.result.device))))
-    numbers = config if library is CUDA else config.kwargs
-    numbers |= MANY_SPLITS[library.package, design]
+    config = changed(config, MANY_SPLITS[library.package, design])
     for launch in chosen.launches(call.problem, config, *call.parts[0]):
         launch.run()
     verdict = numerics.judge(call.problem, call.result, a, x)
