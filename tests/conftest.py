@@ -3,6 +3,7 @@
 
 import inspect
 import os
+import types
 
 os.environ["TRITONKERNELS_TUNING"] = "off"  # the developer's own table
 
@@ -91,3 +92,15 @@ def seeded(request):
 def hash_of(text):
     """A hash that does not change from process to process."""
     return int.from_bytes(text.encode(), "little") % (2**31 - 1)
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """live(properties): the Target of a GPU for which torch gives these properties."""
+    from tritonkernels.target import Target
+
+    def of(properties):
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: types.SimpleNamespace(**properties))
+        return Target.live(torch.device("cuda"))
+
+    return of

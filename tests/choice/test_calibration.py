@@ -5,7 +5,6 @@ import json
 import logging
 import math
 import os
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -37,17 +36,6 @@ def file(tmp_path, monkeypatch):
 def said(caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("tritonkernels"), "propagate", True)
     return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-@pytest.fixture
-def live(monkeypatch):
-    """live(properties): the Target of a GPU for which torch gives these properties."""
-
-    def of(properties):
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(**properties))
-        return Target.live(torch.device("cuda"))
-
-    return of
 
 
 @pytest.fixture

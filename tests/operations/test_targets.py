@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import random
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -30,17 +29,6 @@ OTHER |= OF_ALL | {
     "shared_memory_per_multiprocessor": 2**17,
     "shared_memory_per_block_optin": 2**16,
 }
-
-
-@pytest.fixture
-def live(monkeypatch):
-    """live(properties): the Target of a GPU for which torch gives these properties."""
-
-    def of(properties):
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(**properties))
-        return Target.live(torch.device("cuda"))
-
-    return of
 
 
 def test_an_mi300_is_no_sm_94(live):

@@ -15,19 +15,23 @@ def leaves(tensors):
     return [t.clone().requires_grad_() for t in tensors]
 
 
+def assert_alike(pair, gradients):
+    """gradients(function, leaves) are the same of ours and of torch's."""
+    tensors = pair.make()
+    for got, wanted in zip(*(gradients(function, leaves(tensors)) for function in (pair.ours, pair.torchs)), strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
 @both_packages
 @every_sample
 @on_devices
 def test_gradients_of_first_and_second_order(package, name, device):
-    pair = pair_of(package, name, device)
-    tensors, results = pair.make(), []
-    for function in (pair.ours, pair.torchs):
-        inputs = leaves(tensors)
+    def both_orders(function, inputs):
         first = torch.autograd.grad(loss(function)(*inputs), inputs, create_graph=True)
         norm = sum(g.pow(2).sum() for g in first)
-        results.append((*first, *torch.autograd.grad(norm, inputs, allow_unused=True, materialize_grads=True)))
-    for got, wanted in zip(*results):
-        torch.testing.assert_close(got, wanted)
+        return *first, *torch.autograd.grad(norm, inputs, allow_unused=True, materialize_grads=True)
+
+    assert_alike(pair_of(package, name, device), both_orders)
 
 
 @both_packages
@@ -71,13 +75,10 @@ LAYOUTS = {
 @on_devices
 @emulated
 def test_gradients_come_in_any_layout(package, name, layout, device):
-    pair = pair_of(package, name, device)
-    tensors, results = pair.make(), []
-    for function in (pair.ours, pair.torchs):
-        inputs = leaves(tensors)
-        results.append(torch.autograd.grad(LAYOUTS[layout](function(*inputs)), inputs))
-    for got, wanted in zip(*results):
-        torch.testing.assert_close(got, wanted)
+    def gradients(function, inputs):
+        return torch.autograd.grad(LAYOUTS[layout](function(*inputs)), inputs)
+
+    assert_alike(pair_of(package, name, device), gradients)
 
 
 @both_packages
