@@ -1,5 +1,6 @@
 """GPU time: events around a run, with L2 flushed before it and the host's preparation hidden behind the flush."""
 
+import functools
 import math
 import time
 
@@ -32,7 +33,8 @@ class GpuClock:
         torch.cuda.synchronize(self._device)
 
     def replay(self, call):
-        """A function that repeats the GPU work of the call; None where a graph cannot capture it."""
+        """A function that repeats the GPU work of the call; None where a graph cannot capture it. It keeps the call's tensors
+        alive: a graph keeps only those that were made while it was captured."""
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
@@ -40,7 +42,11 @@ class GpuClock:
         except RuntimeError:  # for instance because it waits for the GPU
             self.synchronize()
             return None
-        return graph.replay
+        return functools.partial(_replay, graph, call)
+
+
+def _replay(graph, _call):
+    graph.replay()
 
 
 def sample(clock, run, flushes, warm=False):

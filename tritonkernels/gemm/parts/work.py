@@ -15,7 +15,7 @@ def of_packed_tiles(tile):
 
     def work(problem, config, target):
         m, n, k = problem.m, problem.n, problem.k
-        packs_a, packs_b = problem.a_layout != "col" or m % 4, problem.b_layout != "row" or n % 4
+        packs_a, packs_b = problem.a_layout != "col" or m % 16, problem.b_layout != "row" or n % 16
         copies = (*((copy(1, m, k, 4),) if packs_a else ()), *((copy(1, n, k, 4),) if packs_b else ()))
         return (*copies, product(problem, tile_of(config), target))
 
