@@ -1,11 +1,11 @@
-"""python -m perf compare | sweep | tune | calibrate | fit | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | sweep | tune | calibrate | torch | fit | errors | gate | campaign | inspect | docs"""
 
 import argparse
 import sys
 
 from .fit import command as fit
 from .gate import gate
-from .measure import calibrate, campaign, compare, errors, sweep, tune
+from .measure import calibrate, campaign, compare, errors, in_torch, sweep, tune
 from .offline import inspection
 from .render import docs
 
@@ -14,6 +14,7 @@ COMMANDS = {
     "sweep": sweep,
     "tune": tune,
     "calibrate": calibrate,
+    "torch": in_torch,
     "fit": fit,
     "errors": errors,
     "gate": gate,
