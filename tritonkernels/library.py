@@ -25,7 +25,7 @@ from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
 from .report import Report
 from .target import Target
-from .watch import Watch
+from .watch import Watch, apart
 
 KNOWN_CHOICES = 4096
 BEST = 10  # choices that explain shows
@@ -189,17 +189,17 @@ class Library:
         plan = self.plans.find(key)
         result = plan.repeat(tensors) if plan and plan is not WATCH else None
         if result is None:
-            watched = tensors if plan is WATCH else None
-            result = self._unplanned(key, watched, operation, design, config, arguments)
+            result = self._unplanned(key, plan is WATCH, operation, design, config, arguments)
         if arguments["out"] is not None:
             torch.autograd.graph.increment_version(result)
         return result
 
     def _unplanned(self, key, watched, operation, design, config, arguments):
-        """A call that has no plan; it gets one if its tensors are `watched`."""
-        if watched is None:
+        """A call that has no plan; it gets one if it is `watched`."""
+        if not watched:
             return self.run(operation.prepare(**arguments), design, config)
-        with Watch(watched) as watch:
+        arguments = apart(arguments)
+        with Watch([value for value in arguments.values() if isinstance(value, torch.Tensor)]) as watch:
             result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
         if watch.disjoint:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))

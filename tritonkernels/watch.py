@@ -1,8 +1,8 @@
 """Watches a call on the full path, and makes a Plan of it.
 
-An address in a launch is assigned to the tensor that contains it, one of the call's arguments or one that the call made. There
-is no plan for a call whose arguments overlap in memory, that does more with tensors than allocate them and take views, or that
-has a launch without a Launched.
+An address in a launch is assigned to the tensor that contains it, one of the call's arguments or one that the call made. So
+operands that overlap in memory, as x and x.T, are copied for the watched call (apart). There is no plan for a call that does
+more with tensors than allocate them and take views, or that has a launch without a Launched.
 """
 
 import dataclasses
@@ -17,6 +17,8 @@ from .plans import ALIGNMENT, FromAddress, Place, Plan, span_of
 
 _EMPTY = ("aten::empty.memory_format", "aten::empty_strided", "aten::new_empty")
 
+COPIED = 2**28  # bytes of a call's operands that are copied at most: a call of more takes longer than its full path
+
 _in_thread = threading.local()
 
 
@@ -26,15 +28,46 @@ def fresh(make, *args):
     return make(*args) if watch is None else watch.fresh(functools.partial(make, *args))
 
 
+def apart(arguments):
+    """A call's arguments, by name, with copies of its operands if these overlap. As they are if `out` overlaps one of them,
+    which may be an error, and if the copies would be large."""
+    operands = {name: t for name, t in arguments.items() if isinstance(t, torch.Tensor) and name != "out" and t.numel()}
+    tensors, out = list(operands.values()), arguments["out"]
+    with_out = [] if out is None else [not are_disjoint([t, out]) for t in tensors]
+    if are_disjoint(tensors) or any(with_out) or sum(map(span_of, tensors)) > COPIED or any(t.is_neg() for t in tensors):
+        return arguments
+    return arguments | {name: _copy(t) for name, t in operands.items()}
+
+
+def are_disjoint(tensors):
+    """Whether no two of the tensors overlap in memory."""
+    ranges = sorted((t.data_ptr(), t.data_ptr() + span_of(t)) for t in tensors if t.numel())
+    return all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
+
+
+def _copy(tensor):
+    """The same elements with the same strides, at an address with the same alignment."""
+    size, span = tensor.element_size(), span_of(tensor)
+    memory = torch.empty(span + ALIGNMENT, dtype=torch.uint8, device=tensor.device)
+    start = (tensor.data_ptr() - memory.data_ptr()) % ALIGNMENT
+    copied = memory[start : start + span].view(tensor.dtype)
+    copied.copy_(tensor.detach().as_strided((span // size,), (1,)))
+    return copied.as_strided(tensor.shape, tensor.stride())
+
+
 class Watch(TorchDispatchMode):
     def __init__(self, tensors):
         super().__init__()
         self._given = len(tensors)
         self._slots = [(t, None) for t in tensors]  # (tensor, how to make it); held so that their memory is not reused
         self._launches, self._making = [], False
-        ranges = sorted((t.data_ptr(), t.data_ptr() + span_of(t)) for t in tensors if t.numel())
-        self.disjoint = all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
+        self.disjoint = are_disjoint(tensors)
         self._repeatable = True
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        """Not by torch's wrapper of __torch_dispatch__, which imports the compiler, for seconds. Nothing traces a Watch."""
+        return False
 
     def __enter__(self):
         _in_thread.watch = self

@@ -11,6 +11,7 @@ Exit status: 2 without a GPU.
 import copy
 import functools
 import importlib
+import itertools
 import random
 import statistics
 import sys
@@ -63,10 +64,10 @@ def main(options, parser):
         print("perf torch needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
         return 2
     found, origin = [], environment(device, options.commit)
-    for time in (*host_times(device, GpuClock(device)), *model_times(device, GpuClock(device))):
+    for time in itertools.chain(host_times(device, GpuClock(device)), model_times(device, GpuClock(device))):
         time.environment = origin
         found.append(time)
-        if options.json:
+        if options.json:  # what was found so far
             records.write_json(options.json, found)
     table.print_table(HEADINGS, [time.cells for time in found])
     return 0

@@ -165,6 +165,9 @@ def changes():
     for design in ("pipelined", "persistent", "split_k", "stream_k"):
         yield design, "matmul", (tensor(96, 128, dtype=half), tensor(128, 160, dtype=half)), {"design": design}
     yield "packed", "matmul", (tensor(96, 128, dtype=half, shift=1), tensor(128, 160, dtype=half)), {"design": "persistent"}
+    square = tensor(64, 64, dtype=half)
+    yield "by itself", "matmul", (square, square), {}
+    yield "by its transpose", "matmul", (square, square.t()), {}
     for precision in ("highest", "high"):
         torch.set_float32_matmul_precision(precision)
         yield precision, "matmul", (tensor(96, 64), tensor(64, 96)), {"precision": "torch"}

@@ -11,7 +11,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
-from tritonkernels import launch, plans
+from tritonkernels import launch, plans, watch
 from tritonkernels.errors import OverlapError
 from tritonkernels.gemv import prepare
 from tritonkernels.plans import key_of
@@ -27,6 +27,23 @@ def test_repetition_launches_what_triton_launches():
     assert run.returncode == 0, run.stderr
     output = json.loads(run.stdout)
     assert output["compared"] > 100 and not output["wrong"], output
+
+
+CALLS = """
+import sys, torch, cuda_reference
+a, b = torch.randn(8, 8), torch.randn(8, 8)
+for tensor in (a, a.clone().requires_grad_()):
+    for _ in range(3):
+        result = cuda_reference.gemm(tensor, b)
+result.sum().backward()
+print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
+"""
+
+
+def test_calls_do_not_import_torchs_compiler():
+    """It takes seconds."""
+    run = subprocess.run([sys.executable, "-c", CALLS], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and run.stdout.strip() == "[]", run.stdout + run.stderr
 
 
 def rows(start=0, dtype=torch.float32):
@@ -169,12 +186,44 @@ def test_a_plan_does_not_hide_an_overlap_of_one_element(repeated):
     assert repeated == [True, False, False], "a plan was found, and left the call to the full path"
 
 
-def test_tensors_that_share_memory_give_no_plan(repeated):
-    """It would be unknown to which of them an address belongs. Later calls with separate tensors get a plan."""
+def test_operands_that_share_memory(repeated):
+    """The plan is made with copies of them; it serves any operands of such a call."""
     a = torch.randn(40, 40)
     for x in (a[1], a[2], a[3], torch.randn(40), a[4], torch.randn(40)):
         assert torch.equal(cuda_reference.gemv(a, x, design="vectorized"), whole_way(a, x, design="vectorized"))
-    assert repeated == [True, True]  # the plan is made by the fourth call
+    assert repeated == [True] * 4
+
+
+def test_large_operands_are_not_copied(repeated, monkeypatch):
+    monkeypatch.setattr(watch, "COPIED", 40 * 41 * 4 - 1)
+    a = torch.randn(40, 40)
+    for x in (a[1], a[1], a[1], torch.randn(40), torch.randn(40)):
+        assert torch.equal(cuda_reference.gemv(a, x, design="vectorized"), whole_way(a, x, design="vectorized"))
+    assert repeated == [True]
+
+
+def test_an_out_that_overlaps_is_an_error_every_time(repeated):
+    a, x = torch.randn(40, 40), torch.randn(40)
+    for _ in range(3):
+        with pytest.raises(OverlapError):
+            cuda_reference.gemv(a, x, out=a[0])
+    assert repeated == []
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float16, torch.int8))
+def test_copies_have_the_strides_and_the_alignment(dtype):
+    memory = torch.randint(-99, 99, (200,)).to(dtype)
+    for start in range(0, 9):
+        a = memory[start:].as_strided((3, 4, 5), (7, 0, 3))
+        given = {"a": a, "b": memory[start + 2 :][:9], "scale": None, "empty": memory[:0], "out": None}
+        copied = watch.apart(given)
+        assert watch.are_disjoint([t for t in copied.values() if t is not None])
+        for one, other in ((given[name], copied[name]) for name in ("a", "b")):
+            assert torch.equal(one, other) and one.stride() == other.stride() and one.dtype == other.dtype
+            assert (one.data_ptr() - other.data_ptr()) % plans.ALIGNMENT == 0 and not watch.are_disjoint([one, memory])
+        assert copied["scale"] is None and copied["empty"] is given["empty"]
+        assert watch.apart(given | {"out": memory}) == given | {"out": memory}
+        assert watch.apart({"a": a, "out": None})["a"] is a
 
 
 def test_plans_are_bounded(monkeypatch):

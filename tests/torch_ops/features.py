@@ -35,6 +35,7 @@ FEATURES = (
     Feature("fake and meta tensors", "test_tracing.py::test_fake_and_meta_tensors"),
     Feature("torch.compile(fullgraph=True), with gradients", "test_tracing.py::test_compiled_with_gradients"),
     Feature("the same with inductor", "test_everyday.py::test_compiled_by_inductor"),
+    Feature("AOTInductor: packaged, loaded, run", "test_everyday.py::test_packaged_by_aotinductor"),
     Feature("one graph for all sizes", "test_everyday.py::test_all_sizes_may_change"),
     Feature("torch.export, saved and loaded", "test_tracing.py::test_export_round_trip"),
     Feature("make_fx", "test_everyday.py::test_make_fx"),

@@ -3,7 +3,11 @@
 import copy
 import functools
 import io
+import subprocess
+import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +15,8 @@ from torch._dynamo.testing import CompileCounter
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
-from tests.harness import random, thorough
-from tests.torch_ops.samples import both_packages, emulated, every_sample, on_devices, pair_of
+from tests.harness import available_on, random, thorough
+from tests.torch_ops.samples import LIBRARIES, both_packages, emulated, every_sample, on_devices, pair_of
 from tritonkernels import OPS
 
 every_operation = pytest.mark.parametrize("name", OPS)
@@ -231,3 +235,29 @@ def test_compiled_by_inductor(package, name, device):
     compiled = torch.compile(lambda *args: pair.ours(*(2 * t for t in args)) + 1, fullgraph=True)
     wanted = gradients(lambda *args: pair.torchs(*(2 * t for t in args)) + 1, tensors)
     torch.testing.assert_close(gradients(compiled, tensors), wanted)
+
+
+@both_packages
+@every_operation
+@on_devices
+@thorough
+def test_packaged_by_aotinductor(package, name, device, tmp_path):
+    """In a process of its own: where torch's own operators do not survive it, nothing can be said of ours."""
+    available_on(LIBRARIES[package], device)
+    if failed := packaging_fails(device):
+        pytest.skip(f"AOTInductor fails with torch's own operators here: {failed}")
+    assert packaged(package.__name__, name, device, tmp_path) == ""
+
+
+def packaged(package, name, device, folder):
+    """What went wrong, if anything did."""
+    command = [sys.executable, "-m", "tests.torch_ops.packaged", package, name, device, str(folder / "model.pt2")]
+    run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
+    good = run.returncode == 0 and run.stdout.endswith("the same\n")
+    return "" if good else f"status {run.returncode}: {run.stderr[-2000:]}"
+
+
+@functools.cache
+def packaging_fails(device):
+    with tempfile.TemporaryDirectory() as folder:
+        return packaged("torch", "gemm", device, Path(folder))

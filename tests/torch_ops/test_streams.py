@@ -84,20 +84,6 @@ def test_compiled_by_inductor(package, name):
 
 
 @both_packages
-def test_a_model_by_aotinductor(package, tmp_path):
-    a, b = random(64, 64, device="cuda"), random(64, 64, device="cuda")
-
-    class Model(torch.nn.Module):
-        def forward(self, a, b):
-            return torch.relu(package.matmul(a, b, precision="tf32"))
-
-    exported = torch.export.export(Model(), (a, b))
-    path = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))
-    model = torch._inductor.aoti_load_package(path)
-    torch.testing.assert_close(model(b, a), Model()(b, a))
-
-
-@both_packages
 @pytest.mark.parametrize("mode", ("default", "reduce-overhead"))
 def test_trained_by_a_compiled_model(package, mode):
     """A few steps of a small network, against the same ones without torch.compile."""

@@ -9,8 +9,8 @@ MUTANTS = [
         ("out not counted as modified", 'if arguments["out"] is not None:', "if False:"),
         (
             "out counted on the whole way alone",
-            "            result = self._unplanned(key, watched, operation, design, config, arguments)\n",
-            "            result = self._unplanned(key, watched, operation, design, config, arguments)\n"
+            "            result = self._unplanned(key, plan is WATCH, operation, design, config, arguments)\n",
+            "            result = self._unplanned(key, plan is WATCH, operation, design, config, arguments)\n"
             "        else:\n"
             "            return result\n",
         ),

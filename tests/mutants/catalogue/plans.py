@@ -42,8 +42,10 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/watch.py",
-        "share_memory",
+        "share_memory or copies_have or overlaps_is_an_error",
         ("shared memory overlooked", "all(end <= start for", "all(end <= start or True for"),
+        ("copies at another alignment", "(tensor.data_ptr() - memory.data_ptr()) % ALIGNMENT", "0"),
+        ("an out that overlaps hidden by copies", "or any(with_out)", ""),
     ),
     *of(
         "tritonkernels/launch.py",
