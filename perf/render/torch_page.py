@@ -1,8 +1,11 @@
-"""docs/torch.md: our operations as operators of torch, and what works with them, by the tests of that."""
+"""docs/torch.md: our operations as operators of torch, what works with them, by the tests of that, and what it costs."""
 
 from tests.torch_ops.features import FEATURES
 from tritonkernels import OPS
 
+from ..measure import records
+from ..measure.in_torch import SIZE
+from . import measured
 from .table import markdown as as_table
 
 TESTS = "tests/torch_ops"
@@ -92,9 +95,48 @@ the cell links. The tests of streams, of CUDA graphs and "on a GPU" need a GPU; 
 """
 
 
+COSTS = """\
+## What it costs
+
+`python -m perf torch` measures both tables on a GPU. {origin}.
+
+**The host's time of a call** on operands of {size} x {size}, in microseconds, until it returns: as it is, while its gradients
+are recorded, and in a function that torch.compile has compiled. Kernels of larger operands hide it, and CUDA graphs lack it.
+
+{host}
+
+**Models**: those of [examples](../examples), but larger, in microseconds, and in brackets how many modules are ours. *Where
+faster* is what [`nn.replace`](nn.md) swaps by default. A CUDA graph leaves out the host.
+
+{models}
+"""
+
+
 def markdown():
     rows = [_row(feature) for feature in FEATURES]
-    return f"{INTRODUCTION.format(tests=TESTS)}\n{as_table(['', *(f'`{op}`' for op in OPS), 'test'], rows)}\n"
+    page = f"{INTRODUCTION.format(tests=TESTS)}\n{as_table(['', *(f'`{op}`' for op in OPS), 'test'], rows)}\n"
+    return "\n".join([page, *(_costs(records.read_rows(path)) for path in sorted(measured.RESULTS.glob("*/torch.json")))])
+
+
+def _costs(times):
+    host, models = ([t for t in times if (t["what"] == "host") == of_host] for of_host in (True, False))
+    e = times[0]["environment"]
+    return COSTS.format(
+        origin=f"{e['device']}, {e['date'][:10]}, torch {e['torch']}, Triton {e['triton']}, commit {e['commit']}",
+        size=SIZE,
+        host=as_table(*_side_by_side(host, "{median_us:.1f}")),
+        models=as_table(*_side_by_side(models, "{median_us:.0f} ({swapped})")),
+    )
+
+
+def _side_by_side(times, text):
+    """(headings, rows): a column of each of the names that are compared."""
+    names = list(dict.fromkeys(time["name"] for time in times))
+    rows = {}
+    for time in times:
+        what = time["of"] if time["what"] == "host" else f"{time['what']}, {time['of']}"
+        rows.setdefault(what, {})[time["name"]] = text.format(**time).removesuffix(" ()")
+    return ["", *names], [[what, *(cells.get(name, "") for name in names)] for what, cells in rows.items()]
 
 
 def _row(feature):

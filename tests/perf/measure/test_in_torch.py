@@ -1,0 +1,104 @@
+"""perf torch: contestants take turns, compute the same, and are recorded as they come; the page has what was recorded."""
+
+import functools
+import json
+import time
+
+import pytest
+import torch
+
+from perf.measure import in_torch, records
+from perf.render import torch_page
+from tests.harness import thorough
+from tritonkernels import backend
+
+DEVICE = torch.device(backend.device_type())
+
+
+class Clock:
+    """The host's, where a call is done when it returns."""
+
+    now = staticmethod(time.perf_counter)
+
+    def synchronize(self):
+        pass
+
+    def replay(self, run):
+        return run
+
+
+def test_without_a_gpu_it_says_so(capsys, monkeypatch):
+    monkeypatch.setattr(in_torch.contenders, "device", lambda: torch.device("cpu"))
+    assert in_torch.main(None, None) == 2 and "needs a GPU" in capsys.readouterr().err
+
+
+def test_contestants_take_turns():
+    seen = []
+    found = in_torch.in_turns({name: functools.partial(lambda name: seen.append(name) or len(seen), name) for name in "ab"}, 20)
+    assert all(sorted(seen[i : i + 2]) == ["a", "b"] for i in range(0, 40, 2)) and seen[::2] != ["a"] * 20 != seen[1::2]
+    assert all(t["p20_us"] < t["median_us"] < t["p80_us"] for t in found.values())
+
+
+def test_host_times_are_of_the_same_computation():
+    for (op, mode), contestants in in_torch.calls(DEVICE).items():
+        if mode == "compiled":  # takes long: the next test
+            continue
+        results = {name: call() for name, call in contestants.items()}
+        assert set(results) == {"torch", "tritonkernels", "cuda_reference"}
+        for name, result in results.items():
+            torch.testing.assert_close(result, results["torch"], rtol=2e-3, atol=2e-3, msg=f"{op}, {mode}: {name}")  # fp16 sums
+            assert result.requires_grad == (mode == "recorded")
+
+
+@thorough
+def test_all_times_are_taken(monkeypatch):
+    """Of tiny models, call by call; a GPU's graphs are stood in for."""
+    for name, value in {"SIZE": 16, "CALLS": 2, "ROUNDS": 2, "SECONDS": 0.0}.items():
+        monkeypatch.setattr(in_torch, name, value)
+    resnet = in_torch._example("resnet")
+    tiny = (
+        "ResNet",
+        resnet.resnet(2).to(DEVICE),
+        (torch.randn(2, 3, 16, 16, device=DEVICE), torch.zeros(2, device=DEVICE).long()),
+    )
+    monkeypatch.setattr(in_torch, "models", lambda _: [tiny])
+    monkeypatch.setattr(in_torch, "variants", lambda model, inputs: [("torch", model, ""), ("ours", model, "0 of 9")])
+    monkeypatch.setattr(in_torch, "_warm", lambda steps: steps)
+    host = list(in_torch.host_times(DEVICE, Clock()))
+    models = list(in_torch.model_times(DEVICE, Clock()))
+    assert len(host) == 3 * 3 * 3 and len(models) == 2 * 2 * 2
+    assert all(0 < t.p20_us <= t.median_us <= t.p80_us for t in host + models)
+
+
+def test_the_page_has_every_time(tmp_path, monkeypatch):
+    environment = {"device": "X1", "date": "2026-01-01", "torch": "2", "triton": "3", "commit": "abc"}
+    times = [
+        in_torch.Time("host", f"gemm, {mode}", name, "", 11.5, 1, 2, environment) for mode in "ab" for name in ("torch", "us")
+    ]
+    times += [
+        in_torch.Time("ResNet", "forward", name, count, 99.6, 1, 2, environment)
+        for name, count in (("torch", ""), ("us", "3 of 4"))
+    ]
+    (tmp_path / "x1").mkdir()
+    records.write_json(tmp_path / "x1/torch.json", times)
+    assert len(json.loads((tmp_path / "x1/torch.json").read_text())["records"]) == 6
+    monkeypatch.setattr(torch_page.measured, "RESULTS", tmp_path)
+    page = torch_page.markdown()
+    for line in (
+        "| gemm, a | 11.5 | 11.5 |",
+        "| ResNet, forward | 100 | 100 (3 of 4) |",
+        "X1, 2026-01-01, torch 2, Triton 3, commit abc",
+    ):
+        assert line in page, line
+
+
+@pytest.mark.gpu
+def test_everything_on_a_gpu(tmp_path, monkeypatch):
+    for name, value in {"CALLS": 3, "ROUNDS": 2, "SECONDS": 0.0}.items():
+        monkeypatch.setattr(in_torch, name, value)
+    small = in_torch._example("resnet")
+    tiny = ("ResNet", small.resnet(8).cuda(), (torch.randn(2, 3, 16, 16, device="cuda"), torch.randint(4, (2,), device="cuda")))
+    monkeypatch.setattr(in_torch, "models", lambda device: [tiny])
+    device = torch.device("cuda", 0)
+    found = list(in_torch.model_times(device, in_torch.GpuClock(device)))
+    assert len(found) == 2 * 2 * 5, "torch's, and both packages' where faster and throughout; as calls and as graphs"
