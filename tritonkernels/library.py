@@ -176,13 +176,14 @@ class Library:
         """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
 
         arguments  all of a user function's, in its order, `out` last, which counts as modified for autograd
-        unplain    (design, config, arguments, compute) -> the result of a call that may need more than compute(), what it is
-                   without: it requires gradients, or arguments are of unknown classes or on the meta device
+        unplain    (design, config, arguments, compute, key) -> the result of a call that may need more than compute(), what it
+                   is without: it requires gradients; or, if `key` is None, arguments are of unknown classes or on the meta
+                   device. Else `key` has all of the arguments but what is in their tensors, and whether they require gradients
         """
         key, tensors = key_of((operation.name, self.switches()), (design, config, *arguments.values()))
         if unplain and (key is None or _are_unplain(tensors)):
             compute = functools.partial(self._computed, key, tensors, operation, design, config, arguments)
-            return unplain(design, config, arguments, compute)
+            return unplain(design, config, arguments, compute, None if any(t.is_meta for t in tensors) else key)
         return self._computed(key, tensors, operation, design, config, arguments)
 
     def _computed(self, key, tensors, operation, design, config, arguments):

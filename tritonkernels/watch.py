@@ -33,7 +33,7 @@ def apart(arguments):
     which may be an error, and if the copies would be large."""
     operands = {name: t for name, t in arguments.items() if isinstance(t, torch.Tensor) and name != "out" and t.numel()}
     tensors, out = list(operands.values()), arguments["out"]
-    with_out = [] if out is None else [not are_disjoint([t, out]) for t in tensors]
+    with_out = [not are_disjoint([t, out]) for t in tensors if isinstance(out, torch.Tensor)]
     if are_disjoint(tensors) or any(with_out) or sum(map(span_of, tensors)) > COPIED or any(t.is_neg() for t in tensors):
         return arguments
     return arguments | {name: _copy(t) for name, t in operands.items()}

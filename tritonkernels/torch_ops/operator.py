@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from ..choice.choose import numbers_of
 from ..errors import DtypeError, GradientError, TritonKernelsError
-from ..plans import is_plain
+from ..plans import ROOM, is_plain
 from . import flops, sharding
 from .recorded import Recorded
 
@@ -49,6 +49,7 @@ class Operator:
         self.tensors = [argument.name for argument in schema if "Tensor" in str(argument.type)]
         self.others = [name for name in self.defaults if name not in (*self.tensors, *CHOICE)]
         self.order = [*inspect.signature(operation.prepare).parameters]
+        self._settled_others = {}  # by the keys of repeated calls: the operator's arguments but tensors
         self._register(definitions)
 
     # The function.
@@ -57,12 +58,22 @@ class Operator:
             return self._dispatched(design, config, arguments)
         return self.library.call(self.operation, design, config, arguments, self._unplain)
 
-    def _unplain(self, design, config, arguments, compute):
+    def _unplain(self, design, config, arguments, compute, key):
         """A call of tensors that require gradients, or of other classes; compute() is what it is without."""
-        if not all(map(is_plain, arguments.values())):
+        if key is None and not all(map(is_plain, arguments.values())):
             return self._dispatched(design, config, arguments)
-        values = self._settled(design, config, arguments)
-        return compute() if arguments["out"] is not None else self._recorded(lambda *_: compute(), values)
+        if arguments["out"] is not None:
+            self._settled(design, config, arguments)
+            return compute()
+        others = self._settled_others.get(key)
+        if others is None:
+            values = self._settled(design, config, arguments)
+            if len(self._settled_others) >= ROOM:
+                self._settled_others.clear()
+            others = {name: value for name, value in values.items() if name not in self.tensors}
+            if key is not None:
+                self._settled_others[key] = others
+        return self._recorded(lambda *_: compute(), others | {name: arguments[name] for name in self.tensors})
 
     def _dispatched(self, design, config, arguments):
         out, values = arguments["out"], self._settled(design, config, arguments)
