@@ -1,6 +1,7 @@
 """The table of what designs sustain: fitted from Timed shapes, written as JSON that the model of time reads.
 
 A design's shares are expected to be those of its operation, and these to be those of all designs; few records change little.
+A design without records in a precision counts as one standard deviation slower than its records in others say.
 """
 
 import json
@@ -34,8 +35,9 @@ def fitted(runs, target):
         shares, values = fit(own, by_design[_design(key)])
         found[key] = shares, dict(zip(own.names, values)), {model.config_name(run.config) for run in of_key[key]}
     spread = _spread([factors for _, factors, _ in found.values()])
-    designs = {model.ANY: Sustained(*map(_short, common), unseen=_short(spread))}
-    designs |= {key: Sustained(*map(_short, shares), unseen=_short(spread)) for key, shares in by_design.items()}
+    unseen = _short(spread * _spread_of_precisions(samples, by_operation))
+    designs = {model.ANY: Sustained(*map(_short, common), unseen=unseen)}
+    designs |= {key: Sustained(*map(_short, shares), unseen=unseen) for key, shares in by_design.items()}
     for key, (shares, factors, configs) in found.items():
         kept = {name: _short(value) for name, value in factors.items() if abs(value - 1) >= NEGLIGIBLE}
         kept |= {name: 1.0 for name in sorted(configs) if name not in kept}
@@ -55,6 +57,17 @@ def _spread(many):
     """The factor of a config that is one standard deviation slower than its design's others."""
     logs = [numpy.log(value) for factors in many for name, value in factors.items() if name.startswith("config")]
     return float(numpy.exp(numpy.std(logs))) if logs else 1.0
+
+
+def _spread_of_precisions(samples, by_operation):
+    """The factor of a design in a precision that is one standard deviation slower than its records in other precisions say."""
+    off = []
+    for key, own in samples.items():
+        others = [of for other, of in samples.items() if other != key and _design(other) == _design(key)]
+        if others:
+            seconds = own.predicted(_shares(others, by_operation[_operation(key)]), numpy.ones(len(own.names)))[0]
+            off.append(numpy.median(own.logs - numpy.log(seconds)))
+    return float(numpy.exp(numpy.std(off))) if off else 1.0
 
 
 def text(gpu, commit, records, designs):

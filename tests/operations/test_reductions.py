@@ -178,6 +178,7 @@ def test_every_design_of_gemm_has_fp32(library, device):
     for name in runnable(library, "matmul", "gemm"):
         a, b = product(33, 70, k=37, device=device)
         run_where_taken(library, "matmul", name, a, b, c=random(70, device=device), alpha=-1.5, beta=0.5)
+        run_where_taken(library, "matmul", name, a, b, bias=random(70, device=device), alpha=-1.5)
 
 
 NO_GEMV = {
@@ -193,7 +194,7 @@ NO_GEMV = {
 NO_GEMM = {
     "precision tf32": ((5, 7), (7, 5), torch.float32, {"precision": "tf32"}),
     "a batch of 2": ((2, 5, 7), (7, 5), torch.float32, {}),
-    "a bias": ((5, 7), (7, 5), torch.float32, {"bias": (5,)}),
+    "both a bias and C": ((5, 7), (7, 5), torch.float32, {"bias": (5,), "c": (5,)}),
     "an activation": ((5, 7), (7, 5), torch.float32, {"activation": "silu"}),
 }
 

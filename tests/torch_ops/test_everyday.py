@@ -15,7 +15,8 @@ from torch._dynamo.testing import CompileCounter
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
-from tests.harness import available_on, random, thorough
+import cuda_reference
+from tests.harness import available_on, only, random, thorough
 from tests.torch_ops.samples import LIBRARIES, both_packages, emulated, every_sample, on_devices, pair_of
 from tritonkernels import OPS
 
@@ -221,6 +222,21 @@ def test_all_sizes_may_change(package, name, device):
         for other in (compiled, again, exported):
             torch.testing.assert_close(other(*args), function(*args))
     assert (dynamic.frame_count, found_out.frame_count) == (1, 2)
+
+
+@both_packages
+@every_sample
+@on_devices
+@only(lambda package, device: device == "cuda" or package is cuda_reference)  # the interpreter has no plans
+def test_repeated_gradients_run_plans(package, name, device, monkeypatch):
+    """Forward and backward: a call that does not takes some hundred microseconds of the host."""
+    pair, whole = pair_of(package, name, device, torch.float32), []
+    tensors = pair.make()
+    for _ in range(3):
+        gradients(pair.ours, tensors)
+    monkeypatch.setattr(LIBRARIES[package], "run", lambda call, *_: whole.append(call.problem.op))
+    gradients(pair.ours, tensors)
+    assert whole == []
 
 
 @both_packages

@@ -127,7 +127,7 @@ class Operator:
         sharding.register(self)
 
     def _bound(self, args, kwargs):
-        """The operator's arguments by name, `out` too: torch leaves out those that have their default, and has lists for tuples."""
+        """The operator's arguments by name, `out` too: torch leaves out those that have their default. Its lists are tuples."""
         bound = NO_OUT | self.defaults | dict(zip(self.positional, args)) | kwargs
         return {name: tuple(value) if type(value) is list else value for name, value in bound.items()}
 

@@ -373,7 +373,9 @@ MUTANTS = [
         "reductions",
         ("tf32 taken", 'problem.precision != "ieee"', "False"),
         ("batches taken", "problem.batch != 1", "False"),
-        ("C forgotten", "None if c is None else c[0], alpha", "None, alpha"),
-        ("beta forgotten", "beta=problem.beta, out", "beta=1.0, out"),
+        ("C forgotten", "None if c is None else c[0]", "None"),
+        ("beta forgotten", "beta=_beta(problem), out", "beta=1.0, out"),
+        ("a bias forgotten", "bias.expand(out.shape[1:]) if problem.bias else", ""),
+        ("a bias scaled", "1.0 if problem.bias else problem.beta", "problem.beta"),
     ),
 ]

@@ -1,4 +1,4 @@
-"""A single FP32 product in IEEE arithmetic without bias and activation, as a call of gemm."""
+"""A single FP32 product in IEEE arithmetic without an activation, as a call of gemm. A bias is the only addend then: its C."""
 
 import functools
 
@@ -13,7 +13,7 @@ def refuses(problem):
     faults = {
         f"precision {problem.precision}": problem.precision != "ieee",
         f"a batch of {problem.batch}": problem.batch != 1,
-        "a bias": problem.bias,
+        "both a bias and C": problem.bias and problem.beta != 0,
         "an activation": problem.activation is not None,
     }
     found = [what for what, is_so in faults.items() if is_so]
@@ -21,18 +21,23 @@ def refuses(problem):
 
 
 def steps(problem, arrange, a, b, c, bias, out):
-    yield prepare(a[0], b[0], None if c is None else c[0], alpha=problem.alpha, beta=problem.beta, out=out[0])
+    addend = bias.expand(out.shape[1:]) if problem.bias else None if c is None else c[0]
+    yield prepare(a[0], b[0], addend, alpha=problem.alpha, beta=_beta(problem), out=out[0])
+
+
+def _beta(problem):
+    return 1.0 if problem.bias else problem.beta
 
 
 @functools.lru_cache(256)
 def problems(problem):
-    fields = ("dtype", "out_dtype", "precision", "wide", "m", "n", "k", "alpha", "beta", "a_layout", "b_layout")
-    return (GemmProblem(**{name: getattr(problem, name) for name in fields}),)
+    fields = ("dtype", "out_dtype", "precision", "wide", "m", "n", "k", "alpha", "a_layout", "b_layout")
+    return (GemmProblem(**{name: getattr(problem, name) for name in fields}, beta=_beta(problem)),)
 
 
 TO_GEMM = Reduction(
     to=GEMM,
-    summary="float32 in IEEE arithmetic, one product without bias and activation",
+    summary="float32 in IEEE arithmetic, one product without an activation, with a bias or C",
     refuses=refuses,
     problems=problems,
     steps=steps,
