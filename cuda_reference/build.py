@@ -24,10 +24,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from tritonkernels import cache
 from tritonkernels.backend import log
 from tritonkernels.errors import BuildError
 
-from . import cache, launch_bounds, toolchain
+from . import launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
 __all__ = ["BACKENDS", "ROOT", "doctor", "load", "load_part", "sanitizer_preload"]

@@ -26,6 +26,7 @@ INTERPRETER_LOCK = threading.RLock()
 _CHOICE_LOCK = threading.Lock()
 
 
+@functools.cache
 def name():
     """ "gpu" or "interpreter"; chosen by the first call, in any thread."""
     with _CHOICE_LOCK:

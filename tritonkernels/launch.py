@@ -10,7 +10,7 @@ import torch
 from . import backend, validate
 from .errors import LaunchError
 from .library import Library
-from .plans import FromAddress, Launched
+from .plans import FromAddress, Launched, with_address
 
 FOREIGN = {"maxnreg": None}  # options for ptxas, which AMD's compiler refuses
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
@@ -86,16 +86,12 @@ def _with_address(value):
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     if isinstance(value, tuple) and value and isinstance(value[0], torch.Tensor):  # a struct of an operand
-        return FromAddress(value[0], functools.partial(_struct_at, value[1:]))
+        return FromAddress(value[0], functools.partial(with_address, value[1:]))
     if not isinstance(value, TensorDescriptor):
         return value
     template = copy.copy(value)
     template.base = None
     return FromAddress(value.base, functools.partial(_descriptor_at, template))
-
-
-def _struct_at(strides, address):
-    return address, *strides
 
 
 def _descriptor_at(descriptor, address):

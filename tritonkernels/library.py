@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import numerics, validate
+from . import native, numerics, validate
 from .analysis import roofline
 from .analysis.predict import predict
 from .choice.choose import best, named_config, ranking
@@ -43,9 +43,11 @@ class Library:
     tuned: UserTable = USER
     shipped: ShippedTable = SHIPPED
     plans: Plans = field(default_factory=Plans, repr=False)
+    native: Any = field(default=None, repr=False)  # native/repeat.cpp's Repeats, once it is built
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
     _choices: dict = field(default_factory=dict, repr=False)  # of the last problems
+    _asked_for_native: bool = field(default=False, repr=False)
 
     def serve(self, operation: Operation, **fields):
         """Add an operation, computed by the designs of its ladder. `fields` are the other fields of Served."""
@@ -188,7 +190,11 @@ class Library:
 
     def _computed(self, key, tensors, operation, design, config, arguments):
         plan = self.plans.find(key)
-        result = plan.repeat(tensors) if plan and plan is not WATCH else None
+        is_plan = plan and plan is not WATCH
+        result = plan.repeat(tensors) if is_plan else None
+        if is_plan and self.native and not plan.is_taught:
+            plan.is_taught = True
+            native.teach(self.native, (operation.name, self.switches(), design, config, *arguments.values()), plan)
         if result is None:
             result = self._unplanned(key, plan is WATCH, operation, design, config, arguments)
         if arguments["out"] is not None:
@@ -204,6 +210,9 @@ class Library:
             result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
         if watch.disjoint:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
+            if native.is_on() and not self._asked_for_native:
+                self._asked_for_native = True
+                native.serve(self)
         return result
 
     def run(self, call, design=None, config=None, on_launch=lambda launched: None):

@@ -45,6 +45,11 @@ class FromAddress:
     build: Callable[[int], Any]
 
 
+def with_address(rest, address):
+    """A struct of an operand, whose other fields are `rest`."""
+    return address, *rest
+
+
 class Place(NamedTuple):
     """The position of an address among a launch's values: the slot's address plus `offset` bytes."""
 
@@ -54,7 +59,7 @@ class Place(NamedTuple):
     build: Callable[[int], Any] | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
     """Slots are the tensors among the call's arguments, in order, then those that it makes."""
 
@@ -63,6 +68,7 @@ class Plan:
     launches: tuple[tuple[Launched, tuple[Place, ...]], ...]
     result: int  # the result's slot
     spans: tuple[int, ...] | None  # bytes from each argument's address to its end, if the last one is `out`
+    is_taught: bool = False  # native/repeat.cpp was asked to repeat such calls
 
     def repeat(self, tensors):
         """The call's result; None, with nothing launched, if the call must take the full path."""

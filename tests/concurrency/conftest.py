@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuda_reference import build, cache
+from cuda_reference import build
 from cuda_reference.launch import LIBRARY
 from tests.concurrency.calls import sources
 from tests.harness import designs
+from tritonkernels import cache
 
 SOURCE = Path(__file__).parents[1] / "simt/kernels/tiny.cuh"
 KERNEL = "tiny::fill<1>"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cuda_reference import build, cache
+from cuda_reference import build
+from tritonkernels import cache
 from tritonkernels.errors import BuildError
 
 NOBODY = 65534

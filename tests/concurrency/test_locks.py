@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from cuda_reference import build, cache
+from cuda_reference import build
 from tests.concurrency.conftest import KERNEL, SOURCE
+from tritonkernels import cache
 from tritonkernels.errors import BuildError
 
 

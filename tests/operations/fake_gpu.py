@@ -1,4 +1,4 @@
-"""python -m tests.operations.fake_gpu: compares the launches of repeated Triton calls with Triton's own, without a GPU.
+"""python -m tests.operations.fake_gpu [native]: compares launches of repeated Triton calls with Triton's own, without a GPU.
 
 Triton runs with a fake driver: its binder, its look-up of kernels and JITFunction.run are real, but a compiled kernel is a
 stand-in that records its launches. Prints, as JSON, the number of calls compared and the differences.
@@ -9,6 +9,7 @@ import importlib
 import itertools
 import json
 import os
+import sys
 
 os.environ["TRITONKERNELS_BACKEND"] = "gpu"
 os.environ.pop("TRITON_INTERPRET", None)  # the parent process may use the interpreter
@@ -21,7 +22,7 @@ from triton.runtime import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import tritonkernels
-from tritonkernels import plans
+from tritonkernels import native, plans
 from tritonkernels.launch import LIBRARY
 from tritonkernels.plans import span_of
 from tritonkernels.target import Target
@@ -186,24 +187,45 @@ def changes():
     yield "winograd", "conv2d", (image, tensor(6, 6, 3, 3)), {"design": "winograd"}  # four launches on a workspace
 
 
-def main():
+def main(native_too):
     install()
     wrong, compared = [], 0
+    if native_too:
+        LIBRARY.native, driver.active.stream = native.load().Repeats(), 0  # which is that of the CPU tensors of here
     for again in (False, True):  # the second time all plans exist and the tensors are new
         for what, op, args, options in changes():
             function = functools.partial(getattr(tritonkernels, op), *args, **options)
             tensors = [t for t in (*args, *options.values()) if isinstance(t, torch.Tensor)]
             if not again:
                 function(), function()  # seen, watched
-            driver.active.stream += 1
+                if native_too:
+                    function()  # learnt
+            driver.active.stream += not native_too
             ours = run(function, tensors)
             triton_s = run(functools.partial(the_whole_way, op, *args, **options), tensors)
             found = difference(ours, triton_s) or (None if was_repeated(ours) else "not repeated")
+            if native_too and not is_native(op, args, options) and "out" not in options and options.get("precision") != "torch":
+                found = found or "not native"
             compared += 1
             if found:
                 wrong.append(f"{op} {what}{', again' if again else ''}: {found}")
     wrong += hooks()
     print(json.dumps({"compared": compared, "wrong": wrong}))
+
+
+def is_native(op, args, options):
+    """Whether native/repeat.cpp repeats the call."""
+    answers, repeats = [], LIBRARY.native
+
+    class Watched:
+        def call(self, *values):
+            answers.append(repeats.call(*values))
+            return answers[-1]
+
+    LIBRARY.native = Watched()
+    getattr(tritonkernels, op)(*args, **options)
+    LIBRARY.native = repeats
+    return answers[-1:] != [NotImplemented] and bool(answers)
 
 
 def hooks():
@@ -218,4 +240,4 @@ def hooks():
 
 
 if __name__ == "__main__":
-    main()
+    main(native_too="native" in sys.argv)

@@ -8,10 +8,11 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from cuda_reference import build, cache
+from cuda_reference import build
 from cuda_reference.launch import LIBRARY
 from tests.concurrency.calls import runs
 from tests.harness import designs
+from tritonkernels import cache
 
 
 def kernels_of(cases, every_config):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cuda_reference import build, toolchain
-from cuda_reference import cache as cache_module
+from tritonkernels import cache as cache_module
 from tritonkernels.errors import BuildError, ToolchainError
 
 SOURCE = Path(__file__).parent / "kernels/tiny.cuh"

@@ -54,9 +54,16 @@ class Operator:
 
     # The function.
     def __call__(self, design, config, **arguments):
-        if torch.compiler.is_compiling() or _is_watched():
+        if torch.compiler.is_compiling():
             return self._dispatched(design, config, arguments)
-        return self.library.call(self.operation, design, config, arguments, self._unplain)
+        library = self.library
+        if library.native and arguments["out"] is None:
+            result = library.native.call(self.name, library.switches(), design, config, *arguments.values())
+            if result is not NotImplemented:
+                return result
+        if _is_watched():
+            return self._dispatched(design, config, arguments)
+        return library.call(self.operation, design, config, arguments, self._unplain)
 
     def _unplain(self, design, config, arguments, compute, key):
         """A call of tensors that require gradients, or of other classes; compute() is what it is without."""

@@ -14,9 +14,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from tritonkernels import private
-from tritonkernels.errors import BuildError, CacheError
-from tritonkernels.private import opened
+from . import private
+from .errors import BuildError, CacheError
+from .private import opened
 
 _STALE_SECONDS = 86400
 

@@ -1,0 +1,254 @@
+"""Repeated calls without Python give the same bits, and leave what is not for them to Python, with nothing done."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.func import vmap
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY
+from tests.operations.test_plans import APART, rows
+from tests.torch_ops.samples import SAMPLES
+from tritonkernels import native, plans
+from tritonkernels.errors import LaunchError, TritonKernelsError
+
+ROOT = Path(__file__).parents[2]
+
+
+class Counted:
+    """A Repeats, and what each of its calls came to."""
+
+    def __init__(self):
+        self.repeats, self.outcomes = native.load().Repeats(), []
+
+    def call(self, *values):
+        result = self.repeats.call(*values)
+        self.outcomes.append(result is not NotImplemented)
+        return result
+
+    def learn(self, *about):
+        return self.repeats.learn(*about)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Of the CUDA library, on CPU tensors, without plans."""
+    monkeypatch.setattr(LIBRARY.plans, "_plans", {})
+    monkeypatch.setattr(LIBRARY, "native", Counted())
+    return LIBRARY.native
+
+
+def operands(name, dtype=torch.float32):
+    return [torch.randn(shape, dtype=dtype) for shape in SAMPLES[name].shapes]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_same_bits(counted, name):
+    """On new tensors each time, and in threads; the third call teaches, the next ones are native."""
+    wrong = []
+
+    def call():
+        tensors = operands(name)
+        result = SAMPLES[name].ours(cuda_reference, *tensors)
+        kept, LIBRARY.native = LIBRARY.native, None
+        try:
+            whole = SAMPLES[name].ours(cuda_reference, *tensors)
+        finally:
+            LIBRARY.native = kept
+        wrong.extend([] if torch.equal(result, whole) and result.stride() == whole.stride() else [tensors])
+
+    for _ in range(5):
+        call()
+    assert counted.outcomes[-1] and not wrong
+    many = (lambda: [SAMPLES[name].ours(cuda_reference, *operands(name)) for _ in range(20)] for _ in range(2))
+    threads = [threading.Thread(target=target) for target in many]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(counted.outcomes[-40:]) and not wrong
+
+
+def taught(counted, *tensors):
+    for _ in range(4):
+        cuda_reference.gemm(*tensors)
+    assert counted.outcomes[-1]
+    counted.outcomes.clear()
+
+
+def test_what_torch_watches_is_left_to_python(counted):
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    taught(counted, a, b)
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        pass
+
+    exact = cuda_reference.gemm(a, b)
+    assert counted.outcomes == [True]
+    with Mode():
+        assert torch.equal(cuda_reference.gemm(a, b), exact)
+    with torch.autocast("cpu"):
+        assert torch.equal(cuda_reference.gemm(a, b), exact)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(a, torch.ones_like(a))
+        assert forward_ad.unpack_dual(cuda_reference.gemm(dual, b)).tangent is not None
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        cuda_reference.gemm(a, b)
+    assert any("gemm" in event.key for event in profile.key_averages())
+    assert torch.equal(vmap(lambda row: cuda_reference.gemm(row, b))(a[None])[0], exact)
+    assert isinstance(cuda_reference.gemm(a.as_subclass(Sub), b), Sub)
+    assert torch.equal(cuda_reference.gemm(a, b, out=torch.empty(8, 8)), exact)
+    assert cuda_reference.gemm(a.clone().requires_grad_(), b).requires_grad
+    assert torch.equal(torch.jit.trace(cuda_reference.gemm, (a, b), check_trace=False)(a, b), exact)
+    assert counted.outcomes.count(True) == 1, "of all those calls only the first was native"
+    with torch.no_grad():
+        assert torch.equal(cuda_reference.gemm(a.clone().requires_grad_(), b), exact)
+    assert counted.outcomes[-1]
+
+
+def test_other_calls_are_not_taken_for_the_known_one(counted):
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    taught(counted, a, b)
+    shifted = torch.randn(65)[1:].view(8, 8)
+    for args, options in (
+        ((a, b.t()), {}),
+        ((shifted, b), {}),
+        ((a[:4], b), {}),
+        ((a._neg_view(), b), {}),
+        ((a.double(), b.double()), {}),
+        ((a, b), {"alpha": 2.0}),
+        ((a, b), {"alpha": 1}),
+        ((a, b), {"design": "tiled"}),
+        ((a, b, torch.randn(8)), {}),
+    ):
+        kept, LIBRARY.native = LIBRARY.native, None
+        whole = cuda_reference.gemm(*args, **options)
+        LIBRARY.native = kept
+        assert torch.equal(cuda_reference.gemm(*args, **options), whole)
+    assert not any(counted.outcomes)
+    for wrong in ((a, b[:4]), (a, b.half()), (a, [1])):
+        with pytest.raises(TritonKernelsError):
+            cuda_reference.gemm(*wrong)
+
+
+@pytest.mark.parametrize("one, other", APART.values(), ids=APART)
+def test_keys_differ_by_arguments(one, other):
+    """As those of plans.py. What is unknown here is not learnt, and so repeated by plans.py."""
+    tensor, calls = rows(), []
+    repeats = native.load().Repeats()
+    launches = ((lambda *values: calls.append(values), (0, 1), 0, None, ()),)
+    if repeats.learn((tensor, one), (torch.empty_like(tensor),), launches, 3 if isinstance(one, torch.Tensor) else 1):
+        assert repeats.call(tensor, other) is NotImplemented and not calls
+        if not isinstance(one, torch.Tensor):
+            assert repeats.call(tensor, one).shape == tensor.shape and calls == [(0, 1)]
+
+
+def test_what_is_launched():
+    """Addresses of arguments and of new tensors, alone, in structs, and through a function; fresh tensors from a function."""
+    a, calls, fresh = torch.zeros(4, 4), [], []
+    repeats = native.load().Repeats()
+
+    def make():
+        fresh.append(torch.empty(3))
+        return fresh[-1]
+
+    places = ((1, 0, 8, None, None), (2, 1, 0, (7, "x"), None), (4, 2, 4, None, lambda address: ("built", address)))
+    launches = ((lambda *values: calls.append(values), (0, 0, 0, "constant", 0), 0, None, places),) * 2
+    assert repeats.learn(("op", a), (torch.empty(2, 5).t(), make), launches, 1)
+    result = repeats.call("op", a)
+    assert (result.shape, result.stride(), result.dtype) == ((5, 2), (1, 5), torch.float32) and len(calls) == 2
+    expected = (0, a.data_ptr() + 8, (result.data_ptr(), 7, "x"), "constant", ("built", fresh[0].data_ptr() + 4))
+    assert calls == [expected, expected]
+    assert not repeats.learn(("op", a), (), launches, 0), "the result is an argument"
+    assert not repeats.learn(("op", object(), a), (torch.empty(1),), launches, 1)
+    with pytest.raises(TypeError):
+        repeats.learn(("op", a), (torch.empty(1),), (("too short",),), 1)
+
+
+def test_an_error_of_a_launch_is_raised():
+    a, repeats = torch.zeros(4), native.load().Repeats()
+
+    def fail(*_):
+        raise LaunchError("on purpose")
+
+    repeats.learn((a,), (torch.empty(1),), ((fail, (0,), 0, None, ()),), 1)
+    for _ in range(3):
+        with pytest.raises(LaunchError, match="on purpose"):
+            repeats.call(a)
+
+
+def test_nothing_leaks():
+    a, value = torch.zeros(4), (12345.5,)
+    repeats = native.load().Repeats()
+    launch = (lambda *values: None, (0, 0, value), 0, value, ((1, 0, 0, value, None),))
+    repeats.learn((a, value), (torch.empty(2),), (launch,), 1)
+    repeats.call(a, value)
+    gc.collect()
+    before = sys.getrefcount(a), sys.getrefcount(value), sys.getrefcount(launch[0])
+    for _ in range(1000):
+        repeats.call(a, value)
+    assert (sys.getrefcount(a), sys.getrefcount(value), sys.getrefcount(launch[0])) == before
+    held = sys.getrefcount(value)
+    repeats.learn((a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, ()),), 1)  # in place of the one before
+    assert sys.getrefcount(value) < held
+
+
+def test_plans_are_bounded():
+    repeats, a = native.load().Repeats(), torch.zeros(1)
+    for number in range(plans.ROOM + 1):
+        repeats.learn((number, a), (torch.empty(1),), (), 1)
+    assert repeats.call(0, a) is NotImplemented and repeats.call(plans.ROOM, a) is not NotImplemented
+
+
+def test_triton_s_launches_are_repeated():
+    """On a fake GPU, as in test_plans."""
+    command = [sys.executable, "-m", "tests.operations.fake_gpu", "native"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and '"wrong": []' in run.stdout, run.stdout + run.stderr
+
+
+BACKGROUND = """
+import time, torch, cuda_reference
+from cuda_reference.launch import LIBRARY
+a, b = torch.randn(8, 8), torch.randn(8, 8)
+results = [cuda_reference.gemm(a, b) for _ in range(3)]
+for _ in range(int(SECONDS * 10)):
+    if LIBRARY.native: break
+    time.sleep(0.1)
+results += [cuda_reference.gemm(a, b) for _ in range(3)]
+print(LIBRARY.native is not None, all(torch.equal(result, results[0]) for result in results))
+"""
+
+
+@pytest.mark.parametrize(
+    "setting, source, seconds, told", [("1", None, 200, "True"), ("", None, 1, "False"), ("1", "no C++", 20, "False")]
+)
+def test_it_is_built_in_the_background(tmp_path, setting, source, seconds, told):
+    """Calls go on meanwhile; where it cannot be built a line says why."""
+    program = BACKGROUND.replace("SECONDS", str(seconds))
+    if source:
+        (tmp_path / "repeat.cpp").write_text(source)
+        elsewhere = f"native.SOURCE = pathlib.Path({str(tmp_path)!r}, 'repeat.cpp')"
+        program = f"import pathlib\nfrom tritonkernels import native\n{elsewhere}\n{program}"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=290,
+        env=os.environ | {"TRITONKERNELS_NATIVE": setting},
+    )
+    assert run.stdout.split() == [told, "True"], run.stdout + run.stderr
+    assert ("stay in Python" in run.stderr) == bool(source)

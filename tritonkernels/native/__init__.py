@@ -1,0 +1,119 @@
+"""Repeated calls without Python: repeat.cpp, which is compiled in the background, once for this Python, torch and compiler.
+
+Until it is there, and where it cannot be built, calls are repeated by plans.py, with the same results. TRITONKERNELS_NATIVE=1
+turns it on: it has not run on a GPU yet.
+"""
+
+import functools
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+import threading
+from pathlib import Path
+
+import torch
+
+from .. import cache
+from ..backend import log
+from ..errors import BuildError, TritonKernelsError
+from ..plans import with_address
+
+SOURCE = Path(__file__).with_name("repeat.cpp")
+TIMEOUT = 600  # seconds
+
+_lock = threading.Lock()
+_waiting = []  # libraries, for the module
+
+
+def is_on():
+    return os.environ.get("TRITONKERNELS_NATIVE", "") == "1"
+
+
+def serve(library):
+    """Set library.native to a Repeats as soon as there is the module."""
+    with _lock:
+        _waiting.append(library)
+        if len(_waiting) == 1:
+            threading.Thread(target=_serve_all, name="tritonkernels native", daemon=True).start()
+
+
+def _serve_all():
+    try:
+        module = load()
+    except TritonKernelsError as error:
+        log.warning("tritonkernels: repeated calls stay in Python: %s", error)
+        return
+    with _lock:
+        for library in _waiting:
+            library.native = module.Repeats()
+        _waiting.clear()
+
+
+@functools.cache
+def load():
+    """The module, built if need be; BuildError."""
+    command = _command()
+    digest = hashlib.sha256(SOURCE.read_bytes())
+    for part in (*command, torch.__version__, sys.version):
+        digest.update(part.encode() + b"\0")
+    name = f"native_repeat_{digest.hexdigest()[:16]}"
+    built = cache.find(name, ".so")
+    if built is None:
+        log.info("tritonkernels: compiling the repetition of calls, once; this takes 10 to 60 s, in the background")
+        cache.store(name, lambda folder: _compile([*command, "-o", str(folder / f"{name}.so")]), ".so")
+        built = cache.find(name, ".so")
+        if built is None:
+            raise BuildError(f"{name} was built and has disappeared: another program changes {cache.folder()}.")
+    loader = importlib.machinery.ExtensionFileLoader("repeat", f"/proc/self/fd/{built}")  # what was verified, and stays open
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("repeat", loader))
+    loader.exec_module(module)
+    return module
+
+
+def _command():
+    """The compiler's command line, without the result's path."""
+    of_torch = Path(torch.__file__).parent
+    include = [of_torch / "include", of_torch / "include/torch/csrc/api/include", sysconfig.get_paths()["include"]]
+    libraries = ["-ltorch_python", "-ltorch_cpu", "-lc10"]
+    flags = ["-O2", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden"]
+    return [
+        *shlex.split(os.environ.get("CXX") or "g++"),
+        *flags,
+        *(f"-I{path}" for path in include),
+        str(SOURCE),
+        f"-L{of_torch / 'lib'}",
+        *libraries,
+    ]
+
+
+def _compile(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, preexec_fn=lambda: os.nice(19))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"the compiler does not run: {error}") from error
+    if done.returncode:
+        raise BuildError(f"{shlex.join(command)} fails: {done.stderr[-2000:]}")
+
+
+def teach(repeats, values, plan):
+    """Have such calls repeated by `repeats`; `values` are what the plan's key is made of."""
+    makes = tuple(make() if getattr(make, "func", None) is torch.empty_strided else make for make in plan.makes)
+    launches = tuple(_launch(launched, places) for launched, places in plan.launches)
+    return repeats.learn(tuple(values), makes, launches, plan.result)
+
+
+def _launch(launched, places):
+    """A launch as Repeats.learn takes it; each place is (index, slot, offset, the rest of a struct or None, build or None)."""
+    before = len(launched.before)
+    first = before + 1 + len(launched.after)
+    found = []
+    for index, slot, offset, build in places:
+        rest = build.args[0] if getattr(build, "func", None) is with_address else None
+        found.append((first + index, slot, offset, rest, None if rest is not None else build))
+    arguments = (*launched.before, 0, *launched.after, *launched.values)
+    return launched.function, arguments, before, launched.keeps, tuple(found)
