@@ -44,6 +44,7 @@ class Library:
     shipped: ShippedTable = SHIPPED
     plans: Plans = field(default_factory=Plans, repr=False)
     native: Any = field(default=None, repr=False)  # native/repeat.cpp's Repeats, once it is built
+    recording: dict[str, Callable] = field(default_factory=dict, repr=False)  # by the operation's name: native.teach's
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
     _choices: dict = field(default_factory=dict, repr=False)  # of the last problems
@@ -192,9 +193,10 @@ class Library:
         plan = self.plans.find(key)
         is_plan = plan and plan is not WATCH
         result = plan.repeat(tensors) if is_plan else None
-        if is_plan and self.native and not plan.is_taught:
+        if is_plan and self.native and not plan.is_taught and arguments["out"] is None:
             plan.is_taught = True
-            native.teach(self.native, (operation.name, self.switches(), design, config, *arguments.values()), plan)
+            values = operation.name, self.switches(), design, config, *arguments.values()
+            native.teach(self.native, values, plan, *self.recording[operation.name](design, config, arguments))
         if result is None:
             result = self._unplanned(key, plan is WATCH, operation, design, config, arguments)
         if arguments["out"] is not None:

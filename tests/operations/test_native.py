@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,11 @@ class Counted:
 
     def learn(self, *about):
         return self.repeats.learn(*about)
+
+
+def learn(repeats, values, makes, launches, result):
+    """Without gradients."""
+    return repeats.learn(values, makes, launches, result, None, None)
 
 
 @pytest.fixture
@@ -77,6 +83,94 @@ def test_the_same_bits(counted, name):
     assert all(counted.outcomes[-40:]) and not wrong
 
 
+def gradients(name, tensors, needed, order=1):
+    """The result, and its gradients of that order, of the tensors that need one."""
+    leaves = [t.detach().clone().requires_grad_(need) for t, need in zip(tensors, needed)]
+    wanted = [t for t in leaves if t.requires_grad]
+    result = SAMPLES[name].ours(cuda_reference, *leaves)
+    found, value = [result], result
+    for i in range(order):
+        grads = torch.autograd.grad(value.pow(2).sum(), wanted, create_graph=i + 1 < order)
+        value = sum(g.pow(2).sum() for g in grads)
+        found += grads
+    return [t.detach() for t in found]
+
+
+@pytest.mark.parametrize("order", (1, 2))
+@pytest.mark.parametrize("name", SAMPLES)
+def test_gradients_have_the_same_bits(counted, name, order):
+    """For each tensor alone, and for all."""
+    count = len(SAMPLES[name].shapes)
+    masks = [tuple(i == j for j in range(count)) for i in range(count)] + [(True,) * count]
+    for needed in masks:
+        for _ in range(4):
+            tensors = operands(name)
+            native_s = gradients(name, tensors, needed, order)
+            kept, LIBRARY.native = LIBRARY.native, None
+            pythons = gradients(name, tensors, needed, order)
+            LIBRARY.native = kept
+            assert all(torch.equal(a, b) and a.stride() == b.stride() for a, b in zip(native_s, pythons, strict=True))
+    assert any(counted.outcomes) or name == "matmul", "whose activation is torch's own, where a gradient is recorded"
+
+
+def recorded(counted):
+    """(a, b that require gradients, a native product of them)."""
+    a, b = (torch.randn(8, 8).requires_grad_() for _ in range(2))
+    for _ in range(4):
+        product = cuda_reference.gemm(a, b)
+    assert counted.outcomes[-1] and product.grad_fn is not None
+    return a, b, product
+
+
+def test_autograd_s_rules_hold(counted):
+    a, b, product = recorded(counted)
+    product.sum().backward()
+    assert torch.allclose(a.grad, torch.ones(8, 8) @ b.detach().t()) and a.grad.shape == b.grad.shape
+    with pytest.raises(RuntimeError, match="second time"):
+        product.sum().backward()
+    product = cuda_reference.gemm(a, b)
+    with torch.no_grad():
+        a.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    seen = []
+    product = cuda_reference.gemm(a, b)
+    product.register_hook(lambda grad: seen.append("tensor"))
+    product.grad_fn.register_hook(lambda *_: seen.append("node"))
+    product.sum().backward()
+    assert sorted(seen) == ["node", "tensor"]
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append("saved") or t, lambda t: seen.append("loaded") or t):
+        cuda_reference.gemm(a, b).sum().backward()
+    assert seen.count("saved") == seen.count("loaded") == 2
+    only = torch.autograd.grad(cuda_reference.gemm(a, b).sum(), a)
+    assert len(only) == 1 and only[0].shape == (8, 8)
+    assert counted.outcomes[-1]
+
+
+def test_only_what_a_gradient_needs_is_kept_and_freed_with_the_graph(counted):
+    a = recorded(counted)[0]
+    constant = torch.randn(8, 8)
+    for _ in range(4):
+        product = cuda_reference.gemm(a, constant)
+    kept, unneeded = weakref.ref(constant), weakref.ref(a)
+    del constant, a
+    gc.collect()
+    assert kept() is not None
+    product.sum().backward()
+    del product
+    gc.collect()
+    assert kept() is None and unneeded() is None
+
+
+def test_an_error_in_backward_is_raised(counted, monkeypatch):
+    product = recorded(counted)[-1]
+    monkeypatch.setattr(LIBRARY, "run", lambda *_: (_ for _ in ()).throw(LaunchError("on purpose")))
+    monkeypatch.setattr(LIBRARY.plans, "_plans", {})
+    LIBRARY.native.repeats = native.load().Repeats()
+    with pytest.raises(LaunchError, match="on purpose"):
+        product.sum().backward()
+
+
 def taught(counted, *tensors):
     for _ in range(4):
         cuda_reference.gemm(*tensors)
@@ -90,15 +184,17 @@ def test_what_torch_watches_is_left_to_python(counted):
 
     class Mode(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
             return func(*args, **(kwargs or {}))
 
     class Sub(torch.Tensor):
         pass
 
-    exact = cuda_reference.gemm(a, b)
+    exact, seen = cuda_reference.gemm(a, b), []
     assert counted.outcomes == [True]
     with Mode():
         assert torch.equal(cuda_reference.gemm(a, b), exact)
+    assert seen[0] == "cuda_reference.gemm.default"
     with torch.autocast("cpu"):
         assert torch.equal(cuda_reference.gemm(a, b), exact)
     with forward_ad.dual_level():
@@ -110,9 +206,7 @@ def test_what_torch_watches_is_left_to_python(counted):
     assert torch.equal(vmap(lambda row: cuda_reference.gemm(row, b))(a[None])[0], exact)
     assert isinstance(cuda_reference.gemm(a.as_subclass(Sub), b), Sub)
     assert torch.equal(cuda_reference.gemm(a, b, out=torch.empty(8, 8)), exact)
-    assert cuda_reference.gemm(a.clone().requires_grad_(), b).requires_grad
     assert torch.equal(torch.jit.trace(cuda_reference.gemm, (a, b), check_trace=False)(a, b), exact)
-    assert counted.outcomes.count(True) == 1, "of all those calls only the first was native"
     with torch.no_grad():
         assert torch.equal(cuda_reference.gemm(a.clone().requires_grad_(), b), exact)
     assert counted.outcomes[-1]
@@ -149,7 +243,7 @@ def test_keys_differ_by_arguments(one, other):
     tensor, calls = rows(), []
     repeats = native.load().Repeats()
     launches = ((lambda *values: calls.append(values), (0, 1), 0, None, ()),)
-    if repeats.learn((tensor, one), (torch.empty_like(tensor),), launches, 3 if isinstance(one, torch.Tensor) else 1):
+    if learn(repeats, (tensor, one), (torch.empty_like(tensor),), launches, 3 if isinstance(one, torch.Tensor) else 1):
         assert repeats.call(tensor, other) is NotImplemented and not calls
         if not isinstance(one, torch.Tensor):
             assert repeats.call(tensor, one).shape == tensor.shape and calls == [(0, 1)]
@@ -166,15 +260,15 @@ def test_what_is_launched():
 
     places = ((1, 0, 8, None, None), (2, 1, 0, (7, "x"), None), (4, 2, 4, None, lambda address: ("built", address)))
     launches = ((lambda *values: calls.append(values), (0, 0, 0, "constant", 0), 0, None, places),) * 2
-    assert repeats.learn(("op", a), (torch.empty(2, 5).t(), make), launches, 1)
+    assert learn(repeats, ("op", a), (torch.empty(2, 5).t(), make), launches, 1)
     result = repeats.call("op", a)
     assert (result.shape, result.stride(), result.dtype) == ((5, 2), (1, 5), torch.float32) and len(calls) == 2
     expected = (0, a.data_ptr() + 8, (result.data_ptr(), 7, "x"), "constant", ("built", fresh[0].data_ptr() + 4))
     assert calls == [expected, expected]
-    assert not repeats.learn(("op", a), (), launches, 0), "the result is an argument"
-    assert not repeats.learn(("op", object(), a), (torch.empty(1),), launches, 1)
+    assert not learn(repeats, ("op", a), (), launches, 0), "the result is an argument"
+    assert not learn(repeats, ("op", object(), a), (torch.empty(1),), launches, 1)
     with pytest.raises(TypeError):
-        repeats.learn(("op", a), (torch.empty(1),), (("too short",),), 1)
+        learn(repeats, ("op", a), (torch.empty(1),), (("too short",),), 1)
 
 
 def test_an_error_of_a_launch_is_raised():
@@ -183,7 +277,7 @@ def test_an_error_of_a_launch_is_raised():
     def fail(*_):
         raise LaunchError("on purpose")
 
-    repeats.learn((a,), (torch.empty(1),), ((fail, (0,), 0, None, ()),), 1)
+    learn(repeats, (a,), (torch.empty(1),), ((fail, (0,), 0, None, ()),), 1)
     for _ in range(3):
         with pytest.raises(LaunchError, match="on purpose"):
             repeats.call(a)
@@ -193,7 +287,7 @@ def test_nothing_leaks():
     a, value = torch.zeros(4), (12345.5,)
     repeats = native.load().Repeats()
     launch = (lambda *values: None, (0, 0, value), 0, value, ((1, 0, 0, value, None),))
-    repeats.learn((a, value), (torch.empty(2),), (launch,), 1)
+    learn(repeats, (a, value), (torch.empty(2),), (launch,), 1)
     repeats.call(a, value)
     gc.collect()
     before = sys.getrefcount(a), sys.getrefcount(value), sys.getrefcount(launch[0])
@@ -201,14 +295,14 @@ def test_nothing_leaks():
         repeats.call(a, value)
     assert (sys.getrefcount(a), sys.getrefcount(value), sys.getrefcount(launch[0])) == before
     held = sys.getrefcount(value)
-    repeats.learn((a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, ()),), 1)  # in place of the one before
+    learn(repeats, (a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, ()),), 1)  # in place of the one before
     assert sys.getrefcount(value) < held
 
 
 def test_plans_are_bounded():
     repeats, a = native.load().Repeats(), torch.zeros(1)
     for number in range(plans.ROOM + 1):
-        repeats.learn((number, a), (torch.empty(1),), (), 1)
+        learn(repeats, (number, a), (torch.empty(1),), (), 1)
     assert repeats.call(0, a) is NotImplemented and repeats.call(plans.ROOM, a) is not NotImplemented
 
 

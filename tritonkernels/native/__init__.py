@@ -100,11 +100,16 @@ def _compile(command):
         raise BuildError(f"{shlex.join(command)} fails: {done.stderr[-2000:]}")
 
 
-def teach(repeats, values, plan):
-    """Have such calls repeated by `repeats`; `values` are what the plan's key is made of."""
+def teach(repeats, values, plan, backward=None, saves=None):
+    """Have such calls repeated by `repeats`; `values` are what the plan's key is made of.
+
+    backward  (grad, tensors, wanted) -> gradients, of the tensors among the values, in their order; tensors that were not kept
+              and gradients that are not wanted are None. Without it calls with gradients are left to Python
+    saves     which tensors need gradients -> which of them to keep for backward
+    """
     makes = tuple(make() if getattr(make, "func", None) is torch.empty_strided else make for make in plan.makes)
     launches = tuple(_launch(launched, places) for launched, places in plan.launches)
-    return repeats.learn(tuple(values), makes, launches, plan.result)
+    return repeats.learn(tuple(values), makes, launches, plan.result, backward, saves)
 
 
 def _launch(launched, places):

@@ -1,8 +1,8 @@
 // Repeated calls without Python: the key of a call's arguments, its plan, allocations, launches.
 //
-// What plans.py does, for the calls that are made most: exact tensors that need no gradient, plain values, no `out`. Whatever is
-// not of that kind is left to plans.py, by returning NotImplemented with nothing done. The key must tell apart all that key_of
-// tells apart. Launches are calls of Python functions, as in plans.py.
+// What plans.py and torch_ops/recorded.py do, for the calls that are made most: exact tensors, plain values, no `out`. Whatever
+// is not of that kind is left to them, by returning NotImplemented with nothing done. The key must tell apart all that key_of
+// tells apart. Launches and gradients are calls of Python functions.
 
 #include <ATen/ATen.h>
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -12,7 +12,11 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/MemoryFormat.h>
+#include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/utils/object_ptr.h>
@@ -51,6 +55,8 @@ struct Plan {
     std::vector<Make> makes;
     std::vector<Launch> launches;
     size_t result;
+    THPObjectPtr backward, saves;  // null for calls whose gradients are left to Python
+    std::unordered_map<uint64_t, std::vector<bool>> saved;  // by the bits of which tensors need a gradient: which are kept
 };
 
 using Key = std::vector<int64_t>;
@@ -146,6 +152,11 @@ bool append_all(const Repeats* self, PyObject* const* values, Py_ssize_t count, 
     return true;
 }
 
+PyObject* own(PyObject* object) {
+    Py_INCREF(object);
+    return object;
+}
+
 PyObject* checked(PyObject* object) {
     if (!object) throw python_error();
     return object;
@@ -198,6 +209,80 @@ PyObject* repeat(Plan& plan, const Tensors& given) {
     return THPVariable_Wrap(tensors[plan.result - given.size()]);
 }
 
+// The gradients of a call: backward(grad, tensors, wanted) of Python, with None for tensors that were not kept.
+struct Backward : torch::autograd::Node {
+    THPObjectPtr function;
+    std::vector<torch::autograd::SavedVariable> saved;
+    std::vector<bool> kept;
+
+    torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+        torch::autograd::variable_list result(kept.size());
+        if (!grads[0].defined()) return result;
+        const pybind11::gil_scoped_acquire gil;
+        const auto count = static_cast<Py_ssize_t>(kept.size());
+        THPObjectPtr grad(checked(THPVariable_Wrap(grads[0]))), tensors(checked(PyTuple_New(count))), wanted(checked(PyTuple_New(count)));
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            PyObject* tensor = kept[i] ? THPVariable_Wrap(saved[i].unpack(getptr())) : own(Py_None);
+            PyTuple_SET_ITEM(tensors.get(), i, tensor);
+            PyTuple_SET_ITEM(wanted.get(), i, own(task_should_compute_output(i) ? Py_True : Py_False));
+        }
+        THPObjectPtr found(PyObject_CallFunctionObjArgs(function.get(), grad.get(), tensors.get(), wanted.get(), nullptr));
+        if (!found) {
+            python_error error;
+            error.persist();
+            throw error;
+        }
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            PyObject* gradient = PyTuple_GET_ITEM(found.get(), i);
+            if (gradient != Py_None) result[i] = THPVariable_Unpack(gradient);
+        }
+        return result;
+    }
+
+    void release_variables() override {
+        for (auto& variable : saved) variable.reset_data();
+    }
+
+    ~Backward() override {
+        const pybind11::gil_scoped_acquire gil;
+        function = nullptr;
+    }
+};
+
+// Nodes are counted by shared pointers before torch 2.13, by themselves since.
+template <class T>
+auto new_node() {
+    if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, T>) {
+        return c10::make_intrusive<T>();
+    } else {
+        return std::shared_ptr<T>(new T(), [](T* node) { deleteNode(node); });
+    }
+}
+
+// Make the result of the call depend on those of its tensors that need a gradient.
+void record(Plan& plan, const Tensors& given, uint64_t needed, PyObject* result) {
+    auto known = plan.saved.find(needed);
+    if (known == plan.saved.end()) {
+        THPObjectPtr flags(checked(PyTuple_New(static_cast<Py_ssize_t>(given.size()))));
+        for (size_t i = 0; i < given.size(); ++i) PyTuple_SET_ITEM(flags.get(), i, own(needed >> i & 1 ? Py_True : Py_False));
+        THPObjectPtr answer(checked(PyObject_CallOneArg(plan.saves.get(), flags.get())));
+        std::vector<bool> kept(given.size());
+        for (size_t i = 0; i < given.size(); ++i) kept[i] = PyTuple_GET_ITEM(answer.get(), i) == Py_True;
+        known = plan.saved.emplace(needed, std::move(kept)).first;
+    }
+    const auto node = new_node<Backward>();
+    node->function = own(plan.backward.get());
+    node->kept = known->second;
+    node->saved.resize(given.size());
+    torch::autograd::edge_list edges;
+    for (size_t i = 0; i < given.size(); ++i) {
+        edges.push_back(torch::autograd::impl::gradient_edge(*given[i]));
+        if (node->kept[i]) node->saved[i] = torch::autograd::SavedVariable(*given[i], false);
+    }
+    node->set_next_edges(std::move(edges));
+    torch::autograd::set_history(THPVariable_Unpack(result), node);
+}
+
 // call(*values): the result of a repeated call, or NotImplemented.
 PyObject* call(PyObject* object, PyObject* const* values, Py_ssize_t count) {
     HANDLE_TH_ERRORS
@@ -205,21 +290,15 @@ PyObject* call(PyObject* object, PyObject* const* values, Py_ssize_t count) {
     Key key;
     Tensors tensors;
     if (is_watched() || !append_all(self, values, count, key, tensors)) Py_RETURN_NOTIMPLEMENTED;
-    if (at::GradMode::is_enabled()) {
-        for (const at::Tensor* tensor : tensors) {
-            if (tensor->requires_grad()) Py_RETURN_NOTIMPLEMENTED;
-        }
-    }
+    uint64_t needed = 0;  // a bit for each tensor
+    for (size_t i = 0; at::GradMode::is_enabled() && i < tensors.size(); ++i) needed |= uint64_t(tensors[i]->requires_grad()) << i;
     const auto found = self->plans->find(key);
-    if (found == self->plans->end()) Py_RETURN_NOTIMPLEMENTED;
+    if (found == self->plans->end() || (needed && !found->second->backward)) Py_RETURN_NOTIMPLEMENTED;
     const std::shared_ptr<Plan> plan = found->second;  // other threads may drop it while a launch lets them run
-    return repeat(*plan, tensors);
+    THPObjectPtr result(repeat(*plan, tensors));
+    if (needed && result.get() != Py_NotImplemented) record(*plan, tensors, needed, result.get());
+    return result.release();
     END_HANDLE_TH_ERRORS
-}
-
-PyObject* own(PyObject* object) {
-    Py_INCREF(object);
-    return object;
 }
 
 PyObject* own_unless_none(PyObject* object) { return object == Py_None ? nullptr : own(object); }
@@ -255,16 +334,17 @@ Make make_of(PyObject* given) {
     return make;
 }
 
-// learn(values, makes, launches, result): see native/__init__.py. False if such calls are not for here.
+// learn(values, makes, launches, result, backward, saves): see native/__init__.py. False if such calls are not for here.
 PyObject* learn(PyObject* object, PyObject* arguments) {
     HANDLE_TH_ERRORS
     const auto self = reinterpret_cast<Repeats*>(object);
-    PyObject *values, *makes, *launches;
+    PyObject *values, *makes, *launches, *backward, *saves;
     auto plan = std::make_shared<Plan>();
-    if (!PyArg_ParseTuple(arguments, "O!O!O!n", &PyTuple_Type, &values, &PyTuple_Type, &makes, &PyTuple_Type, &launches,
-                          &plan->result)) {
+    if (!PyArg_ParseTuple(arguments, "O!O!O!nOO", &PyTuple_Type, &values, &PyTuple_Type, &makes, &PyTuple_Type, &launches,
+                          &plan->result, &backward, &saves)) {
         return nullptr;
     }
+    plan->backward = own_unless_none(backward), plan->saves = own_unless_none(saves);
     Key key;
     Tensors tensors;
     if (!append_all(self, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), key, tensors)) Py_RETURN_FALSE;

@@ -15,7 +15,8 @@ from ..choice.choose import numbers_of
 from ..errors import DtypeError, GradientError, TritonKernelsError
 from ..plans import ROOM, is_plain
 from . import flops, sharding
-from .recorded import Recorded
+from .recorded import Recorded, gradients
+from .rules import Form
 
 log = logging.getLogger("tritonkernels")
 
@@ -36,6 +37,7 @@ class Operator:
     def __init__(self, library, operation, **served):
         self.library, self.operation, self.rules = library, operation, operation.rules
         library.serve(operation, **served)
+        library.recording[operation.name] = self._recording
         self.name, self.package = operation.name, getattr(torch.ops, library.package)  # the operators of the same package
         arguments = self.rules.arguments if "*" in self.rules.arguments else f"{self.rules.arguments}, *"
         schema = f"({arguments}, str? design=None, str? config=None"
@@ -56,14 +58,19 @@ class Operator:
     def __call__(self, design, config, **arguments):
         if torch.compiler.is_compiling():
             return self._dispatched(design, config, arguments)
-        library = self.library
-        if library.native and arguments["out"] is None:
-            result = library.native.call(self.name, library.switches(), design, config, *arguments.values())
-            if result is not NotImplemented:
-                return result
+        result = self._repeated(design, config, arguments)
+        if result is not NotImplemented:
+            return result
         if _is_watched():
             return self._dispatched(design, config, arguments)
-        return library.call(self.operation, design, config, arguments, self._unplain)
+        return self.library.call(self.operation, design, config, arguments, self._unplain)
+
+    def _repeated(self, design, config, arguments):
+        """The result of a call that native/repeat.cpp repeats, else NotImplemented."""
+        library = self.library
+        if library.native is None or arguments["out"] is not None:
+            return NotImplemented
+        return library.native.call(self.name, library.switches(), design, config, *arguments.values())
 
     def _unplain(self, design, config, arguments, compute, key):
         """A call of tensors that require gradients, or of other classes; compute() is what it is without."""
@@ -158,8 +165,10 @@ class Operator:
 
     def _computed(self, *args, **kwargs):
         values = self._bound(args, kwargs)
-        config = values["config"] and _numbers_in(values["config"])
-        result = self.library.call(self.operation, values["design"], config, self._asked(values))
+        config, asked = values["config"] and _numbers_in(values["config"]), self._asked(values)
+        result = self._repeated(values["design"], config, asked)
+        if result is NotImplemented:
+            result = self.library.call(self.operation, values["design"], config, asked)
         return result if values["out"] is None else None
 
     def _fake(self, *args, **kwargs):
@@ -204,6 +213,31 @@ class Operator:
             return Recorded.apply(self, compute, arguments, *tensors)
         with enable_single_level_autograd_function():
             return Recorded.apply(self, compute, arguments, *tensors)
+
+    def _recording(self, design, config, arguments):
+        """native.teach's `backward` and `saves` of such calls, which hold no tensor; nothing where gradients are torch's or
+        refused."""
+        values = self._settled(design, config, arguments)
+        present = [name for name, value in arguments.items() if isinstance(value, torch.Tensor)]
+        refused = any(values[name].dtype not in DIFFERENTIABLE for name in present)
+        if refused or (self.rules.outer and self.rules.outer(**values)):
+            return ()
+        forms = {name: values[name] if values[name] is None else Form.of(values[name]) for name in self.tensors}
+        others = {name: values[name] for name in self.others if name in values}
+
+        def by_name(of_present, absent):
+            return dict.fromkeys(self.tensors, absent) | dict(zip(present, of_present))
+
+        def backward(grad, kept, wanted):
+            found = gradients(self, grad, forms, by_name(kept, None), others, by_name(wanted, False))
+            found = dict(zip(self.tensors, found))
+            return tuple(found[name] for name in present)
+
+        def saves(needed):
+            kept = dict(zip(self.tensors, self.saved(tuple(by_name(needed, False).values()))))
+            return tuple(kept[name] for name in present)
+
+        return backward, saves
 
     @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):

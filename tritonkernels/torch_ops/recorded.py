@@ -8,6 +8,15 @@ from torch.autograd.function import _SingleLevelFunction
 from .rules import Form
 
 
+def gradients(operator, grad, forms, tensors, arguments, wanted):
+    """Of each of the operator's tensors, None if it is not wanted. `tensors` are those that were kept for it, or None."""
+    formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **arguments)
+    return [
+        formulas[name]().sum_to_size(forms[name].shape).to(forms[name].dtype) if wanted[name] else None
+        for name in operator.tensors
+    ]
+
+
 class Recorded(_SingleLevelFunction):
     """apply(operator, compute, arguments, *tensors) is compute(*tensors), recorded; `arguments` are the others, by name.
 
@@ -32,14 +41,10 @@ class Recorded(_SingleLevelFunction):
 
     @staticmethod
     def backward(ctx, grad):
-        operator, forms = ctx.operator, ctx.forms
+        operator = ctx.operator
         tensors = dict(zip(operator.tensors, ctx.saved_tensors))
-        formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **ctx.arguments)
-        gradients = [
-            formulas[name]().sum_to_size(forms[name].shape).to(forms[name].dtype) if needed else None
-            for name, needed in zip(operator.tensors, ctx.needs_input_grad[3:])
-        ]
-        return None, None, None, *gradients
+        wanted = dict(zip(operator.tensors, ctx.needs_input_grad[3:]))
+        return None, None, None, *gradients(operator, grad, ctx.forms, tensors, ctx.arguments, wanted)
 
     @staticmethod
     def jvp(ctx, _operator, _compute, _arguments, *tangents):
