@@ -80,26 +80,27 @@ def roofline(figure, title, origin, points, roofs, bandwidth):
             axes.plot(*zip(*points[package]), marker, color=colour, markersize=2.5, alpha=0.45, markeredgewidth=0, label=name)
     intensities = [x for own in points.values() for x, _ in own]
     low, high = min(intensities) / 1.5, max(*intensities, *(2 * peak / bandwidth for peak in roofs.values()))
-    for name, peak in roofs.items():
+    for i, (name, peak) in enumerate(sorted(roofs.items(), key=lambda roof: -roof[1])):
         ridge = max(peak / bandwidth, low)
+        at = max(high / 4 ** (i % 3), ridge)  # side by side, where roofs are near each other
         axes.plot([low, ridge, high], [attainable(x, peak, bandwidth) for x in (low, ridge, high)], color=TONE, linewidth=1)
-        axes.annotate(f"{name} {peak:.3g}", (high, peak), textcoords="offset points", xytext=(0, 3), ha="right", fontsize=7)
+        axes.annotate(f"{name} {peak:.0f}", (at, peak), textcoords="offset points", xytext=(0, 3), ha="right", fontsize=7)
     axes.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and result", ylabel="TFLOP/s")
-    axes.legend(loc="lower right", frameon=False, fontsize=8)
+    axes.legend(loc="lower right", frameon=False, fontsize=8, markerscale=2)
 
 
 def errors(figure, title, origin, rows, label):
     """A row per precision: a dot per package and kind of operands, and ticks at their bounds.
 
-    rows: {precision: {package's name: [(error, bound)]}}
+    rows: {precision: {package or "torch": [(error, bound)]}}
     """
     axes = _rows_of(figure, title, origin, rows, 0.45)
     bounds = [(bound, i) for i, row in enumerate(rows.values()) for own in row.values() for _, bound in own]
     axes.plot(*zip(*dict.fromkeys(bounds)), "|", color=TONE, markersize=14, markeredgewidth=1.2, label="bounds")
-    names = list(dict.fromkeys(name for row in rows.values() for name in row))
-    for marker, colour, shift, name in zip("os^", COLOURS, (-0.2, 0.2, 0), names):
-        dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x, _ in row.get(name, ())]
-        axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0, label=name)
+    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", COLOURS[2], 0)}).items():
+        dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x, _ in row.get(package, ())]
+        if dots:
+            axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0, label=name)
     axes.set(xscale="log", xlabel=label)
     _legend(axes)
 

@@ -18,9 +18,7 @@ def of_gpu(folder):
 
 def summary(suites):
     rows = {
-        title: {
-            package: [short(case.best(package).ratio_to_torch) for case in own if case.of(package)] for package in PACKAGES
-        }
+        title: {package: [short(case.best(package).ratio_to_torch) for case in own if case.of(package)] for package in PACKAGES}
         for suite, cases in suites.items()
         for title, own in measured.parts(suite, cases).items()
     }

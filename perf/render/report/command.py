@@ -78,7 +78,8 @@ def code_styles():
     """Colours of highlighted code, for light and dark."""
     from pygments.formatters import HtmlFormatter
 
-    light, dark = (HtmlFormatter(style=style, nobackground=True).get_style_defs(".code") for style in ("default", "github-dark"))
+    styles = (HtmlFormatter(style=style, nobackground=True) for style in ("default", "github-dark"))
+    light, dark = (style.get_style_defs(".code") for style in styles)
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 

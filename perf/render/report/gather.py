@@ -229,4 +229,3 @@ def _failures(folder):
         for r in records.read_json(path) if path.name not in measured.NOT_TIMES else ():
             if not r.ok:
                 yield f"{r.op} {r.case}, {r.implementation} {r.design}", r.message or "not within its bound"
-

@@ -91,10 +91,12 @@ def errors(gpu):
         own, rows = records.read_rows(file), {}
         for row in own:
             if row["worst"]:
-                name = PACKAGES.get(row["implementation"], row["implementation"])
                 mode = measured.arithmetic("float32", row["precision"])
                 dot = figures.short(row["worst"]), figures.short(row["bound"])
-                rows.setdefault(mode, {}).setdefault(name, []).append(dot)
-        label = "the largest error of each kind of operands, relative to |A||B|"
-        title = "FP32 products of normal, wide-ranging and ill-conditioned operands: errors and bounds"
-        yield Picture(charts.errors, {"title": title, "origin": measured.origin_in([row["environment"] for row in own]), "rows": rows, "label": label})
+                rows.setdefault(mode, {}).setdefault(row["implementation"], []).append(dot)
+        data = {
+            "title": "FP32 products of normal, wide-ranging and ill-conditioned operands: errors and bounds",
+            "origin": measured.origin_in([row["environment"] for row in own]),
+            "label": "the largest error of each kind of operands, relative to |A||B|",
+        }
+        yield Picture(charts.errors, data | {"rows": rows})
