@@ -65,10 +65,10 @@ def predicted(case, target):
 def rooflines(gpu):
     """A roofline of each operation, with every design of every case."""
     for op in gpu.ops if gpu.target and gpu.target.dram_bandwidth else ():
-        cases = [case for case in gpu.cases if case.op == op and case.problem.flops]
+        cases = [case for case in gpu.cases if case.op == op]
         points = {
             package: [
-                (figures.short(case.problem.flops / case.problem.bytes), figures.short(case.problem.flops / seconds / UNIT))
+                (figures.short(case.problem.intensity), figures.short(case.problem.flops / seconds / UNIT))
                 for case in cases
                 for seconds in case.seconds.get(package, {}).values()
             ]
@@ -77,9 +77,15 @@ def rooflines(gpu):
         peaks = {case.arithmetic: gpu.target.peak(case.problem.precision) for case in cases}
         peaks = {name: figures.short(peak / UNIT) for name, peak in peaks.items() if peak}
         roofs = {", ".join(name for name in peaks if peaks[name] == peak): peak for peak in peaks.values()}
-        data = {"title": f"{op}: every timed design", "origin": gpu.name, "points": points, "roofs": roofs}
-        if cases:
-            yield Picture(charts.roofline, data | {"bandwidth": gpu.target.dram_bandwidth / UNIT})
+        origins = sorted({r.origin for case in cases for r in case.results.values()})
+        data = {
+            "title": f"{op}: every timed design",
+            "origin": measured.origin_in([gpu.origins[i - 1]._asdict() for i in origins]),
+            "points": points,
+            "roofs": roofs,
+            "bandwidth": gpu.target.dram_bandwidth / UNIT,
+        }
+        yield Picture(charts.roofline, data)
 
 
 def errors(gpu):
