@@ -4,11 +4,12 @@
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s DEPTH=d repeats one round, ONLY=tests/... a file or test of it
 # make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3
 # make mutants    break every kernel on purpose, and see make test notice; JOBS=n at a time, SHARD=2/8: the second eighth of them
+# make report     report.html: one page of all records, heat maps, ladders, rooflines, losses and wins
 # make docs       tables and charts of the docs, from records and designs
 # make lint       style
 PYTHON ?= python3
 
-.PHONY: compare test test-all fuzz gpu mutants docs lint clean
+.PHONY: compare test test-all fuzz gpu mutants report docs lint clean
 
 compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
@@ -29,6 +30,9 @@ gpu:
 
 mutants: .venv/installed
 	.venv/bin/python -m tests.mutants.run $(if $(JOBS),--jobs $(JOBS)) $(if $(SHARD),--shard $(SHARD))
+
+report: .venv/installed
+	.venv/bin/python -m perf report
 
 docs: .venv/installed
 	.venv/bin/python -m perf docs

@@ -1,4 +1,4 @@
-"""python -m perf compare | sweep | tune | calibrate | torch | fit | errors | gate | campaign | inspect | docs"""
+"""python -m perf compare | sweep | tune | calibrate | torch | fit | errors | gate | campaign | inspect | report | docs"""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from .gate import gate
 from .measure import calibrate, campaign, compare, errors, in_torch, sweep, tune
 from .offline import inspection
 from .render import docs
+from .render.report import command as report
 
 COMMANDS = {
     "compare": compare,
@@ -20,6 +21,7 @@ COMMANDS = {
     "gate": gate,
     "campaign": campaign,
     "inspect": inspection,
+    "report": report,
     "docs": docs,
 }
 

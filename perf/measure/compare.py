@@ -9,6 +9,7 @@ from pathlib import Path
 from tritonkernels import OPS
 
 from ..render import plot, table
+from ..render.writable import writable
 from . import ahead, contenders, records
 from .comparison import Comparison, GpuLost
 from .environment import add_commit
@@ -19,8 +20,8 @@ def add_arguments(parser):
     parser.add_argument("--op", nargs="+", action="extend", choices=OPS, help="default: all")
     parser.add_argument("--suite", choices=SUITES, default="smoke", help="default: %(default)s")
     parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
-    parser.add_argument("--json", type=_file, metavar="FILE", help="write the records there, after each case")
-    parser.add_argument("--csv", type=_file, metavar="FILE", help="write the records there")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="write the records there, after each case")
+    parser.add_argument("--csv", type=writable, metavar="FILE", help="write the records there")
     parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of the operands and of the order of runs; default: %(default)s"
@@ -28,19 +29,12 @@ def add_arguments(parser):
     add_commit(parser)
 
 
-def _file(name):
-    path = Path(name)
-    if path.is_dir() or not path.absolute().parent.is_dir():  # checked now, not after minutes of work
-        raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
-    return path
-
-
 def _picture(name):
     if Path(name).suffix not in plot.SUFFIXES:
         raise argparse.ArgumentTypeError(f"cannot draw {name}: its suffix must be one of {', '.join(plot.SUFFIXES)}")
     if not plot.available():
         raise argparse.ArgumentTypeError("a chart needs matplotlib: pip install 'tritonkernels[plot]'")
-    return _file(name)
+    return writable(name)
 
 
 def main(options, parser):

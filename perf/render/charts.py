@@ -2,6 +2,8 @@
 
 import statistics
 
+from tritonkernels.analysis.roofline import attainable
+
 from .picture import TONE
 
 COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#c94f7c", "#4a90d9", "#a8912b", "#6b8e3d", "#b0655a")
@@ -48,6 +50,61 @@ def bars(figure, title, origin, rows, vendor, line, label):
     _legend(axes)
 
 
+def ladder(figure, title, origin, rows, label):
+    """Measured speeds as bars, and predicted ones in outline below them; a line at the vendor's 1.
+
+    rows: {design: {package: (measured, predicted or None)}}
+    """
+    axes = _rows_of(figure, title, origin, rows, 0.44)
+    axes.axvline(1, color=TONE, linestyle="--", linewidth=1)
+    for package, (name, _, colour, shift) in PACKAGES.items():
+        own = [(i + 1.25 * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
+        drawn = axes.barh([y - 0.1 for y, *_ in own], [x for _, x, _ in own], height=0.19, color=colour, label=name)
+        axes.bar_label(drawn, fmt="%.2g", padding=3, fontsize=6)
+        guessed = [(y + 0.09, x) for y, _, x in own if x is not None]
+        outline = {"height": 0.16, "facecolor": "none", "edgecolor": colour, "label": f"{name}, predicted"}
+        axes.barh([y for y, _ in guessed], [x for _, x in guessed], **outline)
+    axes.set_xlabel(label)
+    axes.grid(axis="y", visible=False)
+    _legend(axes)
+
+
+def roofline(figure, title, origin, points, roofs, bandwidth):
+    """Dots below min(peak, intensity * bandwidth). points: {package: [(FLOP per byte, TFLOP/s)]}; roofs: {precision: TFLOP/s}
+
+    The bandwidth is in TB/s.
+    """
+    axes = _axes(figure, title, origin, 4.2)
+    for package, (name, marker, colour, _) in PACKAGES.items():
+        if points[package]:
+            axes.plot(*zip(*points[package]), marker, color=colour, markersize=2.5, alpha=0.45, markeredgewidth=0, label=name)
+    intensities = [x for own in points.values() for x, _ in own]
+    low, high = min(intensities) / 1.5, max(*intensities, *(2 * peak / bandwidth for peak in roofs.values()))
+    for i, (name, peak) in enumerate(sorted(roofs.items(), key=lambda roof: -roof[1])):
+        ridge = max(peak / bandwidth, low)
+        at = max(high / 4 ** (i % 3), ridge)  # side by side, where roofs are near each other
+        axes.plot([low, ridge, high], [attainable(x, peak, bandwidth) for x in (low, ridge, high)], color=TONE, linewidth=1)
+        axes.annotate(f"{name} {peak:.0f}", (at, peak), textcoords="offset points", xytext=(0, 3), ha="right", fontsize=7)
+    axes.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and result", ylabel="TFLOP/s")
+    axes.legend(loc="lower right", frameon=False, fontsize=8, markerscale=2)
+
+
+def errors(figure, title, origin, rows, label):
+    """A row per precision: a dot per package and kind of operands, and ticks at their bounds.
+
+    rows: {precision: {package or "torch": [(error, bound)]}}
+    """
+    axes = _rows_of(figure, title, origin, rows, 0.45)
+    bounds = [(bound, i) for i, row in enumerate(rows.values()) for own in row.values() for _, bound in own]
+    axes.plot(*zip(*dict.fromkeys(bounds)), "|", color=TONE, markersize=14, markeredgewidth=1.2, label="bounds")
+    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", COLOURS[2], 0)}).items():
+        dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x, _ in row.get(package, ())]
+        if dots:
+            axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0, label=name)
+    axes.set(xscale="log", xlabel=label)
+    _legend(axes)
+
+
 def curves(figure, title, origin, panels, x_label, y_label, line=None):
     """Lines over a logarithmic x, a panel per package. panels: {title: {name: [(x, y)]}}; a name in brackets is not ours."""
     names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
@@ -72,8 +129,11 @@ def curves(figure, title, origin, panels, x_label, y_label, line=None):
     figure.legend(handles.values(), handles, loc="outside right center", frameon=False, fontsize=8)
 
 
-def scatter(figure, title, origin, points, x_label, y_label, line=None):
-    """Dots on logarithmic axes, a marker per package and a colour per kind. points: [(package's name, kind, x, y)]"""
+def scatter(figure, title, origin, points, x_label, y_label, line=None, bounds=()):
+    """Dots on logarithmic axes, a marker per package and a colour per kind, and ticks at the bounds of y.
+
+    points: [(package's name, kind, x, y)]; bounds: [(kind, x, bound)]
+    """
     axes = _axes(figure, title, origin, 4.2)
     groups = {}
     for package, kind, x, y in points:
@@ -83,6 +143,9 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None):
     for (package, kind), own in groups.items():
         style = {"color": COLOURS[kinds.index(kind)], "markersize": 5, "alpha": 0.85, "markeredgewidth": 0}
         axes.plot(*zip(*own), markers[package], label=f"{kind}, {package}", **style)
+    for i, (kind, x, bound) in enumerate(bounds):
+        label = None if i else "bound, in the same colour"
+        axes.plot(x, bound, "_", color=COLOURS[kinds.index(kind)], markersize=11, markeredgewidth=2, label=label)
     axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
     _plain_ticks(axes.xaxis, [x for *_, x, _ in points])
     if line:

@@ -18,15 +18,13 @@ def of_gpu(folder):
 
 def summary(suites):
     rows = {
-        title: {
-            package: [_short(case.best(package).ratio_to_torch) for case in own if case.of(package)] for package in PACKAGES
-        }
+        title: {package: [short(case.best(package).ratio_to_torch) for case in own if case.of(package)] for package in PACKAGES}
         for suite, cases in suites.items()
         for title, own in measured.parts(suite, cases).items()
     }
     cases = [case for own in suites.values() for case in own]
     title = "The fastest design of each package in every timed case"
-    return _picture(charts.spans, title, cases, rows=rows, label=AGAINST.format("cuBLAS or cuDNN"))
+    return picture(charts.spans, title, cases, rows=rows, label=AGAINST.format("cuBLAS or cuDNN"))
 
 
 def of_suite(suite, cases):
@@ -34,13 +32,13 @@ def of_suite(suite, cases):
     rows = {f"{case.op} {case.name}" if several else case.name: _dots(case) for case in cases}
     vendors = " or ".join(dict.fromkeys(measured.vendor_of(case.op) for case in cases))
     title = f"{measured.heading_of(suite)}: the fastest design of each package"
-    return _picture(charts.ratios, title, cases, rows=rows, label=AGAINST.format(vendors))
+    return picture(charts.ratios, title, cases, rows=rows, label=AGAINST.format(vendors))
 
 
 def gemm_ladder(cases, size=4096):
     (case,) = (case for case in cases if case.name == f"{size}x{size}x{size}")
-    line = {"vendor": "cuBLAS", "line": _short(case.vendor.tflops), "label": "TFLOP/s"}
-    return _picture(charts.bars, f"The ladder at {size} x {size} x {size}", [case], rows=_by_design(case, "tflops"), **line)
+    line = {"vendor": "cuBLAS", "line": short(case.vendor.tflops), "label": "TFLOP/s"}
+    return picture(charts.bars, f"The ladder at {size} x {size} x {size}", [case], rows=_by_design(case, "tflops"), **line)
 
 
 def gemv_bandwidth(cases, m=16384):
@@ -51,14 +49,14 @@ def gemv_bandwidth(cases, m=16384):
     others = {"(a copy)": lambda r: r.copy_gbps, "(cuBLAS)": lambda r: r.gbps}
     panels = {title: _lines(walked, package, "gbps", others) for package, title in PACKAGES.items()}
     labels = {"x_label": "N, elements of a row", "y_label": "GB/s"}
-    return _picture(charts.curves, f"gemv of {m} rows in fp32, past L2: bandwidth by design", walked, panels=panels, **labels)
+    return picture(charts.curves, f"gemv of {m} rows in fp32, past L2: bandwidth by design", walked, panels=panels, **labels)
 
 
 def matmul_squares(cases, precision="fp16"):
     own = [case for case in cases if case.precision == precision]
     panels = {title: _lines(own, package, "ratio_to_torch") for package, title in PACKAGES.items()}
     labels = {"x_label": "N of an N x N x N product", "y_label": "speed relative to cuBLAS", "line": 1.0}
-    return _picture(charts.curves, f"matmul of squares in {precision}, by design", own, panels=panels, **labels)
+    return picture(charts.curves, f"matmul of squares in {precision}, by design", own, panels=panels, **labels)
 
 
 def matmul_precision(cases):
@@ -67,24 +65,25 @@ def matmul_precision(cases):
     largest = [case for case in cases if case.vendor.problem["n"] == size]
     rows = [(title, case, case.best(package)) for case in largest for package, title in PACKAGES.items() if case.of(package)]
     rows += [("cuBLAS", case, case.vendor) for case in largest if case.vendor.precision == case.precision]
-    points = [(who, case.arithmetic, _short(r.tflops), _short(r.error)) for who, case, r in rows]
-    labels = {"x_label": "TFLOP/s", "y_label": "error of the worst element, relative to |A||B|"}
-    return _picture(charts.scatter, f"FP32 products of {size} cubed: speed against error", largest, points=points, **labels)
+    points = [(who, case.arithmetic, short(r.tflops), short(r.error)) for who, case, r in rows]
+    bounds = [(case.arithmetic, short(r.tflops), short(r.bound)) for _, case, r in rows]
+    labels = {"x_label": "TFLOP/s", "y_label": "error of the worst element, relative to |A||B|", "bounds": bounds}
+    return picture(charts.scatter, f"FP32 products of {size} cubed: speed against error", largest, points=points, **labels)
 
 
 def conv2d_designs(cases, name="1x6x768x512 by 6x6x6x6"):
     (case,) = (case for case in cases if case.name == name)
     line = {"vendor": "cuDNN", "line": 1.0, "label": "speed relative to cuDNN"}
     title = "6 to 6 channels on 768 x 512, a filter of 6 x 6, fp32"
-    return _picture(charts.bars, title, [case], rows=_by_design(case, "ratio_to_torch"), **line)
+    return picture(charts.bars, title, [case], rows=_by_design(case, "ratio_to_torch"), **line)
 
 
 def conv2d_channels(cases):
     """The fastest design's speed over the channels of a group."""
     best = [(title, case, case.best(package)) for case in cases for package, title in PACKAGES.items() if case.of(package)]
-    points = [(who, case.arithmetic, _channels(r.problem), _short(r.ratio_to_torch)) for who, case, r in best]
+    points = [(who, case.arithmetic, _channels(r.problem), short(r.ratio_to_torch)) for who, case, r in best]
     labels = {"x_label": "input channels of a group", "y_label": "speed relative to cuDNN", "line": 1.0}
-    return _picture(charts.scatter, "Every timed convolution by its channels", cases, points=points, **labels)
+    return picture(charts.scatter, "Every timed convolution by its channels", cases, points=points, **labels)
 
 
 # a chapter's chart -> (the suite that it is made of, its maker)
@@ -97,15 +96,16 @@ CHAPTERS = {
 }
 
 
-def _picture(draw, title, cases, **data):
-    return Picture(draw, {"title": title, "origin": measured.origin(cases), **data})
+def picture(draw, title, cases, **data):
+    """None where there is no case."""
+    return cases and Picture(draw, {"title": title, "origin": measured.origin(cases), **data})
 
 
 def _dots(case):
     """{package: ratio at the slow end of our spread, in the middle, at the fast end}"""
     best = {package: case.best(package) for package in PACKAGES if case.of(package)}
     return {
-        package: [_short(case.vendor.median_ms / ms) for ms in (r.p80_ms, r.median_ms, r.p20_ms)] for package, r in best.items()
+        package: [short(case.vendor.median_ms / ms) for ms in (r.p80_ms, r.median_ms, r.p20_ms)] for package, r in best.items()
     }
 
 
@@ -113,7 +113,7 @@ def _by_design(case, attribute):
     """{design: {package: value}}, in the order of the records."""
     rows = {}
     for r in case.designs:
-        rows.setdefault(r.design, {})[r.implementation] = _short(getattr(r, attribute))
+        rows.setdefault(r.design, {})[r.implementation] = short(getattr(r, attribute))
     return rows
 
 
@@ -124,7 +124,7 @@ def _lines(cases, package, attribute, others=None):
         values = {r.design: getattr(r, attribute) for r in case.of(package)}
         values |= {name: value(case.vendor) for name, value in (others or {}).items()}
         for name, value in values.items():
-            lines.setdefault(name, []).append((case.vendor.problem["n"], _short(value)))
+            lines.setdefault(name, []).append((case.vendor.problem["n"], short(value)))
     return lines
 
 
@@ -132,6 +132,6 @@ def _channels(problem):
     return problem["c"] // problem["groups"]
 
 
-def _short(number):
+def short(number):
     """Six digits: more than a chart shows, and the same on every machine."""
     return float(f"{number:.6g}")

@@ -10,7 +10,7 @@ from ..measure.baselines import yardstick
 from ..measure.suites import SUITES
 
 RESULTS = ROOT / "perf" / "results"
-NOT_TIMES = ("errors.json", "gate.json", "torch.json")
+NOT_TIMES = ("campaign.json", "errors.json", "gate.json", "torch.json")
 PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 
 # suite -> (heading, what is in it)
@@ -69,8 +69,7 @@ class Case:
     @property
     def arithmetic(self):
         """The precision in the usual names: fp32, fp16, tf32x3, ..."""
-        short = self.vendor.problem["dtype"].replace("bfloat", "bf").replace("float", "fp")
-        return short if self.precision == "ieee" else self.precision
+        return arithmetic(self.vendor.problem["dtype"], self.precision)
 
     def of(self, package):
         return [r for r in self.designs if r.implementation == package]
@@ -86,6 +85,10 @@ class Case:
         return "behind" if record.p20_ms > self.vendor.p80_ms else "even"
 
 
+def arithmetic(dtype, precision):
+    return dtype.replace("bfloat", "bf").replace("float", "fp") if precision == "ieee" else precision
+
+
 def gpus():
     """Folders of records, one per GPU."""
     return sorted(path for path in RESULTS.iterdir() if path.is_dir())
@@ -96,7 +99,7 @@ def suites(folder):
     """{suite: its cases, in the order of the suite}. Of a repeated case the newest run counts."""
     by_suite = {}
     files = [records.read_json(path) for path in folder.glob("*.json") if path.name not in NOT_TIMES]
-    for rows in sorted(files, key=lambda rows: rows[0].environment["date"]):
+    for rows in sorted(filter(None, files), key=lambda rows: rows[0].environment["date"]):
         for case in _cases(rows):
             by_suite.setdefault(case.vendor.suite, {})[case.op, case.name] = case
     return {suite: _in_order(by_suite[suite], SUITES[suite]) for suite in SUITES if suite in by_suite}
@@ -126,7 +129,10 @@ def vendor_of(op):
 
 def origin(cases):
     """The origin of the records in one line: GPU, day, versions and commits."""
-    environments = [case.vendor.environment for case in cases]
+    return origin_in([case.vendor.environment for case in cases])
+
+
+def origin_in(environments):
     days = " and ".join(sorted({e["date"][:10] for e in environments}))
     commits = " and ".join(sorted({e["commit"].partition("+")[0] for e in environments}))
     e = environments[0]
@@ -146,3 +152,9 @@ def parts(suite, cases):
 
 def heading_of(suite):
     return HEADINGS.get(suite, (suite,))[0]
+
+
+def us(ms):
+    """Microseconds, to three digits at least."""
+    us = 1e3 * ms
+    return f"{us:.0f}" if us >= 99.95 else f"{us:.1f}" if us >= 9.995 else f"{us:.2f}"

@@ -118,13 +118,7 @@ def _cases(cases):
 
 
 def _time(record):
-    return f"{_us(record.median_ms)} ({_us(record.p20_ms)}-{_us(record.p80_ms)})"
-
-
-def _us(ms):
-    """Microseconds, to three digits at least."""
-    us = 1e3 * ms
-    return f"{us:.0f}" if us >= 99.95 else f"{us:.1f}" if us >= 9.995 else f"{us:.2f}"
+    return f"{measured.us(record.median_ms)} ({measured.us(record.p20_ms)}-{measured.us(record.p80_ms)})"
 
 
 def anchor(heading):

@@ -115,4 +115,4 @@ def test_every_kind_of_chart_can_be_drawn():
 
 
 def test_a_microsecond_has_three_digits():
-    assert [results._us(ms) for ms in (0.0012345, 0.012345, 0.12345, 1.2345)] == ["1.23", "12.3", "123", "1234"]
+    assert [measured.us(ms) for ms in (0.0012345, 0.012345, 0.12345, 1.2345)] == ["1.23", "12.3", "123", "1234"]

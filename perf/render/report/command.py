@@ -1,0 +1,87 @@
+"""python -m perf report: one self-contained HTML page of the records: heat maps, ladders, rooflines, errors, losses and wins.
+
+It is made from the records alone, without a GPU and without a network, and can be opened from disk, mailed or printed. DIR has
+records of one GPU, as `perf compare --json`, `sweep` and `campaign` write them, or a folder of them for each GPU.
+
+Exit status: 2 for bad arguments, and if there are no records.
+"""
+
+import importlib.util
+import re
+from pathlib import Path
+
+from ...gate import processes
+from .. import measured
+from ..writable import writable
+from . import gather, pictures
+
+FOLDER = Path(__file__).parent
+NEEDED = ("jinja2", "matplotlib", "pygments")
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "--records", type=Path, default=measured.RESULTS, metavar="DIR", help="default: the repository's, perf/results"
+    )
+    parser.add_argument("--out", type=writable, default="report.html", metavar="FILE", help="default: %(default)s")
+
+
+def main(options, parser):
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        parser.error(f"the report needs {', '.join(missing)}: pip install 'tritonkernels[report]'")
+    try:
+        gpus = gather.gpus(options.records)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        parser.error(f"cannot read the records in {options.records}: {type(error).__name__}: {error}")
+    if not gpus:
+        parser.error(f"no timed records in {options.records}: `python -m perf compare --json FILE` on a GPU writes them")
+    processes.replace(options.out, html(gpus))
+    cases, behind = (sum(map(count, gpus)) for count in (lambda gpu: len(gpu.cases), lambda gpu: len(gpu.slower())))
+    print(f"{options.out}: {cases} cases, {behind} results behind torch")
+    return 0
+
+
+def html(gpus):
+    """The page."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"us": measured.us, "svg": svg, "code": code}
+    texts = {name: (FOLDER / f"page.{name}").read_text() for name in ("css", "js")}
+    return environment.get_template("page.html").render(
+        gpus=gpus, pictures=pictures, packages=measured.PACKAGES, least=gather.COLOURS, styles=code_styles(), **texts
+    )
+
+
+def svg(picture, name):
+    """A picture as an element of the page: without a head of its own, its ids made unique by `name`."""
+    text = picture.svg()
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{_quoted(picture.data["title"])}"', 1)
+
+
+def code(path):
+    """A file's source, highlighted."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import CudaLexer, PythonLexer
+
+    return highlight(path.read_text(), PythonLexer() if path.suffix == ".py" else CudaLexer(), HtmlFormatter(nowrap=True))
+
+
+def code_styles():
+    """Colours of highlighted code, for light and dark."""
+    from pygments.formatters import HtmlFormatter
+
+    styles = (HtmlFormatter(style=style, nobackground=True) for style in ("default", "github-dark"))
+    light, dark = (style.get_style_defs(".code") for style in styles)
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
+
+
+def _quoted(text):
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")

@@ -1,0 +1,231 @@
+"""What the report shows, as plain data, from a folder of records of one GPU: every timed case, each number with its origin."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tritonkernels import OPS
+from tritonkernels.errors import BackendError
+from tritonkernels.problem import Problem
+from tritonkernels.target import Target
+
+from ... import ROOT
+from ...measure import records, sweep_records
+from ...measure.contenders import PACKAGES as LIBRARIES
+from .. import measured
+from ..choice import named
+from ..measured import PACKAGES
+
+IMPLEMENTATIONS = {library: implementation for implementation, library in LIBRARIES.items()}
+# the least ratio to torch of each colour of the heat map, the slowest first
+COLOURS = (0.0, 0.5, 0.75, 0.9, 0.97, 1.03, 1.15, 1.5, 2.5)
+
+
+class Origin(NamedTuple):
+    """Where numbers come from."""
+
+    device: str
+    date: str
+    commit: str
+    torch: str
+    triton: str
+    cuda: str
+    driver: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The fastest design of a package in a case."""
+
+    anchor: str
+    package: str
+    design: str
+    ms: float
+    spread: tuple[float, float] | None  # the 20th and 80th percentile
+    torch_ms: float | None  # torch's fastest in the same run; None where it has no such function
+    verdict: str  # "ahead", "even", "behind", or "alone" without torch's time
+    origin: int  # the number of its Origin, from 1
+
+    @property
+    def ratio(self):
+        """torch's time over this one's."""
+        return self.torch_ms / self.ms if self.torch_ms else None
+
+    @property
+    def colour(self):
+        """Its place in COLOURS, None without torch's time."""
+        return self.torch_ms and sum(self.ratio >= least for least in COLOURS) - 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem that was timed: by the cases of a suite, or by a sweep over random shapes."""
+
+    name: str
+    op: str
+    group: str  # the suite and precision, or the family of random shapes
+    arithmetic: str
+    problem: Problem
+    results: dict[str, Result]  # by implementation
+    seconds: dict[str, dict[str, float]]  # by implementation, then by design
+
+
+@dataclass
+class Gpu:
+    """All that a folder of records tells of a GPU."""
+
+    name: str
+    folder: Path
+    target: Target | None  # None for a GPU whose figures are not known
+    suites: dict[str, list[measured.Case]]
+    cases: list[Case] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)  # (what gave no result, why)
+
+    @property
+    def ops(self):
+        return list(dict.fromkeys(case.op for case in self.cases))
+
+    def groups(self, op):
+        """{group: its cases} of an operation."""
+        found = {}
+        for case in self.cases:
+            if case.op == op:
+                found.setdefault(case.group, []).append(case)
+        return found
+
+    def slower(self):
+        """The (Case, Result) behind torch by their medians, the worst first."""
+        return sorted(((case, r) for case, r in self.results() if r.ratio and r.ratio < 1), key=lambda pair: pair[1].ratio)
+
+    def others(self):
+        """All others, the fastest first, and last those without torch's time."""
+        others = [(case, r) for case, r in self.results() if not r.ratio or r.ratio >= 1]
+        return sorted(others, key=lambda pair: -(pair[1].ratio or 0))
+
+    def results(self):
+        return [(case, r) for case in self.cases for r in case.results.values()]
+
+    def counts(self):
+        """(operation, package, {verdict: how many}) of each."""
+        for op in self.ops:
+            for package in PACKAGES:
+                own = [case.results[package] for case in self.cases if case.op == op and package in case.results]
+                if own:
+                    yield op, PACKAGES[package], Counter(r.verdict for r in own)
+
+    def sources(self):
+        """(operation, design, its Triton file, its CUDA file): of the twins of each operation those fastest most often."""
+        for op in self.ops:
+            fastest = Counter(r.design for case in self.cases if case.op == op for r in case.results.values())
+            for design, _ in fastest.most_common():
+                files = ROOT / f"tritonkernels/{op}/{design}.py", ROOT / f"cuda_reference/{op}/{design}.cuh"
+                if all(file.exists() for file in files):
+                    yield op, design, *files
+                    break
+
+    def origin(self, environment):
+        """The number of the environment's Origin."""
+        own = Origin(*(str(environment.get(name, "")) for name in Origin._fields))
+        if own not in self.origins:
+            self.origins.append(own)
+        return self.origins.index(own) + 1
+
+
+def gpus(root):
+    """The Gpu of each folder of records: of `root` itself if it has files of them, else of its folders."""
+    folders = [root] if any(root.glob("*.json*")) else sorted(path for path in root.iterdir() if path.is_dir())
+    return [own for own in map(gpu, folders) if own.cases]
+
+
+def gpu(folder):
+    suites = measured.suites(folder)
+    sweep = _sweep(folder)
+    devices = [cases[0].vendor.target for cases in suites.values()] + [e["device"] for e, _ in sweep.values()]
+    name = devices[0] if devices else ""
+    own = Gpu(name, folder, known(name), suites)
+    for suite, cases in suites.items():
+        for op in dict.fromkeys(case.op for case in cases):
+            for group, part in measured.parts(suite, [case for case in cases if case.op == op]).items():
+                own.cases += [_of_suite(own, case, group) for case in part]
+    shapes = {}
+    for (key, package), (environment, row) in sweep.items():
+        shapes.setdefault(key, {})[IMPLEMENTATIONS[package]] = environment, row
+    own.cases += filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
+    own.missing += _failures(folder)
+    own.cases.sort(key=lambda case: OPS.index(case.op))
+    return own
+
+
+def known(name):
+    try:
+        return Target.named(name)
+    except BackendError:
+        return None
+
+
+def _of_suite(gpu, case, group):
+    vendor, results, seconds = case.vendor, {}, {}
+    for package in PACKAGES:
+        if best := case.best(package):
+            results[package] = Result(
+                anchor=f"{gpu.folder.name}/{package}/{vendor.suite}/{case.op}/{case.name}".replace(" ", "_"),
+                package=PACKAGES[package],
+                design=best.design,
+                ms=best.median_ms,
+                spread=(best.p20_ms, best.p80_ms),
+                torch_ms=vendor.median_ms,
+                verdict=case.verdict(best),
+                origin=gpu.origin(best.environment),
+            )
+            seconds[package] = {r.design: r.median_ms / 1e3 for r in case.of(package)}
+    problem = sweep_records.problem_of(case.op, vendor.problem)
+    return Case(case.name, case.op, group, case.arithmetic, problem, results, seconds)
+
+
+def _sweep(folder):
+    """{(shape, package): (environment, row)}; of what was measured again the last."""
+    found = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        for environment, row in sweep_records.read(path):
+            key = sweep_records.key_of(row["op"], row["problem"]), environment["device"]
+            found[key, row["package"]] = environment, row
+    return found
+
+
+def _of_sweep(gpu, key, rows):
+    """The Case of a random shape; None without any time."""
+    results, seconds = {}, {}
+    for package, (environment, row) in rows.items():
+        problem, family = sweep_records.problem_of(row["op"], row["problem"]), row["family"]
+        if not row["times"]:
+            gpu.missing.append((f"{named(problem)}, {PACKAGES[package]}", row.get("fault") or "no right result"))
+            continue
+        design, _, us, *_ = min(row["times"], key=lambda time: time[2])
+        torch_us = row["torch"] and row["torch"][1]
+        results[package] = Result(
+            anchor=f"{gpu.folder.name}/{package}/{key[0]}",
+            package=PACKAGES[package],
+            design=design,
+            ms=us / 1e3,
+            spread=None,
+            torch_ms=torch_us and torch_us / 1e3,
+            verdict="alone" if torch_us is None else "ahead" if us < torch_us else "behind",
+            origin=gpu.origin(environment),
+        )
+        seconds[package] = {time[0]: time[2] / 1e6 for time in sorted(row["times"], key=lambda time: -time[2])}
+    if not results:
+        return None
+    kind = measured.arithmetic(row["problem"]["dtype"], problem.precision)
+    name = named(problem).removeprefix(f"{problem.op} {problem.precision} ")
+    return Case(name, problem.op, f"random shapes: {family}", kind, problem, results, seconds)
+
+
+def _failures(folder):
+    """(what, why) of each row of `perf compare` that is not right."""
+    for path in sorted(folder.glob("*.json")):
+        for r in records.read_json(path) if path.name not in measured.NOT_TIMES else ():
+            if not r.ok:
+                yield f"{r.op} {r.case}, {r.implementation} {r.design}", r.message or "not within its bound"

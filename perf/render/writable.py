@@ -1,0 +1,16 @@
+"""A file named on the command line, refused before minutes of work where it could not be written after them."""
+
+import argparse
+import os
+from pathlib import Path
+
+
+def writable(name):
+    """The Path; a type of argparse."""
+    path = Path(name)
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir():
+        raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
+    if not all(os.access(each, os.W_OK) for each in (folder, path) if each.exists()):
+        raise argparse.ArgumentTypeError(f"cannot write {name}: permission denied")
+    return path

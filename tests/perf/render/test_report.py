@@ -1,0 +1,265 @@
+"""The report: self-contained, complete, with the records' numbers, and told at once where it cannot be made."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+
+from perf.__main__ import main
+from perf.measure.baselines import yardstick
+from perf.render import measured
+from perf.render.report import command, gather
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+pytest.importorskip("pygments")
+
+LOADS = {"src", "href", "action", "data", "poster"}
+VOID = {"meta", "input", "br"}
+PACKAGES = {"triton": "Triton", "cuda": "CUDA", "tritonkernels": "Triton", "cuda_reference": "CUDA"}
+CHROMIUM = shutil.which("chromium")
+
+
+class Page(HTMLParser):
+    """Its tags, ids, references, and the rows of its tables of results: [(attributes, texts of the cells)] of each."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.references, self.tables, self.cell = [], Counter(), [], [], [], None
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags[tag] += 1
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.references += [value for name, value in attrs if name.split(":")[-1] in LOADS]
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append((attributes, []))
+        elif tag == "td":
+            self.cell = ""
+        elif tag == "small" and self.cell is not None:
+            self.cell += "\n"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+        if tag == "td":
+            self.tables[-1][-1][1].append(self.cell)
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+    @property
+    def results(self):
+        """The rows of the tables of results: of those behind torch, and of the others."""
+        return [[row for row in table if "data-op" in row[0]] for table in self.tables if any("data-op" in a for a, _ in table)]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    out = tmp_path_factory.mktemp("report") / "report.html"
+    assert main(["report", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(path):
+    return Page(path.read_text())
+
+
+def fastest():
+    """(what, package, us, ratio to torch, environment) of each case in the repository's records, by plain arithmetic.
+
+    What: the operation and the case, or the family of a random shape.
+    """
+    suites, sweep, folder = {}, {}, measured.RESULTS / "h200"
+    files = [json.loads(file.read_text()) for file in folder.glob("*.json")]
+    files = [file for file in files if "records" in file and "median_ms" in file["records"][0]]
+    for file in sorted(files, key=lambda file: file["environments"][0]["date"]):
+        cases = {}
+        for r in file["records"]:
+            if r["ok"] and r["median_ms"] is not None:
+                r["of"] = file["environments"][r["environment"]]
+                cases.setdefault((r["suite"], r["op"], r["case"]), []).append(r)
+        suites |= {case: rows for case, rows in cases.items() if any(r["implementation"] != "torch" for r in rows)}
+    for (_, op, name), rows in suites.items():
+        mine = [r for r in rows if r["implementation"] != "torch"]
+        fair = yardstick(mine[0]["precision"])
+        torch = min(r["median_ms"] for r in rows if r["implementation"] == "torch" and r["precision"] == fair)
+        for implementation in {r["implementation"] for r in mine}:
+            best = min((r for r in mine if r["implementation"] == implementation), key=lambda r: r["median_ms"])
+            yield f"{op} {name}", PACKAGES[implementation], best["median_ms"], torch / best["median_ms"], best["of"]
+    for file in sorted((folder / "sweep").glob("*.jsonl")):
+        for row in map(json.loads, file.read_text().splitlines()):
+            if "op" not in row:
+                environment = row["environment"]
+            else:
+                sweep[json.dumps([row["op"], row["problem"]], sort_keys=True), row["package"]] = row | {"of": environment}
+    for row in sweep.values():
+        if row["times"]:
+            best = min(time[2] for time in row["times"])
+            ratio = row["torch"][1] / best if row["torch"] else None
+            yield f"random shapes: {row['family']}", PACKAGES[row["package"]], best / 1e3, ratio, row["of"]
+
+
+def test_it_is_one_file_that_loads_nothing(path, page):
+    assert all(reference.startswith("#") for reference in page.references)
+    assert not re.search(r"https?://|@import|url\((?!#)", path.read_text())
+    assert not page.tags.keys() & {"link", "iframe", "object", "embed", "img", "base"}
+
+
+def test_its_tags_are_balanced_and_each_link_leads_somewhere(page):
+    assert not page.open
+    assert not [name for name, count in Counter(page.ids).items() if count > 1]
+    assert {reference[1:] for reference in page.references} <= set(page.ids)
+
+
+def test_every_number_is_that_of_the_records_and_says_where_it_comes_from(page):
+    origins = {attributes["id"]: cells for attributes, cells in page.tables[-1] if "id" in attributes}
+    told = Counter()
+    for attributes, (ratio, case, _, ms, _, origin) in (row for table in page.results for row in table):
+        name, group = case.split("\n")
+        what = group if group.startswith("random") else name
+        told[(what, attributes["data-package"], ms.split("\n")[0], ratio, *origins[f"h200/origin/{origin}"][1:7])] += 1
+    names = ("device", "date", "commit", "torch", "triton", "cuda")
+    expected = Counter(
+        (what, package, measured.us(ms), "-" if ratio is None else f"{ratio:.2f}", *(environment[name] for name in names))
+        for what, package, ms, ratio, environment in fastest()
+    )
+    assert told == expected and expected.total() > 1000
+
+
+def test_every_loss_is_listed_the_worst_first(page):
+    behind, others = ([cells[0] for _, cells in table] for table in page.results)
+    ratios = [ratio for *_, ratio, _ in fastest()]
+    assert behind == [f"{ratio:.2f}" for ratio in sorted(ratio for ratio in ratios if ratio and ratio < 1)]
+    assert len(others) == len(ratios) - len(behind)
+
+
+def test_each_cell_of_the_heat_maps_is_a_row(path, page):
+    cells = re.findall(r'<a href="#([^"]*)" class="(?:x\d|none)"', path.read_text())
+    assert Counter(cells) == Counter(attributes["id"] for table in page.results for attributes, _ in table)
+
+
+def some(tmp_path, keep, device="NVIDIA H200"):
+    """A folder with those records of the ladder that `keep` says."""
+    file = json.loads((measured.RESULTS / "h200/ladder.json").read_text())
+    file["environments"][0]["device"] = device
+    file["records"] = [row | {"target": device} for row in file["records"] if keep(row)]
+    (tmp_path / "some.json").write_text(json.dumps(file))
+    return tmp_path
+
+
+@pytest.mark.parametrize("device", ["NVIDIA H200", "a GPU of tomorrow"])
+def test_a_few_records_of_any_gpu_make_a_page(tmp_path, device):
+    folder = some(tmp_path, lambda row: row["case"] == "256x256x256" and row["implementation"] != "cuda", device)
+    out = tmp_path / "report.html"
+    assert main(["report", "--records", str(folder), "--out", str(out)]) == 0
+    page = Page(out.read_text())
+    assert sum(map(len, page.results)) == 1 and ("FLOP per byte" in out.read_text()) == (device == "NVIDIA H200")
+
+
+def test_what_failed_is_named(tmp_path):
+    def broken(row):
+        row["ok"] = row["design"] != "naive"
+        return row["case"] == "256x256x256"
+
+    (gpu,) = gather.gpus(some(tmp_path, broken))
+    assert [what for what, _ in gpu.missing] == [f"gemm 256x256x256, {package} naive" for package in ("triton", "cuda")]
+    assert all("naive" not in own for case in gpu.cases for own in case.seconds.values())
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as status:
+        main(["report", *map(str, arguments)])
+    assert status.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "prepare, message",
+    [
+        (lambda folder: None, "no timed records in {}"),
+        (lambda folder: (folder / "seeds.json").write_text('{"environments": [], "records": []}'), "no timed records in {}"),
+        (lambda folder: (folder / "seeds.json").write_text("{"), "cannot read the records in {}"),
+        (lambda folder: folder.rmdir(), "cannot read the records in {}"),
+    ],
+)
+def test_without_records_it_says_so(tmp_path, capsys, prepare, message):
+    folder = tmp_path / "records"
+    folder.mkdir()
+    prepare(folder)
+    assert message.format(folder) in refusal(capsys, "--records", folder, "--out", tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_any_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(gather, "gpus", lambda root: pytest.fail("work was done"))
+    assert "cannot write" in refusal(capsys, "--out", tmp_path / "missing/report.html")
+    assert "cannot write" in refusal(capsys, "--out", tmp_path)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert "permission denied" in refusal(capsys, "--out", tmp_path / "report.html")
+
+
+def test_a_missing_package_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "NEEDED", ("jinja2", "no_such_package"))
+    message = refusal(capsys, "--out", tmp_path / "report.html")
+    assert "needs no_such_package: pip install 'tritonkernels[report]'" in message
+
+
+@pytest.fixture
+def browse(path, tmp_path):
+    """browse(fragment, *options) -> what Chromium prints, without an error in its console."""
+    if not CHROMIUM:
+        pytest.skip("chromium is not installed")
+
+    def run(fragment="", *options):
+        quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
+        always = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet, "--enable-logging=stderr")
+        where = f"--user-data-dir={tmp_path / 'profile'}", f"file://{path}{fragment}"
+        done = subprocess.run([CHROMIUM, *always, *options, *where], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and "CONSOLE" not in done.stderr, done.stderr
+        return done.stdout
+
+    return run
+
+
+def visible(text):
+    return [[(a, cells) for a, cells in table if "hidden" not in a] for table in Page(text).results]
+
+
+def test_the_browser_sorts_and_filters(browse, page):
+    behind, others = visible(browse("#op=gemm&package=CUDA&q=long%20k&sort=3", "--dump-dom"))
+    assert behind and others
+    for table, all_of_it in zip((behind, others), page.results):
+        cuda = [row for row in all_of_it if (row[0]["data-op"], row[0]["data-package"]) == ("gemm", "CUDA")]
+        wanted = [a["id"] for a, cells in cuda if "long K" in cells[1]]
+        assert sorted(wanted) == sorted(a["id"] for a, _ in table)
+        times = [float(cells[3].split("\n")[0]) for _, cells in table]
+        assert times == sorted(times) and len(times) == len(wanted)
+
+
+def test_the_browser_shows_all_without_a_filter_and_sorts_words(browse, page):
+    tables = visible(browse("#sort=2", "--dump-dom"))
+    assert [len(table) for table in tables] == [len(table) for table in page.results]
+    for table in tables:
+        designs = [cells[2].split("\n")[0] for _, cells in table]
+        assert designs[0] == min(designs) and designs[-1] == max(designs)
+
+
+def test_the_browser_prints_it(browse, tmp_path):
+    browse("", f"--print-to-pdf={tmp_path / 'report.pdf'}")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
