@@ -20,13 +20,14 @@ MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05, "faster": 0.03, "slower": 0.09}
 def timed(monkeypatch, gemv_does):
     """timed(act): the records by design of a comparison that believes it has a GPU; the loop runs everything three times."""
 
-    def interleaved(runs, clock, seed, warm):
+    def interleaved(runs, clock, seed, warm, check):
         assert not warm
         for _ in range(3):
             for reset, calls in runs.values():
                 reset()
-                for call in calls:
-                    call()
+                timing._do(calls)
+        for name, (_, calls) in runs.items():
+            check(name, lambda before, after, calls=calls: (before(), timing._do(calls), after())[-1])
         designs = ["stand_in", *(name for name, *_ in baselines.BASELINES["gemv"])][-len(runs) :]
         return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
 
@@ -152,7 +153,7 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, wa
         right(problem, a, x, y, out)
         read.append((a.clone(), a.data_ptr(), a.stride()))
 
-    def interleaved(runs, clock, seed, warm):
+    def interleaved(runs, clock, seed, warm, check):
         read.clear()
         for _, calls in runs.values():
             for call in calls:
