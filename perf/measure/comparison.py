@@ -188,6 +188,7 @@ class Comparison:
         """Judge what the timed path computes of values that it has not seen, as the stream has it right behind the run."""
         renew()
         checker = Checker(args, kwargs)
+        entry.snapshot()  # allocates what the next one then has at once
         output, computed = again(entry.poison, entry.snapshot)
         finding = entry.judge(checker, output, computed)
         if not finding.ok:
