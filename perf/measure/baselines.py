@@ -92,6 +92,12 @@ def conv2d_bias(grad_output, *, out):
 _filters = WeakTensorKeyDictionary()  # each converted to the other layout once, as a caller would do
 
 
+def renew():
+    """Bring what is kept of operands up to date with them, after they were written in place."""
+    for weight, converted in _filters.items():
+        converted.copy_(weight)
+
+
 def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out, **options):
     """In channels_last where the operands are NCHW, and the other way round; the call converts the image and the result."""
     if input.ndim != 4 or input.is_contiguous() == input.is_contiguous(memory_format=torch.channels_last):

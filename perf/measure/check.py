@@ -4,6 +4,8 @@ The result starts as poison between two bands of poison, which shows elements th
 Afterwards the operands are compared with a copy, from which the float64 reference is computed.
 """
 
+import copy
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -11,7 +13,11 @@ import torch
 
 from tritonkernels import numerics
 
+from .baselines import SPLIT
+
 BAND = 1024  # elements; keeps the result as aligned as the allocation
+COARSER = {"fp64": "ieee"} | dict.fromkeys(("ieee", *SPLIT), "tf32")  # the next smaller precision
+SUMMED = {"gemm": (0, (-1,)), "gemv": (0, (-1,)), "matmul": (0, (-1,)), "conv2d": (1, (1, 2, 3))}  # operand, summed dimensions
 
 
 class Output:
@@ -19,11 +25,21 @@ class Output:
 
     def __init__(self, like):
         self._poison = math.nan if like.dtype.is_floating_point else torch.iinfo(like.dtype).min
-        self._buffer = torch.full((like.numel() + 2 * BAND,), self._poison, dtype=like.dtype, device=like.device)
-        self.tensor = self._buffer.as_strided(like.shape, like.stride(), BAND)
+        self._over(torch.full((like.numel() + 2 * BAND,), self._poison, dtype=like.dtype, device=like.device), like)
 
-    def poison(self):
-        self._buffer.fill_(self._poison)
+    def _over(self, buffer, like):
+        self._buffer = buffer
+        self.tensor = buffer.as_strided(like.shape, like.stride(), BAND)
+
+    def poison(self, *others):
+        for tensor in (self._buffer, *others):
+            tensor.fill_(self._poison)
+
+    def copy(self):
+        """What is there now, on the current stream."""
+        copied = copy.copy(self)
+        copied._over(self._buffer.clone(), self.tensor)
+        return copied
 
     def left(self, values):
         """How many values are still poison."""
@@ -49,22 +65,32 @@ class Checker:
     """Judges results of one call; keeps a copy of its operands."""
 
     def __init__(self, args, kwargs):
-        self._args, self._kwargs = args, kwargs
-        self._pristine = [a.clone() for a in args]
+        self._operands = [t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor)]
+        self._pristine = [t.clone() for t in self._operands]
+        kept = iter(self._pristine)
+        self._args = [next(kept) if isinstance(t, torch.Tensor) else t for t in args]
+        self._kwargs = {name: next(kept) if isinstance(t, torch.Tensor) else t for name, t in kwargs.items()}
 
-    def judge(self, problem, output, computed, writes_out=True, transform=None):
-        """The Finding on `computed`, which a contender returned for out=output.tensor."""
-        verdict = numerics.judge(problem, computed, *self._pristine, transform=transform, **self._kwargs)
-        return Finding(verdict, self._fault(verdict, output, computed, writes_out))
+    def judge(self, problem, output, computed, writes_out=True, **options):
+        """The Finding on `computed`, which a contender returned for out=output.tensor. `options` are numerics.judge's."""
+        if deferred(computed):
+            fault = f"it returned a {type(computed).__name__}, no plain tensor: its work may be left to its reader"
+            return Finding(numerics.Verdict(math.inf, 0.0, False), fault)
+        verdict = self.verdict(problem, computed, **options)
+        return Finding(verdict, self._fault(verdict, problem, output, computed, writes_out))
+
+    def verdict(self, problem, computed, **options):
+        """Of the result alone."""
+        return numerics.judge(problem, computed, *self._args, **self._kwargs, **options)
 
     def restore(self):
         """Restore operands that a contender changed; returns whether there were any."""
-        changed = [(a, b) for a, b in zip(self._args, self._pristine) if not torch.equal(a, b)]
+        changed = [(a, b) for a, b in zip(self._operands, self._pristine) if not torch.equal(a, b)]
         for operand, pristine in changed:
             operand.copy_(pristine)
         return bool(changed)
 
-    def _fault(self, verdict, output, computed, writes_out):
+    def _fault(self, verdict, problem, output, computed, writes_out):
         if self.restore():
             return "it changed an operand"
         if escaped := output.escaped():
@@ -73,4 +99,34 @@ class Checker:
             return "it returned a tensor other than out"
         if left := output.left(computed):
             return f"{left} of {computed.numel()} elements were not written, or are NaN"
-        return None if verdict.ok else "the error exceeds its bound"
+        return None if verdict.ok else self._excess(problem, computed)
+
+    def _excess(self, problem, computed):
+        if not computed.any():
+            return "the error exceeds its bound: every element is 0"
+        coarser = COARSER.get(problem.precision)
+        if coarser and self.verdict(dataclasses.replace(problem, precision=coarser), computed).ok:
+            return f"the error exceeds its bound: it is that of a smaller precision than {problem.precision}"
+        return "the error exceeds its bound"
+
+
+def deferred(computed):
+    """Whether a result may not be computed yet: a subclass can do that when it is read."""
+    return type(computed) is not torch.Tensor
+
+
+def thin_out(op, args):
+    """Zero an operand but for one line, so that each element of the result is a single product.
+
+    Rounding errors of long sums hide those of operands: at K = 4096 fp32's bound admits what TF32 computes of random numbers.
+    Without a sum nothing hides them.
+    """
+    index, dims = SUMMED[op]
+    operand = args[index]
+    line = [slice(None)] * operand.ndim
+    for dim in dims:
+        middle = operand.shape[dim] // 2
+        line[dim] = slice(middle, middle + 1)
+    kept = operand[tuple(line)].clone()
+    operand.zero_()
+    operand[tuple(line)] = kept

@@ -1,6 +1,9 @@
 """python -m perf compare: every design of both packages, and torch, on the cases of a suite.
 
-Exit status: 1 if a result breaks its bound or a run fails, 2 for bad arguments.
+With --against, the times are compared with those of an earlier run: what changed by more than the threshold, and by so much
+that the spreads (20 to 80 % of the rounds) do not overlap, is listed.
+
+Exit status: 1 if a result breaks its bound, a run fails or something is slower than in --against; 2 for bad arguments.
 """
 
 import argparse
@@ -10,7 +13,7 @@ from tritonkernels import OPS
 
 from ..render import plot, table
 from ..render.writable import writable
-from . import ahead, contenders, records
+from . import against, ahead, contenders, records
 from .comparison import Comparison, GpuLost
 from .environment import add_commit
 from .suites import SUITES
@@ -26,6 +29,13 @@ def add_arguments(parser):
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of the operands and of the order of runs; default: %(default)s"
     )
+    parser.add_argument(
+        "--against", type=against.file, metavar="FILE", help="compare the times with those of an earlier --json"
+    )
+    parser.add_argument(
+        "--threshold", type=against.percent, default=0.02, metavar="PCT", help="changes that count, in percent; default: 2"
+    )
+    parser.add_argument("--records", type=against.file, metavar="FILE", help="of a run to compare, instead of measuring")
     add_commit(parser)
 
 
@@ -38,7 +48,13 @@ def _picture(name):
 
 
 def main(options, parser):
+    if options.records is not None:
+        if options.against is None:
+            parser.error("argument --records: it is compared with --against, which is missing")
+        return against.report(options.against, options.records, options.threshold)
     device = contenders.device()
+    if options.against is not None and device.type != "cuda":
+        parser.error("argument --against: without a GPU nothing is timed; --records FILE compares two files")
     ops = options.op or OPS
     known = list(dict.fromkeys(design.name for op in ops for _, design in contenders.designs(op)))
     for name in options.design or ():
@@ -67,7 +83,8 @@ def main(options, parser):
     _report(comparison, device, left_out=len(cases) - len(runnable))
     if lost:
         print(lost)
-    return 0 if all(r.ok for r in comparison.records) and not lost else 1
+    slower = options.against is not None and against.report(options.against, comparison.records, options.threshold)
+    return 0 if all(r.ok for r in comparison.records) and not lost and not slower else 1
 
 
 def _report(comparison, device, left_out):

@@ -1,4 +1,8 @@
-"""Runs the contenders on a case and checks each; on a GPU, the correct ones are timed together and checked again."""
+"""Runs the contenders on a case and checks each; on a GPU, the correct ones are timed together and what was timed is checked.
+
+A timed run has operands of new values, so that no result of an earlier one is right. docs/measuring.md says what each step is
+good for.
+"""
 
 import dataclasses
 import functools
@@ -15,13 +19,14 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from . import baselines, contenders, timing
-from .check import Checker, Finding, Output
+from . import baselines, contenders, tampering, timing
+from .check import SUMMED, Checker, Finding, Output, thin_out
 from .environment import environment, sm_clock_mhz
 from .records import Record
 
 COPY = "copy"  # timed with the contenders: the bandwidth that a copy reaches
 RESIDENT_CALLS = 20  # in a timed run, so that the time of the events is a small part
+IMPOSSIBLE = 0.8  # of the roofline's least time: clocks may exceed those of the data sheet
 
 
 class GpuLost(RuntimeError):
@@ -38,15 +43,30 @@ class Entry:
     on: Callable[..., torch.Tensor]  # the call, given the positional operands
     writes_out: bool
     transform: Callable[[dict], Any]  # a contender's
+    computed: torch.Tensor | None = None  # what the last call returned
 
-    def judge(self, checker, computed):
-        """Check a result and note the outcome in the record."""
+    def run(self, *args):
+        self.computed = self.on(*args)
+
+    def poison(self):
+        self.output.poison(*(() if self.writes_out else (self.computed,)))
+
+    def snapshot(self):
+        """The Output and the result as the current stream has them now."""
+        output = self.output.copy()
+        return output, output.tensor if self.writes_out else self.computed.clone()
+
+    def judge(self, checker, output, computed, **options):
+        """The Finding on a result."""
         transform = self.transform(self.record.config)
-        self.note(checker.judge(self.problem, self.output, computed, self.writes_out, transform))
+        return checker.judge(self.problem, output, computed, self.writes_out, transform=transform, **options)
 
     def note(self, finding: Finding):
         self.record.error, self.record.bound = finding.verdict.error, finding.verdict.bound
         self.record.ok, self.record.message = finding.ok, finding.fault
+
+    def fail(self, message):
+        self.record.ok, self.record.message = False, message
 
 
 class Comparison:
@@ -57,6 +77,7 @@ class Comparison:
         self._suite, self._seed, self._designs, self._device = suite, seed, designs, device
         self._environment = environment(device, commit)
         self._clock = timing.GpuClock(device) if device.type == "cuda" else None
+        self._watch, self._drawn = tampering.Watch(device), 0
 
     def run(self, case):
         args, kwargs = case.arguments(self._seed, self._device)
@@ -69,7 +90,7 @@ class Comparison:
                 if self._first_run(entry, contender, checker, args, kwargs):
                     entries.append(entry)
             if self._clock and entries:
-                self._time(case, entries, checker, args)
+                self._time(case, entries, checker, args, kwargs)
 
     def _enter(self, case, contender, prepared, kwargs):
         problem = prepared.problem
@@ -99,37 +120,88 @@ class Comparison:
         record = entry.record
         try:
             record.config = contender.explain(*args, **kwargs)["config"]
-            entry.judge(checker, entry.on(*args))
+            entry.run(*args)
+            entry.note(entry.judge(checker, entry.output, entry.computed))
+            entry.output.poison()  # so that nobody can copy it
         except UnsupportedError as refusal:
             self.refusals.append(f"{record.op} {record.case}, {record.implementation} {record.design}: {refusal}")
             return False
         except Exception as error:  # a contender's error is the failure of its row, not of the comparison
-            self._failed([entry], error)
+            entry.fail(_in_words(error))
+        if tampered := self._watch.undo():
+            entry.fail(tampered)
         self.records.append(record)
         self._or_lost(checker)
         return record.ok
 
-    def _time(self, case, entries, checker, args):
+    def _time(self, case, entries, checker, args, kwargs):
+        operands = self._operands(case, args)
+        renew = functools.partial(self._renew, case, operands, kwargs)
+
+        def reset(entry):
+            renew()
+            entry.poison()
+
+        def check(i, again):
+            if i != COPY:
+                self._check_timed(entries[i], entries, checker, operands[-1], kwargs, renew, again)
+
         try:
-            operands = self._operands(case, args)
-            runs = {i: (e.output.poison, [functools.partial(e.on, *own) for own in operands]) for i, e in enumerate(entries)}
+            runs = {
+                i: (functools.partial(reset, entry), [functools.partial(entry.run, *own) for own in operands])
+                for i, entry in enumerate(entries)
+            }
             if case.cache == "rotating":
                 runs[COPY] = (lambda: None, self._copies(entries[0].problem.bytes, len(operands)))
-            timings = timing.interleaved(runs, self._clock, self._seed, warm=case.cache == "resident")
+            timings = timing.interleaved(runs, self._clock, self._seed, case.cache == "resident", check)
             clock_mhz = sm_clock_mhz(self._device)
-            copied = timings.get(COPY)
+            copied, tampered, target = timings.get(COPY), self._watch.undo(), Target.live(self._device)
             for i, entry in enumerate(entries):
-                entry.judge(checker, entry.output.tensor if entry.writes_out else entry.on(*args))
+                if tampered:
+                    entry.fail(f"while this and others were timed, one of them tampered: {tampered}")
+                elif entry.record.ok and (reason := too_fast(entry, target, case.cache, timings[i].median_ms)):
+                    entry.fail(reason)
                 if entry.record.ok:
                     _speed(entry, timings[i], clock_mhz)
                     entry.record.copy_gbps = copied and 1e-6 * entry.problem.bytes / copied.median_ms
         except Exception as error:
-            self._failed(entries, error)
+            for entry in entries:
+                entry.fail(_in_words(error))
         self._or_lost(checker)
         torch_ones = [e.record for e in entries if e.record.implementation == "torch" and e.record.ok]
         for record in (e.record for e in entries if e.record.ok):
             fair = [t.median_ms for t in torch_ones if t.precision == baselines.yardstick(record.precision)]
             record.ratio_to_torch = min(fair) / record.median_ms if fair else None
+
+    def _renew(self, case, operands, kwargs, thin=False):
+        """Give the operands other values, in place; if `thin`, such that each element of the result is a single product."""
+        self._drawn += 1
+        fresh, named = case.arguments(self._seed + self._drawn, self._device, drawn_on=self._device)
+        if thin:
+            thin_out(case.op, fresh)
+        for own in operands:
+            _overwrite(own, fresh)
+        _overwrite(kwargs.values(), named.values())
+        baselines.renew()
+
+    def _check_timed(self, entry, entries, first, args, kwargs, renew, again):
+        """Judge what the timed path computes of values that it has not seen, as the stream has it right behind the run."""
+        renew()
+        checker = Checker(args, kwargs)
+        entry.snapshot()  # allocates what the next one then has at once
+        output, computed = again(entry.poison, entry.snapshot)
+        finding = entry.judge(checker, output, computed)
+        if not finding.ok:
+            reason = _stale(entry, entries, first, computed) or finding.fault
+            entry.note(dataclasses.replace(finding, fault=f"right when called, wrong when timed: {reason}"))
+        elif _is_probed(entry):
+            renew(thin=True)
+            checker = Checker(args, kwargs)
+            finding = entry.judge(checker, *again(entry.poison, entry.snapshot), terms=1)
+            if not finding.ok:
+                fault = f"wrong where each element is a single product of precision {entry.problem.precision}: {finding.fault}"
+                entry.note(dataclasses.replace(finding, fault=fault))
+        entry.output.poison()
 
     def _operands(self, case, args):
         """The operands of each call of a timed run, as the case's `cache` says."""
@@ -146,16 +218,54 @@ class Comparison:
         halves = [torch.ones(2, max(1, size // 8), dtype=torch.int32, device=self._device) for _ in range(count)]
         return [functools.partial(torch.neg, source, out=to) for source, to in halves]
 
-    def _failed(self, entries, error):
-        for entry in entries:
-            entry.record.ok, entry.record.message = False, f"{type(error).__name__}: {error}"
-
     def _or_lost(self, checker):
         """Restore operands and memory after a failed run, so that the next contender starts clean."""
         try:
             checker.restore()
         except RuntimeError as error:
             raise GpuLost(str(error)) from error
+
+
+def too_fast(entry, target, cache, milliseconds):
+    """Why a time is impossible; None if it is not."""
+    problem, least = entry.problem, {}
+    limits = roofline.limits(problem, target)
+    if limits["memory_s"] and cache != "resident":
+        stays = min(entry.output.tensor.nbytes, target.l2_bytes)  # what is written may stay in L2
+        least["reading its operands from DRAM"] = (problem.bytes - stays) / target.dram_bandwidth
+    transforms = problem.op.startswith("conv2d")  # Winograd's and Fourier's save multiplications
+    if limits["compute_s"] and not transforms and getattr(problem, "accumulate", "") != "fp16":  # twice as fast on some GPUs
+        least["its arithmetic"] = limits["compute_s"]
+    slowest = roofline.slowest(least)
+    if slowest and milliseconds < 1e3 * IMPOSSIBLE * least[slowest]:
+        return f"an impossible time, {1e3 * milliseconds:.3g} us: {slowest} alone takes {1e6 * least[slowest]:.3g} us"
+    return None
+
+
+def _stale(entry, entries, first, computed):
+    """Where a wrong result is from, if it is that of other operands."""
+    for other in entries:
+        if other is not entry and torch.equal(computed, other.output.tensor):
+            return f"it gave what {other.record.implementation} {other.record.design} had computed"
+    if first.verdict(entry.problem, computed).ok:
+        return "it gave the result of its first operands"
+    return None
+
+
+def _is_probed(entry):
+    """Whether long sums may hide a smaller precision. torch's is set by its switches, and transforms have their own errors."""
+    fractions = entry.problem.dtype.is_floating_point and entry.problem.op in SUMMED
+    return fractions and entry.record.implementation != "torch" and not entry.transform(entry.record.config)
+
+
+def _overwrite(tensors, values):
+    for tensor, value in zip(tensors, values):
+        if isinstance(tensor, torch.Tensor):
+            tensor.copy_(value)
+
+
+def _in_words(error):
+    return f"{type(error).__name__}: {error}"
 
 
 def _speed(entry, timing, clock_mhz):

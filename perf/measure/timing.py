@@ -6,6 +6,9 @@ divided by their number. Before each run L2 is flushed by reading other data: wr
 during the run and slow it down. The flush also keeps the GPU busy while the host prepares the launch, so that the time between
 the two events is GPU time, not Python's. A run where the host was too late counts as exposed. The two events take 2 to 3 us,
 which is shared by the calls of a run.
+
+After the rounds each contender runs once more, the very path that was timed, so that its result can be checked: the check
+comes right behind it on the stream, before anything waits for the GPU, as whoever uses the result next would.
 """
 
 import functools
@@ -34,8 +37,11 @@ class Timing:
     replayed: bool  # a CUDA graph was timed
 
 
-def interleaved(runs, clock, seed, warm=False):
-    """{name: Timing} of runs, {name: (reset, calls)}. reset() and, if `warm`, the same calls precede the timed calls."""
+def interleaved(runs, clock, seed, warm=False, check=lambda name, again: None):
+    """{name: Timing} of runs, {name: (reset, calls)}. reset() and, if `warm`, the same calls precede the timed calls.
+
+    At last, check(name, again) of each: again(before, after) repeats the timed run between the two and returns after()'s value.
+    """
     for _, calls in runs.values():
         for _ in range(WARM_UPS):
             calls[0]()
@@ -55,7 +61,20 @@ def interleaved(runs, clock, seed, warm=False):
             milliseconds, late = sample(clock, timed[name], flushes, warm)
             exposed[name] += late
             samples[name].append(milliseconds / len(calls))
+    for name in runs:
+        check(name, functools.partial(_again, timed[name], clock, flushes))
     return {name: summary(samples[name], exposed[name], call_ms[name], replays[name] is not None) for name in runs}
+
+
+def _again(run, clock, flushes, before, after):
+    """The flushes keep the GPU busy until all is enqueued, so work that does not wait for its stream comes before before()."""
+    for _ in range(flushes):
+        clock.flush()
+    before()
+    run()
+    result = after()
+    clock.synchronize()
+    return result
 
 
 def _do(calls):

@@ -29,14 +29,16 @@ class Bound:
         return self.relative * magnitude + self.store * exact.abs() + self.underflow
 
 
-def error_bound(problem):
-    """The Bound of every design on this problem, for any order of summation."""
+def error_bound(problem, terms=None):
+    """The Bound of every design on this problem, for any order of summation. `terms` is how many of the products summed into an
+    element are not 0, where that is known: adding zeros rounds nothing."""
     mode = mode_of(problem)
+    terms = problem.terms if terms is None else terms
     store, subnormal = STORES[problem.out_dtype]
     if problem.out_dtype == torch.int32:
         return Bound(0.0, 0.0, 0.0)
-    roundings = problem.terms + 4
-    relative = _summation(problem.terms, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
+    roundings = terms + 4
+    relative = _summation(terms, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
     relative += min(roundings, mode.coarse_terms) * mode.coarse
     scale = max(1.0, abs(getattr(problem, "alpha", 1.0)), abs(getattr(problem, "beta", 0.0)))
     underflow = mode.products * roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0

@@ -19,15 +19,15 @@ class Verdict:
     ok: bool
 
 
-def judge(problem, computed, *args, transform=None, **kwargs):
-    """Compare the result of the user's call with float64, elementwise, within error_bound(problem) or a transform's bound."""
-    return Expected(problem, *args, transform=transform, **kwargs).judge(computed)
+def judge(problem, computed, *args, transform=None, terms=None, **kwargs):
+    """Compare the result of the user's call with float64, elementwise, within error_bound(problem, terms) or a transform's."""
+    return Expected(problem, *args, transform=transform, terms=terms, **kwargs).judge(computed)
 
 
 class Expected:
     """What a result of the user's call is compared with; holds for any number of results."""
 
-    def __init__(self, problem, *args, transform=None, **kwargs):
+    def __init__(self, problem, *args, transform=None, terms=None, **kwargs):
         op = problem.op
         self._call = problem, args, kwargs
         self._exact, self._scale = reference(op, *args, **kwargs), magnitude(op, *args, **kwargs)
@@ -35,7 +35,7 @@ class Expected:
         self._bound = self._scale
         if not self._exact.numel():
             return
-        self._bound = error_bound(problem).at(self._exact, self._scale)
+        self._bound = error_bound(problem, terms).at(self._exact, self._scale)
         if transform:
             self._scale, self._bound, self._beyond = winograd_bound(transform, problem, self._exact, *args, **kwargs)
         mode = mode_of(problem)

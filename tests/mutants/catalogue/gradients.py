@@ -32,7 +32,7 @@ MUTANTS = [
     *of(
         "tritonkernels/torch_ops/recorded.py",
         "unneeded_second_order",
-        ("gradients that nobody asked for", "if needed else None", "if forms[name] else None"),
+        ("gradients that nobody asked for", "if wanted[name] else None", "if forms[name] else None"),
     ),
     *of(
         "tritonkernels/conv2d_weight/parts/prepare.py",

@@ -3,8 +3,11 @@
 import pytest
 import torch
 
-from perf.measure.check import BAND, Checker, Output
+from perf.measure.check import BAND, Checker, Output, thin_out
+from perf.measure.suites import SUITES
 from tritonkernels.gemv import prepare
+from tritonkernels.numerics.references import magnitude
+from tritonkernels.problem import PACKED
 
 M, N = 37, 19
 
@@ -90,6 +93,47 @@ def test_a_wrong_result_is_caught(call, act, fault):
     found = finding(call, act)
     assert not found.ok
     assert fault in found.fault
+
+
+@pytest.mark.parametrize("name", ["c", "bias"])
+def test_operands_that_are_keyword_arguments_count(call, name):
+    named = {"c": torch.ones(M, M), "bias": torch.ones(M)}
+    checker = Checker([call[0], call[0].mT], named)
+    named[name][0] += 1
+    assert checker.restore() and (named[name] == 1).all() and not checker.restore()
+
+
+def test_another_class_than_tensor_is_refused_before_it_is_read(call):
+    class Surprise(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            raise AssertionError("it was read")
+
+    found = finding(call, lambda a, x, out: torch.Tensor._make_subclass(Surprise, out))
+    assert "it returned a Surprise" in found.fault and not found.verdict.ok
+
+
+def in_half(a, x, out):
+    out.copy_(a.half().double() @ x.half().double())
+
+
+def test_a_smaller_precision_is_named(call):
+    assert finding(call, in_half).fault == "the error exceeds its bound: it is that of a smaller precision than ieee"
+
+
+def test_zeros_are_named(call):
+    assert finding(call, zeros).fault == "the error exceeds its bound: every element is 0"
+
+
+@pytest.mark.parametrize("op", ["gemm", "gemv", "conv2d", "matmul"])
+def test_thinned_operands_leave_a_single_product(op):
+    for case in (c for c in SUITES["smoke"] if c.op == op and c.options.get("precision") not in PACKED):
+        args, kwargs = case.arguments(0, torch.device("cpu"))
+        args = [torch.ones_like(t) for t in args]
+        thin_out(op, args)
+        names = ("stride", "padding", "dilation", "groups")
+        terms = magnitude(op, *args[:2], **{name: kwargs[name] for name in names if name in kwargs})
+        assert terms.max() == 1 and terms.min() in (0, 1)
 
 
 def test_the_reference_is_of_the_operands_as_they_were(call):

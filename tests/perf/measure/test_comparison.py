@@ -1,5 +1,6 @@
 """What is timed and recorded, with a stand-in for the GPU's timing loop."""
 
+import importlib
 import types
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ import torch
 from stand_ins import right
 
 from perf.measure import baselines, comparison, timing
+from perf.measure.check import Output
 from perf.measure.comparison import Comparison
-from perf.measure.suites import gemv
+from perf.measure.suites import conv2d, gemm, gemv, matmul
 from tritonkernels.target import Target
 
 CASE = gemv(64, 32)
@@ -20,13 +22,14 @@ MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05, "faster": 0.03, "slower": 0.09}
 def timed(monkeypatch, gemv_does):
     """timed(act): the records by design of a comparison that believes it has a GPU; the loop runs everything three times."""
 
-    def interleaved(runs, clock, seed, warm):
+    def interleaved(runs, clock, seed, warm, check):
         assert not warm
         for _ in range(3):
             for reset, calls in runs.values():
                 reset()
-                for call in calls:
-                    call()
+                timing._do(calls)
+        for name, (_, calls) in runs.items():
+            check(name, lambda before, after, calls=calls: (before(), timing._do(calls), after())[-1])
         designs = ["stand_in", *(name for name, *_ in baselines.BASELINES["gemv"])][-len(runs) :]
         return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
 
@@ -152,7 +155,7 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, wa
         right(problem, a, x, y, out)
         read.append((a.clone(), a.data_ptr(), a.stride()))
 
-    def interleaved(runs, clock, seed, warm):
+    def interleaved(runs, clock, seed, warm, check):
         read.clear()
         for _, calls in runs.values():
             for call in calls:
@@ -177,3 +180,31 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, wa
     for r in compared.records:
         assert r.copy_gbps == (pytest.approx(needed / 1e-3 / 1e9) if moved else None)
     assert all(torch.equal(a, read[0][0]) and stride == (1, 64) for a, _, stride in read)
+
+
+def entry(args, kwargs=None, op="gemv"):
+    prepared = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **(kwargs or {}))
+    return types.SimpleNamespace(problem=prepared.problem, output=Output(prepared.result))
+
+
+@pytest.mark.parametrize(
+    "case, cache, floor_us",
+    [
+        (gemv(2048, 2048), "flushed", 2048 * 2049 * 4 / 4.8e6),  # what is written may stay in L2
+        (gemv(2048, 2048), "resident", 2048 * 4097 / 67e6),
+        (gemm(512, 512, 512), "flushed", 512 * 512 * 1025 / 67e6),
+        (matmul(512, 512, 512, torch.float16, accumulate="fp16"), "flushed", 2 * 512 * 512 * 2 / 4.8e6),
+        (conv2d((1, 64, 32, 32), (64, 64, 3, 3)), "flushed", 4 * 64 * (32 * 32 + 64 * 9) / 4.8e6),  # not its arithmetic
+    ],
+    ids=lambda value: getattr(value, "op", ""),
+)
+def test_a_time_below_the_roofline_is_impossible(case, cache, floor_us):
+    entered, target = entry(*case.arguments(0, torch.device("cpu")), case.op), Target.named("h200")
+    just_below = 1e-3 * floor_us * comparison.IMPOSSIBLE
+    assert "an impossible time" in comparison.too_fast(entered, target, cache, 0.99 * just_below)
+    assert comparison.too_fast(entered, target, cache, 1.02 * just_below) is None
+
+
+def test_of_an_unknown_gpu_every_time_is_possible():
+    target = replace(Target.named("h200"), dram_bandwidth=0.0, peaks={})
+    assert comparison.too_fast(entry(*CASE.arguments(0, torch.device("cpu"))), target, "flushed", 0.0) is None

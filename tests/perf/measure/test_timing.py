@@ -159,3 +159,20 @@ def test_outliers_do_not_move_the_median():
 def test_rounds_fill_the_budget(seconds, rounds):
     gpu = SimulatedGpu()
     assert measure(gpu, a=gpu.call("a", seconds))["a"].rounds == pytest.approx(rounds, abs=1)
+
+
+def test_the_check_comes_right_behind_a_timed_run():
+    gpu, seen = SimulatedGpu(), []
+
+    def check(name, again):
+        del gpu.log[:]
+        seen.append(
+            again(lambda: gpu.log.append("before"), lambda: (gpu.log.append("after"), gpu.log.copy(), gpu.host, gpu.device))
+        )
+
+    reset, call = gpu.call("a", 5e-6)
+    timing.interleaved({"a": (reset, [call])}, gpu, 0, check=check)
+    ((_, log, host, device),) = seen
+    assert [name for name in log if name != "flush"] == ["before", "a", "after"] and log[0] == "flush"
+    assert host < device, "nothing has waited for the GPU"
+    assert gpu.host >= device, "but then something does"
