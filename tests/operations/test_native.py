@@ -148,18 +148,18 @@ def test_autograd_s_rules_hold(counted):
 
 
 def test_only_what_a_gradient_needs_is_kept_and_freed_with_the_graph(counted):
-    a = recorded(counted)[0]
-    constant = torch.randn(8, 8)
+    leaf, constant = recorded(counted)[0], torch.randn(8, 8)
     for _ in range(4):
-        product = cuda_reference.gemm(a, constant)
-    kept, unneeded = weakref.ref(constant), weakref.ref(a)
-    del constant, a
+        factor = 2 * leaf
+        product = cuda_reference.gemm(factor, constant)
+    kept, unneeded = weakref.ref(constant), weakref.ref(factor)
+    del constant, factor
     gc.collect()
-    assert kept() is not None
+    assert counted.outcomes[-1] and kept() is not None and unneeded() is None
     product.sum().backward()
     del product
     gc.collect()
-    assert kept() is None and unneeded() is None
+    assert kept() is None
 
 
 def test_an_error_in_backward_is_raised(counted, monkeypatch):
