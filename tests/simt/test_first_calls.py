@@ -10,11 +10,12 @@ import time
 import pytest
 import torch
 
-from cuda_reference import build, cache, toolchain
+from cuda_reference import build, toolchain
 from cuda_reference.launch import LIBRARY
 from tests.concurrency.calls import runs
 from tests.concurrency.test_locks import in_a_fork
 from tests.harness import designs
+from tritonkernels import cache
 from tritonkernels.errors import BuildError, ToolchainError
 
 GPU = torch.device("cuda", 0)
