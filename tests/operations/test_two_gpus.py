@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.harness import LIBRARIES, Size, built, designs, prepare, random, run_checked, suited, taken
-from tritonkernels import plans, workspace
+from tritonkernels import native, plans, workspace
 from tritonkernels.errors import DeviceError
+from tritonkernels.numerics import judge
 
 pytestmark = [
     pytest.mark.gpu,
@@ -67,6 +68,22 @@ def test_each_device_has_plans_of_its_own(monkeypatch, library, op):
             assert result.device == torch.device(device) and torch.equal(result, expected)
             assert torch.cuda.current_device() == 0
     assert repeated == [(torch.device("cuda", index), True) for _ in range(2) for index in (0, 1)]
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+@pytest.mark.parametrize("op", CALLS)
+def test_native_calls_run_on_the_device_of_their_operands(monkeypatch, library, op):
+    monkeypatch.setattr(library, "native", native.load().Repeats())
+    monkeypatch.setattr(library.plans, "_plans", {})
+    for _ in range(6):
+        for current, device in ((0, "cuda:1"), (1, "cuda:0")):
+            args, _ = CALLS[op](device)
+            with torch.cuda.device(current):
+                result = getattr(importlib.import_module(library.package), op)(*args)
+                assert result.device == torch.device(device) and torch.cuda.current_device() == current
+            assert judge(prepare(op, *args).problem, result, *args).ok
+    monkeypatch.setattr(library, "call", None)  # the seventh has no need of it
+    assert torch.equal(getattr(importlib.import_module(library.package), op)(*args), result)
 
 
 def test_each_device_has_counters_of_its_own():

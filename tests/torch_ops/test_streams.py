@@ -6,11 +6,20 @@ import pytest
 import torch
 
 from tests.harness import random
-from tests.torch_ops.samples import both_packages, every_sample, loss, pair_of
+from tests.torch_ops.samples import LIBRARIES, both_packages, every_sample, loss, pair_of
+from tritonkernels import native
 
 pytestmark = pytest.mark.gpu
 SPIN = 400_000_000  # cycles: a fifth of a second, longer than the host takes for the calls
-WARM = 3  # calls until there are plans
+WARM = 5  # calls until there are plans, which native code has learnt
+
+
+@pytest.fixture(params=("python", "native"), autouse=True)
+def way(request, monkeypatch):
+    """What repeats calls."""
+    for library in LIBRARIES.values():
+        monkeypatch.setattr(library, "native", native.load().Repeats() if request.param == "native" else None)
+        monkeypatch.setattr(library.plans, "_plans", {})
 
 
 def gradients(function, tensors):
