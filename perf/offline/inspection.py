@@ -1,8 +1,8 @@
 """python -m perf inspect: the machine code of Triton and CUDA designs side by side, for a GPU that need not be present.
 
-A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and what the analysis predicts. For a
-design of several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative one that
-the design accepts (4096^3 for gemm); the config is --config or the default.
+A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and the time that the model predicts.
+For a design of several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative one
+that the design accepts (4096^3 for gemm); the config is --config or the default.
 """
 
 import json
@@ -21,6 +21,7 @@ from tritonkernels.target import Target
 
 from .. import ROOT
 from ..render import table
+from ..render.measured import us
 from . import sass
 from .calls import representative_calls
 from .compiling import compile_launch
@@ -84,7 +85,10 @@ def inspect(op, target, name=None, config=None):
                 _, chosen = library.choose(call.problem, target, design.name, config)
                 compiled = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
                 code, facts = max(compiled, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
-                yield row | {"config": as_dict(chosen)} | facts | _facts(call.problem, design, chosen, code, facts, target)
+                ranked = library.ranking(call.problem, target, design.name)
+                estimate = next(choice.estimate for choice in ranked if as_dict(choice.config) == as_dict(chosen))
+                row |= {"config": as_dict(chosen), "predicted_s": estimate.seconds, "bound_by": estimate.bound_by}
+                yield row | facts | _facts(call.problem, design, chosen, code, facts, target)
             except (ConfigError, UnsupportedError) as error:
                 yield row | {"fault": str(error)}
             except FileNotFoundError:
@@ -151,17 +155,15 @@ def _widths(mix, opcodes):
 def table_of(rows):
     """(headings, rows of text)."""
     headings = ["implementation", "design", "config", "regs", "stack", "shared", "blocks/SM", "occupancy", "loop", "FFMA"]
-    headings += ["math", "LDS bits", "LDG bits", "barriers", "predicted ms"]
+    headings += ["math", "LDS bits", "LDG bits", "barriers", "predicted us", "bound by"]
     return headings, [_cells(row) for row in rows]
 
 
 def _cells(row):
     start = [row["implementation"], row["design"]]
     if "fault" in row:
-        return start + ["-"] * 13
+        return start + ["-"] * 14
     config = " ".join(f"{k}={v}" for k, v in row["config"].items() if k != "num_ctas")
-    predicted = [row.get("predicted", {}).get(name) for name in ("compute_s", "cache_s", "memory_s")]
-    known = [time for time in predicted if time is not None]
     return [
         *start,
         config,
@@ -176,7 +178,8 @@ def _cells(row):
         _counts(row["shared_loads"]),
         _counts(row["global_loads"]),
         str(row["barriers"]),
-        f"{1e3 * max(known):.3g}" if known else "",
+        us(1e3 * row["predicted_s"]),
+        row["bound_by"],
     ]
 
 

@@ -61,6 +61,7 @@ def test_a_design_side_by_side(tmp_path):
     triton = next(row for row in rows if row["implementation"] == "triton")
     assert triton["ffma_share"] > 0.5 and "128" in triton["shared_loads"] and triton["layouts"]
     assert triton["predicted"]["intensity"] >= 16 and "a100" in run.stdout
+    assert f" {1e6 * triton['predicted_s']:.0f} " in run.stdout and triton["bound_by"] in run.stdout
     assert {row["implementation"] for row in rows} == {"triton", "cuda"}
 
 
