@@ -93,7 +93,7 @@ def _command():
 
 def _compile(command):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, preexec_fn=lambda: os.nice(19))
+        done = subprocess.run(["nice", "-n", "19", *command], capture_output=True, text=True, timeout=TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"the compiler does not run: {error}") from error
     if done.returncode:
