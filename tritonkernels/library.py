@@ -48,7 +48,6 @@ class Library:
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
     _choices: dict = field(default_factory=dict, repr=False)  # of the last problems
-    _asked_for_native: bool = field(default=False, repr=False)
 
     def serve(self, operation: Operation, **fields):
         """Add an operation, computed by the designs of its ladder. `fields` are the other fields of Served."""
@@ -212,8 +211,7 @@ class Library:
             result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
         if watch.disjoint:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
-            if native.is_on() and not self._asked_for_native:
-                self._asked_for_native = True
+            if native.is_on():
                 native.serve(self)
         return result
 

@@ -27,7 +27,7 @@ SOURCE = Path(__file__).with_name("repeat.cpp")
 TIMEOUT = 600  # seconds
 
 _lock = threading.Lock()
-_waiting = []  # libraries, for the module
+_waiting = []  # libraries, for the module; for good, if it cannot be built
 
 
 def is_on():
@@ -35,8 +35,10 @@ def is_on():
 
 
 def serve(library):
-    """Set library.native to a Repeats as soon as there is the module."""
+    """Set library.native to a Repeats as soon as there is the module. Asked again, it does nothing."""
     with _lock:
+        if library.native or library in _waiting:
+            return
         _waiting.append(library)
         if len(_waiting) == 1:
             threading.Thread(target=_serve_all, name="tritonkernels native", daemon=True).start()
