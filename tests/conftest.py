@@ -6,6 +6,7 @@ import os
 import types
 
 os.environ["TRITONKERNELS_TUNING"] = "off"  # the developer's own table
+os.environ["TRITONKERNELS_NATIVE"] = "0"  # it comes when it is built, at any call; its tests turn it on
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads than one each would wait for each other, spinning
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

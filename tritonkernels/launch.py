@@ -65,7 +65,9 @@ class TritonLaunch:
             return None
         after = (compiled.function, compiled.packed_metadata, None, None, None)  # no launch metadata and no hooks
         values = tuple(map(_with_address, self.values.values()))
-        return Launched(compiled.run, (*self.grid, 1, 1)[:3], after, values, keeps=compiled)
+        metadata = compiled.metadata
+        is_pure = not (metadata.global_scratch_size or metadata.profile_scratch_size)  # which each launch allocates
+        return Launched(compiled.run, (*self.grid, 1, 1)[:3], after, values, keeps=compiled, is_pure=is_pure)
 
 
 @functools.cache

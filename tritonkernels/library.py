@@ -44,7 +44,7 @@ class Library:
     shipped: ShippedTable = SHIPPED
     plans: Plans = field(default_factory=Plans, repr=False)
     native: Any = field(default=None, repr=False)  # native/repeat.cpp's Repeats, once it is built
-    recording: dict[str, Callable] = field(default_factory=dict, repr=False)  # by the operation's name: native.teach's
+    operators: dict[str, Any] = field(default_factory=dict, repr=False)  # torch_ops' Operator, by the operation's name
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
     _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
     _choices: dict = field(default_factory=dict, repr=False)  # of the last problems
@@ -195,7 +195,7 @@ class Library:
         if is_plan and self.native and not plan.is_taught and arguments["out"] is None:
             plan.is_taught = True
             values = operation.name, self.switches(), design, config, *arguments.values()
-            native.teach(self.native, values, plan, *self.recording[operation.name](design, config, arguments))
+            native.teach(self.native, values, plan, *self.operators[operation.name].recording(design, config, arguments))
         if result is None:
             result = self._unplanned(key, plan is WATCH, operation, design, config, arguments)
         if arguments["out"] is not None:
@@ -211,7 +211,7 @@ class Library:
             result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
         if watch.disjoint:
             self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
-            if native.is_on():
+            if native.is_for(result.device):
                 native.serve(self)
         return result
 

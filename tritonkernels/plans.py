@@ -35,6 +35,7 @@ class Launched:
     after: tuple
     values: tuple
     keeps: Any = None  # must live as long as function
+    is_pure: bool = True  # what the kernel gets follows from these arguments alone
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,9 @@ strides are taken as they are, without a copy.
 **DTensor.** Operands of torch.distributed may be sharded, by what the result keeps (rows, columns, batch, channels, groups) or
 by what is summed over, for partial results: see [tensor_parallel.py](../examples/tensor_parallel.py).
 
-**Repeated calls** without gradients do not pass torch's dispatcher, unless torch wants to see them: in a trace, a transform, a
-mode, under autocast, in a profile or as DTensors.
+**Repeated calls** do not pass torch's dispatcher, unless torch wants to see them: in a trace, a transform, a mode, under
+autocast, in a profile or as DTensors. On a GPU they are C++, also where gradients are recorded and in compiled programs
+([how](running.md#the-hosts-time)). Compiled autograd does not know their nodes.
 
 **Precision** `"torch"` follows torch's switches. They are read at the call; backward has the precision of the call.
 

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import sys
+import types
 
 os.environ["TRITONKERNELS_BACKEND"] = "gpu"
 os.environ.pop("TRITON_INTERPRET", None)  # the parent process may use the interpreter
@@ -36,6 +37,7 @@ class Kernel(triton.compiler.CompiledKernel):
     def __init__(self, source):
         self.src, self.name, self.module = source, "stand-in", None
         self.function, self.packed_metadata = next(self.handles), (next(self.handles),)
+        self.metadata = types.SimpleNamespace(global_scratch_size=0, profile_scratch_size=0)
         self._run = lambda *arguments: launched.append(arguments)
 
     def _init_handles(self):

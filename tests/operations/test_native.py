@@ -242,11 +242,84 @@ def test_keys_differ_by_arguments(one, other):
     """As those of plans.py. What is unknown here is not learnt, and so repeated by plans.py."""
     tensor, calls = rows(), []
     repeats = native.load().Repeats()
-    launches = ((lambda *values: calls.append(values), (0, 1), 0, None, ()),)
+    launches = ((lambda *values: calls.append(values), (0, 1), 0, None, True, ()),)
     if learn(repeats, (tensor, one), (torch.empty_like(tensor),), launches, 3 if isinstance(one, torch.Tensor) else 1):
         assert repeats.call(tensor, other) is NotImplemented and not calls
         if not isinstance(one, torch.Tensor):
             assert repeats.call(tensor, one).shape == tensor.shape and calls == [(0, 1)]
+
+
+class Seen(TorchDispatchMode):
+    """The overload that a call comes to, and its arguments."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == "cuda_reference":
+            self.call = func, args, kwargs or {}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def short(counted, monkeypatch):
+    """The operators of the CUDA library, whose overloads ask native code first; how often torch's dispatcher was called."""
+    LIBRARY.native, through_torch = native.load().Repeats(), []
+
+    def counting(op):
+        return lambda *args, **kwargs: through_torch.append(op) or op(*args, **kwargs)
+
+    for operator in LIBRARY.operators.values():
+        overload = operator.overloads.default
+        monkeypatch.setattr(overload, "_op", overload._op)
+        monkeypatch.setattr(operator, "_through_torch", counting(operator._through_torch))
+        operator.shorten()
+    return through_torch
+
+
+@pytest.mark.parametrize("gradients_too", (False, True))
+@pytest.mark.parametrize("name", SAMPLES)
+def test_overloads_are_repeated(short, name, gradients_too):
+    """The same bits as by torch's dispatcher, which the first calls and those that are watched go through."""
+    tensors = operands(name)
+    with Seen() as seen:
+        SAMPLES[name].ours(cuda_reference, *tensors)
+    overload, args, options = seen.call
+    outer = gradients_too and name == "matmul"  # its activation is torch's own then
+
+    def results(op):
+        new = [torch.randn_like(a).requires_grad_(gradients_too) if isinstance(a, torch.Tensor) else a for a in args]
+        wanted = [a for a in new if isinstance(a, torch.Tensor)]
+        made = op(*new, **options), LIBRARY.operators[overload._opname]._through_torch(*new, **options)
+        return [[r.detach(), *(torch.autograd.grad(r.pow(2).sum(), wanted) if gradients_too else ())] for r in made]
+
+    for _ in range(6):
+        short.clear()
+        for pair in zip(*results(overload), strict=True):
+            assert torch.equal(*pair) and pair[0].stride() == pair[1].stride()
+    assert len(short) == 1 + outer, "the one to compare with"
+    short.clear()
+    with Seen():
+        overload(*args, **options)
+    assert short
+
+
+def test_an_overload_s_error_is_torchs(short):
+    a, gemm = torch.randn(4, 4), torch.ops.cuda_reference.gemm.default
+    for _ in range(5):
+        product = gemm(a, a)
+    short.clear()
+    assert torch.equal(gemm(a, a), product) and torch.equal(gemm(a=a, b=a), product) and not short
+    assert torch.equal(gemm(b=a, a=a), product) and len(short) == 1, "in another order than the function's"
+    b = torch.randn(4, 4)
+    for _ in range(5):
+        named, doubled = gemm(a=a, b=b), gemm(a, a, alpha=2.0)
+    assert torch.equal(doubled, 2 * product) and torch.equal(gemm(a, a, alpha=4.0), 4 * product)
+    assert torch.equal(gemm(b=b, a=a), named) and torch.equal(gemm(b=a, a=b), gemm(b, a))
+    wrong = [((a,), {}), ((a, "b"), {}), ((a, torch.randn(3, 4)), {}), ((a, a, a, 2.0), {})]  # alpha has to be named
+    for args, options in [*wrong, ((a, a), {"gamma": 1}), ((a, a), {"a": a})]:
+        for _ in range(10):
+            with pytest.raises((RuntimeError, TritonKernelsError)):
+                gemm(*args, **options)
+    with pytest.raises(TypeError, match="3 arguments"):
+        LIBRARY.native.dispatched(1)
 
 
 def test_what_is_launched():
@@ -259,7 +332,7 @@ def test_what_is_launched():
         return fresh[-1]
 
     places = ((1, 0, 8, None, None), (2, 1, 0, (7, "x"), None), (4, 2, 4, None, lambda address: ("built", address)))
-    launches = ((lambda *values: calls.append(values), (0, 0, 0, "constant", 0), 0, None, places),) * 2
+    launches = ((lambda *values: calls.append(values), (0, 0, 0, "constant", 0), 0, None, True, places),) * 2
     assert learn(repeats, ("op", a), (torch.empty(2, 5).t(), make), launches, 1)
     result = repeats.call("op", a)
     assert (result.shape, result.stride(), result.dtype) == ((5, 2), (1, 5), torch.float32) and len(calls) == 2
@@ -277,7 +350,7 @@ def test_an_error_of_a_launch_is_raised():
     def fail(*_):
         raise LaunchError("on purpose")
 
-    learn(repeats, (a,), (torch.empty(1),), ((fail, (0,), 0, None, ()),), 1)
+    learn(repeats, (a,), (torch.empty(1),), ((fail, (0,), 0, None, True, ()),), 1)
     for _ in range(3):
         with pytest.raises(LaunchError, match="on purpose"):
             repeats.call(a)
@@ -286,7 +359,7 @@ def test_an_error_of_a_launch_is_raised():
 def test_nothing_leaks():
     a, value = torch.zeros(4), (12345.5,)
     repeats = native.load().Repeats()
-    launch = (lambda *values: None, (0, 0, value), 0, value, ((1, 0, 0, value, None),))
+    launch = (lambda *values: None, (0, 0, value), 0, value, True, ((1, 0, 0, value, None),))
     learn(repeats, (a, value), (torch.empty(2),), (launch,), 1)
     repeats.call(a, value)
     gc.collect()
@@ -295,7 +368,7 @@ def test_nothing_leaks():
         repeats.call(a, value)
     assert (sys.getrefcount(a), sys.getrefcount(value), sys.getrefcount(launch[0])) == before
     held = sys.getrefcount(value)
-    learn(repeats, (a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, ()),), 1)  # in place of the one before
+    learn(repeats, (a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, True, ()),), 1)  # in place of the one before
     assert sys.getrefcount(value) < held
 
 

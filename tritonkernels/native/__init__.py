@@ -1,7 +1,7 @@
 """Repeated calls without Python: repeat.cpp, which is compiled in the background, once for this Python, torch and compiler.
 
-Until it is there, and where it cannot be built, calls are repeated by plans.py, with the same results. TRITONKERNELS_NATIVE=1
-turns it on: it has not run on a GPU yet.
+For calls on a GPU: the interpreter and the emulation take so long that it would not matter. Until it is there, and where it
+cannot be built, calls are repeated by plans.py, with the same results. TRITONKERNELS_NATIVE=0 turns it off, and 1 on for CPUs.
 """
 
 import functools
@@ -30,12 +30,13 @@ _lock = threading.Lock()
 _waiting = []  # libraries, for the module; for good, if it cannot be built
 
 
-def is_on():
-    return os.environ.get("TRITONKERNELS_NATIVE", "") == "1"
+def is_for(device):
+    setting = os.environ.get("TRITONKERNELS_NATIVE", "")
+    return setting == "1" or (setting != "0" and device.type == "cuda")
 
 
 def serve(library):
-    """Set library.native to a Repeats as soon as there is the module. Asked again, it does nothing."""
+    """Give the library a Repeats, as `native`, as soon as there is the module. Asked again, it does nothing."""
     with _lock:
         if library.native or library in _waiting:
             return
@@ -53,6 +54,8 @@ def _serve_all():
     with _lock:
         for library in _waiting:
             library.native = module.Repeats()
+            for operator in library.operators.values():
+                operator.shorten()
         _waiting.clear()
 
 
@@ -60,9 +63,11 @@ def _serve_all():
 def load():
     """The module, built if need be; BuildError."""
     command = _command()
-    digest = hashlib.sha256(SOURCE.read_bytes())
+    digest = hashlib.sha256()
     for part in (*command, torch.__version__, sys.version):
         digest.update(part.encode() + b"\0")
+    for file in (SOURCE, *sorted(SOURCE.parent.glob("*.h"))):
+        digest.update(file.read_bytes() + b"\0")
     name = f"native_repeat_{digest.hexdigest()[:16]}"
     built = cache.find(name, ".so")
     if built is None:
@@ -81,7 +86,9 @@ def _command():
     """The compiler's command line, without the result's path."""
     of_torch = Path(torch.__file__).parent
     include = [of_torch / "include", of_torch / "include/torch/csrc/api/include", sysconfig.get_paths()["include"]]
-    libraries = ["-ltorch_python", "-ltorch_cpu", "-lc10"]
+    triton = importlib.util.find_spec("triton").origin
+    include.append(Path(triton).parent / "backends/nvidia/include")  # cuda.h, where there is no CUDA toolkit
+    libraries = ["-ltorch_python", "-ltorch_cpu", "-lc10", "-ldl"]
     flags = ["-O2", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden"]
     return [
         *shlex.split(os.environ.get("CXX") or "g++"),
@@ -123,4 +130,4 @@ def _launch(launched, places):
         rest = build.args[0] if getattr(build, "func", None) is with_address else None
         found.append((first + index, slot, offset, rest, None if rest is not None else build))
     arguments = (*launched.before, 0, *launched.after, *launched.values)
-    return launched.function, arguments, before, launched.keeps, tuple(found)
+    return launched.function, arguments, before, launched.keeps, launched.is_pure, tuple(found)

@@ -37,7 +37,7 @@ class Operator:
     def __init__(self, library, operation, **served):
         self.library, self.operation, self.rules = library, operation, operation.rules
         library.serve(operation, **served)
-        library.recording[operation.name] = self._recording
+        library.operators[operation.name] = self
         self.name, self.package = operation.name, getattr(torch.ops, library.package)  # the operators of the same package
         arguments = self.rules.arguments if "*" in self.rules.arguments else f"{self.rules.arguments}, *"
         schema = f"({arguments}, str? design=None, str? config=None"
@@ -52,6 +52,7 @@ class Operator:
         self.others = [name for name in self.defaults if name not in (*self.tensors, *CHOICE)]
         self.order = [*inspect.signature(operation.prepare).parameters]
         self._settled_others = {}  # by the keys of repeated calls: the operator's arguments but tensors
+        self._through_torch = self.overloads.default._op
         self._register(definitions)
 
     # The function.
@@ -125,6 +126,19 @@ class Operator:
             if got:
                 allowed = f"a tensor without gradients: {self.name} into an out has none"
                 raise GradientError(name, got, allowed, "Call it without out, or pass .detach().")
+
+    def shorten(self):
+        """Have library.native repeat calls of the overload, too, as compiled programs make them; torch's dispatcher gets the
+        others."""
+        self.overloads.default._op = self.library.native.dispatched(self._through_torch, self.library.switches, self._called)
+
+    def _called(self, *args, **kwargs):
+        """The function's call that is the overload's, as a key's values; None for arguments that torch refuses."""
+        if len(args) > len(self.positional) or not kwargs.keys() <= self.defaults.keys() - self.positional[: len(args)]:
+            return None
+        values = self._bound(args, kwargs)
+        config = values["config"] and _numbers_in(values["config"])
+        return self.name, self.library.switches(), values["design"], config, *self._asked(values).values()
 
     # What torch's dispatcher calls.
     def _register(self, definitions):
@@ -214,7 +228,7 @@ class Operator:
         with enable_single_level_autograd_function():
             return Recorded.apply(self, compute, arguments, *tensors)
 
-    def _recording(self, design, config, arguments):
+    def recording(self, design, config, arguments):
         """native.teach's `backward` and `saves` of such calls, which hold no tensor; nothing where gradients are torch's or
         refused."""
         values = self._settled(design, config, arguments)

@@ -69,20 +69,30 @@ MUTANTS = [
         ("overlap of out's first element overlooked", "start < address + span for", "start < address + span - 4 for"),
     ),
     *of(
-        "tritonkernels/native/repeat.cpp",
+        "tritonkernels/native/key.h",
         "test_native",
         ("alignment left out of native keys", "address_of(t) % ALIGNMENT,", "0,"),
-        ("gradients dropped by native calls", "uint64_t(tensors[i]->requires_grad()) << i", "uint64_t(0)"),
         ("modes overlooked by native calls", "c10::impl::TorchDispatchModeTLS::any_modes_set() ||", ""),
         (
             "a lazy sign overlooked by native calls",
             "c10::DispatchKey::Conjugate, c10::DispatchKey::Negative",
             "c10::DispatchKey::Conjugate",
         ),
+    ),
+    *of(
+        "tritonkernels/native/repeat.cpp",
+        "test_native",
+        ("gradients dropped by native calls", "uint64_t(tensors[i]->requires_grad()) << i", "uint64_t(0)"),
         (
             "native calls keep what no gradient needs",
-            "kept[i] = PyTuple_GET_ITEM(answer.get(), i) == Py_True",
-            "kept[i] = true",
+            "found[i] = PyTuple_GET_ITEM(answer.get(), i) == Py_True",
+            "found[i] = true",
         ),
+        (
+            "the last arguments left out of an overload's key",
+            "append_all(self->parameter, values, all, key, tensors)",
+            "append_all(self->parameter, values, 2, key, tensors)",
+        ),
+        ("an overload's names left out of its key", "(!names || append(self->parameter, names, key, tensors)) &&", ""),
     ),
 ]
