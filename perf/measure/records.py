@@ -49,11 +49,16 @@ class Record:
 
 def write_json(path, records):
     """Write Records, or other dataclasses that have an environment."""
+    write_rows(path, map(dataclasses.asdict, records))
+
+
+def write_rows(path, rows):
+    """Write dicts that have an environment."""
     environments, lines = [], []
-    for record in records:
-        if record.environment not in environments:
-            environments.append(record.environment)
-        lines.append(_json(dataclasses.asdict(record) | {"environment": environments.index(record.environment)}))
+    for row in rows:
+        if row["environment"] not in environments:
+            environments.append(row["environment"])
+        lines.append(_json(row | {"environment": environments.index(row["environment"])}))
     heads, lines = ",\n".join(map(_json, environments)), ",\n".join(lines)
     processes.replace(Path(path), f'{{"environments": [\n{heads}\n],\n"records": [\n{lines}\n]}}\n')
 

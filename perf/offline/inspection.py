@@ -2,14 +2,16 @@
 
 A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and the time that the model predicts.
 For a design of several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative one
-that the design accepts (4096^3 for gemm); the config is --config or the default.
+that the design accepts (4096^3 for gemm); the config is --config or the default. The JSON has the hot loop, too; `perf report`
+shows what it finds in a folder's code.json beside the sources.
 """
 
-import json
 import os
 import subprocess
 import tempfile
 from pathlib import Path
+
+import torch
 
 from cuda_reference.toolchain import with_its_own
 from tritonkernels import OPS
@@ -20,39 +22,53 @@ from tritonkernels.errors import ConfigError, TritonKernelsError, UnsupportedErr
 from tritonkernels.target import Target
 
 from .. import ROOT
+from ..measure import records
+from ..measure.environment import environment
 from ..render import table
 from ..render.measured import us
 from . import sass
-from .calls import representative_calls
+from .calls import representative_calls, unusual_calls
 from .compiling import compile_launch
 
 CUDA = ROOT / "cuda_reference"
 
 
 def add_arguments(parser):
-    parser.add_argument("what", metavar="OP[.DESIGN]", help=f"one of {', '.join(OPS)}, or one design of it: gemm.tiled")
+    parser.add_argument(
+        "what", nargs="+", metavar="OP[.DESIGN]", help=f"some of {', '.join(OPS)}, or a design of one: gemm.tiled"
+    )
     parser.add_argument("--arch", default="sm_90", help="sm_80, sm_90, ... or an NVIDIA GPU's name; default: %(default)s")
     parser.add_argument(
         "--config", nargs="+", metavar="NAME=NUMBER", default=[], help="a config of the design; default: its first"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts there, layouts included")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts there, layouts and hot loops included")
 
 
 def main(options, parser):
     os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # decorate kernels for a GPU: they are compiled, not run
-    op, _, name = options.what.partition(".")
+    rows, asked = [], {what.partition(".")[0] for what in options.what}
     try:
         target = Target.named(options.arch)
         if target.vendor != "nvidia":
             parser.error(f"perf inspect reads the machine code of NVIDIA GPUs only, got {target.name}")
         config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
-        if op not in OPS:
-            parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")
-        rows = list(inspect(op, target, name or None, config or None))
+        for op, _, name in (what.partition(".") for what in options.what):
+            if op not in OPS:
+                parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")
+            own = list(inspect(op, target, name or None, config or None))
+            if not own:
+                parser.error(f"{op} has no design {name!r}")
+            show(op, target, own)
+            rows += [row for row in own if row["design"].partition(".")[0] not in asked]  # each once: gemm.tiled is gemm's
     except (TritonKernelsError, ValueError) as error:
         parser.error(str(error))
-    if not rows:
-        parser.error(f"{op} has no design {name!r}")
+    if options.json:
+        compiled = environment(torch.device("cpu")) | {"device": f"compiled for {target.name} ({target.isa}), not run"}
+        records.write_rows(options.json, [row | {"environment": compiled} for row in rows])
+    return 0
+
+
+def show(op, target, rows):
     headings, body = table_of(rows)
     print(f"{op} on {target.name} ({target.isa}), compiled, not run: {rows[0]['problem']}")
     table.print_table(headings, body)
@@ -61,9 +77,6 @@ def main(options, parser):
             print(f"{row['implementation']} {row['design']} on {row['problem']}")
         if "fault" in row:
             print(f"{row['implementation']} {row['design']}: {row['fault']}")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0
 
 
 def inspect(op, target, name=None, config=None):
@@ -71,7 +84,7 @@ def inspect(op, target, name=None, config=None):
     import cuda_reference.launch
     import tritonkernels.launch
 
-    calls = list(representative_calls(op))
+    calls = [*representative_calls(op), *unusual_calls(op)]
     for implementation, library, compile_one in (
         ("triton", tritonkernels.launch.LIBRARY, _compile_triton),
         ("cuda", cuda_reference.launch.LIBRARY, _compile_cuda),
@@ -80,7 +93,7 @@ def inspect(op, target, name=None, config=None):
             if name not in (None, design.name):
                 continue
             call = next((c for c in calls if design.refuses(c.problem, target) is None), calls[0])
-            row = {"implementation": implementation, "design": design.name, "problem": call.problem.describe()}
+            row = {"op": op, "implementation": implementation, "design": design.name, "problem": call.problem.describe()}
             try:
                 _, chosen = library.choose(call.problem, target, design.name, config)
                 compiled = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
@@ -134,6 +147,7 @@ def _facts(problem, design, config, code, facts, target):
         "barriers": sass.count(mix, ("BAR",)),
         "shared_loads": _widths(mix, ("LDS",)),
         "global_loads": _widths(mix, ("LDG",)),
+        "listing": list(code.listing()),
     }
     if design.tile:
         found["predicted"] = predict(problem, design.tile(config), target, code.registers, facts["shared_bytes"])

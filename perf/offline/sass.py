@@ -4,6 +4,7 @@ The disassembler is the cuobjdump in Triton's wheel.
 """
 
 import collections
+import itertools
 import os
 import re
 import subprocess
@@ -42,6 +43,7 @@ class Code:
     stack_bytes: int  # per thread: spills and arrays in local memory
     shared_bytes: int  # per block, static; without the 1 KB that the system reserves from sm_80 on
     instructions: tuple[tuple[int, str], ...]  # (address, instruction without its predicate)
+    predicates: dict[int, str]  # address -> @P0 or the like, of the instructions that have one
 
     def loops(self):
         """(first, last) address of every backward branch's body."""
@@ -51,7 +53,11 @@ class Code:
                 yield int(branch[1], 16), address
 
     def hot_loop(self):
-        """How often each opcode occurs in the hot loop, without the loops inside it.
+        """How often each opcode occurs in the hot loop."""
+        return _mix(self.hot_instructions())
+
+    def hot_instructions(self):
+        """The instructions of the hot loop, without the loops inside it.
 
         Of the loops with at least half as much arithmetic as any, it is the innermost: a persistent kernel's loop over tiles
         may have more than its loop over K, because a slice is peeled into it. A tensor-core instruction counts as 16 and a
@@ -59,19 +65,38 @@ class Code:
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
-        mixes = {x: self._mix(x, inside[x]) for x in loops}
+        bodies = {x: self._body(x, inside[x]) for x in loops}
+        mixes = {x: _mix(body) for x, body in bodies.items()}
         most = max(map(_arithmetic, mixes.values()), default=0)
         hot = [x for x in loops if 2 * _arithmetic(mixes[x]) >= most]
         depth = {x: sum(x in inner for inner in inside.values()) for x in loops}
         best = max(hot, key=lambda x: (depth[x], _arithmetic(mixes[x]), mixes[x].total()), default=None)
-        return mixes.get(best, collections.Counter())
+        return bodies.get(best, [])
 
-    def _mix(self, loop, inner):
-        return collections.Counter(
-            text.split()[0]
+    def _body(self, loop, inner):
+        return [
+            (address, text)
             for address, text in self.instructions
             if loop[0] <= address <= loop[1] and not any(first <= address <= last for first, last in inner)
-        )
+        ]
+
+    def listing(self):
+        """The hot loop as lines of text; of a run of more than three of one opcode the first two, and how many follow."""
+        for opcode, run in itertools.groupby(self.hot_instructions(), key=_opcode):
+            run = list(run)
+            shown = run if len(run) <= 3 else run[:2]
+            for address, text in shown:
+                yield f"{address:04x} {self.predicates.get(address, ''):>5} {text}"
+            if len(run) > len(shown):
+                yield f"           {opcode} ... {len(run) - len(shown)} more"
+
+
+def _opcode(instruction):
+    return instruction[1].split()[0]
+
+
+def _mix(instructions):
+    return collections.Counter(map(_opcode, instructions))
 
 
 def _arithmetic(mix):
@@ -95,11 +120,11 @@ def read(cubin):
     system = 1024 if int(re.search(r"sm_(\d+)", listing)[1]) >= 80 else 0
     usage = resource_usage(cubin)
     for name, body in re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\Z)", listing, re.DOTALL):
-        lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([^;]*?)\s*;", body, re.MULTILINE)
+        lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([^;]*?)\s*;", body, re.MULTILINE)
+        instructions = tuple((int(address, 16), text) for address, _, text in lines)
+        predicates = {int(address, 16): predicate.strip() for address, predicate, _ in lines if predicate}
         registers, stack, shared = usage[name]
-        codes[name] = Code(
-            name, registers, stack, max(0, shared - system), tuple((int(address, 16), text) for address, text in lines)
-        )
+        codes[name] = Code(name, registers, stack, max(0, shared - system), instructions, predicates)
     return codes
 
 

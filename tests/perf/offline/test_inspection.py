@@ -1,6 +1,5 @@
 """perf inspect reads machine code: what it counts is checked on kernels whose code is known, and on the gemm ladder's gates."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perf.measure import records
 from perf.offline import sass
 from tests.harness import thorough
 
@@ -46,13 +46,25 @@ def test_the_hot_loop_is_the_one_with_most_arithmetic_of_its_own(monkeypatch):
     assert sass.share(mix, ("FFMA",)) == 0.5 and sass.count(mix, ("LDS", "LDG")) == 1
 
 
+def test_a_listing_of_the_hot_loop_shortens_runs_and_keeps_predicates(monkeypatch):
+    ffma = "".join(f"        /*{16 * i:04x}*/                   FFMA R{i}, R1, R2, R3 ;\n" for i in range(1, 8))
+    bounded = ffma + "        /*0080*/              @!P0 BRA 0x10 ;\n"
+    monkeypatch.setattr(sys.modules[__name__], "LISTING", "        Function : _Z1kv\n" + bounded)
+    assert list(parse(monkeypatch).listing()) == [
+        "0010       FFMA R1, R1, R2, R3",
+        "0020       FFMA R2, R1, R2, R3",
+        "           FFMA ... 5 more",
+        "0080  @!P0 BRA 0x10",
+    ]
+
+
 def inspect(what, tmp_path, *options):
     """In a process of its own: in this one kernels are decorated for the interpreter."""
     out = tmp_path / "facts.json"
-    command = [sys.executable, "-m", "perf", "inspect", what, "--json", str(out), *options]
+    command = [sys.executable, "-m", "perf", "inspect", *what.split(), "--json", str(out), *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
-    return run, json.loads(out.read_text()) if run.returncode == 0 else None
+    return run, records.read_rows(out) if run.returncode == 0 else None
 
 
 def test_a_design_side_by_side(tmp_path):
@@ -62,7 +74,9 @@ def test_a_design_side_by_side(tmp_path):
     assert triton["ffma_share"] > 0.5 and "128" in triton["shared_loads"] and triton["layouts"]
     assert triton["predicted"]["intensity"] >= 16 and "a100" in run.stdout
     assert f" {1e6 * triton['predicted_s']:.0f} " in run.stdout and triton["bound_by"] in run.stdout
+    assert any(" FFMA " in line for line in triton["listing"])
     assert {row["implementation"] for row in rows} == {"triton", "cuda"}
+    assert all("sm_80" in row["environment"]["device"] and row["environment"]["triton"] for row in rows)
 
 
 def test_a_config_can_be_named(tmp_path):
@@ -70,6 +84,13 @@ def test_a_config_can_be_named(tmp_path):
     triton, cuda = rows
     assert triton["config"]["LANES"] == 32 and triton["threads"] == 8 * 32
     assert "LANES" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
+
+
+def test_several_operations_in_one_file(tmp_path):
+    run, rows = inspect("gemm.naive matmul.gemm.naive gemv.naive", tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("compiled, not run") == 3
+    assert [row["op"] for row in rows] == ["gemm", "gemm", "gemv", "gemv"], "gemm.naive of matmul is that of gemm"
 
 
 @pytest.mark.parametrize("what", ["gem", "gemm.fast"])
