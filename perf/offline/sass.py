@@ -31,6 +31,8 @@ MATH = (
 )
 TENSOR = ("HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "QMMA", "DMMA", "BMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
 WARPGROUP = ("HGMMA", "IGMMA", "QGMMA")
+SHARED = ("LDS", "STS", "STSM")  # LDSM is among LDS
+GLOBAL = ("LDG", "STG", "LD.", "ST.", "UTMA", "UBLKCP", "RED", "ATOM")
 LOCAL = ("LDL", "STL")  # traffic of spilled registers
 
 

@@ -10,6 +10,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+from ... import ROOT
 from ...gate import processes
 from .. import measured
 from ..writable import writable
@@ -46,13 +47,22 @@ def html(gpus):
     """The page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from . import highlight  # here, as it needs pygments
+
     environment = Environment(
         loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"us": measured.us, "svg": svg, "code": code}
+    environment.filters |= {"us": measured.us, "svg": svg, "source": highlight.source, "listing": highlight.listing}
     texts = {name: (FOLDER / f"page.{name}").read_text() for name in ("css", "js")}
     return environment.get_template("page.html").render(
-        gpus=gpus, pictures=pictures, packages=measured.PACKAGES, least=gather.COLOURS, styles=code_styles(), **texts
+        gpus=gpus,
+        sources=gather.sources(gpus),
+        home=gather.home,
+        pictures=pictures,
+        packages=measured.PACKAGES,
+        least=gather.COLOURS,
+        root=ROOT,
+        **texts,
     )
 
 
@@ -63,24 +73,6 @@ def svg(picture, name):
     text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     return text.replace("<svg", f'<svg role="img" aria-label="{_quoted(picture.data["title"])}"', 1)
-
-
-def code(path):
-    """A file's source, highlighted."""
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import CudaLexer, PythonLexer
-
-    return highlight(path.read_text(), PythonLexer() if path.suffix == ".py" else CudaLexer(), HtmlFormatter(nowrap=True))
-
-
-def code_styles():
-    """Colours of highlighted code, for light and dark."""
-    from pygments.formatters import HtmlFormatter
-
-    styles = (HtmlFormatter(style=style, nobackground=True) for style in ("default", "github-dark"))
-    light, dark = (style.get_style_defs(".code") for style in styles)
-    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
 def _quoted(text):

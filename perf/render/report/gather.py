@@ -1,5 +1,6 @@
 """What the report shows, as plain data, from a folder of records of one GPU: every timed case, each number with its origin."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,17 +8,21 @@ from typing import NamedTuple
 
 from tritonkernels import OPS
 from tritonkernels.errors import BackendError
+from tritonkernels.launch import LIBRARY
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
 from ... import ROOT
 from ...measure import records, sweep_records
 from ...measure.contenders import PACKAGES as LIBRARIES
+from ...offline import sass
 from .. import measured
 from ..choice import named
 from ..measured import PACKAGES
 
 IMPLEMENTATIONS = {library: implementation for implementation, library in LIBRARIES.items()}
+FILES = {"Triton": "tritonkernels/{op}/{design}.py", "CUDA": "cuda_reference/{op}/{design}.cuh"}
+KINDS = {"math": sass.MATH, "shared": sass.SHARED, "global": (*sass.GLOBAL, *sass.LOCAL)}  # instructions of a hot loop
 # the least ratio to torch of each colour of the heat map, the slowest first
 COLOURS = (0.0, 0.5, 0.75, 0.9, 0.97, 1.03, 1.15, 1.5, 2.5)
 
@@ -72,6 +77,36 @@ class Case:
     seconds: dict[str, dict[str, float]]  # by implementation, then by design
 
 
+@dataclass(frozen=True)
+class Code:
+    """A design's machine code, compiled for the GPU: facts of `perf inspect`, and the origin of them."""
+
+    op: str
+    package: str
+    design: str
+    facts: dict
+    origin: int
+
+    @property
+    def mix(self):
+        """{kind of instruction: its share of the hot loop}"""
+        total, loop = self.facts["hot_loop_instructions"], self.facts["hot_loop"]
+        shares = {kind: sass.count(loop, opcodes) / total for kind, opcodes in KINDS.items()} if total else {}
+        return shares | {"other": 1 - sum(shares.values())}
+
+    @property
+    def config(self):
+        return " ".join(f"{name}={value}" for name, value in self.facts["config"].items() if name != "num_ctas")
+
+
+class Source(NamedTuple):
+    """A design's file in one of the packages, and the machine code that it is compiled to for each GPU."""
+
+    package: str
+    file: Path
+    codes: list[Code]
+
+
 @dataclass
 class Gpu:
     """All that a folder of records tells of a GPU."""
@@ -83,6 +118,7 @@ class Gpu:
     cases: list[Case] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)  # (what gave no result, why)
+    codes: list[Code] = field(default_factory=list)
 
     @property
     def ops(self):
@@ -116,19 +152,9 @@ class Gpu:
                 if own:
                     yield op, PACKAGES[package], Counter(r.verdict for r in own)
 
-    def sources(self):
-        """(operation, design, its Triton file, its CUDA file): of the twins of each operation those fastest most often."""
-        for op in self.ops:
-            fastest = Counter(r.design for case in self.cases if case.op == op for r in case.results.values())
-            for design, _ in fastest.most_common():
-                files = ROOT / f"tritonkernels/{op}/{design}.py", ROOT / f"cuda_reference/{op}/{design}.cuh"
-                if all(file.exists() for file in files):
-                    yield op, design, *files
-                    break
-
     def origin(self, environment):
         """The number of the environment's Origin."""
-        own = Origin(*(str(environment.get(name, "")) for name in Origin._fields))
+        own = Origin(*(str(environment.get(name) or "") for name in Origin._fields))
         if own not in self.origins:
             self.origins.append(own)
         return self.origins.index(own) + 1
@@ -138,6 +164,26 @@ def gpus(root):
     """The Gpu of each folder of records: of `root` itself if it has files of them, else of its folders."""
     folders = [root] if any(root.glob("*.json*")) else sorted(path for path in root.iterdir() if path.is_dir())
     return [own for own in map(gpu, folders) if own.cases]
+
+
+def sources(gpus):
+    """{operation: {design: its Sources}}, in the order in which techniques build on each other."""
+    codes = {}
+    for code in (code for gpu in gpus for code in gpu.codes):
+        codes.setdefault((code.op, code.design, code.package), []).append(code)
+    return {op: {rung.name: _files(op, rung.name, codes) for rung in LIBRARY.operation(op).own} for op in OPS}
+
+
+def _files(op, design, codes):
+    files = {package: ROOT / path.format(op=op, design=design) for package, path in FILES.items()}
+    return [Source(package, file, codes.get((op, design, package), [])) for package, file in files.items() if file.exists()]
+
+
+def home(op, design):
+    """(operation, design) of the design's own files, which may be those of another operation."""
+    operation = LIBRARY.operation(op)
+    lender = operation if operation.own else operation.reductions[0].to
+    return tuple(design.split(".")) if "." in design else (lender.name, design)
 
 
 def gpu(folder):
@@ -155,6 +201,7 @@ def gpu(folder):
         shapes.setdefault(key, {})[IMPLEMENTATIONS[package]] = environment, row
     own.cases += filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
     own.missing += _failures(folder)
+    own.codes += _codes(own)
     own.cases.sort(key=lambda case: OPS.index(case.op))
     return own
 
@@ -221,6 +268,19 @@ def _of_sweep(gpu, key, rows):
     kind = measured.arithmetic(row["problem"]["dtype"], problem.precision)
     name = named(problem).removeprefix(f"{problem.op} {problem.precision} ")
     return Case(name, problem.op, f"random shapes: {family}", kind, problem, results, seconds)
+
+
+def _codes(gpu):
+    """The Code of each design in code.json, twins side by side."""
+    file = gpu.folder / "code.json"
+    rows = records.read_rows(file) if file.exists() else []
+    ladder = list(dict.fromkeys((row["op"], row["design"]) for row in rows))
+    for row in sorted(rows, key=lambda row: ladder.index((row["op"], row["design"]))):
+        if "fault" not in row:
+            environment = row["environment"] | {
+                "cuda": re.sub(r".*cuda_([\d.]+)\.r.*", r"\1", row["environment"]["nvcc"] or "")
+            }
+            yield Code(row["op"], PACKAGES[row["implementation"]], row["design"], row, gpu.origin(environment))
 
 
 def _failures(folder):

@@ -1,7 +1,7 @@
-// Sorts and filters the tables of results. The filter is kept in the address: #op=gemm&verdict=behind.
+// Sorts tables, filters those of results. The filter is kept in the address: #op=gemm&verdict=behind.
 "use strict";
 
-const tables = [...document.querySelectorAll("table.results")];
+const tables = [...document.querySelectorAll("table.sortable")];
 
 function sort(heading) {
   const column = heading.cellIndex;
@@ -33,7 +33,7 @@ function filter(form) {
   }
 }
 
-// An address with "=" is a filter; any other names an element, which a filter must not hide.
+// An address with "=" is a filter; any other names an element, which a filter must not hide, and whose details are opened.
 function follow() {
   const hash = decodeURIComponent(location.hash.slice(1));
   const target = document.getElementById(hash);
@@ -43,7 +43,10 @@ function follow() {
       for (const field of form.querySelectorAll("[name]")) field.value = wanted.get(field.name) ?? "";
       filter(form);
     }
-    if (wanted.has("sort")) for (const table of tables) sort(table.tHead.rows[0].cells[wanted.get("sort")]);
+    if (wanted.has("sort")) for (const table of document.querySelectorAll("table.results")) sort(table.tHead.rows[0].cells[wanted.get("sort")]);
+  } else if (target?.localName === "details") {
+    target.open = true;
+    target.scrollIntoView();
   } else if (target?.hidden) {
     target.closest("main").querySelector("form").reset();
     target.scrollIntoView();

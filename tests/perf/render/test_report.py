@@ -5,14 +5,19 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
+from perf import ROOT
 from perf.__main__ import main
+from perf.measure import records
 from perf.measure.baselines import yardstick
 from perf.render import measured
 from perf.render.report import command, gather
+from tritonkernels import OPS
+from tritonkernels.launch import LIBRARY
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -154,6 +159,58 @@ def test_each_cell_of_the_heat_maps_is_a_row(path, page):
     assert Counter(cells) == Counter(attributes["id"] for table in page.results for attributes, _ in table)
 
 
+def text_of(html):
+    return unescape(re.sub("<[^>]*>", "", html))
+
+
+def test_each_design_has_its_sources_and_its_hot_loops(path):
+    rows = records.read_rows(measured.RESULTS / "h200/code.json")
+    loops = {(row["op"], row["design"], row["implementation"]): row["listing"] for row in rows if "fault" not in row}
+    shown = re.findall(r'<details class="sources" id="code/(\w+)\.(\w+)">(.*?)</details>', path.read_text(), re.DOTALL)
+    assert {(op, design) for op, design, _ in shown} == {(op, rung.name) for op in OPS for rung in LIBRARY.operation(op).own}
+    for op, design, html in shown:
+        panes = [text_of(pane) for pane in re.findall(r'<pre class="code" tabindex="0">(.*?)</pre>', html, re.DOTALL)]
+        files = [ROOT / f"tritonkernels/{op}/{design}.py", ROOT / f"cuda_reference/{op}/{design}.cuh"]
+        files = [file.read_text().strip() for file in files if file.exists()]
+        assert [pane.strip() for pane in panes[: len(files)]] == files
+        expected = [loops[op, design, package] for package in ("triton", "cuda") if (op, design, package) in loops]
+        assert [pane.split("\n\n", 1)[1].splitlines() for pane in panes[len(files) :]] == expected
+
+
+def test_machine_code_facts_are_those_of_the_records(page):
+    (table,) = (table for table in page.tables if any(cells and cells[0].endswith("Triton") for _, cells in table))
+    shown = Counter((cells[0].strip(), cells[1], cells[2], cells[5], cells[6]) for _, cells in table if cells)
+    rows = [row for row in records.read_rows(measured.RESULTS / "h200/code.json") if "fault" not in row]
+    assert shown == Counter(
+        (
+            f"{row['op']} {row['design']}\n{PACKAGES[row['implementation']]}",
+            *(str(row[name]) for name in ("registers", "stack_bytes", "hot_loop_instructions")),
+            f"{100 * row['math_share']:.0f} %",
+        )
+        for row in rows
+    )
+
+
+def test_instructions_are_coloured_by_what_they_do():
+    lines = [
+        "0010  @!P0 FFMA R1, R1, R2, R3",
+        "           FFMA ... 5 more",
+        "0080       LDGSTS.E [R1], [R2]",
+        "0090       DEPBAR SB0",
+    ]
+    from perf.render.report import highlight  # which needs pygments
+
+    html = highlight.listing(lines)
+    assert text_of(html).splitlines() == lines
+    assert re.findall(r'class="k k-(\w+)">([\w.]+)', html) == [("Math", "FFMA"), ("Memory", "LDGSTS.E"), ("Wait", "DEPBAR")]
+
+
+def test_each_kind_of_instruction_has_its_share():
+    loop = {"HMMA": 5, "LDSM.4": 2, "LDGSTS.E": 1, "STL": 1, "BRA": 1}
+    code = gather.Code("matmul", "Triton", "tiled", {"hot_loop": loop, "hot_loop_instructions": 10}, 1)
+    assert code.mix == pytest.approx({"math": 0.5, "shared": 0.2, "global": 0.2, "other": 0.1})
+
+
 def some(tmp_path, keep, device="NVIDIA H200"):
     """A folder with those records of the ladder that `keep` says."""
     file = json.loads((measured.RESULTS / "h200/ladder.json").read_text())
@@ -169,7 +226,8 @@ def test_a_few_records_of_any_gpu_make_a_page(tmp_path, device):
     out = tmp_path / "report.html"
     assert main(["report", "--records", str(folder), "--out", str(out)]) == 0
     page = Page(out.read_text())
-    assert sum(map(len, page.results)) == 1 and ("FLOP per byte" in out.read_text()) == (device == "NVIDIA H200")
+    assert sum(map(len, page.results)) == 1 and ("FLOP per byte of operands" in out.read_text()) == (device == "NVIDIA H200")
+    assert "None in these records" in out.read_text() and "def tiled_kernel" in text_of(out.read_text())
 
 
 def test_what_failed_is_named(tmp_path):
@@ -235,6 +293,10 @@ def browse(path, tmp_path):
         return done.stdout
 
     return run
+
+
+def test_the_browser_opens_the_code_that_a_link_leads_to(browse):
+    assert re.findall(r'<details [^>]*id="([^"]*)" open', browse("#code/gemm.tiled", "--dump-dom")) == ["code/gemm.tiled"]
 
 
 def visible(text):
