@@ -1,12 +1,18 @@
 """Charts of records: what a `Picture` draws. Right of 1, or above it, means faster than the vendor library."""
 
+import itertools
+import math
 import statistics
+import textwrap
 
 from tritonkernels.analysis.roofline import attainable
 
+from .measured import three_digits
 from .picture import TONE
 
-COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#c94f7c", "#4a90d9", "#a8912b", "#6b8e3d", "#b0655a")
+# the colour-blind tell them apart
+COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#ba1032", "#9898ba", "#ba1098", "#7610fe", "#ba9876")
+MARKERS = "os^DvPX*"
 PACKAGES = {
     "triton": ("Triton", "o", COLOURS[0], -0.17),
     "cuda": ("CUDA", "s", COLOURS[1], 0.17),
@@ -44,7 +50,7 @@ def bars(figure, title, origin, rows, vendor, line, label):
     for package, (name, _, colour, shift) in PACKAGES.items():
         own = [(i + shift, row[package]) for i, row in enumerate(rows.values()) if package in row]
         drawn = axes.barh(*zip(*own), height=0.34, color=colour, label=name)
-        axes.bar_label(drawn, fmt="%.3g", padding=3, fontsize=7)
+        axes.bar_label(drawn, [three_digits(x) for _, x in own], padding=3, fontsize=7)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     _legend(axes)
@@ -60,7 +66,7 @@ def ladder(figure, title, origin, rows, label):
     for package, (name, _, colour, shift) in PACKAGES.items():
         own = [(i + 1.25 * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
         drawn = axes.barh([y - 0.1 for y, *_ in own], [x for _, x, _ in own], height=0.19, color=colour, label=name)
-        axes.bar_label(drawn, fmt="%.2g", padding=3, fontsize=6)
+        axes.bar_label(drawn, [three_digits(x) for _, x, _ in own], padding=3, fontsize=6)
         guessed = [(y + 0.09, x) for y, _, x in own if x is not None]
         outline = {"height": 0.16, "facecolor": "none", "edgecolor": colour, "label": f"{name}, predicted"}
         axes.barh([y for y, _ in guessed], [x for _, x in guessed], **outline)
@@ -70,23 +76,29 @@ def ladder(figure, title, origin, rows, label):
 
 
 def roofline(figure, title, origin, points, roofs, bandwidth):
-    """Dots below min(peak, intensity * bandwidth). points: {package: [(FLOP per byte, TFLOP/s)]}; roofs: {precision: TFLOP/s}
+    """Dots below min(peak, intensity * bandwidth), those of the fastest design of a case larger.
 
-    The bandwidth is in TB/s.
+    points: {package: [(FLOP per byte, [TFLOP/s of each design])]}; roofs: {precision: TFLOP/s}; the bandwidth is in TB/s.
     """
     axes = _axes(figure, title, origin, 4.2)
     for package, (name, marker, colour, _) in PACKAGES.items():
-        if points[package]:
-            axes.plot(*zip(*points[package]), marker, color=colour, markersize=2.5, alpha=0.45, markeredgewidth=0, label=name)
+        best = [(x, max(speeds)) for x, speeds in points[package]]
+        others = [(x, y) for x, speeds in points[package] for y in speeds if y < max(speeds)]
+        for dots, size, alpha, label in ((others, 2, 0.35, None), (best, 3.5, 0.8, f"{name}, the fastest of a case larger")):
+            style = {"color": colour, "markersize": size, "alpha": alpha, "markeredgewidth": 0, "label": label}
+            axes.plot(*zip(*dots or [(None, None)]), marker, **style)
     intensities = [x for own in points.values() for x, _ in own]
-    low, high = min(intensities) / 1.5, max(*intensities, *(2 * peak / bandwidth for peak in roofs.values()))
-    for i, (name, peak) in enumerate(sorted(roofs.items(), key=lambda roof: -roof[1])):
+    low, high = min(intensities) / 1.5, 1.3 * max(*intensities, *(2 * peak / bandwidth for peak in roofs.values()))
+    axes.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and result", ylabel="TFLOP/s", xlim=(low, high))
+    for peak in roofs.values():
         ridge = max(peak / bandwidth, low)
-        at = max(high / 4 ** (i % 3), ridge)  # side by side, where roofs are near each other
         axes.plot([low, ridge, high], [attainable(x, peak, bandwidth) for x in (low, ridge, high)], color=TONE, linewidth=1)
-        axes.annotate(f"{name} {peak:.0f}", (at, peak), textcoords="offset points", xytext=(0, 3), ha="right", fontsize=7)
-    axes.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and result", ylabel="TFLOP/s")
-    axes.legend(loc="lower right", frameon=False, fontsize=8, markerscale=2)
+    bottom, top = axes.get_ylim()
+    least, at = (top / bottom) ** 0.045, math.inf  # the height of a line of text
+    for name, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
+        at = min(peak, at / least)
+        axes.annotate(f" {name}: {peak:.0f}", (1, at), xycoords=("axes fraction", "data"), va="center", fontsize=7)
+    axes.legend(loc="lower right", frameon=False, fontsize=8)
 
 
 def errors(figure, title, origin, rows, label):
@@ -114,7 +126,8 @@ def curves(figure, title, origin, panels, x_label, y_label, line=None):
         axes = first = _axes(figure, title, origin, 3.6, (1, len(panels), i + 1), first)
         for name, points in panel.items():
             colour = TONE if name in others else COLOURS[names.index(name) % len(COLOURS)]
-            (handle,) = axes.plot(*zip(*points), others.get(name, "o-"), color=colour, markersize=3, linewidth=1.3)
+            style = others.get(name) or f"{MARKERS[names.index(name) % len(MARKERS)]}-"
+            (handle,) = axes.plot(*zip(*points), style, color=colour, markersize=3.5, linewidth=1.3)
             handles[name.strip("()")] = handle
         if line:
             axes.axhline(line, color=TONE, linewidth=1.2)
@@ -135,30 +148,34 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None, bounds=(
     points: [(package's name, kind, x, y)]; bounds: [(kind, x, bound)]
     """
     axes = _axes(figure, title, origin, 4.2)
-    groups = {}
+    kinds = list(dict.fromkeys(kind for _, kind, _, _ in points))
+    colours = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(kinds)}
+    packages = list(dict.fromkeys(package for package, *_ in points))
+    styles = {
+        package: {"marker": marker, "markersize": 5, "linestyle": ""}
+        for package, marker in zip(packages, itertools.cycle(MARKERS))
+    }
     for package, kind, x, y in points:
-        groups.setdefault((package, kind), []).append((x, y))
-    kinds = list(dict.fromkeys(kind for _, kind in groups))
-    markers = dict(zip(dict.fromkeys(package for package, _ in groups), "os^"))
-    for (package, kind), own in groups.items():
-        style = {"color": COLOURS[kinds.index(kind)], "markersize": 5, "alpha": 0.85, "markeredgewidth": 0}
-        axes.plot(*zip(*own), markers[package], label=f"{kind}, {package}", **style)
-    for i, (kind, x, bound) in enumerate(bounds):
-        label = None if i else "bound, in the same colour"
-        axes.plot(x, bound, "_", color=COLOURS[kinds.index(kind)], markersize=11, markeredgewidth=2, label=label)
+        axes.plot(x, y, color=colours[kind], alpha=0.85, markeredgewidth=0, **styles[package])
+    for kind, x, bound in bounds:
+        axes.plot(x, bound, "_", color=colours[kind], markersize=11, markeredgewidth=2)
     axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
     _plain_ticks(axes.xaxis, [x for *_, x, _ in points])
     if line:
         _plain_ticks(axes.yaxis, [y for *_, y in points])
         axes.axhline(line, color=TONE, linewidth=1.2)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
+    keys = {kind: {"marker": "s", "markersize": 6, "linestyle": "", "color": colour} for kind, colour in colours.items()}
+    keys |= {package: style | {"color": TONE} for package, style in styles.items()}
+    keys |= {"bound": {"marker": "_", "markersize": 9, "linestyle": "", "color": TONE}} if bounds else {}
+    handles = [axes.plot([], [], markeredgewidth=2 if name == "bound" else 0, **key)[0] for name, key in keys.items()]
+    axes.legend(handles, keys, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
 
 
 def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None):
     figure.set_layout_engine("constrained")
     figure.set_size_inches(8, height)
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
-    figure.supxlabel(origin, fontsize=7, x=0.01, ha="left")
+    figure.supxlabel(textwrap.fill(origin, 130), fontsize=7, x=0.01, ha="left")
     axes = figure.add_subplot(*place, sharey=share_y, facecolor="none", axisbelow=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=TONE, alpha=0.25)

@@ -59,7 +59,7 @@ def matmul_squares(cases, precision="fp16"):
     return picture(charts.curves, f"matmul of squares in {precision}, by design", own, panels=panels, **labels)
 
 
-def matmul_precision(cases):
+def matmul_precision(cases, what="FP32 products"):
     """Speed against error, for the largest square in each precision."""
     size = max(case.vendor.problem["n"] for case in cases)
     largest = [case for case in cases if case.vendor.problem["n"] == size]
@@ -68,7 +68,7 @@ def matmul_precision(cases):
     points = [(who, case.arithmetic, short(r.tflops), short(r.error)) for who, case, r in rows]
     bounds = [(case.arithmetic, short(r.tflops), short(r.bound)) for _, case, r in rows]
     labels = {"x_label": "TFLOP/s", "y_label": "error of the worst element, relative to |A||B|", "bounds": bounds}
-    return picture(charts.scatter, f"FP32 products of {size} cubed: speed against error", largest, points=points, **labels)
+    return picture(charts.scatter, f"{what} of {size} cubed: speed against error", largest, points=points, **labels)
 
 
 def conv2d_designs(cases, name="1x6x768x512 by 6x6x6x6"):

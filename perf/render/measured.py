@@ -155,6 +155,9 @@ def heading_of(suite):
 
 
 def us(ms):
-    """Microseconds, to three digits at least."""
-    us = 1e3 * ms
-    return f"{us:.0f}" if us >= 99.95 else f"{us:.1f}" if us >= 9.995 else f"{us:.2f}"
+    return three_digits(1e3 * ms)
+
+
+def three_digits(x):
+    """At least three."""
+    return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"

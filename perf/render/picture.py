@@ -31,10 +31,11 @@ class Picture:
 
     @property
     def fingerprint(self):
-        return hashlib.sha256((inspect.getsource(self.draw) + json.dumps(self.data)).encode()).hexdigest()
+        module = inspect.getsource(inspect.getmodule(self.draw))  # with what the function calls
+        return hashlib.sha256("".join((module, self.draw.__name__, json.dumps(self.data))).encode()).hexdigest()
 
     def stale(self, path):
-        """Whether the file is missing, or drawn from other data or by another function."""
+        """Whether the file is missing, or drawn from other data or by other code."""
         return not path.exists() or self.fingerprint not in path.read_text()
 
     def svg(self):

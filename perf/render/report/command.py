@@ -13,6 +13,7 @@ from pathlib import Path
 from ... import ROOT
 from ...gate import processes
 from .. import measured
+from ..picture import TONE
 from ..writable import writable
 from . import gather, pictures
 
@@ -67,10 +68,11 @@ def html(gpus):
 
 
 def svg(picture, name):
-    """A picture as an element of the page: without a head of its own, its ids made unique by `name`."""
+    """A picture as an element of the page: without a head of its own, its ids made unique by `name`, grey as the page's."""
     text = picture.svg()
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = text.replace(TONE, "var(--faint)")
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     return text.replace("<svg", f'<svg role="img" aria-label="{_quoted(picture.data["title"])}"', 1)
 

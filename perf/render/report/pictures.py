@@ -68,9 +68,12 @@ def rooflines(gpu):
         cases = [case for case in gpu.cases if case.op == op]
         points = {
             package: [
-                (figures.short(case.problem.intensity), figures.short(case.problem.flops / seconds / UNIT))
+                (
+                    figures.short(case.problem.intensity),
+                    [figures.short(case.problem.flops / seconds / UNIT) for seconds in case.seconds[package].values()],
+                )
                 for case in cases
-                for seconds in case.seconds.get(package, {}).values()
+                if package in case.seconds
             ]
             for package in PACKAGES
         }
@@ -89,9 +92,9 @@ def rooflines(gpu):
 
 
 def errors(gpu):
-    """Speed against error of the largest fp32 square, and the errors on ill-conditioned operands; with their bounds."""
-    if cases := gpu.suites.get("precision"):
-        yield figures.matmul_precision(cases)
+    """Speed against error of the largest square in every precision, and the errors on ill-conditioned operands; with bounds."""
+    if cases := [case for suite in ("precision", "square") for case in gpu.suites.get(suite, ())]:
+        yield figures.matmul_precision(cases, "Products in every precision")
     file = gpu.folder / "errors.json"
     if file.exists():
         own, rows = records.read_rows(file), {}
