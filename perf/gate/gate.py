@@ -67,7 +67,7 @@ def main(options, parser):
         return 0
     if not torch.cuda.is_available() or backend.device_type() != "cuda":
         why = "torch sees none" if not torch.cuda.is_available() else "TRITONKERNELS_BACKEND selects the interpreter"
-        print(f"perf gate needs a GPU, and {why}", file=sys.stderr)
+        print(f"gate needs a GPU, and {why}", file=sys.stderr)
         return 2
     logs = environment.ROOT / "build/gate"
     every = gate_steps.steps(logs)

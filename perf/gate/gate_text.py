@@ -3,9 +3,9 @@
 import json
 import re
 
-from .. import ROOT
+from .. import HERE, ROOT
 
-RESULTS = ROOT / "perf/results"
+RESULTS = HERE / "results"
 FILES = (ROOT / "README.md", ROOT / "docs/guarantees.md")
 BETWEEN = re.compile(r"(<!-- gate: .*? -->\n).*?(<!-- /gate -->)", re.DOTALL)
 

@@ -62,7 +62,7 @@ def main(options, parser):
 def the_device(index):
     """The GPU of that number, or the current one; BackendError if there is none."""
     if not torch.cuda.is_available():
-        raise BackendError("perf calibrate needs a GPU and torch sees none: run it where nvidia-smi or rocm-smi lists one")
+        raise BackendError("calibrate needs a GPU and torch sees none: run it where nvidia-smi or rocm-smi lists one")
     if backend.name() != "gpu":
         raise BackendError("TRITONKERNELS_BACKEND selects the interpreter, which says nothing about the GPU: unset it")
     if index is not None and index >= torch.cuda.device_count():

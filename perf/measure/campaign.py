@@ -24,8 +24,6 @@ from .environment import revision
 from .shapes import FAMILIES
 from .suites import SUITES
 
-DOCTOR = "import tritonkernels, cuda_reference; print(tritonkernels.doctor(), cuda_reference.doctor(), sep='\\n\\n')"
-
 
 @dataclass(frozen=True)
 class Step:
@@ -49,7 +47,7 @@ class Outcome:
 def plan(out):
     """The steps, most important first."""
     return [
-        Step("doctor", _python("-c", DOCTOR), 0.1),
+        Step("doctor", _python("-m", "perf", "doctor"), 0.1),
         Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),
         _compare("smoke", out, 0.4),
         Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
@@ -89,7 +87,7 @@ def main(options, parser):
             print(f"{step.name}: at most {step.share * options.minutes:.1f} min: {shlex.join(step.command)}")
         return 0
     if not torch.cuda.is_available():
-        print("perf campaign needs a GPU and torch sees none; --dry-run prints the plan", file=sys.stderr)
+        print("campaign needs a GPU and torch sees none; --dry-run prints the plan", file=sys.stderr)
         return 2
     out.mkdir(parents=True, exist_ok=True)
     outcomes = run(steps, out, 60 * options.minutes, revision(), torch.cuda.get_device_name(), options.even_if_red)

@@ -10,9 +10,9 @@ import sys
 
 import torch
 
-from .. import ROOT
+from .. import COMMAND, HERE, IS_CHECKOUT, ROOT
 
-SOURCES = ("tritonkernels", "cuda_reference", "perf", "tests")
+SOURCES = ("tritonkernels", "cuda_reference", HERE.name, *(["tests"] if IS_CHECKOUT else []))
 RESULTS = "perf/results"  # in a folder of SOURCES, but not a source
 
 
@@ -25,7 +25,7 @@ def environment(device, named=None):
     gpu = device.type == "cuda"
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": shlex.join(["python", "-m", "perf", *sys.argv[1:]]),
+        "command": shlex.join([*COMMAND.split(), *sys.argv[1:]]),
         "commit": named or revision(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -48,6 +48,8 @@ def revision():
 
 def commit():
     """HEAD's hash, followed by "+changes" where the sources differ from it; None outside a repository."""
+    if not IS_CHECKOUT:
+        return None  # where it is installed may be in some other repository
     head = _last_line(_output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"))
     changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--", *SOURCES, f":!{RESULTS}")
     return head and (head if changed == "" else f"{head}+changes")

@@ -61,7 +61,7 @@ def add_arguments(parser):
 def main(options, parser):
     device = contenders.device()
     if device.type != "cuda":
-        print("perf torch needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
+        print("torch needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
         return 2
     found, origin = [], environment(device, options.commit)
     for time in itertools.chain(host_times(device, GpuClock(device)), model_times(device, GpuClock(device))):

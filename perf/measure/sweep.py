@@ -17,7 +17,6 @@ from pathlib import Path
 
 from tritonkernels.target import Target
 
-from .. import ROOT
 from . import contenders, schedule, shapes, trial
 from .environment import add_commit, environment
 from .sweep_records import Writer
@@ -34,7 +33,7 @@ def add_arguments(parser):
     parser.add_argument("--configs", type=_count, default=2, metavar="N", help="best, and random ones; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "sweep", metavar="DIR", help="default: build/sweep")
+    parser.add_argument("--out", type=Path, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
     parser.add_argument(
         "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
     )
@@ -66,7 +65,7 @@ def _share(text):
 def main(options, parser):
     begun, device = time.monotonic(), contenders.device()
     if device.type != "cuda" and not options.dry_run:
-        print("perf sweep needs a GPU and torch sees none; --dry-run counts what it would measure", file=sys.stderr)
+        print("sweep needs a GPU and torch sees none; --dry-run counts what it would measure", file=sys.stderr)
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     target = Target.live(device) if device.type == "cuda" else shapes.H200

@@ -57,7 +57,7 @@ def main(options, parser):
         parser.error(f"argument --suite: {options.suite} has no case of {options.op}")
     device = contenders.device()
     if device.type != "cuda":
-        print("perf tune needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
+        print("tune needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     return run(cases, packages, device, options.budget, options.again, options.ship)

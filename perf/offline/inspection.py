@@ -50,7 +50,7 @@ def main(options, parser):
     try:
         target = Target.named(options.arch)
         if target.vendor != "nvidia":
-            parser.error(f"perf inspect reads the machine code of NVIDIA GPUs only, got {target.name}")
+            parser.error(f"inspect reads the machine code of NVIDIA GPUs only, got {target.name}")
         config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
         for op, _, name in (what.partition(".") for what in options.what):
             if op not in OPS:

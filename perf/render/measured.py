@@ -4,12 +4,12 @@ import functools
 import math
 from dataclasses import dataclass
 
-from .. import ROOT
+from .. import HERE
 from ..measure import records
 from ..measure.baselines import yardstick
 from ..measure.suites import SUITES
 
-RESULTS = ROOT / "perf" / "results"
+RESULTS = HERE / "results"
 NOT_TIMES = ("campaign.json", "code.json", "errors.json", "gate.json", "torch.json")
 PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 

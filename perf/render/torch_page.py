@@ -1,6 +1,5 @@
 """docs/torch.md: our operations as operators of torch, what works with them, by the tests of that, and what it costs."""
 
-from tests.torch_ops.features import FEATURES
 from tritonkernels import OPS
 
 from ..measure import records
@@ -114,6 +113,8 @@ faster* is what [`nn.replace`](nn.md) swaps by default. A CUDA graph leaves out 
 
 
 def markdown():
+    from tests.torch_ops.features import FEATURES  # here, as an installed wheel has no tests
+
     rows = [_row(feature) for feature in FEATURES]
     page = f"{INTRODUCTION.format(tests=TESTS)}\n{as_table(['', *(f'`{op}`' for op in OPS), 'test'], rows)}\n"
     return "\n".join([page, *(_costs(records.read_rows(path)) for path in sorted(measured.RESULTS.glob("*/torch.json")))])

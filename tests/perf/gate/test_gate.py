@@ -250,7 +250,7 @@ def test_an_unknown_step(on_a_gpu, capsys):
 def test_without_a_gpu(monkeypatch, capsys):
     monkeypatch.setattr(gate.torch.cuda, "is_available", lambda: False)
     assert main(["gate"]) == 2
-    assert capsys.readouterr().err == "perf gate needs a GPU, and torch sees none\n"
+    assert capsys.readouterr().err == "gate needs a GPU, and torch sees none\n"
 
 
 @pytest.fixture
