@@ -43,7 +43,11 @@ def main(argv=None):
     if options.command in OF_A_CHECKOUT and __package__ != "perf":
         print(f"{options.command} needs the repository: run `python -m perf {options.command}` in it", file=sys.stderr)
         return 2
-    return options.run(options)
+    try:
+        return options.run(options)
+    except KeyboardInterrupt:
+        print("Stopped by Ctrl-C.", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 With --against, the times are compared with those of an earlier run: what changed by more than the threshold, and by so much
 that the spreads (20 to 80 % of the rounds) do not overlap, is listed.
 
-Exit status: 1 if a result breaks its bound, a run fails or something is slower than in --against; 2 for bad arguments.
+Exit status: 1 if a result breaks its bound, a run fails or something is slower than in --against; 2 for bad arguments; 130
+after Ctrl-C, which keeps the cases before it.
 """
 
 import argparse
@@ -23,6 +24,12 @@ def add_arguments(parser):
     parser.add_argument("--op", nargs="+", action="extend", choices=OPS, help="default: all")
     parser.add_argument("--suite", choices=SUITES, default="smoke", help="default: %(default)s")
     parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
+    parser.add_argument(
+        "--implementation", nargs="+", action="extend", choices=contenders.PACKAGES, help="default: both; torch always runs"
+    )
+    parser.add_argument("--list", action="store_true", help="print the cases and designs, and run nothing")
+    parser.add_argument("--quiet", action="store_true", help="no table: only failures, and how many rows there are of what")
+    parser.add_argument("--refusals", action="store_true", help="list what was refused, and why")
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the records there, after each case")
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write the records there")
     parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw speed against error, as PNG or SVG by the suffix")
@@ -35,7 +42,9 @@ def add_arguments(parser):
     parser.add_argument(
         "--threshold", type=against.percent, default=0.02, metavar="PCT", help="changes that count, in percent; default: 2"
     )
-    parser.add_argument("--records", type=against.file, metavar="FILE", help="of a run to compare, instead of measuring")
+    parser.add_argument(
+        "--records", nargs="+", type=against.file, metavar="FILE", help="show, plot or compare these instead of measuring"
+    )
     add_commit(parser)
 
 
@@ -48,57 +57,105 @@ def _picture(name):
 
 
 def main(options, parser):
-    if options.records is not None:
-        if options.against is None:
-            parser.error("argument --records: it is compared with --against, which is missing")
-        return against.report(options.against, options.records, options.threshold)
+    if options.records:
+        if options.json:
+            parser.error("argument --json: nothing is measured with --records")
+        return _of_records(options, [record for file in options.records for record in file])
     device = contenders.device()
     if options.against is not None and device.type != "cuda":
         parser.error("argument --against: without a GPU nothing is timed; --records FILE compares two files")
-    ops = options.op or OPS
-    known = list(dict.fromkeys(design.name for op in ops for _, design in contenders.designs(op)))
+    ops, implementations = options.op or OPS, options.implementation or list(contenders.PACKAGES)
+    designs = [
+        design.name for op in ops for implementation, design in contenders.designs(op) if implementation in implementations
+    ]
+    known = list(dict.fromkeys(designs))
     for name in options.design or ():
         if name not in known:
             parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")
     cases = [case for case in SUITES[options.suite] if case.op in ops]
+    if options.list:
+        return _list(cases, options.design, implementations)
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
-    ahead.build_all(runnable, options.design, device)
-    comparison = Comparison(options.suite, options.seed, options.design, device, options.commit)
-    lost = None
-    with table.progress(len(runnable)) as advance:
-        for case in runnable:
-            advance(f"{case.op} {case.name}")
+    if "cuda" in implementations:
+        ahead.build_all(runnable, options.design, device)
+    comparison = Comparison(options.suite, options.seed, options.design, device, options.commit, implementations)
+    stopped, status = _run(comparison, runnable, options.json)
+    rows, refusals = comparison.records, comparison.refusals
+    _write(options, rows)
+    _show(rows, options.quiet)
+    if options.refusals:
+        for record, why in refusals:
+            print(f"Refused: {record.op} {record.case}, {record.implementation} {record.design}: {why}")
+    elif refusals and not options.quiet:
+        print(f"Refused: {len(refusals)}, by designs that are not for the case; --refusals says why")
+    if stopped:
+        print(stopped)
+    print(f"{_counted(rows)}, {len(refusals)} refused, {len(cases) - len(runnable)} GPU-only cases not run")
+    slower = options.against is not None and against.report(options.against, rows, options.threshold)
+    return status or (0 if all(r.ok for r in rows) and not slower else 1)
+
+
+def _list(cases, names, implementations):
+    for op in dict.fromkeys(case.op for case in cases):
+        print(op)
+        for case in cases:
+            if case.op == op:
+                print(f"    {case.name}{' (on a GPU only)' if case.gpu_only else ''}")
+        found = list(contenders.contenders(op, names, implementations))
+        for implementation in dict.fromkeys(contender.implementation for contender in found):
+            print(f"  {implementation}: {', '.join(c.design for c in found if c.implementation == implementation)}")
+    return 0
+
+
+def _run(comparison, cases, file):
+    """Run the cases, with the records so far in the file after each: what stopped it and the exit status, or (None, 0)."""
+    with table.progress(len(cases)) as advance:
+        for case in cases:
+            title, whole = f"{case.op} {case.name}", (len(comparison.records), len(comparison.refusals))
+            advance(title)
             try:
                 comparison.run(case)
             except GpuLost as error:
-                lost = f"Stopped at {case.op} {case.name}, the rest of the suite did not run: {error}"
-                break
+                return f"Stopped at {title}, the rest of the suite did not run: {error}", 1
+            except KeyboardInterrupt:
+                del comparison.records[whole[0] :], comparison.refusals[whole[1] :]
+                return f"Stopped by Ctrl-C at {title}: the cases before it are kept", 130
             finally:
-                if options.json:
-                    records.write_json(options.json, comparison.records)
+                if file:
+                    records.write_json(file, comparison.records)
+    return None, 0
+
+
+def _of_records(options, rows):
+    _write(options, rows)
+    if options.against is not None:
+        return against.report(options.against, rows, options.threshold)
+    _show(rows, options.quiet)
+    print(_counted(rows))
+    return 0 if all(r.ok for r in rows) else 1
+
+
+def _write(options, rows):
     if options.csv:
-        records.write_csv(options.csv, comparison.records)
+        records.write_csv(options.csv, rows)
     if options.plot:
-        plot.speed_against_error(comparison.records, options.plot)
-    _report(comparison, device, left_out=len(cases) - len(runnable))
-    if lost:
-        print(lost)
-    slower = options.against is not None and against.report(options.against, comparison.records, options.threshold)
-    return 0 if all(r.ok for r in comparison.records) and not lost and not slower else 1
+        plot.speed_against_error(rows, options.plot)
 
 
-def _report(comparison, device, left_out):
-    rows, refusals = comparison.records, comparison.refusals
-    table.show(rows)
-    print()
-    if device.type == "cpu":
-        print("Without a GPU: correctness only, no times.")
-    if any(r.exposed for r in rows):
-        print("* Some rounds may include host time; `exposed` in the records is their share.")
-    for line in refusals:
-        print(f"Refused: {line}")
+def _show(rows, quiet):
+    """The table, unless quiet, and the failures."""
+    if not quiet:
+        table.show(rows)
+        print()
+        if rows and all(r.backend != "gpu" for r in rows):
+            print("Without a GPU: correctness only, no times.")
+        if any(r.exposed for r in rows):
+            print("* Some rounds may include host time; `exposed` in the records is their share.")
     for r in rows:
         if not r.ok:
             print(f"FAILED: {r.op} {r.case}, {r.implementation} {r.design}: {r.message}")
+
+
+def _counted(rows):
     ok = sum(r.ok for r in rows)
-    print(f"{len(rows)} rows, {ok} ok, {len(rows) - ok} failed, {len(refusals)} refused, {left_out} GPU-only cases not run")
+    return f"{len(rows)} rows, {ok} ok, {len(rows) - ok} failed"

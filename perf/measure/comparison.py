@@ -70,11 +70,12 @@ class Entry:
 
 
 class Comparison:
-    """`records` and `refusals` (one line each) of the cases run so far."""
+    """`records` of the cases run so far, and `refusals`: (Record, why)."""
 
-    def __init__(self, suite, seed, designs, device, commit=None):
+    def __init__(self, suite, seed, designs, device, commit=None, implementations=None):
         self.records, self.refusals = [], []
-        self._suite, self._seed, self._designs, self._device = suite, seed, designs, device
+        self._suite, self._seed, self._device = suite, seed, device
+        self._wanted = designs, implementations
         self._environment = environment(device, commit)
         self._clock = timing.GpuClock(device) if device.type == "cuda" else None
         self._watch, self._drawn = tampering.Watch(device), 0
@@ -85,7 +86,7 @@ class Comparison:
         checker = Checker(args, kwargs)
         with baselines.precision(prepared.problem.precision):
             entries = []
-            for contender in contenders.contenders(case.op, self._designs):
+            for contender in contenders.contenders(case.op, *self._wanted):
                 entry = self._enter(case, contender, prepared, kwargs)
                 if self._first_run(entry, contender, checker, args, kwargs):
                     entries.append(entry)
@@ -124,7 +125,7 @@ class Comparison:
             entry.note(entry.judge(checker, entry.output, entry.computed))
             entry.output.poison()  # so that nobody can copy it
         except UnsupportedError as refusal:
-            self.refusals.append(f"{record.op} {record.case}, {record.implementation} {record.design}: {refusal}")
+            self.refusals.append((record, str(refusal)))
             return False
         except Exception as error:  # a contender's error is the failure of its row, not of the comparison
             entry.fail(_in_words(error))

@@ -46,10 +46,10 @@ def designs(op):
     return [(key, design) for key, package in packages for design in package.designs(op)]
 
 
-def contenders(op, names=None):
-    """The designs of the operation (all, or those of the given names), and torch last."""
+def contenders(op, names=None, implementations=None):
+    """The designs of the operation (all, or those of the given names and implementations), and torch last."""
     for implementation, design in designs(op):
-        if names is None or design.name in names:
+        if (names is None or design.name in names) and (implementations is None or implementation in implementations):
             package = importlib.import_module(PACKAGES[implementation])
             explain = functools.partial(package.explain, op, design=design.name)
             call = functools.partial(getattr(package, op), design=design.name)

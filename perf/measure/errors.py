@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import importlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,6 +20,7 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.matmul import prepare
 
 from ..render import table
+from ..render.writable import writable
 from . import ahead, baselines, contenders, records
 from .environment import add_commit, environment
 from .stress import CONDITIONS, STRESSES, ill_conditioned
@@ -50,7 +50,7 @@ class Errors:
 
 
 def add_arguments(parser):
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the records there")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="write the records there")
     parser.add_argument("--implementation", nargs="+", choices=("triton", "cuda", "torch"), default=("triton", "cuda", "torch"))
     parser.add_argument("--seed", type=int, default=0, help="of the operands; default: %(default)s")
     add_commit(parser)

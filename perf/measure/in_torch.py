@@ -16,7 +16,6 @@ import random
 import statistics
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from tritonkernels.choice.clock import GpuClock
 
 from .. import ROOT
 from ..render import table
+from ..render.writable import writable
 from . import contenders, records
 from .environment import add_commit, environment
 
@@ -54,7 +54,7 @@ class Time:
 
 
 def add_arguments(parser):
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times there")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="write the times there")
     add_commit(parser)
 
 

@@ -26,6 +26,7 @@ from ..measure import records
 from ..measure.environment import environment
 from ..render import table
 from ..render.measured import us
+from ..render.writable import writable
 from . import sass
 from .calls import representative_calls, unusual_calls
 from .compiling import compile_launch
@@ -41,7 +42,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--config", nargs="+", metavar="NAME=NUMBER", default=[], help="a config of the design; default: its first"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts there, layouts and hot loops included")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="write the facts there, layouts and hot loops included")
 
 
 def main(options, parser):

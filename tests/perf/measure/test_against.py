@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_read_is_status_2_before_the_first_kernel(tmp_path
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["--records", "{}"], "--against, which is missing"),
+        (["--records", "{}", "--json", "{}"], "nothing is measured"),
         (["--against", "{}"], "without a GPU nothing is timed"),
         (["--against", "{}", "--threshold", "-1"], "percentage from 0 up"),
         (["--against", "{}", "--threshold", "nan"], "percentage from 0 up"),

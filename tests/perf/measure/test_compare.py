@@ -1,10 +1,10 @@
 """python -m perf compare from the outside: what it prints, writes and returns, with right designs and with wrong ones."""
 
 import pytest
-from stand_ins import right
+from stand_ins import record, right
 
 from perf.__main__ import main
-from perf.measure import baselines, compare, contenders, records
+from perf.measure import ahead, baselines, compare, contenders, records
 from perf.measure.comparison import GpuLost
 from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
@@ -125,14 +125,17 @@ def test_a_changed_operand_is_restored_for_the_next_design(gemv_does, capsys):
     assert capsys.readouterr().out.splitlines()[-1].startswith("8 rows, 4 ok")
 
 
-def test_refusals_are_printed_and_counted(gemv_does, capsys):
+def test_refusals_are_counted_and_listed_on_request(gemv_does, capsys):
     gemv_does(right, refuses=lambda problem, target: "it is narrow" if problem.n > 1000 else None)
     assert main([*GEMV]) == 0
+    (counted,) = [line for line in capsys.readouterr().out.splitlines() if "--refusals" in line]
+    assert counted == "Refused: 1, by designs that are not for the case; --refusals says why"
+    assert main([*GEMV, "--refusals"]) == 0
     out = capsys.readouterr().out
     (refused,) = [line for line in out.splitlines() if line.startswith("Refused: ")]
     assert refused.startswith("Refused: gemv 77x1030, triton stand_in:")
     assert "it is narrow" in refused
-    assert out.splitlines()[-1].startswith("7 rows, 7 ok, 0 failed, 1 refused")
+    assert out.splitlines()[-1].startswith("7 rows, 7 ok, 0 failed, 1 refused") and "--refusals" not in out
 
 
 def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, capsys, tmp_path):
@@ -150,6 +153,84 @@ def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, c
     assert "an illegal memory access" in capsys.readouterr().out
 
 
+def test_ctrl_c_keeps_the_cases_before_it(gemv_does, monkeypatch, capsys, tmp_path):
+    gemv_does(right)
+    whole = compare.Comparison.run
+
+    def run(self, case):
+        whole(self, case)
+        if case.name == "77x1030":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare.Comparison, "run", run)
+    files = "--json", str(tmp_path / "r.json"), "--csv", str(tmp_path / "r.csv")
+    assert main([*GEMV, *files]) == 130
+    assert {r.case for r in records.read_json(tmp_path / "r.json")} == {"131x16", "67x45 float64"}
+    assert (tmp_path / "r.csv").read_text().count("\n") == 5
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2] == "Stopped by Ctrl-C at gemv 77x1030: the cases before it are kept"
+    assert out[-1].startswith("4 rows, 4 ok") and sum("stand_in" in line for line in out) == 2
+
+
+def test_ctrl_c_elsewhere_is_one_line(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(contenders, "device", interrupted)
+    assert main([*GEMV]) == 130
+    assert capsys.readouterr() == ("", "Stopped by Ctrl-C.\n")
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    monkeypatch.setattr(compare.Comparison, "run", lambda self, case: pytest.fail("it ran"))
+    monkeypatch.setattr(ahead, "build_all", lambda cases, names, device: pytest.fail("it built"))
+
+
+@pytest.mark.usefixtures("triton_only", "nothing_runs")
+def test_cases_and_designs_are_listed_without_running(capsys):
+    assert main(["compare", "--list", "--suite", "seeds", "--op", "gemv", "gemm"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("gemm\n    512x512x512\n    1024x1024x1024 (on a GPU only)\n") and "\ngemv\n    16384x16\n" in out
+    assert f"  triton: {', '.join(LIBRARY.names('gemv'))}\n  torch: addmv\n" in out
+    assert main(["compare", "--list", "--op", "gemv", "--design", "naive"]) == 0
+    assert "  triton: naive\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_one_implementation_is_listed_alone_and_only_its_designs_can_be_named(capsys):
+    assert main(["compare", "--list", "--op", "gemv", "--implementation", "triton"]) == 0
+    out = capsys.readouterr().out
+    assert "triton:" in out and "cuda:" not in out and "torch:" in out
+
+
+def test_one_implementation_runs_alone(monkeypatch, capsys):
+    monkeypatch.setattr(ahead, "build_all", lambda cases, names, device: pytest.fail("it built kernels that nobody runs"))
+    assert main([*GEMV, "--implementation", "triton", "--design", "naive"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].startswith("8 rows, 8 ok") and "cuda" not in out
+
+
+def test_quiet_says_failures_and_the_counts(gemv_does, capsys):
+    gemv_does(wrong_element)
+    assert main([*GEMV, "--quiet"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in out[:-1]] == ["FAILED"] * 4 and out[-1].startswith("8 rows, 4 ok, 4 failed")
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_records_are_shown_without_measuring(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(contenders, "device", lambda: pytest.fail("it asked for the GPU"))
+    records.write_json(tmp_path / "a.json", [record(case="first", median_ms=None)])
+    records.write_json(tmp_path / "b.json", [record(case="second", median_ms=None, ok=False, message="it is wrong")])
+    files = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    assert main(["compare", "--records", files[0]]) == 0
+    assert main(["compare", "--records", *files, "--csv", str(tmp_path / "r.csv")]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2:] == ["FAILED: gemv second, triton warp_per_row: it is wrong", "2 rows, 1 ok, 1 failed"]
+    assert (tmp_path / "r.csv").read_text().count("\n") == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [
@@ -157,7 +238,11 @@ def test_a_lost_gpu_ends_the_run_but_keeps_its_records(gemv_does, monkeypatch, c
         (["compare", "--suite", "seed"], "seeds"),
         (["compare", "--op", "gemv", "--design", "tiled"], "warp_per_row"),
         (["compare", "--seed", "one"], "invalid int"),
+        (["compare", "--op", "gemv", "--implementation", "torch"], "triton"),
         (["compare", "--json", "/no/such/folder/r.json"], "cannot write"),
+        (["errors", "--json", "/no/such/folder/r.json"], "cannot write"),
+        (["torch", "--json", "/no/such/folder/r.json"], "cannot write"),
+        (["inspect", "gemm", "--json", "/no/such/folder/r.json"], "cannot write"),
         (["contrast"], "compare"),
         ([], "command"),
         (["campaign", "--out", "x", "--minutes", "0"], "positive number of minutes"),

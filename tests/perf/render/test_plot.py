@@ -4,7 +4,7 @@ import pytest
 
 from perf.__main__ import main
 from perf.measure import compare
-from perf.measure.records import Record
+from perf.measure.records import Record, write_json
 from perf.render import plot
 
 
@@ -37,6 +37,15 @@ def test_the_axis_says_what_was_measured(tmp_path, tflops, label):
     assert label in text
     assert ">fp16x3</text>" in text and ">ieee</text>" in text and "tf32" not in text
     assert (">triton planes</text>" if tflops else ">Triton</text>") in text
+
+
+def test_a_chart_of_record_files(tmp_path):
+    for name in ("ieee", "tf32"):
+        write_json(tmp_path / f"{name}.json", [record(name, 1e-7)])
+    files = [str(tmp_path / "ieee.json"), str(tmp_path / "tf32.json")]
+    assert main(["compare", "--records", *files, "--plot", str(tmp_path / "chart.svg")]) == 0
+    text = (tmp_path / "chart.svg").read_text()
+    assert "ieee" in text and "tf32" in text
 
 
 @pytest.mark.parametrize("name, reason", [("chart.gif", ".png, .svg"), ("missing/chart.png", "folder")])
