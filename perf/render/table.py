@@ -1,9 +1,13 @@
 """Tables of records and of other rows of text: by rich where it is installed, else as plain text."""
 
 import contextlib
+import shutil
 import sys
+import textwrap
 
 from tritonkernels.report import plain
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def rows(records):
@@ -41,20 +45,42 @@ def show(records, file=None):
 
 
 def print_table(headings, body, styles=None, file=None):
-    """Print rows of text under headings. `styles` are rich's, one per row or None."""
+    """Print rows of text under headings; as lines of their own where columns would cut words. `styles` are rich's, or None."""
     file = file or sys.stdout
+    width = shutil.get_terminal_size().columns if file.isatty() else 250  # a pipe has no width: it is enough for the rows
+    widths = column_widths(list(zip(headings, *body)), width - 2 * len(headings) + 2)
+    if not widths:
+        print("\n".join(stacked(headings, body, width)), file=file)
+        return
     try:
         from rich.console import Console
         from rich.table import Table
     except ImportError:
         print(plain(headings, body), file=file)
         return
-    table = Table(*headings, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for heading, own in zip(headings, widths):
+        table.add_column(heading, width=own)
     for cells, style in zip(body, styles or [None] * len(body)):
         table.add_row(*cells, style=style)
-    # A pipe has no width: 250 is wide enough for the rows.
-    console = Console(file=file, width=None if file.isatty() else 250, highlight=False, markup=False)
-    console.print(table)
+    # Without a height, rich takes a "dumb" terminal (an editor's) for one of 80 columns.
+    Console(file=file, width=width, height=25, highlight=False, markup=False).print(table)
+
+
+def column_widths(columns, room):
+    """Those that texts take, less where texts of several words leave too little room; None if there is none without cuts."""
+    widths = [max(map(len, column)) for column in columns]
+    least = [max(len(word) for text in column for word in [*text.split(), ""]) for column in columns]
+    for i in sorted(range(len(columns)), key=lambda i: least[i] - widths[i]):
+        widths[i] = max(least[i], widths[i] - max(0, sum(widths) - room))
+    return widths if sum(widths) <= room else None
+
+
+def stacked(headings, body, width):
+    """The rows as lines of at most so many columns, each figure behind its heading."""
+    for cells in body:
+        facts = "  ".join(f"{heading} {text}".replace(" ", NO_BREAK) for heading, text in zip(headings, cells) if text.strip())
+        yield textwrap.fill(facts, width, subsequent_indent="    ", break_on_hyphens=False).replace(NO_BREAK, " ")
 
 
 def markdown(headings, body):

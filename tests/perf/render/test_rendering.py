@@ -65,6 +65,32 @@ def test_brackets_are_text_not_markup(shown):
     assert "[bold]" in shown(record(case="[bold]", median_ms=None))
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("columns", [60, 100, 140, 200])
+def test_a_narrow_terminal_keeps_every_figure(shown, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "dumb")  # no codes of colours among the text
+    file, named = Terminal(), record(**{**vars(TIMED), "case": "4096x4096x4096 float16 to float32"})
+    table.show([named, TIMED], file)
+    text = file.getvalue()
+    _, cells = table.rows([named, TIMED])
+    for word in {word for row in cells for text in row for word in text.split()}:
+        assert word in text.split(), f"{word} is cut"
+    if columns != 140:  # there, names are wrapped, by rich alone
+        assert max(map(len, text.splitlines())) <= columns
+
+
+def test_columns_of_names_give_way_to_figures():
+    columns = [["a long name", "another"], ["12.5", "3.75"]]
+    assert table.column_widths(columns, 40) == [11, 4]
+    assert table.column_widths(columns, 12) == [8, 4]
+    assert table.column_widths(columns, 10) is None
+
+
 @pytest.mark.usefixtures("shown")
 def test_progress_is_silent_where_nobody_watches(capsys):
     with table.progress(2) as advance:
