@@ -8,6 +8,7 @@ shows what it finds in a folder's code.json beside the sources.
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from ..measure.environment import environment
 from ..render import table
 from ..render.measured import us
 from ..render.writable import writable
-from . import sass
+from . import configs, sass
 from .calls import representative_calls, unusual_calls
 from .compiling import compile_launch
 
@@ -40,7 +41,12 @@ def add_arguments(parser):
     )
     parser.add_argument("--arch", default="sm_90", help="sm_80, sm_90, ... or an NVIDIA GPU's name; default: %(default)s")
     parser.add_argument(
-        "--config", nargs="+", metavar="NAME=NUMBER", default=[], help="a config of the design; default: its first"
+        "--config",
+        nargs="+",
+        type=configs.number,
+        metavar="NAME=NUMBER",
+        default=[],
+        help="a config of the design; default: its first",
     )
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the facts there, layouts and hot loops included")
 
@@ -52,16 +58,21 @@ def main(options, parser):
         target = Target.named(options.arch)
         if target.vendor != "nvidia":
             parser.error(f"inspect reads the machine code of NVIDIA GPUs only, got {target.name}")
-        config = {key: int(value) for key, _, value in (pair.partition("=") for pair in options.config)}
         for op, _, name in (what.partition(".") for what in options.what):
             if op not in OPS:
                 parser.error(f"unknown operation {op!r} (choose from {', '.join(OPS)})")
-            own = list(inspect(op, target, name or None, config or None))
+            own = list(inspect(op, target, name or None, dict(options.config) or None))
             if not own:
                 parser.error(f"{op} has no design {name!r}")
+            unknown = [row for row in own if "nearest" in row]
+            if unknown and not any("config" in row for row in own):
+                known = configs.lines((f"{row['implementation']} {row['design']}", row["nearest"]) for row in unknown)
+                what = f"{op}.{name}" if name else op
+                print(f"{parser.prog}: {unknown[0]['fault']}; the nearest of {what}:", *known, sep="\n", file=sys.stderr)
+                return 2
             show(op, target, own)
             rows += [row for row in own if row["design"].partition(".")[0] not in asked]  # each once: gemm.tiled is gemm's
-    except (TritonKernelsError, ValueError) as error:
+    except TritonKernelsError as error:
         parser.error(str(error))
     if options.json:
         compiled = environment(torch.device("cpu")) | {"device": f"compiled for {target.name} ({target.isa}), not run"}
@@ -97,13 +108,17 @@ def inspect(op, target, name=None, config=None):
             row = {"op": op, "implementation": implementation, "design": design.name, "problem": call.problem.describe()}
             try:
                 _, chosen = library.choose(call.problem, target, design.name, config)
+                row["config"] = as_dict(chosen)
                 compiled = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
                 code, facts = max(compiled, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
                 ranked = library.ranking(call.problem, target, design.name)
                 estimate = next(choice.estimate for choice in ranked if as_dict(choice.config) == as_dict(chosen))
-                row |= {"config": as_dict(chosen), "predicted_s": estimate.seconds, "bound_by": estimate.bound_by}
+                row |= {"predicted_s": estimate.seconds, "bound_by": estimate.bound_by}
                 yield row | facts | _facts(call.problem, design, chosen, code, facts, target)
-            except (ConfigError, UnsupportedError) as error:
+            except ConfigError:
+                nearest = configs.nearest(config, design, call.problem, target)
+                yield row | {"fault": f"no config has {configs.words(config)}", "nearest": nearest}
+            except UnsupportedError as error:
                 yield row | {"fault": str(error)}
             except FileNotFoundError:
                 yield row | {"fault": "nvcc is not on PATH"}
@@ -178,10 +193,9 @@ def _cells(row):
     start = [row["implementation"], row["design"]]
     if "fault" in row:
         return start + ["-"] * 14
-    config = " ".join(f"{k}={v}" for k, v in row["config"].items() if k != "num_ctas")
     return [
         *start,
-        config,
+        configs.words(row["config"]),
         str(row["registers"]),
         str(row["stack_bytes"]),
         str(row["shared_bytes"]),

@@ -1,5 +1,6 @@
 """perf inspect reads machine code: what it counts is checked on kernels whose code is known, and on the gemm ladder's gates."""
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perf.measure import records
-from perf.offline import sass
+from perf.offline import configs, sass
 from tests.harness import thorough
 
 ROOT = Path(__file__).parents[3]
@@ -91,6 +92,29 @@ def test_several_operations_in_one_file(tmp_path):
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("compiled, not run") == 3
     assert [row["op"] for row in rows] == ["gemm", "gemm", "gemv", "gemv"], "gemm.naive of matmul is that of gemm"
+
+
+@pytest.mark.parametrize(
+    "asked, nearest", [("BLOCK_M=96 BLOCK_N=64", "triton tiled: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda tiled: BM=64")]
+)
+def test_an_unknown_config_exits_2_and_names_the_nearest(asked, nearest, tmp_path):
+    run, _ = inspect("gemm.tiled", tmp_path, "--config", *asked.split())
+    said, *known = run.stderr.splitlines()
+    assert run.returncode == 2 and run.stdout == ""
+    assert said == f"python -m perf inspect: no config has {asked}; the nearest of gemm.tiled:"
+    assert known[0].startswith(nearest) and 2 < len(known) <= configs.MOST
+    assert inspect("gemm.tiled", tmp_path, "--config", *known[0].partition(": ")[2].split())[0].returncode == 0, "as printed"
+
+
+@pytest.mark.parametrize("text", ["BM", "BM=", "=64", ""])
+def test_what_is_no_config_is_told(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="BLOCK_M=64"):
+        configs.number(text)
+
+
+def test_configs_are_read_as_they_are_printed():
+    config = {"BM": 64, "STREAMS": True, "A_TILE": "PaddedTile", "minus": -1}
+    assert dict(map(configs.number, configs.words(config).split())) == config
 
 
 @pytest.mark.parametrize("what", ["gem", "gemm.fast"])
