@@ -14,12 +14,12 @@ import shlex
 import sys
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 
 from ..gate import processes
 from ..render import summary
+from ..render.writable import folder
 from .environment import revision
 from .shapes import FAMILIES
 from .suites import SUITES
@@ -67,7 +67,7 @@ def _python(*arguments):
 
 def add_arguments(parser):
     parser.add_argument("--minutes", type=_minutes, required=True, metavar="M", help="the time limit of the whole campaign")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the results; made if missing, else continued")
+    parser.add_argument("--out", type=folder, required=True, metavar="DIR", help="the results; made if missing, else continued")
     parser.add_argument("--even-if-red", action="store_true", help="measure although the gate has not passed")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tritonkernels.target import Target
 
+from ..render.writable import folder
 from . import contenders, schedule, shapes, trial
 from .environment import add_commit, environment
 from .sweep_records import Writer
@@ -33,7 +34,7 @@ def add_arguments(parser):
     parser.add_argument("--configs", type=_count, default=2, metavar="N", help="best, and random ones; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
-    parser.add_argument("--out", type=Path, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
+    parser.add_argument("--out", type=folder, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
     parser.add_argument(
         "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
     )

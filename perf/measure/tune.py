@@ -6,7 +6,7 @@ The cases are a suite's, or those of a JSON file, in the words of suites.py:
 What the table has is left out, so that a second call goes on where the first one ended. docs/tuning.md says what is kept.
 --ship also copies what the table has of the cases into the tables of the package (tritonkernels/choice/tables/GPU/tuned.json).
 
-Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments.
+Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments, 130 after Ctrl-C.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def _argument(name, value):
 
 def run(cases, packages, device, budget, again, ship=False):
     """Tune each case in each package, show what came of it, and return the exit status."""
-    rows, notes, failed, current = [], [], 0, 0
+    rows, notes, failed, current, stopped = [], [], 0, 0, False
     with table.progress(len(cases) * len(packages)) as advance:
         for case, package in itertools.product(cases, packages):
             library, title = importlib.import_module(f"{package}.launch").LIBRARY, f"{package}.{case.op} {case.name}"
@@ -107,9 +107,13 @@ def run(cases, packages, device, budget, again, ship=False):
                 notes.append(f"FAILED: {title}: {error}")
                 if isinstance(error, TuningError):  # of the table or the GPU: no other case would fare better
                     break
+            except KeyboardInterrupt:
+                stopped = True
+                notes.append(f"Stopped by Ctrl-C at {title}: the table has the cases before it")
+                break
     table.print_table(HEADINGS, rows)
     print("\n".join(["", *notes, f"{len(rows)} tuned, {current} were in the table, {failed} failed"]))
-    return 1 if failed else 0
+    return 130 if stopped else 1 if failed else 0
 
 
 def is_current(library, op, args, kwargs):

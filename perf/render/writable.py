@@ -1,4 +1,4 @@
-"""A file named on the command line, refused before minutes of work where it could not be written after them."""
+"""A file or folder named on the command line, refused before minutes of work where it could not be written after them."""
 
 import argparse
 import os
@@ -13,4 +13,13 @@ def writable(name):
         raise argparse.ArgumentTypeError(f"cannot write {name}: it is a folder, or its folder does not exist")
     if not all(os.access(each, os.W_OK) for each in (folder, path) if each.exists()):
         raise argparse.ArgumentTypeError(f"cannot write {name}: permission denied")
+    return path
+
+
+def folder(name):
+    """The Path of one that is there or can be made; a type of argparse."""
+    path = Path(name)
+    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write into {name}: {there} is no folder, or permission denied")
     return path

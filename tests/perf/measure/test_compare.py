@@ -246,6 +246,8 @@ def test_records_are_shown_without_measuring(monkeypatch, capsys, tmp_path):
         (["contrast"], "compare"),
         ([], "command"),
         (["campaign", "--out", "x", "--minutes", "0"], "positive number of minutes"),
+        (["campaign", "--out", f"{__file__}/x", "--minutes", "1"], "is no folder"),
+        (["sweep", "gemm", "--out", f"{__file__}/x"], "is no folder"),
     ],
 )
 @pytest.mark.usefixtures("triton_only")

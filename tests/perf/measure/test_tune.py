@@ -43,6 +43,25 @@ def test_each_case_is_tuned_once(served, capsys):
     assert "2 tuned, 0 were in the table" in capsys.readouterr().out
 
 
+def test_ctrl_c_shows_and_keeps_the_cases_before_it(served, capsys, monkeypatch):
+    whole = tuner.tune
+
+    def tune_(*args):
+        if done:
+            raise KeyboardInterrupt
+        done.append(args)
+        return whole(*args)
+
+    done = []
+    monkeypatch.setattr(tuner, "tune", tune_)
+    assert run() == 130
+    told = capsys.readouterr().out
+    assert "fast number=0" in told and "Stopped by Ctrl-C at tritonkernels.gemv 200x16" in told and "1 tuned" in told
+    monkeypatch.setattr(tuner, "tune", whole)
+    assert run() == 0
+    assert "1 tuned, 1 were in the table" in capsys.readouterr().out
+
+
 def test_a_tuning_that_was_not_finished_goes_on(served, capsys, monkeypatch):
     monkeypatch.setattr(tuner, "TRIALS", 1e-4)  # the first candidate, and no more
     run(cases=CASES[:1], budget=1.0)
