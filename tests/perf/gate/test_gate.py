@@ -276,6 +276,13 @@ def test_results_are_no_changes(repository):
     assert environment.digest() != digest and environment.revision() == f"{clean}+{environment.digest()}"
 
 
+def test_the_commit_of_another_repository_is_not_taken_for_ours(repository, monkeypatch):
+    """An installed package may lie in one: a project's that has its .venv inside."""
+    assert environment.commit()
+    monkeypatch.setattr(environment, "IS_CHECKOUT", False)
+    assert environment.commit() is None and environment.revision() == f"no-commit+{environment.digest()}"
+
+
 def test_without_a_repository(repository, monkeypatch):
     monkeypatch.setattr(environment, "_output", lambda *command: None)
     assert environment.commit() is None and environment.revision() == f"no-commit+{environment.digest()}"
