@@ -48,6 +48,7 @@ def add_arguments(parser):
         default=[],
         help="a config of the design; default: its first",
     )
+    parser.add_argument("--code", action="store_true", help="print the hot loops")
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the facts there, layouts and hot loops included")
 
 
@@ -70,7 +71,7 @@ def main(options, parser):
                 what = f"{op}.{name}" if name else op
                 print(f"{parser.prog}: {unknown[0]['fault']}; the nearest of {what}:", *known, sep="\n", file=sys.stderr)
                 return 2
-            show(op, target, own)
+            show(op, target, own, options.code)
             rows += [row for row in own if row["design"].partition(".")[0] not in asked]  # each once: gemm.tiled is gemm's
     except TritonKernelsError as error:
         parser.error(str(error))
@@ -80,7 +81,7 @@ def main(options, parser):
     return 0
 
 
-def show(op, target, rows):
+def show(op, target, rows, code=False):
     headings, body = table_of(rows)
     print(f"{op} on {target.name} ({target.isa}), compiled, not run: {rows[0]['problem']}")
     table.print_table(headings, body)
@@ -89,6 +90,8 @@ def show(op, target, rows):
             print(f"{row['implementation']} {row['design']} on {row['problem']}")
         if "fault" in row:
             print(f"{row['implementation']} {row['design']}: {row['fault']}")
+        elif code:
+            print(f"\n{row['implementation']} {row['design']}, the hot loop:", *row["listing"], sep="\n")
 
 
 def inspect(op, target, name=None, config=None):

@@ -69,13 +69,14 @@ def inspect(what, tmp_path, *options):
 
 
 def test_a_design_side_by_side(tmp_path):
-    run, rows = inspect("gemm.tiled", tmp_path, "--arch", "sm_80")
+    run, rows = inspect("gemm.tiled", tmp_path, "--arch", "sm_80", "--code")
     assert run.returncode == 0, run.stderr
     triton = next(row for row in rows if row["implementation"] == "triton")
     assert triton["ffma_share"] > 0.5 and "128" in triton["shared_loads"] and triton["layouts"]
     assert triton["predicted"]["intensity"] >= 16 and "a100" in run.stdout
     assert f" {1e6 * triton['predicted_s']:.0f} " in run.stdout and triton["bound_by"] in run.stdout
     assert any(" FFMA " in line for line in triton["listing"])
+    assert "\n".join(["triton tiled, the hot loop:", *triton["listing"], ""]) in run.stdout
     assert {row["implementation"] for row in rows} == {"triton", "cuda"}
     assert all("sm_80" in row["environment"]["device"] and row["environment"]["triton"] for row in rows)
 
