@@ -13,6 +13,7 @@ from .picture import TONE
 # the colour-blind tell them apart
 COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#ba1032", "#9898ba", "#ba1098", "#7610fe", "#ba9876")
 MARKERS = "os^DvPX*"
+BESIDE = ("axes fraction", "data")
 PACKAGES = {
     "triton": ("Triton", "o", COLOURS[0], -0.17),
     "cuda": ("CUDA", "s", COLOURS[1], 0.17),
@@ -44,32 +45,25 @@ def ratios(figure, title, origin, rows, label):
 
 
 def bars(figure, title, origin, rows, vendor, line, label):
-    """A bar per design and package, and a line at the vendor's. rows: {design: {package: value}}"""
-    axes = _rows_of(figure, title, origin, rows, 0.34)
-    axes.axvline(line, color=TONE, linestyle="--", linewidth=1, label=vendor)
-    for package, (name, _, colour, shift) in PACKAGES.items():
-        own = [(i + shift, row[package]) for i, row in enumerate(rows.values()) if package in row]
-        drawn = axes.barh(*zip(*own), height=0.34, color=colour, label=name)
-        axes.bar_label(drawn, [three_digits(x) for _, x in own], padding=3, fontsize=7)
-    axes.set_xlabel(label)
-    axes.grid(axis="y", visible=False)
-    _legend(axes)
-
-
-def ladder(figure, title, origin, rows, label):
-    """Measured speeds as bars, and predicted ones in outline below them; a line at the vendor's 1.
+    """A bar per design and package, in outline below it as predicted, and a line at the vendor's.
 
     rows: {design: {package: (measured, predicted or None)}}
     """
-    axes = _rows_of(figure, title, origin, rows, 0.44)
-    axes.axvline(1, color=TONE, linestyle="--", linewidth=1)
+    predicted = any(x is not None for row in rows.values() for _, x in row.values())
+    axes = _rows_of(figure, title, origin, rows, 0.44 if predicted else 0.34)
+    axes.axvline(line, color=TONE, linestyle="--", linewidth=1, label=vendor)
     for package, (name, _, colour, shift) in PACKAGES.items():
-        own = [(i + 1.25 * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
-        drawn = axes.barh([y - 0.1 for y, *_ in own], [x for _, x, _ in own], height=0.19, color=colour, label=name)
-        axes.bar_label(drawn, [three_digits(x) for _, x, _ in own], padding=3, fontsize=6)
-        guessed = [(y + 0.09, x) for y, _, x in own if x is not None]
-        outline = {"height": 0.16, "facecolor": "none", "edgecolor": colour, "label": f"{name}, predicted"}
-        axes.barh([y for y, _ in guessed], [x for _, x in guessed], **outline)
+        own = [(i + (1.25 if predicted else 1) * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
+        places = [y - 0.1 * predicted for y, *_ in own]
+        axes.barh(places, [x for _, x, _ in own], height=0.19 if predicted else 0.34, color=colour, label=name)
+        for y, (_, x, _) in zip(places, own):  # in a column, where no line crosses them
+            axes.annotate(
+                f" {three_digits(x)}", (1, y), xycoords=("axes fraction", "data"), va="center", fontsize=7, color=colour
+            )
+        if predicted:
+            guesses = [(y + 0.09, x) for y, _, x in own if x is not None]
+            outline = {"height": 0.16, "facecolor": "none", "edgecolor": colour, "label": f"{name}, predicted"}
+            axes.barh([y for y, _ in guesses], [x for _, x in guesses], **outline)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     _legend(axes)
@@ -97,7 +91,7 @@ def roofline(figure, title, origin, points, roofs, bandwidth):
     least, at = (top / bottom) ** 0.045, math.inf  # the height of a line of text
     for name, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
         at = min(peak, at / least)
-        axes.annotate(f" {name}: {peak:.0f}", (1, at), xycoords=("axes fraction", "data"), va="center", fontsize=7)
+        axes.annotate(f" {name}: {peak:.0f}", (1, at), xycoords=BESIDE, va="center", fontsize=7)
     axes.legend(loc="lower right", frameon=False, fontsize=8)
 
 
@@ -208,4 +202,4 @@ def _plain_ticks(axis, values):
 
 
 def _legend(axes):
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, borderaxespad=0.2, frameon=False, fontsize=8)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, borderaxespad=0.2, frameon=False, fontsize=8)

@@ -110,10 +110,10 @@ def _dots(case):
 
 
 def _by_design(case, attribute):
-    """{design: {package: value}}, in the order of the records."""
+    """{design: {package: (value, None)}}, in the order of the records."""
     rows = {}
     for r in case.designs:
-        rows.setdefault(r.design, {})[r.implementation] = short(getattr(r, attribute))
+        rows.setdefault(r.design, {})[r.implementation] = short(getattr(r, attribute)), None
     return rows
 
 

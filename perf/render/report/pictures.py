@@ -41,8 +41,8 @@ def _ladder(case, target):
         speed = seconds and figures.short(case.vendor.median_ms / 1e3 / seconds)
         rows.setdefault(r.design, {})[r.implementation] = figures.short(r.ratio_to_torch), speed
     vendor = measured.vendor_of(case.op)
-    label = f"speed relative to {vendor}; in outline as predicted by the model of time"
-    return figures.picture(charts.ladder, f"{case.op} {case.name}, {case.arithmetic}", [case], rows=rows, label=label)
+    line = {"vendor": vendor, "line": 1, "label": f"speed relative to {vendor}"}
+    return figures.picture(charts.bars, f"{case.op} {case.name}, {case.arithmetic}", [case], rows=rows, **line)
 
 
 def predicted(case, target):

@@ -280,14 +280,14 @@ def test_a_missing_package_is_named(tmp_path, capsys, monkeypatch):
 
 @pytest.fixture
 def browse(path, tmp_path):
-    """browse(fragment, *options) -> what Chromium prints, without an error in its console."""
+    """browse(fragment, *options, file=the report) -> what Chromium prints, without an error in its console."""
     if not CHROMIUM:
         pytest.skip("chromium is not installed")
 
-    def run(fragment="", *options):
+    def run(fragment="", *options, file=path):
         quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
         always = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet, "--enable-logging=stderr")
-        where = f"--user-data-dir={tmp_path / 'profile'}", f"file://{path}{fragment}"
+        where = f"--user-data-dir={tmp_path / 'profile'}", f"file://{file}{fragment}"
         done = subprocess.run([CHROMIUM, *always, *options, *where], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0 and "CONSOLE" not in done.stderr, done.stderr
         return done.stdout
@@ -297,6 +297,17 @@ def browse(path, tmp_path):
 
 def test_the_browser_opens_the_code_that_a_link_leads_to(browse):
     assert re.findall(r'<details [^>]*id="([^"]*)" open', browse("#code/gemm.tiled", "--dump-dom")) == ["code/gemm.tiled"]
+
+
+@pytest.mark.parametrize("width", [360, 820])
+def test_the_page_is_as_wide_as_a_phone_or_a_tablet(browse, path, tmp_path, width):
+    frame = tmp_path / "frame.html"
+    told = "this.title = contentDocument.documentElement.scrollWidth"
+    frame.write_text(f'<iframe width="{width}" height="800" style="border: 0" src="file://{path}" onload="{told}"></iframe>')
+    shown = browse(
+        "", "--hide-scrollbars", "--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom", file=frame
+    )
+    assert f'title="{width}"' in shown
 
 
 def visible(text):
