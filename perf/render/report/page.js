@@ -1,4 +1,4 @@
-// Sorts tables, filters those of results. The filter is kept in the address: #op=gemm&verdict=behind.
+// Sorts tables, and filters those below a form. The filter is kept in the address: #op=gemm&verdict=behind.
 "use strict";
 
 const tables = [...document.querySelectorAll("table.sortable")];
@@ -21,7 +21,7 @@ function sort(heading) {
 function filter(form) {
   const wanted = Object.fromEntries(new FormData(form));
   const words = wanted.q.toLowerCase().split(/\s+/);
-  for (const table of form.closest("main").querySelectorAll("table.results")) {
+  for (const table of form.closest("section").querySelectorAll("table.sortable")) {
     let shown = 0;
     for (const row of table.tBodies[0].rows) {
       const text = row.textContent.toLowerCase();

@@ -70,7 +70,8 @@ class Page(HTMLParser):
     @property
     def results(self):
         """The rows of the tables of results: of those behind torch, and of the others."""
-        return [[row for row in table if "data-op" in row[0]] for table in self.tables if any("data-op" in a for a, _ in table)]
+        rows = ([row for row in table if "data-verdict" in row[0]] for table in self.tables)
+        return [table for table in rows if table]
 
 
 @pytest.fixture(scope="module")
@@ -323,6 +324,13 @@ def test_the_browser_sorts_and_filters(browse, page):
         assert sorted(wanted) == sorted(a["id"] for a, _ in table)
         times = [float(cells[3].split("\n")[0]) for _, cells in table]
         assert times == sorted(times) and len(times) == len(wanted)
+
+
+def test_the_browser_filters_machine_code_too(browse):
+    rows = [a for table in Page(browse("#op=gemm&package=CUDA", "--dump-dom")).tables for a, _ in table]
+    rows = [a for a in rows if "data-op" in a and "data-verdict" not in a]
+    shown = {(a["data-op"], a["data-package"]) for a in rows if "hidden" not in a}
+    assert shown == {("gemm", "CUDA")} and any("hidden" in a for a in rows)
 
 
 def test_the_browser_shows_all_without_a_filter_and_sorts_words(browse, page):
