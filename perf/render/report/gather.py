@@ -199,7 +199,8 @@ def gpu(folder):
     shapes = {}
     for (key, package), (environment, row) in sweep.items():
         shapes.setdefault(key, {})[IMPLEMENTATIONS[package]] = environment, row
-    own.cases += filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
+    drawn = filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
+    own.cases += sorted(drawn, key=lambda case: case.problem.flops)
     own.missing += _failures(folder)
     own.codes += _codes(own)
     own.cases.sort(key=lambda case: OPS.index(case.op))
