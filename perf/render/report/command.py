@@ -10,7 +10,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from ... import ROOT
+from ... import COMMAND, ROOT
 from ...gate import processes
 from .. import measured
 from ..picture import TONE
@@ -63,6 +63,7 @@ def html(gpus):
         packages=measured.PACKAGES,
         least=gather.COLOURS,
         root=ROOT,
+        command=COMMAND,
         **texts,
     )
 
