@@ -52,8 +52,8 @@ def counted(monkeypatch):
     return LIBRARY.native
 
 
-def operands(name, dtype=torch.float32):
-    return [torch.randn(shape, dtype=dtype) for shape in SAMPLES[name].shapes]
+def operands(name, device="cpu"):
+    return [torch.randn(shape, device=device) for shape in SAMPLES[name].shapes]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -274,11 +274,12 @@ def short(counted, monkeypatch):
     return through_torch
 
 
+@pytest.mark.parametrize("device", ("cpu", pytest.param("cuda", marks=pytest.mark.gpu)))
 @pytest.mark.parametrize("gradients_too", (False, True))
 @pytest.mark.parametrize("name", SAMPLES)
-def test_overloads_are_repeated(short, name, gradients_too):
+def test_overloads_are_repeated(short, name, gradients_too, device):
     """The same bits as by torch's dispatcher, which the first calls and those that are watched go through."""
-    tensors = operands(name)
+    tensors = operands(name, device)
     with Seen() as seen:
         SAMPLES[name].ours(cuda_reference, *tensors)
     overload, args, options = seen.call
