@@ -40,9 +40,9 @@ def takes_everything(problem, target):
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Design:
-    """One way to compute an operation.
+    """One way to compute an operation. It prints as one line, and a call takes it where it takes its name.
 
     configs   (problem, target) -> the legal configs, which can be hashed: config_of of either package makes such
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
@@ -68,3 +68,19 @@ class Design:
     name: str = ""
     summary: str = ""
     mirrors: str = ""
+
+    def __repr__(self):
+        return f"{self.name}: {self.summary} ({self.mirrors})"
+
+
+def name_of(design):
+    """The name that a caller's `design` stands for: a Design or its name."""
+    return design.name if isinstance(design, Design) else design
+
+
+class Designs(tuple):
+    """Designs that print as one line each, names aligned."""
+
+    def __repr__(self):
+        width = max(len(design.name) for design in self)
+        return "\n".join(f"{design.name:<{width}}  {design.summary} ({design.mirrors})" for design in self)

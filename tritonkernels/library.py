@@ -19,7 +19,7 @@ from .analysis.predict import predict
 from .choice.choose import best, named_config, ranking
 from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
-from .design import Design, as_dict, no_transform
+from .design import Design, Designs, as_dict, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
@@ -71,7 +71,7 @@ class Library:
         served = self._served(op)  # rejects an unknown operation
         if op not in self._designs:
             self.get_ready()
-            self._designs[op] = tuple(self._loaded(served))
+            self._designs[op] = Designs(self._loaded(served))
         return self._designs[op]
 
     def _loaded(self, served):
@@ -118,7 +118,7 @@ class Library:
 
     def _first(self, rank, problem, target, design):
         """rank(package, the designs that may compute it, problem, target), where that finds any."""
-        designs = self.designs(problem.op)
+        designs, design = self.designs(problem.op), name_of(design)
         if design is not None:
             named = [d for d in designs if d.name == design]
             if not named:

@@ -12,6 +12,7 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 from ..choice.choose import numbers_of
+from ..design import name_of
 from ..errors import DtypeError, GradientError, TritonKernelsError
 from ..plans import ROOM, is_plain
 from . import flops, sharding
@@ -57,6 +58,8 @@ class Operator:
 
     # The function.
     def __call__(self, design, config, **arguments):
+        if design is not None:
+            design = name_of(design)
         if torch.compiler.is_compiling():
             return self._dispatched(design, config, arguments)
         result = self._repeated(design, config, arguments)
