@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from .choice.work import Work
 from .cook_toom import Transform
 from .plans import Launched
+from .report import as_html
 
 
 class Launch(Protocol):
@@ -79,8 +80,11 @@ def name_of(design):
 
 
 class Designs(tuple):
-    """Designs that print as one line each, names aligned."""
+    """Designs that print as one line each, names aligned, and are a table in a notebook."""
 
     def __repr__(self):
         width = max(len(design.name) for design in self)
         return "\n".join(f"{design.name:<{width}}  {design.summary} ({design.mirrors})" for design in self)
+
+    def _repr_html_(self):
+        return as_html([{"design": d.name, "summary": d.summary, "mirrors": d.mirrors} for d in self])

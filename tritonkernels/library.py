@@ -122,18 +122,26 @@ class Library:
         if design is not None:
             named = [d for d in designs if d.name == design]
             if not named:
-                remedy = self.operation(problem.op).renamed(design, self.package)
-                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in designs), remedy)
+                raise self._unknown(problem.op, design)
             designs = named
         if unserved := self.misses(target):
-            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
+            remedy = "Call tritonkernels for it, or name another target."
+            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}", remedy=remedy)
         willing, refusals = self._willing(problem, target, designs)
         found = rank(self.package, willing if design else _unasked(willing), problem, target)
         if found:
             return found
         refusals = {d.name: f"none of {d.name}'s configs fits {target.name}" for d in designs} | refusals
-        reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
-        raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
+        others = [d.name for d in self._willing(problem, target, self.designs(problem.op))[0] if d not in designs]
+        named = f"Name one that can, {' or '.join(others)}, or none: then the fastest of them is chosen."
+        remedy = named if others else "Change what they refuse, or leave this call to torch."
+        raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}", refusals, remedy)
+
+    def _unknown(self, op, design):
+        names = [d.name for d in self.designs(op)]
+        near = self.operation(op).renamed(design, self.package) or validate.did_you_mean(design, names)
+        remedy = f"{near} {self.package}.designs({op!r}) says what each does.".strip()
+        return UnknownDesignError("design", repr(design), ", ".join(names), remedy)
 
     def _willing(self, problem, target, designs):
         """(those designs that compute it, {name: why} of those that refuse)."""

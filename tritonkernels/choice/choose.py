@@ -9,6 +9,8 @@ from ..design import as_dict
 from ..errors import ConfigError, UnsupportedError
 from . import model
 
+NEAREST = 3  # configs that an error names
+
 
 class Choice(NamedTuple):
     """A design and its config; `estimate` is the model's, None without a GPU."""
@@ -71,7 +73,9 @@ def numbers_of(config):
     """The numbers of a caller's config, as a dict; ConfigError for what is none."""
     if isinstance(config, Mapping) or hasattr(config, "all_kwargs"):
         return as_dict(config)
-    raise ConfigError("config", type(config).__name__, "a triton.Config or a dict as in explain()")
+    raise ConfigError(
+        "config", type(config).__name__, "a triton.Config or a dict", "Pass one that configs() of the call lists."
+    )
 
 
 def named_config(design, problem, target, config):
@@ -82,5 +86,22 @@ def named_config(design, problem, target, config):
         if numbers.items() <= as_dict(known).items():
             return known
     if not legal:
-        raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}")
-    raise ConfigError("config", numbers, " | ".join(str(as_dict(c)) for c in legal))
+        raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}", remedy="Name another design.")
+    near = "".join(f"\n    {config}" for config in nearest(numbers, map(as_dict, legal)))
+    remedy = f"The nearest are:{near}\nconfigs() of the call lists all."
+    raise ConfigError("config", numbers, f"one of the {len(legal)} configs of {design.name}", remedy)
+
+
+def nearest(numbers, configs):
+    """Those configs that differ from the numbers in the fewest names, and by the least factors: at most NEAREST."""
+
+    def distance(config):
+        differing = [name for name, value in numbers.items() if config.get(name) != value]
+        sizes = [(numbers[name], config[name]) for name in differing if name in config]
+        return len(differing), sum(abs(math.log2(a / b)) for a, b in sizes if _is_size(a) and _is_size(b))
+
+    return sorted(configs, key=distance)[:NEAREST]
+
+
+def _is_size(value):
+    return isinstance(value, int) and value > 0
