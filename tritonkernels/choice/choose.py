@@ -1,5 +1,6 @@
 """The choice among designs and configs: the least predicted time first. Pure functions of problem and target."""
 
+import functools
 import math
 from collections.abc import Mapping
 from itertools import islice
@@ -87,21 +88,18 @@ def named_config(design, problem, target, config):
             return known
     if not legal:
         raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}", remedy="Name another design.")
-    near = "".join(f"\n    {config}" for config in nearest(numbers, map(as_dict, legal)))
-    remedy = f"The nearest are:{near}\nconfigs() of the call lists all."
+    nearest = sorted(map(as_dict, legal), key=functools.partial(distance, numbers))[:NEAREST]
+    lines = "".join(f"\n    {config}" for config in nearest)
+    remedy = f"The nearest are:{lines}\nconfigs() of the call lists all."
     raise ConfigError("config", numbers, f"one of the {len(legal)} configs of {design.name}", remedy)
 
 
-def nearest(numbers, configs):
-    """Those configs that differ from the numbers in the fewest names, and by the least factors: at most NEAREST."""
-
-    def distance(config):
-        differing = [name for name, value in numbers.items() if config.get(name) != value]
-        sizes = [(numbers[name], config[name]) for name in differing if name in config]
-        return len(differing), sum(abs(math.log2(a / b)) for a, b in sizes if _is_size(a) and _is_size(b))
-
-    return sorted(configs, key=distance)[:NEAREST]
+def distance(asked, config):
+    """0 where the config has what is asked for. What it has under no name counts as much as two wrong numbers."""
+    return sum(_apart(value, config[name]) if name in config else 2 for name, value in asked.items())
 
 
-def _is_size(value):
-    return isinstance(value, int) and value > 0
+def _apart(a, b):
+    """From 0 to 1."""
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return abs(a - b) / max(abs(a), abs(b), 1) if numbers else a != b
