@@ -1,4 +1,4 @@
-"""The README's table of the versions that the smoke tests were run on, from the record of their last runs (tests/support.py)."""
+"""The README's table of the versions that the smoke tests run on, from the record of their last runs (tests/support.py)."""
 
 import itertools
 import json
