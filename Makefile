@@ -49,4 +49,4 @@ lint: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .nox build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -39,7 +39,7 @@ def trace(*launches: CudaLaunch) -> list[Trace]:
     for launch in launches:
         for argument in launch.arguments:
             if isinstance(argument, torch.Tensor) and argument.device.type != "cpu":
-                raise DeviceError("a traced launch", argument.device, "tensors on the CPU")
+                raise DeviceError("a traced launch", argument.device, "tensors on the CPU", "Call .cpu().")
         expressions.setdefault(launch.source.header, {})[launch.expression] = None
     return [
         _trace(launch, build.load(launch.source.header, tuple(expressions[launch.source.header]), "trace"))

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from .choice.work import Work
 from .cook_toom import Transform
 from .plans import Launched
+from .report import as_html
 
 
 class Launch(Protocol):
@@ -40,9 +41,9 @@ def takes_everything(problem, target):
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Design:
-    """One way to compute an operation.
+    """One way to compute an operation. It prints as one line, and a call takes it where it takes its name.
 
     configs   (problem, target) -> the legal configs, which can be hashed: config_of of either package makes such
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
@@ -68,3 +69,22 @@ class Design:
     name: str = ""
     summary: str = ""
     mirrors: str = ""
+
+    def __repr__(self):
+        return f"{self.name}: {self.summary} ({self.mirrors})"
+
+
+def name_of(design):
+    """The name that a caller's `design` stands for: a Design or its name."""
+    return design.name if isinstance(design, Design) else design
+
+
+class Designs(tuple):
+    """Designs that print as one line each, names aligned, and are a table in a notebook."""
+
+    def __repr__(self):
+        width = max(len(design.name) for design in self)
+        return "\n".join(f"{design.name:<{width}}  {design.summary} ({design.mirrors})" for design in self)
+
+    def _repr_html_(self):
+        return as_html([{"design": d.name, "summary": d.summary, "mirrors": d.mirrors} for d in self])

@@ -4,17 +4,23 @@ Argument errors derive from the built-in class that torch's users expect (ValueE
 works.
 """
 
+from .report import as_html
+
 
 class TritonKernelsError(Exception):
     """Base of everything this library raises on purpose."""
 
 
 class ArgumentError(TritonKernelsError, ValueError):
-    """An argument that cannot be accepted: its name, what it got, what is allowed, and a remedy if there is one."""
+    """An argument that cannot be accepted: its name, what it got, what is allowed, and what to do, in a sentence."""
 
-    def __init__(self, argument, got, allowed, remedy=""):
-        self.argument = argument
-        super().__init__(f"{argument}: got {got}; allowed: {allowed}." + (f" {remedy}" if remedy else ""))
+    def __init__(self, argument, got, allowed, remedy):
+        self.argument, self.remedy = argument, remedy
+        self._table = {"argument": argument, "got": got, "allowed": allowed, "what to do": remedy}
+        super().__init__(f"{argument}: got {got}; allowed: {allowed}. {remedy}")
+
+    def _repr_html_(self):
+        return as_html(self._table)
 
 
 class ShapeError(ArgumentError):
@@ -46,7 +52,21 @@ class ConfigError(ArgumentError):
 
 
 class UnsupportedError(TritonKernelsError, NotImplementedError):
-    """The named design, or every design, refuses this problem on this target; the message gives each reason."""
+    """The named design, or every design, refuses this problem on this target; the message gives each reason.
+
+    refusals  {design: why}
+    reason    the message without what to do
+    """
+
+    def __init__(self, summary, refusals=None, remedy=""):
+        self.refusals = refusals or {}
+        self._table = {"refused": summary, "because": self.refusals, "what to do": remedy}
+        reasons = "; ".join(f"{name}: {why}" for name, why in self.refusals.items())
+        self.reason = ": ".join(filter(None, (summary, reasons)))
+        super().__init__(". ".join(filter(None, (self.reason, remedy))))
+
+    def _repr_html_(self):
+        return as_html({name: value for name, value in self._table.items() if value})
 
 
 class BackendError(TritonKernelsError, RuntimeError):

@@ -85,6 +85,11 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
     def create_descriptor_store(self, descriptor, *others):
         return super().create_descriptor_store(_in_whole_chunks(descriptor), *others)
 
+    def create_splat(self, block_type, value):
+        """A comparison's handle has its operands' type, of which Triton 3.9 makes integers: no load takes such a mask."""
+        is_bool = value.data.dtype == numpy.bool_
+        return super().create_splat(block_type, interpreter.TensorHandle(value.data, tl.int1) if is_bool else value)
+
     def create_idiv(self, left, right):
         return super().create_idiv(left, _not_zero(right))
 

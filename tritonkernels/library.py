@@ -19,7 +19,7 @@ from .analysis.predict import predict
 from .choice.choose import best, named_config, ranking
 from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
-from .design import Design, as_dict, no_transform
+from .design import Design, Designs, as_dict, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
@@ -71,7 +71,7 @@ class Library:
         served = self._served(op)  # rejects an unknown operation
         if op not in self._designs:
             self.get_ready()
-            self._designs[op] = tuple(self._loaded(served))
+            self._designs[op] = Designs(self._loaded(served))
         return self._designs[op]
 
     def _loaded(self, served):
@@ -118,22 +118,30 @@ class Library:
 
     def _first(self, rank, problem, target, design):
         """rank(package, the designs that may compute it, problem, target), where that finds any."""
-        designs = self.designs(problem.op)
+        designs, design = self.designs(problem.op), name_of(design)
         if design is not None:
             named = [d for d in designs if d.name == design]
             if not named:
-                remedy = self.operation(problem.op).renamed(design, self.package)
-                raise UnknownDesignError("design", repr(design), ", ".join(d.name for d in designs), remedy)
+                raise self._unknown(problem.op, design)
             designs = named
         if unserved := self.misses(target):
-            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}")
+            remedy = "Call tritonkernels for it, or name another target."
+            raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}", remedy=remedy)
         willing, refusals = self._willing(problem, target, designs)
         found = rank(self.package, willing if design else _unasked(willing), problem, target)
         if found:
             return found
         refusals = {d.name: f"none of {d.name}'s configs fits {target.name}" for d in designs} | refusals
-        reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
-        raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}: {reasons}")
+        others = [d.name for d in self._willing(problem, target, self.designs(problem.op))[0] if d not in designs]
+        named = f"Name one that can, {' or '.join(others)}, or none: then the fastest of them is chosen."
+        remedy = named if others else "Change what they refuse, or leave this call to torch."
+        raise UnsupportedError(f"{self.package}.{problem.op} cannot compute this on {target.name}", refusals, remedy)
+
+    def _unknown(self, op, design):
+        names = [d.name for d in self.designs(op)]
+        near = self.operation(op).renamed(design, self.package) or validate.did_you_mean(design, names)
+        remedy = f"{near} {self.package}.designs({op!r}) says what each does.".strip()
+        return UnknownDesignError("design", repr(design), ", ".join(names), remedy)
 
     def _willing(self, problem, target, designs):
         """(those designs that compute it, {name: why} of those that refuse)."""

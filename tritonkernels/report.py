@@ -1,4 +1,9 @@
-"""A dict that prints as aligned lines: what explain() and doctor() return; and rows of text in columns."""
+"""A dict that prints as aligned lines: what explain() and doctor() return; rows of text in columns; tables for notebooks."""
+
+from html import escape
+
+TABLE = "border-collapse:collapse;color:inherit;background:none"
+CELL = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 8px;border:1px solid rgba(128,128,128,.4)"
 
 
 def _lines(values, indent):
@@ -7,11 +12,15 @@ def _lines(values, indent):
         if isinstance(value, dict) and value:
             yield f"{indent}{key}"
             yield from _lines(value, indent + "  ")
-        elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        elif _are_rows(value):
             yield f"{indent}{key}"
             yield from (f"{indent}  {'  '.join(map(_text, row.values()))}" for row in value)
         else:
             yield f"{indent}{key:<{width}}  {_text(value)}"
+
+
+def _are_rows(value):
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
 def _text(value):
@@ -26,9 +35,33 @@ class Report(dict):
     def __str__(self):
         return "\n".join(_lines(self, ""))
 
+    def _repr_html_(self):
+        return as_html(self)
+
 
 def plain(headings, body):
     """Rows of text under headings, in columns."""
     widths = [max(map(len, column)) for column in zip(headings, *body)]
     lines = (headings, ["-" * width for width in widths], *body)
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def as_html(value):
+    """A dict as a table of a row per name, with tables inside, and a list of dicts as one with headings; the rest as text.
+
+    The colours are those of the page around it, light or dark.
+    """
+    if isinstance(value, dict) and value:
+        return _table(_cell("th", str(name)) + _cell("td", own) for name, own in value.items())
+    if _are_rows(value):
+        headings = "".join(_cell("th", name) for name in value[0])
+        return _table([headings, *("".join(_cell("td", _text(own)) for own in row.values()) for row in value)])
+    return escape(_text(value))
+
+
+def _table(rows):
+    return f'<table style="{TABLE}">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
+
+
+def _cell(tag, value):
+    return f'<{tag} style="{CELL}">{as_html(value)}</{tag}>'

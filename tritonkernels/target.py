@@ -82,8 +82,8 @@ class Target:
                 return target
         known = dict.fromkeys(word for t in KNOWN for word in (t.name, t.isa) if word)
         near = [t.name for t in _namesakes(name)] or get_close_matches("_".join(words), known)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise BackendError(f"unknown target {name!r}{hint}; known: {', '.join(known)}")
+        remedy = f"did you mean {near[0]!r}?" if near else "pass one of these"
+        raise BackendError(f"unknown target {name!r}; known: {', '.join(known)}; {remedy}")
 
     @staticmethod
     def live(device):

@@ -1,5 +1,6 @@
 """Checks of arguments that all operations share. Each raises a typed error that names the argument; none reads the data."""
 
+import difflib
 import math
 import numbers
 
@@ -7,34 +8,47 @@ import numpy
 import torch
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
-from .problem import address, is_known
+from .problem import address, dtype_name, is_known
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
+NEW_OUT = "Pass such a tensor, or no out: then the result is a new one."
 
 
 def is_too_large(size):
     return is_known(size) and size > LARGEST_SIZE
 
 
-def tensor(argument, value, *, dtypes, ranks, like=None):
-    """A dense tensor of an allowed dtype and rank, with the device and dtype of `like` (a pair: name, tensor)."""
+def tensor(argument, value, *, dtypes, ranks, like=None, elsewhere=None):
+    """A dense tensor of an allowed dtype and rank, with the device and dtype of `like` (a pair: name, tensor).
+
+    elsewhere  {a dtype or rank that is not allowed: the operation to call for it}
+    """
+    elsewhere = elsewhere or {}
     if not isinstance(value, torch.Tensor):
-        raise DtypeError(argument, type(value).__name__, "a torch.Tensor")
+        raise no_tensor(argument, value)
     if value.layout != torch.strided or value.is_quantized or value.is_nested:
         raise DtypeError(argument, f"a tensor of layout {value.layout}", "a dense (strided) tensor", "Call .to_dense().")
     if value.dtype not in dtypes:
-        raise DtypeError(argument, value.dtype, ", ".join(map(str, dtypes)))
+        convert = f"Convert it with .to({torch.float32 if torch.float32 in dtypes else dtypes[0]})."
+        remedy = f"For {dtype_name(value.dtype)}, call {elsewhere[value.dtype]}." if value.dtype in elsewhere else convert
+        raise DtypeError(argument, value.dtype, ", ".join(map(str, dtypes)), remedy)
     if value.ndim not in ranks:
         allowed = f"rank {ranks[0]} to {ranks[-1]}" if len(ranks) > 2 else "rank " + " or ".join(map(str, ranks))
-        raise ShapeError(argument, f"rank {value.ndim}, shape {tuple(value.shape)}", allowed)
+        reshape = "Add dimensions with .unsqueeze()." if value.ndim < ranks[0] else "Flatten or index some dimensions."
+        remedy = f"For rank {value.ndim}, call {elsewhere[value.ndim]}." if value.ndim in elsewhere else reshape
+        raise ShapeError(argument, f"rank {value.ndim}, shape {tuple(value.shape)}", allowed, remedy)
     if any(map(is_too_large, value.shape)):
         raise ShapeError(argument, f"shape {tuple(value.shape)}", f"sizes up to {LARGEST_SIZE}", "Split the call.")
     if like is not None:
         name, other = like
         same_device(argument, value, name, other)
         if value.dtype != other.dtype:
-            raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}")
+            raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}", f"Call .to({name}.dtype).")
     return value.resolve_neg()  # kernels would read a lazily negated view (a conjugate's imaginary part) with the wrong sign
+
+
+def no_tensor(argument, value):
+    return DtypeError(argument, type(value).__name__, "a torch.Tensor", f"Pass torch.as_tensor({argument}).")
 
 
 def same_device(argument, value, name, other):
@@ -45,13 +59,15 @@ def same_device(argument, value, name, other):
 def number(argument, value):
     """A real number, as a float (an int would make Triton compile another kernel per value)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise DtypeError(argument, type(value).__name__, "a real number")
+        raise DtypeError(argument, type(value).__name__, "a real number", "Pass a float; a tensor's is .item().")
     return float(value)
 
 
 def inner(left, left_size, right, right_size):
     if left_size != right_size:
-        raise ShapeError(right, f"inner size {right_size}", f"{left_size}, the inner size of {left}")
+        raise ShapeError(
+            right, f"inner size {right_size}", f"{left_size}, the inner size of {left}", "Is one transposed? Pass its .mT."
+        )
 
 
 def size_of_packed(argument, size, per_byte):
@@ -65,7 +81,7 @@ def size_of_packed(argument, size, per_byte):
 
 def length(argument, value, expected, meaning):
     if value.shape != (expected,):
-        raise ShapeError(argument, tuple(value.shape), f"({expected},), {meaning}")
+        raise ShapeError(argument, tuple(value.shape), f"({expected},), {meaning}", f"Pass {expected} values.")
 
 
 def beta_of(beta, addend):
@@ -83,7 +99,9 @@ def addend(argument, value, beta, shape, like):
     try:
         expanded = value.expand(shape)
     except RuntimeError:
-        raise ShapeError(argument, tuple(value.shape), f"{tuple(shape)}, or a shape that broadcasts to it") from None
+        allowed = f"{tuple(shape)}, or a shape that broadcasts to it"
+        remedy = f"Reshape it: {argument}[:, None] is a column."
+        raise ShapeError(argument, tuple(value.shape), allowed, remedy) from None
     return expanded if beta != 0 else None
 
 
@@ -92,19 +110,20 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **i
     if out is None:
         return torch.empty(shape, dtype=dtype, device=device, memory_format=memory_format)
     if not isinstance(out, torch.Tensor):
-        raise DtypeError("out", type(out).__name__, "a torch.Tensor or None")
+        raise DtypeError("out", type(out).__name__, "a torch.Tensor or None", NEW_OUT)
     if out.dtype != dtype:
-        raise DtypeError("out", out.dtype, str(dtype))
+        raise DtypeError("out", out.dtype, str(dtype), NEW_OUT)
     if out.layout != torch.strided or out.is_neg():
-        raise DtypeError("out", "a sparse or lazily negated tensor", "a dense (strided) tensor")
+        raise DtypeError("out", "a sparse or lazily negated tensor", "a dense (strided) tensor", NEW_OUT)
     if out.device != device:
-        raise DeviceError("out", out.device, f"{device}, the device of the inputs")
+        raise DeviceError("out", out.device, f"{device}, the device of the inputs", NEW_OUT)
     if tuple(out.shape) != tuple(shape):
-        raise ShapeError("out", tuple(out.shape), tuple(shape), "out is never resized.")
+        raise ShapeError("out", tuple(out.shape), tuple(shape), f"out is never resized. {NEW_OUT}")
     if out.requires_grad and torch.is_grad_enabled():
         raise GradientError("out", "requires_grad=True", "a tensor that does not require a gradient", "Pass out.detach().")
     if _overlaps_itself(out):
-        raise OverlapError("out", "elements that share memory (an expanded tensor?)", "a tensor whose elements do not overlap")
+        allowed = "a tensor whose elements do not overlap"
+        raise OverlapError("out", "elements that share memory (an expanded tensor?)", allowed, NEW_OUT)
     for argument, value in inputs.items():
         if value is not None and _share_memory(out, value):
             raise OverlapError(
@@ -123,7 +142,14 @@ def choice(argument, value, choices):
 
 
 def out_of_choices(argument, value, choices):
-    return ArgumentError(argument, repr(value), ", ".join(map(repr, choices)))
+    remedy = did_you_mean(value, choices) or f"Pass one of these{', or leave it out' if len(choices) == 1 else ''}."
+    return ArgumentError(argument, repr(value), ", ".join(map(repr, choices)), remedy)
+
+
+def did_you_mean(value, choices):
+    """A question that ends an error, if one of the choices is spelled nearly as the value; else ""."""
+    near = difflib.get_close_matches(str(value), [choice for choice in choices if isinstance(choice, str)], 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 def on_backend(argument, value, device_type, backend):
@@ -177,7 +203,9 @@ def pair(argument, value, least):
     ok = isinstance(values, (tuple, list)) and len(values) in (1, 2)
     ok = ok and all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least for v in values)
     if not ok or isinstance(value, bool):
-        raise ArgumentError(argument, repr(value), f"an int or a pair of ints, each at least {least}")
+        raise ArgumentError(
+            argument, repr(value), f"an int or a pair of ints, each at least {least}", "Pass one for both directions."
+        )
     return (int(values[0]), int(values[-1]))
 
 
@@ -186,12 +214,12 @@ def broadcast_shape(left, left_shape, right, right_shape):
         return torch.broadcast_shapes(left_shape, right_shape)
     except RuntimeError:
         allowed = f"a batch that broadcasts with {tuple(left_shape)}, the batch of {left}"
-        raise ShapeError(right, f"batch {tuple(right_shape)}", allowed) from None
+        raise ShapeError(right, f"batch {tuple(right_shape)}", allowed, "Give both one batch, or a size of 1.") from None
 
 
 def allocatable(shape):
     """The shape of a result, if it can be allocated: an error here is clearer than one from the allocator."""
     elements = math.prod(shape)
     if (is_known(elements) and elements >= 2**60) or any(map(is_too_large, shape)):
-        raise ShapeError("the result", tuple(shape), f"sizes up to {LARGEST_SIZE}")
+        raise ShapeError("the result", tuple(shape), f"sizes up to {LARGEST_SIZE}", "Split the call.")
     return shape

@@ -125,7 +125,7 @@ class Comparison:
             entry.note(entry.judge(checker, entry.output, entry.computed))
             entry.output.poison()  # so that nobody can copy it
         except UnsupportedError as refusal:
-            self.refusals.append((record, str(refusal)))
+            self.refusals.append((record, refusal.reason))
             return False
         except Exception as error:  # a contender's error is the failure of its row, not of the comparison
             entry.fail(_in_words(error))

@@ -4,6 +4,7 @@ import argparse
 import ast
 import itertools
 
+from tritonkernels.choice.choose import distance
 from tritonkernels.design import as_dict
 
 MOST = 8  # that are named in place of an unknown one
@@ -28,21 +29,10 @@ def words(config):
 def nearest(config, design, problem, target):
     """[(distance, dict)] of the design's configs, the nearest to `config` first."""
     known = map(as_dict, design.configs(problem, target))
-    return sorted(((_distance(config, own), own) for own in known), key=lambda pair: pair[0])[:MOST]
+    return sorted(((distance(config, own), own) for own in known), key=lambda pair: pair[0])[:MOST]
 
 
 def lines(rows):
     """Of [(name of a design, its nearest())], the nearest over all designs."""
     known = [(distance, f"{name}: {words(config)}") for name, found in rows for distance, config in found]
     return [line for _, line in itertools.islice(sorted(known, key=lambda pair: pair[0]), MOST)]
-
-
-def _distance(asked, config):
-    """0 where the config has what is asked for. What it has under no name counts as much as two wrong numbers."""
-    return sum(_apart(value, config[name]) if name in config else 2 for name, value in asked.items())
-
-
-def _apart(a, b):
-    """From 0 to 1."""
-    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
-    return abs(a - b) / max(abs(a), abs(b), 1) if numbers else a != b

@@ -6,11 +6,12 @@
 import os
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, measured, plot, results, torch_page
+from . import chapter, choice, designs, figures, measured, plot, results, support, torch_page
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
 CHARTS = DOCS / "charts"
+README = ROOT / "README.md"
 
 
 def add_arguments(parser):
@@ -41,7 +42,8 @@ def main(options, parser):
 
 def _texts(slow=False):
     pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
-    return {DOCS / f"{name}.md": page.markdown() for name, page in pages.items()} | chapter.texts(slow)
+    readme = {README: chapter.filled(README.read_text(), {"support": support.markdown})}
+    return {DOCS / f"{name}.md": page.markdown() for name, page in pages.items()} | chapter.texts(slow) | readme
 
 
 def _pictures():

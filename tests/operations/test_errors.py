@@ -1,6 +1,7 @@
 """Reject or correct: every bad call is a typed error that names the argument, and is raised before anything is written."""
 
 import functools
+import importlib
 
 import pytest
 import torch
@@ -210,6 +211,7 @@ def test_bad_calls_are_typed_errors(package, name):
         getattr(package, op)(*args, **kwargs)
     assert all(word in str(caught.value) for word in words), str(caught.value)
     assert isinstance(caught.value, errors.TritonKernelsError)
+    assert caught.value.remedy and str(caught.value).endswith(caught.value.remedy), "it ends with what to do"
     if before is not None:
         assert torch.equal(out, before)
 
@@ -219,9 +221,66 @@ def test_errors_have_the_types_that_torch_users_catch():
     assert issubclass(errors.UnsupportedError, NotImplementedError) and issubclass(errors.BuildError, RuntimeError)
 
 
+WHAT_TO_DO = {  # id: (a call, the end of its error)
+    "gemm of float16": (lambda: tritonkernels.gemm(A.half(), B.half()), "For float16, call matmul."),
+    "gemm of a batch": (lambda: tritonkernels.gemm(f32(2, 4, 5), B), "For rank 3, call matmul."),
+    "gemv of fp8": (lambda: tritonkernels.gemv(A.to(torch.float8_e5m2), X), "For float8_e5m2, call matmul."),
+    "conv2d of int32": (lambda: tritonkernels.conv2d(IMAGE.int(), FILTER), "Convert it with .to(torch.float32)."),
+    "no batch": (lambda: tritonkernels.conv2d(IMAGE[0, 0], FILTER), "Add dimensions with .unsqueeze()."),
+    "another type": (lambda: tritonkernels.gemm(A, B.half().double()), "Call .to(a.dtype)."),
+    "transposed": (lambda: tritonkernels.gemm(A, B.mT), "Is one transposed? Pass its .mT."),
+    "a design misspelt": (
+        lambda: tritonkernels.gemm(A, B, design="tield"),
+        "Did you mean 'tiled'? tritonkernels.designs('gemm') says what each does.",
+    ),
+    "an operation misspelt": (lambda: cuda_reference.designs("mat_mul"), "Did you mean 'matmul'?"),
+    "a precision misspelt": (lambda: tritonkernels.matmul(A, B, precision="fp16-x3"), "Did you mean 'fp16x3'?"),
+    "the only precision": (lambda: tritonkernels.conv2d(IMAGE.half(), FILTER.half(), precision="x"), "or leave it out."),
+    "a target misspelt": (lambda: tritonkernels.explain("gemm", A, B, target="h2000"), "did you mean 'h200'?"),
+    "a refusal of one design": (
+        lambda: cuda_reference.explain("gemm", A.double(), B.double(), design="split_k"),
+        "Name one that can, naive or tiled, or none: then the fastest of them is chosen.",
+    ),
+    "a refusal of all": (
+        lambda: cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2)),
+        "Change what they refuse, or leave this call to torch.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHAT_TO_DO)
+def test_errors_end_with_what_to_do(name):
+    call, end = WHAT_TO_DO[name]
+    with pytest.raises(errors.TritonKernelsError) as caught:
+        call()
+    assert str(caught.value).endswith(end), str(caught.value)
+
+
+@pytest.mark.parametrize("op", ("gemm", "gemv"))
+def test_the_types_and_ranks_for_which_matmul_is_recommended_are_its_own(op):
+    elsewhere = importlib.import_module(f"tritonkernels.{op}.parts.prepare").ELSEWHERE
+    for named in elsewhere:
+        a = torch.empty([1] * named if isinstance(named, int) else [2, 2], device="meta")
+        a = a if isinstance(named, int) else a.to(named)
+        assert tritonkernels.explain("matmul", a, a, target="h200")["design"]
+
+
+def test_an_unknown_config_gets_the_nearest_legal_ones():
+    with pytest.raises(errors.ConfigError) as caught:
+        tritonkernels.gemm(A, B, design="tiled", config={"BLOCK_M": 65, "BLOCK_N": 64})
+    legal = tritonkernels.configs("gemm", A, B, design="tiled")
+    lines = [line.strip() for line in str(caught.value).splitlines() if line.startswith("    ")]
+    assert 0 < len(lines) < len(legal) and set(lines) < set(map(str, legal))
+    nearest = legal[[str(config) for config in legal].index(lines[0])]
+    assert (nearest["BLOCK_M"], nearest["BLOCK_N"]) == (64, 64)
+    assert f"one of the {len(legal)} configs of tiled" in str(caught.value)
+
+
 def test_a_refusal_gives_each_design_s_reason():
-    with pytest.raises(errors.UnsupportedError, match=r"naive: it has no fp8; tiled: "):
+    with pytest.raises(errors.UnsupportedError, match=r"naive: it has no fp8; tiled: ") as caught:
         cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2))
+    assert set(caught.value.refusals) == {d.name for d in cuda_reference.designs("matmul")}
+    assert caught.value.refusals["naive"] == "it has no fp8"
 
 
 def test_operands_that_require_gradients_are_fine_under_no_grad():

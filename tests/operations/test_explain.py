@@ -32,6 +32,33 @@ def test_designs_are_listed_simplest_first(package):
         package.designs("gem")
 
 
+@PACKAGES
+def test_a_design_prints_as_one_line(package):
+    found = package.designs("matmul")
+    design = found[0]
+    assert str(design) == repr(design) == f"{design.name}: {design.summary} ({design.mirrors})"
+    lines = str(found).splitlines()
+    assert [line.split()[0] for line in lines] == [d.name for d in found] and design.summary in lines[0]
+
+
+@PACKAGES
+def test_a_design_is_accepted_where_its_name_is(package, monkeypatch):
+    a = torch.randn(4, 4, device=DEVICE)
+    design = package.designs("gemm")[0]
+    assert package.explain("gemm", a, a, design=design) == package.explain("gemm", a, a, design=design.name)
+    assert package.configs("gemm", a, a, design=design) == package.configs("gemm", a, a, design=design.name)
+    named = package.gemm(a, a, design=design.name)
+    for call in (package.gemm, torch.compile(package.gemm, fullgraph=True, backend="aot_eager")):
+        assert torch.equal(call(a, a, design=design), named)
+    assert torch.equal(package.gemm(a.clone().requires_grad_(), a, design=design), named)
+    other = package.designs("matmul")[-1]
+    with pytest.raises(UnknownDesignError, match=repr(other.name)):
+        package.gemm(a, a, design=other)
+    keep = "a call by name has been repeated already, so there is a plan"
+    monkeypatch.setattr(package.LIBRARY.plans, "keep", lambda key, plan: pytest.fail(keep))
+    package.gemm(a, a, design=design)
+
+
 @pytest.mark.parametrize("op", tritonkernels.OPS)
 def test_twins_have_the_same_signature(op):
     import inspect

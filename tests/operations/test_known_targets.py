@@ -184,14 +184,16 @@ def test_every_target_has_a_name_of_its_own():
 )
 def test_a_slip_gets_a_suggestion(name, meant):
     with pytest.raises(
-        BackendError, match=rf"unknown target '{name}'; did you mean '{meant}'\?; known: titan_v, sm_70, .*gfx942"
+        BackendError, match=rf"unknown target '{name}'; known: titan_v, sm_70, .*gfx942.*; did you mean '{meant}'\?$"
     ):
         Target.named(name)
 
 
 @pytest.mark.parametrize("name", ("", "  ", "nvidia", "cpu", "gpu", "0", "cuda:0"))
 def test_a_stranger_gets_none(name):
-    with pytest.raises(BackendError, match=rf"unknown target '{name}'; known: titan_v, .*rtx_4080_super, .*simt"):
+    with pytest.raises(
+        BackendError, match=rf"unknown target '{name}'; known: titan_v, .*rtx_4080_super, .*simt; pass one of these$"
+    ):
         Target.named(name)
 
 

@@ -52,6 +52,7 @@ def test_a_mistake_is_a_typed_error_before_any_launch(library, op, mistake, for_
             except TritonKernelsError as error:
                 assert isinstance(error, wrong.error), f"{type(error).__name__}: {error}"
                 assert str(error).startswith(f"{wrong.names}:"), f"the message does not begin with {wrong.names}: {error}"
+                assert error.remedy and str(error).endswith(error.remedy), f"the message does not end with what to do: {error}"
             else:
                 raise AssertionError("the call was not refused")
         assert not launched.called, "a kernel was launched"

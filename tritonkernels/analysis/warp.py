@@ -17,10 +17,10 @@ def phases(address, width):
     width    bytes per lane; addresses are multiples of it, as the hardware requires
     """
     if width not in WIDTHS:
-        raise ArgumentError("width", width, f"{', '.join(map(str, WIDTHS))} bytes per lane")
+        raise ArgumentError("width", width, f"{', '.join(map(str, WIDTHS))} bytes per lane", "Pass one of these.")
     addresses = [address(lane) for lane in range(WARP)]
     for lane, at in enumerate(addresses):
         if at is not None and at % width:
-            raise ArgumentError("address", f"{at} in lane {lane}", f"multiples of the access width, {width} bytes")
+            raise ArgumentError("address", f"{at} in lane {lane}", f"multiples of the access width, {width} bytes", "Align it.")
     lanes = min(WARP, 128 // width)
     return [[at for at in addresses[first : first + lanes] if at is not None] for first in range(0, WARP, lanes)]

@@ -1,5 +1,6 @@
 """The choice among designs and configs: the least predicted time first. Pure functions of problem and target."""
 
+import functools
 import math
 from collections.abc import Mapping
 from itertools import islice
@@ -8,6 +9,8 @@ from typing import Any, NamedTuple
 from ..design import as_dict
 from ..errors import ConfigError, UnsupportedError
 from . import model
+
+NEAREST = 3  # configs that an error names
 
 
 class Choice(NamedTuple):
@@ -71,7 +74,9 @@ def numbers_of(config):
     """The numbers of a caller's config, as a dict; ConfigError for what is none."""
     if isinstance(config, Mapping) or hasattr(config, "all_kwargs"):
         return as_dict(config)
-    raise ConfigError("config", type(config).__name__, "a triton.Config or a dict as in explain()")
+    raise ConfigError(
+        "config", type(config).__name__, "a triton.Config or a dict", "Pass one that configs() of the call lists."
+    )
 
 
 def named_config(design, problem, target, config):
@@ -82,5 +87,19 @@ def named_config(design, problem, target, config):
         if numbers.items() <= as_dict(known).items():
             return known
     if not legal:
-        raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}")
-    raise ConfigError("config", numbers, " | ".join(str(as_dict(c)) for c in legal))
+        raise UnsupportedError(f"none of {design.name}'s configs fits {target.name}", remedy="Name another design.")
+    nearest = sorted(map(as_dict, legal), key=functools.partial(distance, numbers))[:NEAREST]
+    lines = "".join(f"\n    {config}" for config in nearest)
+    remedy = f"The nearest are:{lines}\nconfigs() of the call lists all."
+    raise ConfigError("config", numbers, f"one of the {len(legal)} configs of {design.name}", remedy)
+
+
+def distance(asked, config):
+    """0 where the config has what is asked for. What it has under no name counts as much as two wrong numbers."""
+    return sum(_apart(value, config[name]) if name in config else 2 for name, value in asked.items())
+
+
+def _apart(a, b):
+    """From 0 to 1."""
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return abs(a - b) / max(abs(a), abs(b), 1) if numbers else a != b

@@ -35,7 +35,7 @@ def tune(library, op, args, kwargs, budget=60.0, again=False, tell=lambda tried,
     """See tritonkernels.tune. `again` repeats what an interrupted tuning has tried; tell(...) is called after each trial."""
     operation = library.operation(op)
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget < math.inf:
-        raise ArgumentError("budget", repr(budget), "a positive number of seconds")
+        raise ArgumentError("budget", repr(budget), "a positive number of seconds", "Pass budget=60 for a minute.")
     args = [_private(value) for value in args]
     kwargs = {name: _private(value) for name, value in kwargs.items()}
     if isinstance(out := kwargs.get("out"), torch.Tensor):  # the caller's is not written
@@ -126,7 +126,9 @@ class _Tuning:
 
     def _nothing_found(self):
         if not self._left() and not self._timed():
-            return TuningError(f"no candidate computes this right: {self._faults()}")
+            return TuningError(
+                f"no candidate computes this right: {self._faults()}. Leave this call to torch, and report these faults."
+            )
         remedy = "Builds under way are kept: call again, or with more seconds."
         return ArgumentError("budget", f"{self._budget:g} s", "more than the build of the first kernel takes", remedy)
 

@@ -64,7 +64,7 @@ def conv2d(
     precision  float32: "ieee" (default), "tf32" (inputs rounded to nearest, 10 bits of mantissa, or more exact), or "torch":
             what torch.backends.cudnn.conv.fp32_precision says. Each other dtype has one: "fp16", "bf16", "fp64"
     out     (N, K, P, Q) (or unbatched) of input's dtype to write into; must not overlap an input. Default: a new tensor
-    design  a name from designs("conv2d"); default: chosen for the problem
+    design  one of designs("conv2d"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. Error,

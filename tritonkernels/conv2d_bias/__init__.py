@@ -21,7 +21,7 @@ def conv2d_bias(grad_output, *, out=None, design=None, config=None):
     grad_output  (N, K, P, Q) or (K, P, Q), any strides (expanded ones too): float32, float16, bfloat16, all three with sums in
                  fp32, or float64
     out          (K,) of grad_output's dtype to write into; must not overlap it. Default: a new tensor
-    design       a name from designs("conv2d_bias"); default: the last
+    design       one of designs("conv2d_bias"), or its name; default: the last
     config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Error, elementwise: gamma(N P Q + 4) * sum |grad_output| plus the one rounding of the result (`numerics.error_bound`).

@@ -30,7 +30,7 @@ def conv2d_input(
     stride, padding, dilation, groups, precision  the convolution's, as conv2d takes them
     out          of input_size and weight's dtype to write into; must not overlap an operand. Default: a new tensor, in
                  channels_last if weight or grad_output is
-    design       a name from designs("conv2d_input"), which are conv2d's; default: chosen for the problem as conv2d's is
+    design       one of designs("conv2d_input"), which are conv2d's, or its name; default: chosen as conv2d's is
     config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Error, elementwise: (gamma(n + 4) + 2v + v^2) * (|grad_output| * |weight|) plus the one rounding of the result, n the

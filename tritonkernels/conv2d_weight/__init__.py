@@ -42,7 +42,7 @@ def conv2d_weight(
     stride, padding, dilation, groups, precision  the convolution's, as conv2d takes them
     out          of weight_size and input's dtype to write into; must not overlap an operand. Default: a new tensor, in
                  channels_last if input or grad_output is
-    design       a name from designs("conv2d_weight"); default: the last
+    design       one of designs("conv2d_weight"), or its name; default: the last
     config       one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Products are added up in an order that sizes and config decide: the same bits every time. Error, elementwise:

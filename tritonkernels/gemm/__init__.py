@@ -53,7 +53,7 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
     c       broadcastable to (M, N), of a's dtype; needed if beta != 0, never read if beta == 0
     alpha, beta  real numbers, rounded to a's dtype; with alpha == 0, A and B are not read. beta: default 1 with c, else 0
     out     (M, N) of a's dtype to write into; must not overlap an input. Default: a new contiguous tensor
-    design  a name from designs("gemm"); default: chosen for the problem
+    design  one of designs("gemm"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     M, N and K may be 0; with K = 0 the product is 0. Error, elementwise: gamma(K + 4) * (|alpha| |A||B| + |beta| |C|) plus the

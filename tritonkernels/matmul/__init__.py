@@ -103,7 +103,7 @@ def matmul(
     bias    (N,), of the result's dtype
     activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
     out     a tensor of the result's shape and dtype to write into; must not overlap an input. Default: a new tensor
-    design  a name from designs("matmul"); default: chosen for the problem
+    design  one of designs("matmul"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Any size may be 0. Error, elementwise, before the activation: (gamma(K + 4) + 2v + v^2) * S plus the rounding of the result,

@@ -34,7 +34,7 @@ class OwnModule:
         """One with torch's module's parameters (the same objects), hooks and mode; the module itself stays as it is."""
         if type(module) is not cls.torchs:
             allowed = f"a torch.nn.{cls.torchs.__name__} itself: a subclass may compute another thing"
-            raise ArgumentError("module", f"a {type(module).__name__}", allowed)
+            raise ArgumentError("module", f"a {type(module).__name__}", allowed, "Leave it as it is.")
         made = cls.__new__(cls)
         held = {name: copy.copy(value) if isinstance(value, (dict, set)) else value for name, value in vars(module).items()}
         vars(made).update(held, precision=cls.checked(precision))

@@ -11,7 +11,7 @@ from .. import validate
 from ..choice import torch_times
 from ..errors import ArgumentError, BackendError, TritonKernelsError
 from ..problem import FLOAT_PRECISION, dtype_name
-from ..report import plain
+from ..report import as_html, plain
 from ..target import Target
 
 HEADINGS = ("module", "kind", "outcome", "ours, us", "torch, us", "why")
@@ -34,10 +34,13 @@ class Swap(NamedTuple):
 
 
 class Swaps(list):
-    """The Swap of each Linear and Conv2d of a model, in its order; prints as a table, with rich's print as rich's."""
+    """The Swap of each Linear and Conv2d of a model, in its order; a table where it is printed, in a notebook too."""
 
     def __str__(self):
         return plain(HEADINGS, [row.cells for row in self])
+
+    def _repr_html_(self):
+        return as_html([dict(zip(HEADINGS, row.cells)) for row in self])
 
     def __rich__(self):
         from rich.table import Table

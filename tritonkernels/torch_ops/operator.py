@@ -11,8 +11,10 @@ from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_st
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
+from .. import validate
 from ..choice.choose import numbers_of
-from ..errors import DtypeError, GradientError, TritonKernelsError
+from ..design import name_of
+from ..errors import GradientError, TritonKernelsError
 from ..plans import ROOM, is_plain
 from . import flops, sharding
 from .recorded import Recorded, gradients
@@ -57,6 +59,8 @@ class Operator:
 
     # The function.
     def __call__(self, design, config, **arguments):
+        if design is not None:
+            design = name_of(design)
         if torch.compiler.is_compiling():
             return self._dispatched(design, config, arguments)
         result = self._repeated(design, config, arguments)
@@ -108,7 +112,7 @@ class Operator:
         out = arguments.pop("out")
         for name in self.tensors:
             if arguments[name] is not None and not hasattr(type(arguments[name]), "__torch_function__"):
-                raise DtypeError(name, type(arguments[name]).__name__, "a torch.Tensor")
+                raise validate.no_tensor(name, arguments[name])
         if out is not None:
             self._refuse_gradients(arguments, out)
         chosen = {"design": design and str(design), "config": None if config is None else _text_of(numbers_of(config))}

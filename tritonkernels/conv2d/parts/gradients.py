@@ -11,9 +11,11 @@ def size_of(argument, value, ranks):
     if not isinstance(value, (tuple, list)) or any(
         isinstance(v, bool) or not isinstance(v, int | torch.SymInt) or v < 0 for v in value
     ):
-        raise ShapeError(argument, repr(value), "a sequence of ints, at least 0")
+        raise ShapeError(argument, repr(value), "a sequence of ints, at least 0", "Pass a tensor's .shape.")
     if len(value) not in ranks:
-        raise ShapeError(argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)))
+        raise ShapeError(
+            argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)), "Pass a tensor's .shape."
+        )
     return validate.allocatable(tuple(value))
 
 
@@ -21,7 +23,9 @@ def check_grad_output(grad_output, sizes, unbatched):
     """Checks that grad_output has the shape of the convolution's result."""
     wanted = tuple(sizes[name] for name in ("kpq" if unbatched else "nkpq"))
     if tuple(grad_output.shape) != wanted:
-        raise ShapeError("grad_output", f"shape {tuple(grad_output.shape)}", f"{wanted}, the shape of the convolution's result")
+        allowed = f"{wanted}, the shape of the convolution's result"
+        remedy = "Pass the stride, padding and dilation of that convolution."
+        raise ShapeError("grad_output", f"shape {tuple(grad_output.shape)}", allowed, remedy)
 
 
 def batched(t):

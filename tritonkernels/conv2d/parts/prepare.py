@@ -27,7 +27,7 @@ def prepare(
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
         if bias.shape[0] != k:
-            raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight")
+            raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight", f"Pass {k} values.")
 
     batched = input if input.ndim == 4 else input[None]
     channels_last = input.ndim == 4 and any(is_channels_last(t) for t in (input, weight))

@@ -12,6 +12,7 @@ from ...problem import GemvProblem, layout_of, needs_wide_offsets
 
 WITH_INT8 = (torch.float32, torch.float16, torch.bfloat16)  # what x may be where A is int8
 VECTORS = (*WITH_INT8, torch.float64)  # what x may be, and A
+ELSEWHERE = dict.fromkeys((torch.uint8, torch.float8_e4m3fn, torch.float8_e5m2), "matmul") | {1: "matmul"}
 
 
 def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
@@ -19,7 +20,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
 
     In a part a is (batch, M, N), x (batch, N), y and out (batch, M), scale (M,).
     """
-    a = validate.tensor("a", a, dtypes=(*VECTORS, torch.int8), ranks=range(2, 65))
+    a = validate.tensor("a", a, dtypes=(*VECTORS, torch.int8), ranks=range(2, 65), elsewhere=ELSEWHERE)
     of_x, like = (WITH_INT8, None) if a.dtype == torch.int8 else (VECTORS, ("a", a))
     x = validate.tensor("x", x, dtypes=of_x, ranks=range(1, 65), like=like)
     validate.same_device("x", x, "a", a)
@@ -62,8 +63,9 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
 
 def _scale(scale, a, m):
     if (scale is None) == (a.dtype == torch.int8):
-        got, allowed = (None, "a tensor (M,), as a is int8") if scale is None else ("a tensor", f"None, as a is {a.dtype}")
-        raise DtypeError("scale", got, allowed)
+        if scale is None:
+            raise DtypeError("scale", None, "a tensor (M,), as a is int8", "Without a scale, pass torch.ones(M).")
+        raise DtypeError("scale", "a tensor", f"None, as a is {a.dtype}", "Leave it out, or pass a as int8.")
     if scale is not None:
         scale = validate.tensor("scale", scale, dtypes=(torch.float32,), ranks=(1,))
         validate.same_device("scale", scale, "a", a)

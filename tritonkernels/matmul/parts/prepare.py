@@ -53,7 +53,7 @@ def prepare(
         precision = switches.of_products()
     out_dtype = out_dtypes[0] if out_dtype is None else out_dtype
     if out_dtype not in out_dtypes:
-        raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)))
+        raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)), "Convert the result with .to().")
     sums = SUMS.get(out_dtype, ("fp32", "fp16") if a.dtype == torch.float16 else ("fp32",))
     accumulate = validate.choice("accumulate", accumulate, sums)
     alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", validate.beta_of(beta, c), out_dtype)
@@ -115,5 +115,5 @@ def _scalar(argument, value, out_dtype):
     """alpha or beta; for a product of integers they are whole numbers within int32."""
     number = validate.number(argument, value)
     if out_dtype == torch.int32 and not (number.is_integer() and -(2**31) <= number < 2**31):
-        raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32")
+        raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32", "Scale the result.")
     return number

@@ -1,0 +1,89 @@
+"""The versions in the README are those that the smoke tests ran on, and nox runs them on what pyproject.toml allows."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from perf.render import support
+from tests.support import kept
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def noxfile(monkeypatch):
+    """The module; nox itself, which need not be installed, is a stand-in whose decorators leave functions as they are."""
+    unchanged = mock.Mock(return_value=lambda function: function)
+    monkeypatch.setitem(sys.modules, "nox", types.SimpleNamespace(session=unchanged, parametrize=unchanged, param=mock.Mock()))
+    sys.modules["nox"].options = mock.Mock()
+    spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def numbers(version):
+    return [int(part) for part in version.split(".")]
+
+
+def test_a_session_runs_the_smoke_tests_with_the_oldest_and_the_newest_numpy(noxfile):
+    session = mock.Mock()
+    noxfile.smoke(session, "3.6.0")
+    installed = [call.args for call in session.install.call_args_list]
+    assert installed[0] == ("torch==2.11.0", "triton==3.6.0")
+    assert installed[-2:] == [("numpy==1.26.4",), ("numpy==2.3.5",)], "its interpreter does not work with numpy 2.4"
+    assert [call.args for call in session.run.call_args_list] == 2 * [("python", "-m", "tests.support")]
+
+
+def test_the_oldest_versions_are_those_of_pyproject(noxfile):
+    dependencies = re.search(r"^dependencies = .*", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[0]
+    least = {name: numbers(version) for name, version in re.findall(r'"(\w+)>=([\d.]+)"', dependencies)}
+    tritons, torches = map(numbers, noxfile.TORCH), map(numbers, noxfile.TORCH.values())
+    oldest = {"triton": min(tritons), "torch": min(torches), "numpy": numbers(noxfile.OLDEST)}
+    assert {name: version[:2] for name, version in oldest.items()} == least
+
+
+def test_the_record_is_of_the_versions_that_nox_runs(noxfile):
+    runs = json.loads(support.RECORD.read_text())
+    assert runs and {(run["triton"], run["torch"].partition("+")[0]) for run in runs} <= noxfile.TORCH.items()
+
+
+def run_on(record, *tests):
+    """The status of tests.support's main, which runs pytest in its process."""
+    program = (
+        f"import sys; from pathlib import Path; from tests.support import main; sys.exit(main({tests}, Path({str(record)!r})))"
+    )
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT).returncode
+
+
+def test_outcomes_are_counted_and_replaced(tmp_path):
+    record, tests = tmp_path / "support.json", tmp_path / "test_two.py"
+    tests.write_text("def test_one(): pass\ndef test_two(): assert False\n")
+    broken = tmp_path / "test_broken.py"
+    broken.write_text("import no_such_module\n")
+    assert run_on(record, str(tests), str(broken), "--continue-on-collection-errors") == 1
+    (run,) = json.loads(record.read_text())
+    assert (run["passed"], run["failed"]) == (1, 2) and any("test_two" in name for name in run["failures"])
+    assert " 2 of 3 failed " in support.markdown("nox", record)
+    tests.write_text("def test_one(): pass\n")
+    assert run_on(record, str(tests)) == 0
+    (run,) = json.loads(record.read_text())
+    assert (run["passed"], run["failed"], run["failures"]) == (1, 0, []), "the run before was of the same versions"
+
+
+def test_the_table_has_a_row_for_each_triton_and_its_numpys(tmp_path):
+    run = {"torch": "2.13.0", "python": "3.11.7", "commit": "0" * 12, "date": "2026-11-23", "passed": 5, "failed": 0}
+    versions = (("3.10.0", "2.4.6"), ("3.7.1", "2.4.6"), ("3.7.1", "1.26.4"))
+    for triton, numpy in versions:
+        kept(run | {"triton": triton, "numpy": numpy}, tmp_path / "support.json")
+    rows = support.markdown("nox", tmp_path / "support.json").splitlines()[2:]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    assert [row[:3] for row in cells] == [["3.7.1", "2.13.0", "1.26.4, 2.4.6"], ["3.10.0", "2.13.0", "2.4.6"]]
+    assert cells[0][4] == "5 passed, 5 passed"
