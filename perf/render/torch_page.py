@@ -122,9 +122,8 @@ def markdown():
 
 def _costs(times):
     host, models = ([t for t in times if (t["what"] == "host") == of_host] for of_host in (True, False))
-    e = times[0]["environment"]
     return COSTS.format(
-        origin=f"{e['device']}, {e['date'][:10]}, torch {e['torch']}, Triton {e['triton']}, commit {e['commit']}",
+        origin=measured.origin_in([time["environment"] for time in times]),
         size=SIZE,
         host=as_table(*_side_by_side(host, "{median_us:.1f}")),
         models=as_table(*_side_by_side(models, "{median_us:.0f} ({swapped})")),

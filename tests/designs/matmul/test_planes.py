@@ -1,7 +1,6 @@
 """FP32 on tensor cores: the planes, the error of the product compared with ieee, tf32 and torch, and the ends of its range."""
 
 import importlib
-import json
 import math
 import os
 import shutil
@@ -14,6 +13,7 @@ import pytest
 import torch
 
 import tritonkernels
+from perf.measure import records
 from perf.offline import sass
 from tests.harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked, short, thorough
 from tritonkernels import backend, numerics
@@ -242,11 +242,12 @@ def test_the_hot_loop_of_fp16x3(arch, multiply, copies):
 
 def inspect_fp16x3(arch):
     """The facts of both packages' planes."""
-    with tempfile.NamedTemporaryFile() as out:
-        command = [sys.executable, "-m", "perf", "inspect", "matmul.planes", "--arch", arch, "--json", out.name]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "facts.json")
+        command = [sys.executable, "-m", "perf", "inspect", "matmul.planes", "--arch", arch, "--json", str(out)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
         subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
-        rows = json.load(out)
+        rows = records.read_rows(out)
     assert [row["implementation"] for row in rows] == ["triton", "cuda"]
     for row in rows:
         assert row["problem"]["precision"] == "fp16x3" and row.get("stack_bytes", 0) == 0
