@@ -62,6 +62,22 @@ def needs_wide_offsets(*tensors):
     return any(is_known(end) and end >= 2**31 for end in ends)
 
 
+def hashed_once(cls):
+    """A frozen dataclass that keeps its hash: for every config a choice looks up what it knows of the problem."""
+    cls = dataclass(frozen=True)(cls)
+    hash_of_fields = cls.__hash__
+
+    def hash_once(self):
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash_of_fields(self))
+            return self._hash
+
+    cls.__hash__ = hash_once
+    return cls
+
+
 @dataclass(frozen=True)
 class Problem:
     """What all problems have in common; `dtype` is the inputs' type, `out_dtype` the result's."""
@@ -72,6 +88,10 @@ class Problem:
     wide: bool  # some offset needs 64 bits
 
     op = ""
+
+    def __getstate__(self):
+        """Without the hash: in another process it is another one."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     @property
     def flops(self):
@@ -99,7 +119,7 @@ class Problem:
         return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in values.items()}
 
 
-@dataclass(frozen=True)
+@hashed_once
 class GemmProblem(Problem):
     """out (M, N) = alpha * A (M, K) B (K, N) + beta * C (M, N)."""
 
@@ -128,7 +148,7 @@ class GemmProblem(Problem):
         return self.k
 
 
-@dataclass(frozen=True)
+@hashed_once
 class GemvProblem(Problem):
     """out (batch, M) = alpha * scale (M,) * A (batch, M, N) x (batch, N) + beta * y (batch, M); `dtype` is x's.
 
@@ -172,7 +192,7 @@ class GemvProblem(Problem):
         return self.n
 
 
-@dataclass(frozen=True)
+@hashed_once
 class Conv2dProblem(Problem):
     """out (N, K, P, Q) = input (N, C, H, W) * weight (K, C / groups, R, S) + bias (K,), a cross-correlation."""
 
@@ -216,7 +236,7 @@ class Conv2dProblem(Problem):
         return self.c // self.groups * self.r * self.s
 
 
-@dataclass(frozen=True)
+@hashed_once
 class Conv2dInputProblem(Conv2dProblem):
     """The gradient of a Conv2dProblem with respect to its input, (N, C, H, W), from grad_output (N, K, P, Q)."""
 
@@ -233,7 +253,7 @@ class Conv2dInputProblem(Conv2dProblem):
         return self.k // self.groups * r * s
 
 
-@dataclass(frozen=True)
+@hashed_once
 class Conv2dWeightProblem(Conv2dProblem):
     """The gradient of a Conv2dProblem with respect to its weight, (K, C / groups, R, S), from grad_output (N, K, P, Q)."""
 
@@ -258,7 +278,7 @@ class Conv2dWeightProblem(Conv2dProblem):
         return self.n * self.p * self.q
 
 
-@dataclass(frozen=True)
+@hashed_once
 class Conv2dBiasProblem(Problem):
     """The gradient of a convolution with respect to its bias, (K,): the sums of grad_output (N, K, P, Q) over N, P and Q."""
 
@@ -287,7 +307,7 @@ class Conv2dBiasProblem(Problem):
         return self.n * self.p * self.q
 
 
-@dataclass(frozen=True)
+@hashed_once
 class MatmulProblem(Problem):
     """out (batch, M, N) = activation(alpha * A (batch, M, K) B (batch, K, N) + beta * C (batch, M, N) + bias (N,)).
 

@@ -151,3 +151,13 @@ def test_a_config_cannot_be_changed(library):
         with pytest.raises(TypeError, match="shared"):
             change()
     assert copy.deepcopy(numbers) == pickle.loads(pickle.dumps(numbers)) == numbers
+
+
+@pytest.mark.parametrize("op", DRAWN)
+def test_a_problem_keeps_its_hash_in_its_own_process_only(op):
+    """Strings have another one in another process."""
+    problem = problems(op, 1, seed=7)[0]
+    equal = dataclasses.replace(problem)
+    assert hash(problem) == hash(problem) == hash(equal) and problem == equal
+    assert problem.__getstate__().keys() == {field.name for field in dataclasses.fields(problem)}
+    assert pickle.loads(pickle.dumps(problem)) == problem
