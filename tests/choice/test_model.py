@@ -54,7 +54,8 @@ def test_seconds_are_those_of_the_parts_as_sustained():
     one, both = estimate(works[0], sustained=sustained), estimate(*works, sustained=sustained)
     *overlapping, launch = (getattr(one, f"{part}_s") for part in model.PARTS)
     assert one.seconds == pytest.approx(model.overlapped(*overlapping) + launch)
-    stopped = [model.seconds(works, model.rates(H200), sustained, most=most) for most in (one.seconds, both.seconds)]
+    seconds = model.predictor(model.rates(H200), sustained)
+    stopped = [seconds(works, most=most) for most in (one.seconds, both.seconds)]
     assert stopped == [one.seconds, both.seconds]
 
 

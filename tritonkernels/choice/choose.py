@@ -47,10 +47,10 @@ def best(package, designs, problem, target):
         return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
     least, found, rate = math.inf, None, model.rates(target)
     for design, sustained, of_problem in reversed(list(_modelled(package, designs, problem, target))):  # the fast ones first
-        work, of_config = design.work, sustained.of_config
+        work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained)
         for config in reversed(list(design.configs(problem, target))):
             factor = of_problem * of_config(config)
-            seconds = model.seconds(work(problem, config, target), rate, sustained, factor, least)
+            seconds = predicted(work(problem, config, target), factor, least)
             if seconds < least:
                 least, found = seconds, (design, config)
     return found

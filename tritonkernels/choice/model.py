@@ -161,25 +161,35 @@ def blocks_per_sm(rate, threads, registers, shared):
     return held
 
 
-def seconds(works, rate, sustained, factor=1.0, most=math.inf):
-    """Predicted, of a call whose kernels are `works`, one after the other, on a target of these Rates; `factor` is of all but
-    the launches. From `most` on those of further kernels are left out."""
+def predictor(rate, sustained):
+    """seconds(works, factor, most) of a design's calls on a target of these Rates. It estimates a kernel once: the configs of a
+    design have many in common."""
     of_compute, of_cache, of_memory, of_latency, of_launch = sustained.shares
-    total = 0.0
-    for work in works:
-        compute, cache, memory, latency, launch = parts_of(work, rate)
-        overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
-        total += factor * overlap + launch / of_launch
-        if total >= most:
-            break
-    return total
+    to_launch, known = rate.launch / of_launch, {}
+
+    def seconds(works, factor=1.0, most=math.inf):
+        """Predicted, of a call whose kernels are `works`, one after the other; `factor` is of all but the launches. From `most`
+        on those of further kernels are left out."""
+        total = 0.0
+        for work in works:
+            overlap = known.get(work)
+            if overlap is None:
+                compute, cache, memory, latency, _ = parts_of(work, rate)
+                overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
+                known[work] = overlap
+            total += factor * overlap + to_launch
+            if total >= most:
+                break
+        return total
+
+    return seconds
 
 
 def estimate(works, rate, sustained, factor=1.0):
     """The Estimate of such a call."""
     parts = [map(truediv, parts_of(work, rate), sustained.shares) for work in works]
     totals = tuple(map(sum, zip(*parts)))
-    return Estimate(seconds(works, rate, sustained, factor), *totals, PARTS[totals.index(max(totals))])
+    return Estimate(predictor(rate, sustained)(works, factor), *totals, PARTS[totals.index(max(totals))])
 
 
 def emulated_cost(work):
@@ -195,16 +205,13 @@ def overlapped(compute, cache, memory, latency):
 def parts_of(work, rate):
     """The seconds of each of PARTS at the target's full figures."""
     blocks, threads, flops, unit, fetched, dram, steps, registers, shared = work
-    held = rate.held.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
-    full, rest = divmod(blocks, rate.sms * held)
-    busiest = full * held - (-rest // rate.sms)
-    return (
-        busiest * flops / (rate.flops.get(unit) or rate.flops["ieee"]),
-        busiest * fetched / rate.l2,
-        dram / rate.dram,
-        (full + (rest > 0)) * steps * rate.latency,
-        rate.launch,
-    )
+    _, sms, peaks, l2_bandwidth, dram_bandwidth, trip, launch, known = rate
+    held = known.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
+    full, rest = divmod(blocks, sms * held)
+    busiest = full * held - (-rest // sms)
+    waves = full + 1 if rest else full
+    peak = peaks.get(unit) or peaks["ieee"]
+    return busiest * flops / peak, busiest * fetched / l2_bandwidth, dram / dram_bandwidth, waves * steps * trip, launch
 
 
 def key_of(package, design, precision):

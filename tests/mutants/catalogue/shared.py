@@ -47,15 +47,15 @@ MUTANTS = [
             "list(design.configs(problem, target))[-1:]):",
         ),
         ("the first of equals chosen", "if seconds < least:", "if seconds <= least:"),
-        ("kernels after the first for nothing", "rate, sustained, factor, least)", "rate, sustained, factor, 0.0)"),
+        ("kernels after the first for nothing", "target), factor, least)", "target), factor, 0.0)"),
     ),
     *of(
         "tritonkernels/choice/model.py",
         "test_model",
         (
             "the tail of the last wave for nothing",
-            "busiest = full * held - (-rest // rate.sms)",
-            "busiest = full * held + rest / rate.sms",
+            "busiest = full * held - (-rest // sms)",
+            "busiest = full * held + rest / sms",
         ),
         ("what a design sustains left out", "map(truediv, parts_of(work, rate), sustained.shares)", "parts_of(work, rate)"),
         ("what a design sustains of the latency left out", "latency / of_latency)", "latency)"),
