@@ -127,10 +127,11 @@ class Library:
         if unserved := self.misses(target):
             remedy = "Call tritonkernels for it, or name another target."
             raise UnsupportedError(f"{self.package} cannot compute anything on {target.name}: {unserved}", remedy=remedy)
-        willing, refusals = self._willing(problem, target, designs)
-        found = rank(self.package, willing if design else _unasked(willing), problem, target)
+        willing, _ = self._willing(problem, target, designs if design else _unasked(designs))
+        found = rank(self.package, willing, problem, target)
         if found:
             return found
+        _, refusals = self._willing(problem, target, designs)
         refusals = {d.name: f"none of {d.name}'s configs fits {target.name}" for d in designs} | refusals
         others = [d.name for d in self._willing(problem, target, self.designs(problem.op))[0] if d not in designs]
         named = f"Name one that can, {' or '.join(others)}, or none: then the fastest of them is chosen."

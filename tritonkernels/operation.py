@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from . import numerics
+from .choice.work import KNOWN_PROBLEMS
 from .problem import Problem
 
 PACKAGES = ("tritonkernels", "cuda_reference")
-KNOWN_PROBLEMS = 64  # for each design: what a choice asks for every config
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,26 @@ class Reduction:
     arranged: Callable[[Any], tuple[Any, ...]] = lambda problem: ()
     formerly: str | None = None
 
-    def largest(self, problem):
-        """The problem with the most work: designs and configs are chosen for it."""
-        return max(self.problems(problem), key=lambda reduced: reduced.flops)
-
-    def design(self, design, arrange):
-        """The other operation's Design, as a Design of this operation."""
+    @functools.cached_property
+    def given(self):
+        """problem -> (the Work of the launches before, the other operation's problems, the one with the most work: designs and
+        configs are chosen for it)."""
 
         @functools.lru_cache(KNOWN_PROBLEMS)
         def given(problem):
-            return self.arranged(problem), self.problems(problem), self.largest(problem)
+            problems = self.problems(problem)
+            return self.arranged(problem), problems, max(problems, key=lambda reduced: reduced.flops)
+
+        return given
+
+    def design(self, design, arrange):
+        """The other operation's Design, as a Design of this operation."""
+        given = self.given
 
         def refuses(problem, target):
             if refusal := self.refuses(problem):
                 return refusal
-            return next(filter(None, (design.refuses(reduced, target) for reduced in self.problems(problem))), None)
+            return next(filter(None, (design.refuses(reduced, target) for reduced in given(problem)[1])), None)
 
         def launches(problem, config, *tensors):
             for step in self.steps(problem, arrange, *tensors):

@@ -4,6 +4,7 @@ import functools
 from typing import NamedTuple
 
 KNOWN = 4096  # configs that are kept, with what follows from them alone: the spaces have fewer, but for numbers of splits
+KNOWN_PROBLEMS = 64  # for each function of what a choice asks for every config
 
 
 def kept(function):
@@ -109,4 +110,5 @@ def stream_addition(problem, tiles, programs, block, threads, batch=1, blocks=No
     cut, parts = min(1, programs / max(1, tiles)), 1 + -(-programs // max(1, min(tiles, programs)))
     kernel = addition(problem, parts, block, threads, batch, blocks)
     written = min(kernel.dram, kernel.blocks * block * problem.out_dtype.itemsize)
-    return kernel._replace(fetched=cut * kernel.fetched, dram=cut * written, steps=1 + parts)
+    fetched, dram = cut * kernel.fetched, cut * written
+    return Work(kernel.blocks, threads, 0.0, kernel.unit, fetched, dram, 1 + parts)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ...problem import Conv2dProblem
 
 WHOLE = slice(None)
+FIELDS = tuple(field.name for field in dataclasses.fields(Conv2dProblem))
 
 
 @dataclass(frozen=True)
@@ -93,5 +94,5 @@ def _zeros(problem):
 
 
 def _convolution(problem, **changes):
-    given = {field.name: getattr(problem, field.name) for field in dataclasses.fields(Conv2dProblem)}
+    given = {name: getattr(problem, name) for name in FIELDS}
     return Conv2dProblem(**given | {"k": problem.c, "stride": (1, 1)} | changes)
