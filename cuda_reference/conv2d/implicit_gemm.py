@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from tritonkernels.choice.work import KNOWN_PROBLEMS, kept
 from tritonkernels.conv2d.parts.work import gathered, of_product, rewritten
 from tritonkernels.design import Design
 from tritonkernels.workspace import counters, partial_sums
@@ -89,7 +90,8 @@ def refuses(problem, target):
 
 def splits_of(config, slices):
     """As many as the config has, or fewer, so that none is empty."""
-    return ceil_div(slices, ceil_div(slices, min(config["SPLITS"], slices)))
+    own = -(-slices // min(config["SPLITS"], slices))
+    return -(-slices // own)
 
 
 def launches(problem, config, input, weight, bias, out):
@@ -118,15 +120,23 @@ def launches(problem, config, input, weight, bias, out):
     )
 
 
+@kept
+def _tile_of(config):
+    """What its Work depends on but for the splits."""
+    return config["BM"], config["BN"], config["SLICE"], threads_of(config), config["STAGES"]
+
+
 def work(problem, config, target):
-    before, *sizes, slices, a_slice = _whatever_the_splits(problem, config["BM"], config["BN"], config["SLICE"])
-    given = slices, splits_of(config, slices), a_slice, problem.precision
-    return *before, of_product(problem, *sizes, *given, threads_of(config), config["STAGES"])
+    slices, works, known = _of_tile(problem, *_tile_of(config))
+    splits = splits_of(config, slices)
+    if splits not in known:
+        known[splits] = works(splits)
+    return known[splits]
 
 
-@functools.lru_cache(64)
-def _whatever_the_splits(problem, bm, bn, slice_bytes):
-    """(the kernels before, M, N and tile of the product, slices, bytes that a block fetches for one).
+@functools.lru_cache(KNOWN_PROBLEMS)
+def _of_tile(problem, bm, bn, slice_bytes, threads, stages):
+    """(slices, splits -> the Works, and those that are known by now: the configs' numbers of splits come down to a few).
 
     The filters are packed where their rows are no whole chunks in the order of the reduction, and a table of taps is written
     where pixels' channels are none.
@@ -140,8 +150,13 @@ def _whatever_the_splits(problem, bm, bn, slice_bytes):
         found.append(rewritten(problem.k * ceil_div(row, THREADS), THREADS, 2 * problem.k * terms * itemsize))
     if not chunked:
         found.append(rewritten(ceil_div(slices * depth, THREADS), THREADS, slices * depth * 16))
-    tile, rows = (bm, bn, depth), problem.n * problem.p * problem.q
-    return found, rows, problem.k // problem.groups, tile, slices, gathered(problem, tile, 0 if chunked else bm)
+    sizes, tile = (problem.n * problem.p * problem.q, problem.k // problem.groups), (bm, bn, depth)
+    a_slice = gathered(problem, tile, 0 if chunked else bm)
+
+    def works(splits):
+        return *found, of_product(problem, *sizes, tile, slices, splits, a_slice, problem.precision, threads, stages)
+
+    return slices, works, {}
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -1,5 +1,8 @@
 """conv2d, prefetched: the configs and launches of prefetched.cuh, and what it refuses."""
 
+import functools
+
+from tritonkernels.choice.work import KNOWN_PROBLEMS
 from tritonkernels.conv2d.parts.shapes import STAGED_BYTES, TILE, tiles_of_outputs
 from tritonkernels.design import Design
 
@@ -17,6 +20,7 @@ def shared_bytes(problem, config):
     return 2 * (halo + ceil_div(problem.r * problem.s * config["KT"] * element, 16) * 16)
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
 def fitting(problem):
     return [config for config in SPACE if shared_bytes(problem, config) <= STAGED_BYTES]
 

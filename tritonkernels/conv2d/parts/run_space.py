@@ -66,29 +66,31 @@ def at_once(problem, kt):
 def grouped_configs(problem, target):
     """In channels_last a lane has four channels, whose taps are 16 bytes, and a program is one run of up to 128 lanes: what
     depends on its pixels alone is uniform and takes no vector registers. Else eight channels, as a load brings one input."""
-    outputs, words = problem.k // problem.groups, words_of(problem)
+    outputs, words, uniform = problem.k // problem.groups, words_of(problem), problem.channels_last or not target.is_gpu
+    kt = min((4 if uniform else 8) // words, next_power_of_2(max(1, outputs)))
+    channels = at_once(problem, kt) if problem.channels_last else 1
+    most_lanes = next_power_of_2(max(1, problem.groups * ceil_div(outputs, kt)))
 
-    def tile(kt, lanes, threads, most=8):
-        kt = min(kt // words, next_power_of_2(max(1, outputs)))
-        lanes = min(lanes, next_power_of_2(max(1, problem.groups * ceil_div(outputs, kt))))
-        channels = at_once(problem, kt) if problem.channels_last else 1
+    def fits(run):
+        return words * (run * kt + (problem.r * kt + extent(run, problem)) * channels) <= BUDGET
 
-        def fits(run):
-            return words * (run * kt + (problem.r * kt + extent(run, problem)) * channels) <= BUDGET
+    run = best_run(problem, 8 if target.is_gpu else 4, fits)
 
-        return {"RUN": best_run(problem, most, fits), "BLOCK": max(1, threads // lanes), "LANES": lanes, "KT": kt}
+    def tile(lanes, threads):
+        lanes = min(lanes, most_lanes)
+        return {"RUN": run, "BLOCK": max(1, threads // lanes), "LANES": lanes, "KT": kt}
 
     if not target.is_gpu:
-        own = tile(4, 16, 2**13, 4)
-        runs = next_power_of_2(max(1, count_runs(problem, own["RUN"])))
+        own = tile(16, 2**13)
+        runs = next_power_of_2(max(1, count_runs(problem, run)))
         yield config_of(own | {"BLOCK": min(own["BLOCK"], runs)})
     elif problem.channels_last:
-        found = [tile(4, lanes, target.warp_size) for lanes in (128, 64, 32)]
+        found = [tile(lanes, target.warp_size) for lanes in (128, 64, 32)]
         most = REGISTERS if problem.dtype == torch.float32 and problem.r <= 3 else None
         for i, one in enumerate(found):
             if one not in found[:i]:
                 yield config_of(one, num_warps=max(1, one["LANES"] // target.warp_size), num_stages=1, maxnreg=most)
         yield config_of(found[-1] | {"BLOCK": 2 * found[-1]["BLOCK"]}, num_warps=2, num_stages=1)
     else:
-        for kt, warps in ((8, 4), (8, 2)):
-            yield config_of(tile(kt, 1, target.warp_size * warps), num_warps=warps, num_stages=1)
+        for warps in (4, 2):
+            yield config_of(tile(1, target.warp_size * warps), num_warps=warps, num_stages=1)

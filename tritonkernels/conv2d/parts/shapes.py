@@ -1,5 +1,9 @@
 """Tiles of outputs, how many there are, and what they hold in shared memory and registers; for both packages."""
 
+import functools
+
+from ...choice.work import KNOWN_PROBLEMS
+
 TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`
 STAGED_BYTES = 48 * 1024  # shared memory of a block on every architecture
@@ -9,6 +13,7 @@ COLUMN_TAPS = 7  # of a column, which `grouped` holds in registers
 COLUMN_ROWS = 24  # of inputs that a run of its outputs meets, unrolled
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
 def halo_bytes(problem, tile, row_unit, before=0):
     """Shared memory for the inputs that a tile of outputs needs of a channel, and `before` columns; rows are padded to
     `row_unit` bytes of inputs."""

@@ -24,6 +24,7 @@ TILES = (
 BY_ELEMENT = ((128, 64, 32, 4, 3), (128, 64, 64, 8, 3), (64, 64, 64, 4, 4))  # longer slices' addresses take registers
 ALONE = ((128, 128, 128, 8, 4), (64, 128, 256, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 5))  # one program per SM: deeper
 ON_CUDA_CORES = ((64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
+GENERAL = TILES + BY_ELEMENT + ALONE
 SPECIAL = {"ieee": ON_CUDA_CORES, "fp64": OF_DOUBLES}
 
 FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one more block on an SM
@@ -52,8 +53,8 @@ def channels_of_a_tap(problem, tile):
 
 
 def count_slices(problem, tile):
-    _, _, c = sizes(problem)
-    return ceil_div(problem.r * problem.s * channels_of_a_tap(problem, tile), tile["BLOCK_K"]) if c else 0
+    c, taps, block_k = problem.c // problem.groups, problem.r * problem.s, tile["BLOCK_K"]
+    return ceil_div(taps * c, block_k) if tile["FLAT"] else taps * ceil_div(c, block_k)
 
 
 def is_flat(problem, block_k):
@@ -99,11 +100,13 @@ def splits(tile, most_programs, problem, target):
 
 def candidates(problem, target):
     """Every legal tile in every legal number of splits, packed or not; the interpreter takes all tiles."""
-    flat = functools.cache(functools.partial(is_flat, problem))
-    for shape in SPECIAL.get(problem.precision, TILES + BY_ELEMENT + ALONE):
+    shapes, itemsize, flat = SPECIAL.get(problem.precision, GENERAL), problem.dtype.itemsize, {}
+    for shape in shapes:
         block_m, block_n, k_bytes, num_warps, num_stages = shape
-        block_k = k_bytes // problem.dtype.itemsize
-        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": flat(block_k)}
+        block_k = k_bytes // itemsize
+        if block_k not in flat:
+            flat[block_k] = is_flat(problem, block_k)
+        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "FLAT": flat[block_k]}
         how = {"num_warps": num_warps, "num_stages": num_stages}
         fewer = problem.precision == "ieee" and target.vendor == "nvidia" and target.arch < 90 and not tile["FLAT"]
         alone, by_element = shape in ALONE, shape in BY_ELEMENT

@@ -1,5 +1,7 @@
 """Shared by the tiled designs: the tile of a program, its inputs and biases, and the store of its results."""
 
+import functools
+
 from ...config import config_of
 from ...integers import next_power_of_2
 from ...language.dot import widened
@@ -104,10 +106,17 @@ def covering_configs(problem, target):
         block_q = min(512, next_power_of_2(max(1, problem.q)))
         block_p = min(pixels // block_q, next_power_of_2(max(1, problem.p)))
         yield config_of({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q})
-    for block_p, block_q, num_warps in ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1)):
-        tile = {"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}
-        if channels * block_p * block_q <= 64 * target.warp_size * num_warps:
-            yield config_of(tile, num_warps=num_warps, num_stages=1)
+    yield from _covering(channels, target.warp_size)
+
+
+@functools.cache
+def _covering(channels, warp_size):
+    tiles = ((4, 64, 4), (8, 32, 4), (4, 32, 2), (8, 16, 4), (2, 32, 2), (4, 8, 1))
+    return [
+        config_of({"BLOCK_K": channels, "BLOCK_P": block_p, "BLOCK_Q": block_q}, num_warps=num_warps, num_stages=1)
+        for block_p, block_q, num_warps in tiles
+        if channels * block_p * block_q <= 64 * warp_size * num_warps
+    ]
 
 
 def count_tiles(problem, tile):

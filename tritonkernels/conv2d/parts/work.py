@@ -1,9 +1,11 @@
 """The Work of the convolutions' designs, for both packages."""
 
+import functools
+
 import torch
 
 from ...analysis.sectors import SECTOR
-from ...choice.work import Work
+from ...choice.work import KNOWN_PROBLEMS, Work
 
 
 def whole(size):
@@ -41,25 +43,42 @@ def of_outputs(problem, target, blocks, threads, piece, channels, steps, outputs
     taps     bytes of a block's filters, if not those of the weight
     """
     rows, cols, pieces = piece
-    itemsize, groups = problem.dtype.itemsize, problem.groups
-    of_group, terms = problem.c // groups, problem.terms
-    height = min(problem.h, rows * problem.r, (rows - 1) * problem.stride[0] + (problem.r - 1) * problem.dilation[0] + 1)
-    width = min(problem.w, cols * problem.s, (cols - 1) * problem.stride[1] + (problem.s - 1) * problem.dilation[1] + 1)
-    per_group = max(1, problem.k // groups)
+    flops, cores, size, filter_size, per_group, of_group, image, (step_h, step_w), (reach_h, reach_w) = _facts(problem)
+    height = min(problem.h, rows * problem.r, (rows - 1) * step_h + reach_h)
+    width = min(problem.w, cols * problem.s, (cols - 1) * step_w + reach_w)
+    written = min(channels, problem.k)
     inputs = touched(problem, height, width, of_group * -(-channels // per_group), problem.c)
-    results = touched(problem, min(rows, problem.p), min(cols, problem.q), min(channels, problem.k), problem.k)
-    walks, plane = -(-per_group // channels), problem.h * problem.w * itemsize  # of the inputs of a group
-    again = (walks - 1) * problem.n * problem.c * plane if of_group * plane > target.l2_bytes else 0
+    results = touched(problem, min(rows, problem.p), min(cols, problem.q), written, problem.k)
+    if image > target.l2_bytes:  # it is read anew for other output channels
+        size += (-(-per_group // channels) - 1) * problem.n * problem.groups * image
     return Work(
         blocks,
         threads,
-        (outputs or pieces * rows * cols * channels) * (2.0 * terms + problem.has_bias),
-        unit(problem),
-        pieces * (inputs + results) + (min(channels, problem.k) * whole(terms * itemsize) if taps is None else taps),
-        problem.bytes + again,
+        (outputs or pieces * rows * cols * channels) * flops,
+        cores,
+        pieces * (inputs + results) + (written * filter_size if taps is None else taps),
+        size,
         steps + 2,
         registers,
         shared,
+    )
+
+
+@functools.lru_cache(KNOWN_PROBLEMS)
+def _facts(problem):
+    """What all configs have in common: FLOPs of an output, unit, compulsory bytes, bytes of an output channel's filter, output
+    and input channels of a group, bytes of its inputs in an image, step and reach of the taps."""
+    itemsize, terms, of_group = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
+    return (
+        2.0 * terms + problem.has_bias,
+        unit(problem),
+        problem.bytes,
+        whole(terms * itemsize),
+        max(1, problem.k // problem.groups),
+        of_group,
+        of_group * problem.h * problem.w * itemsize,
+        problem.stride,
+        tuple((taps - 1) * apart + 1 for taps, apart in zip((problem.r, problem.s), problem.dilation)),
     )
 
 

@@ -12,6 +12,7 @@ pitch and length multiples of 16), else 4 bytes, so any strides work. But copies
 and N, so they need operands in aligned quads along these (reads_quads).
 """
 
+import functools
 from typing import Any, NamedTuple
 
 from triton.experimental import gluon
@@ -208,9 +209,16 @@ PLAIN = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
 
 def gluon_configs(problem, target, tiles=TILES, num_stages=(1,)):
     """A config per tile and number of stages. Two warps have no registers for 64-bit offsets."""
-    for m, n, k, num_warps in tiles:
-        for stages in num_stages if num_warps > 2 or not problem.wide else ():
-            yield config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps=num_warps, num_stages=stages)
+    return _of_tiles(tiles if not problem.wide else tuple(tile for tile in tiles if tile[3] > 2), num_stages)
+
+
+@functools.cache
+def _of_tiles(tiles, num_stages):
+    return [
+        config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps=num_warps, num_stages=stages)
+        for m, n, k, num_warps in tiles
+        for stages in num_stages
+    ]
 
 
 def gluon_refuses(problem, target):

@@ -1,6 +1,8 @@
 """The Work of gemm's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, product, stream_addition, streamed
+import functools
+
+from ...choice.work import KNOWN_PROBLEMS, addition, copy, kept, product, stream_addition, streamed
 
 
 def of_tiles(tile):
@@ -13,11 +15,14 @@ def of_packed_tiles(tile):
     """The same of a design that first packs an A that does not lie along M, and a B that does not along N."""
     tile_of = kept(tile)
 
-    def work(problem, config, target):
+    @functools.lru_cache(KNOWN_PROBLEMS)
+    def copies(problem):
         m, n, k = problem.m, problem.n, problem.k
         packs_a, packs_b = problem.a_layout != "col" or m % 16, problem.b_layout != "row" or n % 16
-        copies = (*((copy(1, m, k, 4),) if packs_a else ()), *((copy(1, n, k, 4),) if packs_b else ()))
-        return (*copies, product(problem, tile_of(config), target))
+        return (*((copy(1, m, k, 4),) if packs_a else ()), *((copy(1, n, k, 4),) if packs_b else ()))
+
+    def work(problem, config, target):
+        return (*copies(problem), product(problem, tile_of(config), target))
 
     return work
 
@@ -41,7 +46,8 @@ def of_streams(tile):
         t = tile_of(config)
         shared = streamed(-(-problem.m // t["BM"]) * -(-problem.n // t["BN"]), t["programs"], t["waves"])
         kernel = product(problem, t, target)
-        adds = stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=shared)
-        return (kernel, adds) if shared else (kernel,)
+        if not shared:
+            return (kernel,)
+        return kernel, stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=shared)
 
     return work
