@@ -71,7 +71,7 @@ def test_all_times_are_taken(monkeypatch):
 
 
 def test_the_page_has_every_time(tmp_path, monkeypatch):
-    environment = {"device": "X1", "date": "2026-01-01", "torch": "2", "triton": "3", "commit": "abc"}
+    environment = {"device": "X1", "date": "2026-01-01", "torch": "2", "triton": "3", "cuda": "13", "commit": "abc"}
     times = [
         in_torch.Time("host", f"gemm, {mode}", name, "", 11.5, 1, 2, environment) for mode in "ab" for name in ("torch", "us")
     ]
@@ -87,7 +87,7 @@ def test_the_page_has_every_time(tmp_path, monkeypatch):
     for line in (
         "| gemm, a | 11.5 | 11.5 |",
         "| ResNet, forward | 100 | 100 (3 of 4) |",
-        "X1, 2026-01-01, torch 2, Triton 3, commit abc",
+        "X1, 2026-01-01, torch 2, Triton 3, CUDA 13, commit abc",
     ):
         assert line in page, line
 
