@@ -54,6 +54,7 @@ def add_arguments(parser):
 
 def main(options, parser):
     os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # decorate kernels for a GPU: they are compiled, not run
+    os.environ.pop("TRITON_INTERPRET", None)  # the user's, which Triton reads when it is imported
     rows, asked = [], {what.partition(".")[0] for what in options.what}
     try:
         target = Target.named(options.arch)

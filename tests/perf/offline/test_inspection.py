@@ -59,12 +59,12 @@ def test_a_listing_of_the_hot_loop_shortens_runs_and_keeps_predicates(monkeypatc
     ]
 
 
-def inspect(what, tmp_path, *options):
-    """In a process of its own: in this one kernels are decorated for the interpreter."""
+def inspect(what, tmp_path, *options, **settings):
+    """In a process of its own: in this one kernels are decorated for the interpreter. The settings are of the environment."""
     out = tmp_path / "facts.json"
     command = [sys.executable, "-m", "perf", "inspect", *what.split(), "--json", str(out), *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment | settings)
     return run, records.read_rows(out) if run.returncode == 0 else None
 
 
@@ -86,6 +86,12 @@ def test_a_config_can_be_named(tmp_path):
     triton, cuda = rows
     assert triton["config"]["LANES"] == 32 and triton["threads"] == 8 * 32
     assert "LANES" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
+
+
+def test_kernels_are_compiled_where_the_user_interprets_his_own(tmp_path):
+    run, rows = inspect("gemm.naive", tmp_path, TRITON_INTERPRET="1")
+    assert run.returncode == 0, run.stderr
+    assert rows[0]["implementation"] == "triton" and rows[0]["registers"] > 0
 
 
 def test_several_operations_in_one_file(tmp_path):
