@@ -134,9 +134,9 @@ def with_its_own(arch):
     return f"{arch}a" if arch >= 90 else str(arch)
 
 
-def output(command):
+def output(command, timeout=60):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=clean_environment())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=clean_environment())
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolchainError(f"{shlex.join(command)} does not run: {error}. Repair or reinstall it.") from error
     if done.returncode != 0:

@@ -7,19 +7,18 @@ shows what it finds in a folder's code.json beside the sources.
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import torch
 
-from cuda_reference.toolchain import with_its_own
+from cuda_reference import toolchain
 from tritonkernels import OPS
 from tritonkernels.analysis.occupancy import occupancy
 from tritonkernels.analysis.predict import predict
 from tritonkernels.design import as_dict
-from tritonkernels.errors import ConfigError, TritonKernelsError, UnsupportedError
+from tritonkernels.errors import ConfigError, ToolchainError, TritonKernelsError, UnsupportedError
 from tritonkernels.target import Target
 
 from .. import ROOT
@@ -122,10 +121,8 @@ def inspect(op, target, name=None, config=None):
             except ConfigError:
                 nearest = configs.nearest(config, design, call.problem, target)
                 yield row | {"fault": f"no config has {configs.words(config)}", "nearest": nearest}
-            except UnsupportedError as error:
+            except (UnsupportedError, ToolchainError) as error:
                 yield row | {"fault": str(error)}
-            except FileNotFoundError:
-                yield row | {"fault": "nvcc is not on PATH"}
 
 
 def _compile_triton(launch, target):
@@ -143,9 +140,9 @@ def _compile_cuda(launch, target):
     with tempfile.TemporaryDirectory() as folder:
         unit, cubin = Path(folder, "unit.cu"), Path(folder, "unit.cubin")
         unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
-        architecture = f"-arch=sm_{with_its_own(target.arch)}"
-        command = ["nvcc", "-std=c++17", "-cubin", architecture, "-I", str(CUDA), "-o", str(cubin), str(unit)]
-        subprocess.run(command, capture_output=True, text=True, check=True)
+        arch = toolchain.with_its_own(target.arch)
+        command = [toolchain.nvcc(arch).path, "-std=c++17", "-cubin", f"-arch=sm_{arch}", "-I", CUDA, "-o", cubin, unit]
+        toolchain.output(list(map(str, command)), timeout=600)
         (code,) = sass.read(cubin.read_bytes()).values()
     x, y, z = launch.block
     return code, {"threads": x * y * z, "shared_bytes": code.shared_bytes + launch.shared_bytes}

@@ -94,6 +94,18 @@ def test_kernels_are_compiled_where_the_user_interprets_his_own(tmp_path):
     assert rows[0]["implementation"] == "triton" and rows[0]["registers"] > 0
 
 
+def test_without_a_working_nvcc_the_remedy_is_told(tmp_path):
+    home = tmp_path / "cuda"
+    (home / "bin").mkdir(parents=True)
+    triton, cuda = inspect("gemm.naive", tmp_path, CUDA_HOME=str(home))[1]
+    assert triton["registers"] > 0 and "install the CUDA toolkit, or set CUDA_HOME" in cuda["fault"]
+    nvcc = home / "bin/nvcc"
+    nvcc.write_text("#!/bin/sh\necho compute_90; case $* in *-cubin*) echo no such host compiler >&2; exit 1; esac\n")
+    nvcc.chmod(0o755)
+    run, rows = inspect("gemm.naive", tmp_path, CUDA_HOME=str(home))
+    assert "no such host compiler\nRepair or reinstall it." in rows[1]["fault"] and rows[1]["fault"] in run.stdout
+
+
 def test_several_operations_in_one_file(tmp_path):
     run, rows = inspect("gemm.naive matmul.gemm.naive gemv.naive", tmp_path)
     assert run.returncode == 0, run.stderr
