@@ -51,6 +51,10 @@ job = json.load(sys.stdin)
 _RUN = "signal.signal(signal.SIGTERM, end); sys.exit(any(subprocess.call(command) for command in job))"
 _LOAD_INLINE = "from torch.utils.cpp_extension import load_inline; signal.signal(signal.SIGTERM, end); load_inline(**job)"
 _GRACE = 10  # seconds to end after SIGTERM
+_REMEDY = (
+    "cuda_reference.doctor() says which tools were used. CXX names another C++ compiler, CUDA_HOME another CUDA toolkit: "
+    "docs/running.md. If other tools fail, too, report this with what doctor() says."
+)
 
 _kernels: dict = {}
 _locks: dict = {}  # one per module, so that a build delays only those who need it
@@ -294,7 +298,7 @@ def _compile(recipe, folder, timeout):
             _end(child)
     if child.returncode != 0:
         compiler_says = output.partition("\nninja: build stopped")[0]  # torch's traceback follows
-        raise BuildError(f"building {recipe.name} failed:\n{toolchain.tail(compiler_says)}")
+        raise BuildError(f"building {recipe.name} failed:\n{toolchain.tail(compiler_says)}\n{_REMEDY}")
 
 
 def _commands(recipe, folder):

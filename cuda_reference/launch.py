@@ -66,7 +66,7 @@ def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
     try:
         kernel(grid, block, shared_bytes, stream, *arguments)
     except RuntimeError as error:
-        raise LaunchError(f"{expression}, grid {grid}, block {block}: {error}") from error
+        raise LaunchError(f"{expression}, grid {grid}, block {block}: {error}\n{LaunchError.REMEDY}") from error
 
 
 @dataclass(frozen=True)

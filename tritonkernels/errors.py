@@ -74,11 +74,16 @@ class BackendError(TritonKernelsError, RuntimeError):
 
 
 class LaunchError(TritonKernelsError, RuntimeError):
-    """A kernel failed during its launch or run; the message quotes the driver or the emulation."""
+    """A kernel failed during its launch or run; the message quotes the driver or the emulation, and says what to do."""
+
+    REMEDY = (
+        "Another design may do: design=..., in a new process if this one can launch nothing more on the GPU. "
+        "Report this with what explain(...) says of the call."
+    )
 
 
 class BuildError(TritonKernelsError, RuntimeError):
-    """A CUDA kernel could not be built; the message quotes the compiler's last lines."""
+    """A CUDA kernel could not be built; the message quotes the compiler's last lines, and says what to do."""
 
 
 class ToolchainError(BuildError):

@@ -52,7 +52,8 @@ class TritonLaunch:
                 cause = error
                 while cause.__cause__ is not None:  # the error in a device function, not its callers'
                     cause = cause.__cause__
-                raise LaunchError(f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}") from error
+                what = f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}"
+                raise LaunchError(f"{what}\n{LaunchError.REMEDY}") from error
 
     def build(self):
         """Compile the kernel for the current GPU, and Triton 3.6's launcher of it, without launching it; the tensors may be on

@@ -52,7 +52,7 @@ def main():
         try:
             build.load(*source, backend)
         except TritonKernelsError as error:
-            print(f"WRONG {name}: {' '.join(str(error).split())[-1000:]}", flush=True)
+            print(f"WRONG {name}: {' '.join(str(error).split())[-1300:]}", flush=True)
             return True
         return False
 

@@ -67,8 +67,8 @@ def test_a_waiting_process_gives_up(cache, monkeypatch):
         load(4)
 
 
-def test_a_compile_error_is_quoted(fresh):
-    with pytest.raises(BuildError, match=r"(?s)failed.*'nothing' is not a member of 'tiny'"):
+def test_a_compile_error_is_quoted_and_followed_by_what_to_do(fresh):
+    with pytest.raises(BuildError, match=r"(?s)failed.*'nothing' is not a member of 'tiny'.*\n.*doctor\(\).*CXX.*CUDA_HOME"):
         build.load(SOURCE, ["tiny::nothing"], "simt")
 
 

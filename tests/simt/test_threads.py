@@ -10,6 +10,8 @@ import torch
 
 import cuda_reference
 from cuda_reference.build import load
+from cuda_reference.launch import CudaLaunch, Source
+from tritonkernels.errors import LaunchError
 
 HERE = Path(__file__).parent
 SHUFFLED = ("int", "unsigned", "long long", "float", "double", "__half", "__nv_bfloat16")
@@ -271,6 +273,13 @@ def test_launches_that_every_gpu_refuses(run, grid, block, shared):
         run("coordinates", grid, block, 0, shared=shared)
 
 
+def test_a_failed_launch_says_what_to_do():
+    source = Source(str(HERE / "kernels/tiny.cuh"), ("tiny::fill<1>",))
+    launch = CudaLaunch(source, "tiny::fill<1>", (1,), (2000, 1, 1), (torch.zeros(4, dtype=torch.int32),))
+    with pytest.raises(LaunchError, match=r"^tiny::fill<1>, grid .*cudaErrorInvalidConfiguration.*\n.*design=.*explain"):
+        launch.run()
+
+
 @pytest.mark.parametrize("order", ["", "5"])
 @pytest.mark.parametrize(
     ("which", "text"),
@@ -302,6 +311,8 @@ def test_launches_from_several_python_threads():
     code = f"""
 import sys, threading, torch
 from cuda_reference.build import load
+from cuda_reference.launch import CudaLaunch, Source
+from tritonkernels.errors import LaunchError
 kernel = load({str(HERE / "kernels/threads.cuh")!r}, {[f"threads::{n}" for n in NAMES]!r}, "simt")["threads::tree_sum"]
 wrong = []
 def work():
