@@ -66,6 +66,14 @@ def test_the_report_is_made_from_the_user_s_records(run, tmp_path):
     assert "blockIdx" in (tmp_path / "report.html").read_text(), "with the CUDA sources of the package"
 
 
+def test_the_report_names_its_remedy_where_the_user_has_named_no_records(run):
+    said = run("report")
+    assert (said.returncode, said.stdout) == (2, "")
+    error = said.stderr.splitlines()[-1]
+    assert error.startswith("tritonkernels report: error: no timed records in ")
+    assert "`tritonkernels compare --json DIR/FILE.json`" in error and "--records DIR" in error
+
+
 def test_what_needs_the_repository_says_so(run):
     said = run("docs")
     assert (said.returncode, said.stdout) == (2, "")

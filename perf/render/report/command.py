@@ -33,11 +33,12 @@ def main(options, parser):
     if missing:
         parser.error(f"the report needs {', '.join(missing)}: pip install 'tritonkernels[report]'")
     try:
-        gpus = gather.gpus(options.records)
+        gpus = gather.gpus(options.records) if options.records.exists() else []
     except (OSError, ValueError, LookupError, TypeError) as error:
         parser.error(f"cannot read the records in {options.records}: {type(error).__name__}: {error}")
     if not gpus:
-        parser.error(f"no timed records in {options.records}: `python -m perf compare --json FILE` on a GPU writes them")
+        remedy = f"`{COMMAND} compare --json DIR/FILE.json` on a GPU writes them, and --records DIR names their folder"
+        parser.error(f"no timed records in {options.records}: {remedy}")
     processes.replace(options.out, html(gpus))
     cases, behind = (sum(map(count, gpus)) for count in (lambda gpu: len(gpu.cases), lambda gpu: len(gpu.slower())))
     print(f"{options.out}: {cases} cases, {behind} results behind torch")

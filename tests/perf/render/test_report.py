@@ -254,7 +254,7 @@ def refusal(capsys, *arguments):
         (lambda folder: None, "no timed records in {}"),
         (lambda folder: (folder / "seeds.json").write_text('{"environments": [], "records": []}'), "no timed records in {}"),
         (lambda folder: (folder / "seeds.json").write_text("{"), "cannot read the records in {}"),
-        (lambda folder: folder.rmdir(), "cannot read the records in {}"),
+        (lambda folder: folder.rmdir(), "no timed records in {}: `python -m perf compare --json"),
     ],
 )
 def test_without_records_it_says_so(tmp_path, capsys, prepare, message):
