@@ -45,7 +45,9 @@ class Target:
         """Where the rates come from, in words."""
         if self.measured:
             return f"measured on {self.measured.date}"
-        return "data sheet" if self.peaks else "in proportion to the H200's; python -m perf calibrate measures them"
+        if self.peaks:
+            return "data sheet"
+        return "in proportion to the H200's; tritonkernels calibrate (in a checkout: python -m perf calibrate) measures them"
 
     @property
     def isa(self):

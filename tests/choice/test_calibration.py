@@ -132,7 +132,8 @@ def test_doctor_and_explain_say_so(file, live, monkeypatch):
     monkeypatch.setattr(backend, "name", lambda: "gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     live(NEW)
-    assert tritonkernels.doctor()["figures"] == "in proportion to the H200's; python -m perf calibrate measures them"
+    measure = "tritonkernels calibrate (in a checkout: python -m perf calibrate)"
+    assert tritonkernels.doctor()["figures"] == f"in proportion to the H200's; {measure} measures them"
     live(KNOWN)
     assert tritonkernels.doctor()["figures"] == "data sheet"
     a = torch.empty(64, 64, device="meta")

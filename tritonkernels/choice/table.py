@@ -106,7 +106,8 @@ class UserTable:
             self._warned = True
             log.warning(
                 "tritonkernels: a tuned choice of %s on %s was timed with %s, not with %s, and is not used. "
-                '%s.tune("%s", ...) on the operands, or python -m perf tune %s --shapes FILE, renews it',
+                '%s.tune("%s", ...) on the operands renews it, '
+                "and so does tritonkernels tune %s --shapes FILE (in a checkout: python -m perf tune)",
                 *(problem.op, gpu, ", ".join(found), current, package, problem.op, problem.op),
             )
         return found.get(current)
