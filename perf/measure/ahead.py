@@ -36,7 +36,7 @@ def _launches(call, name, device):
     return [launch for tensors in call.parts for launch in design.launches(call.problem, config, *tensors)]
 
 
-def build_all(cases, names, device):
+def build_all(cases, names, device, quiet=False):
     """Build the kernels. The comparison reports a failed build as the failure of a row."""
 
     def build_one(source):
@@ -45,5 +45,5 @@ def build_all(cases, names, device):
         advance(f"building {source[0]}")
 
     modules = sources(cases, names, device)
-    with table.progress(len(modules)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
+    with table.progress(len(modules), quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(build_one, modules))

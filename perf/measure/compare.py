@@ -28,7 +28,7 @@ def add_arguments(parser):
         "--implementation", nargs="+", action="extend", choices=contenders.PACKAGES, help="default: both; torch always runs"
     )
     parser.add_argument("--list", action="store_true", help="print the cases and designs, and run nothing")
-    parser.add_argument("--quiet", action="store_true", help="no table: only failures, and how many rows there are of what")
+    parser.add_argument("--quiet", action="store_true", help="no table, no bar: only failures, and how many rows of what")
     parser.add_argument("--refusals", action="store_true", help="list what was refused, and why")
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the records there, after each case")
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write the records there")
@@ -77,9 +77,9 @@ def main(options, parser):
         return _list(cases, options.design, implementations)
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
     if "cuda" in implementations:
-        ahead.build_all(runnable, options.design, device)
+        ahead.build_all(runnable, options.design, device, options.quiet)
     comparison = Comparison(options.suite, options.seed, options.design, device, options.commit, implementations)
-    stopped, status = _run(comparison, runnable, options.json)
+    stopped, status = _run(comparison, runnable, options)
     rows, refusals = comparison.records, comparison.refusals
     _write(options, rows)
     _show(rows, options.quiet)
@@ -107,9 +107,9 @@ def _list(cases, names, implementations):
     return 0
 
 
-def _run(comparison, cases, file):
-    """Run the cases, with the records so far in the file after each: what stopped it and the exit status, or (None, 0)."""
-    with table.progress(len(cases)) as advance:
+def _run(comparison, cases, options):
+    """Run the cases, with the records so far in --json after each: what stopped it and the exit status, or (None, 0)."""
+    with table.progress(len(cases), options.quiet) as advance:
         for case in cases:
             title, whole = f"{case.op} {case.name}", (len(comparison.records), len(comparison.refusals))
             advance(title)
@@ -121,8 +121,8 @@ def _run(comparison, cases, file):
                 del comparison.records[whole[0] :], comparison.refusals[whole[1] :]
                 return f"Stopped by Ctrl-C at {title}: the cases before it are kept", 130
             finally:
-                if file:
-                    records.write_json(file, comparison.records)
+                if options.json:
+                    records.write_json(options.json, comparison.records)
     return None, 0
 
 

@@ -89,8 +89,8 @@ def markdown(headings, body):
 
 
 @contextlib.contextmanager
-def progress(total):
-    """Yields advance(description, by=1), which moves a bar on standard error; silent without a terminal or rich."""
+def progress(total, quiet=False):
+    """Yields advance(description, by=1), which moves a bar on standard error; silent if quiet, without a terminal or rich."""
     try:
         from rich.console import Console
         from rich.progress import Progress
@@ -98,7 +98,7 @@ def progress(total):
         yield lambda description, by=1: None
         return
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         started = -1
 

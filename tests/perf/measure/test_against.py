@@ -145,7 +145,7 @@ def test_a_run_is_compared_too(tmp_path, monkeypatch, capsys, ms, expected):
             self.records = [timed(ms, bound_by="memory", gbps=1.0)]
 
     monkeypatch.setattr(contenders, "device", lambda: torch.device("cuda"))
-    monkeypatch.setattr(ahead, "build_all", lambda cases, names, device: None)
+    monkeypatch.setattr(ahead, "build_all", lambda *_: None)
     monkeypatch.setattr(compare, "Comparison", Measured)
     records.write_json(tmp_path / "then.json", [timed(1.0)])
     assert main(["compare", "--op", "gemv", "--against", str(tmp_path / "then.json")]) == expected

@@ -41,3 +41,11 @@ def test_the_first_kernel_of_a_call_is_among_them(case, asked):
 def test_all_are_built_once(asked):
     ahead.build_all(SUITES["smoke"], None, CPU)
     assert sorted(asked) == sorted(ahead.sources(SUITES["smoke"], None, CPU)) and len(asked) == len(set(asked)) > 20
+
+
+def test_it_has_no_bar_where_it_is_to_be_quiet(asked, monkeypatch, capsys):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes a terminal of standard error for rich
+    for quiet in (False, True):
+        ahead.build_all(SUITES["smoke"][:1], None, CPU, quiet)
+        assert (capsys.readouterr().err == "") is quiet

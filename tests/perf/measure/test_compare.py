@@ -184,7 +184,7 @@ def test_ctrl_c_elsewhere_is_one_line(monkeypatch, capsys):
 @pytest.fixture
 def nothing_runs(monkeypatch):
     monkeypatch.setattr(compare.Comparison, "run", lambda self, case: pytest.fail("it ran"))
-    monkeypatch.setattr(ahead, "build_all", lambda cases, names, device: pytest.fail("it built"))
+    monkeypatch.setattr(ahead, "build_all", lambda *_: pytest.fail("it built"))
 
 
 @pytest.mark.usefixtures("triton_only", "nothing_runs")
@@ -205,16 +205,19 @@ def test_one_implementation_is_listed_alone_and_only_its_designs_can_be_named(ca
 
 
 def test_one_implementation_runs_alone(monkeypatch, capsys):
-    monkeypatch.setattr(ahead, "build_all", lambda cases, names, device: pytest.fail("it built kernels that nobody runs"))
+    monkeypatch.setattr(ahead, "build_all", lambda *_: pytest.fail("it built kernels that nobody runs"))
     assert main([*GEMV, "--implementation", "triton", "--design", "naive"]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("8 rows, 8 ok") and "cuda" not in out
 
 
-def test_quiet_says_failures_and_the_counts(gemv_does, capsys):
+def test_quiet_says_failures_and_the_counts(gemv_does, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes a terminal of standard error for rich, which draws bars
     gemv_does(wrong_element)
     assert main([*GEMV, "--quiet"]) == 1
-    out = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr()
+    out = told.out.splitlines()
+    assert told.err == ""
     assert [line.partition(":")[0] for line in out[:-1]] == ["FAILED"] * 4 and out[-1].startswith("8 rows, 4 ok, 4 failed")
 
 
