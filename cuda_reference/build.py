@@ -20,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +32,7 @@ from tritonkernels.errors import BuildError
 from . import launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
-__all__ = ["BACKENDS", "ROOT", "doctor", "load", "load_part", "sanitizer_preload"]
+__all__ = ["BACKENDS", "ROOT", "doctor", "load", "load_part", "sanitizer_preload", "stop"]
 
 BACKENDS = ("simt", "cuda", "trace")
 _RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # functions of a traced module besides its kernels
@@ -56,6 +57,8 @@ _REMEDY = (
     "docs/running.md. If other tools fail, too, report this with what doctor() says."
 )
 
+_children: set = set()  # of the builds under way
+_stopped = 0.0  # when stop() was called last
 _kernels: dict = {}
 _locks: dict = {}  # one per module, so that a build delays only those who need it
 os.register_at_fork(after_in_child=_locks.clear)  # their holders do not exist there
@@ -83,6 +86,14 @@ def load_part(header: str, part: Sequence[str], whole: Sequence[str], backend: s
             return _kernels[key]
     notice = f"cuda_reference: building {part[0]} for this GPU, once; this usually takes 3 to 10 s"
     return _load(next(filter(_is_cached, keys), keys[0]), notice)
+
+
+def stop() -> None:
+    """End the builds asked for until now by all threads of this process, which get BuildError: for a user who interrupts it."""
+    global _stopped
+    _stopped = time.monotonic()
+    for child in tuple(_children):
+        child.terminate()
 
 
 def doctor() -> dict[str, str]:
@@ -140,6 +151,7 @@ class _Recipe:
     source: str
     flags: tuple
     suffix: str = ".so"  # of what is built
+    asked: float = dataclasses.field(default_factory=time.monotonic, compare=False)  # when
 
 
 def _recipe(header, expressions, backend):
@@ -289,11 +301,15 @@ def _compile(recipe, folder, timeout):
         text=True,
         start_new_session=True,  # and a process group, for `end`
     )
+    _children.add(child)
     try:
+        if recipe.asked < _stopped:  # it has waited for another's build, which was ended
+            raise BuildError(f"building {recipe.name} was interrupted.")
         output, _ = child.communicate(json.dumps(job), timeout)
     except subprocess.TimeoutExpired:
         raise BuildError(f"building {recipe.name} took more than {timeout:g} s: raise TRITONKERNELS_BUILD_TIMEOUT.") from None
     finally:
+        _children.discard(child)
         if child.poll() is None:  # timed out or interrupted
             _end(child)
     if child.returncode != 0:

@@ -46,4 +46,8 @@ def build_all(cases, names, device, quiet=False):
 
     modules = sources(cases, names, device)
     with table.progress(len(modules), quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(build_one, modules))
+        try:
+            list(pool.map(build_one, modules))
+        except KeyboardInterrupt:  # those that have not begun are cancelled, and the pool waits for the others
+            build.stop()
+            raise

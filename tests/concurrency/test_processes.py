@@ -11,28 +11,43 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+TINY = f"""{str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"], "simt\""""
 BUILD = f"""
 import sys, torch
 from cuda_reference.build import load
-kernel = load({str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"], "simt")["tiny::fill<1>"]
+kernel = load({TINY})["tiny::fill<1>"]
 out = torch.zeros(4, dtype=torch.int32)
 kernel((1, 1, 1), (4, 1, 1), 0, 0, out.data_ptr())
 sys.exit(out.tolist() != [1] * 4)
+"""
+COMPARE = """
+import sys
+from perf.__main__ import main
+sys.exit(main(["compare", "--op", "gemv", "gemm", "--implementation", "cuda"]))
+"""
+TUNE = f"""
+import concurrent.futures, sys, torch
+from cuda_reference.build import load
+from perf.measure import suites, tune
+pool = concurrent.futures.ThreadPoolExecutor()
+tune.tuner.tune = lambda *_: pool.submit(load, {TINY}).result()  # as it waits for a build; without a GPU it is refused
+sys.exit(tune.run([suites.gemv(64, 48)], ["cuda_reference"], torch.device("cpu"), 60.0, True))
 """
 
 
 @pytest.fixture
 def start(tmp_path):
-    """start(before="") starts a process that builds with g++, which logs its number and does `before` when it compiles."""
+    """start(before="", program=BUILD) starts a process that builds with g++, which logs its number and does `before` when it
+    compiles."""
 
-    def start(before=""):
+    def start(before="", program=BUILD):
         compiler = tmp_path / f"compiler{len(list(tmp_path.iterdir()))}"
         log = f'case "$*" in *" -c "*) echo $$ >> {tmp_path / "compiled"}; {before} ;; esac'
         compiler.write_text(f'#!/bin/sh\n{log}\nexec g++ "$@"\n')
         compiler.chmod(0o700)
         environment = os.environ | {"CXX": str(compiler), "TRITONKERNELS_CACHE": str(tmp_path / "cache")}
         heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a suite in the background does not
-        return subprocess.Popen([sys.executable, "-c", BUILD], cwd=HERE.parents[1], env=environment, preexec_fn=heeds)
+        return subprocess.Popen([sys.executable, "-c", program], cwd=HERE.parents[1], env=environment, preexec_fn=heeds)
 
     return start
 
@@ -70,10 +85,11 @@ def test_after_a_killed_build_two_processes_build_once(start, compiled, tmp_path
     wait_for(lambda: is_gone(compiled()[0]))
 
 
-def test_an_interrupted_build_takes_its_compiler_along(start, compiled, tmp_path):
-    process = start(before="sleep 300")
+@pytest.mark.parametrize("program, status", [(BUILD, -signal.SIGINT), (COMPARE, 130), (TUNE, 130)])
+def test_an_interrupted_build_takes_its_compilers_along(start, compiled, tmp_path, program, status):
+    process = start("sleep 300", program)
     wait_for(compiled)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) != 0
+    assert process.wait(30) == status
     assert not list((tmp_path / "cache").glob(".building-*"))
-    wait_for(lambda: is_gone(compiled()[0]))
+    wait_for(lambda: all(map(is_gone, compiled())))
