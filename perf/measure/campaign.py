@@ -8,7 +8,6 @@ Logs, records and summary.md are in DIR, up to date after every step.
 Exit status: 1 if a step failed or did not run, 2 without a GPU or for bad arguments.
 """
 
-import argparse
 import json
 import shlex
 import sys
@@ -17,9 +16,9 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from ..arguments import folder, positive
 from ..gate import processes
 from ..render import summary
-from ..render.writable import folder
 from .environment import revision
 from .shapes import FAMILIES
 from .suites import SUITES
@@ -66,17 +65,12 @@ def _python(*arguments):
 
 
 def add_arguments(parser):
-    parser.add_argument("--minutes", type=_minutes, required=True, metavar="M", help="the time limit of the whole campaign")
+    parser.add_argument(
+        "--minutes", type=positive("minutes"), required=True, metavar="M", help="the time limit of the whole campaign"
+    )
     parser.add_argument("--out", type=folder, required=True, metavar="DIR", help="the results; made if missing, else continued")
     parser.add_argument("--even-if-red", action="store_true", help="measure although the gate has not passed")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
-
-
-def _minutes(text):
-    minutes = float(text)
-    if not 0 < minutes < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of minutes")
-    return minutes
 
 
 def main(options, parser):

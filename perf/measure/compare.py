@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tritonkernels import OPS
 
+from ..arguments import writable
 from ..render import plot, table
-from ..render.writable import writable
 from . import against, ahead, contenders, records
 from .comparison import Comparison, GpuLost
 from .environment import add_commit

@@ -19,8 +19,8 @@ from tritonkernels import numerics
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.matmul import prepare
 
+from ..arguments import writable
 from ..render import table
-from ..render.writable import writable
 from . import ahead, baselines, contenders, records
 from .environment import add_commit, environment
 from .stress import CONDITIONS, STRESSES, ill_conditioned

@@ -23,8 +23,8 @@ import torch
 from tritonkernels.choice.clock import GpuClock
 
 from .. import ROOT
+from ..arguments import writable
 from ..render import table
-from ..render.writable import writable
 from . import contenders, records
 from .environment import add_commit, environment
 

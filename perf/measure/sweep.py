@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tritonkernels.target import Target
 
-from ..render.writable import folder
+from ..arguments import folder, positive
 from . import contenders, schedule, shapes, trial
 from .environment import add_commit, environment
 from .sweep_records import Writer
@@ -29,7 +29,7 @@ def add_arguments(parser):
     parser.add_argument("op", nargs="+", choices=shapes.FAMILIES, metavar="OP", help=f"of {', '.join(shapes.FAMILIES)}")
     parser.add_argument("--shapes", type=_count, default=300, metavar="N", help="per operation; default: %(default)s")
     parser.add_argument(
-        "--seconds", type=_seconds, default=360.0, metavar="S", help="the limit of it all; default: %(default)g"
+        "--seconds", type=positive("seconds"), default=360.0, metavar="S", help="the limit of it all; default: %(default)g"
     )
     parser.add_argument("--configs", type=_count, default=2, metavar="N", help="best, and random ones; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
@@ -47,13 +47,6 @@ def _count(text):
     if (count := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return count
-
-
-def _seconds(text):
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
-    return seconds
 
 
 def _share(text):

@@ -9,7 +9,6 @@ What the table has is left out, so that a second call goes on where the first on
 Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments, 130 after Ctrl-C.
 """
 
-import argparse
 import importlib
 import itertools
 import json
@@ -23,6 +22,7 @@ from tritonkernels import OPS
 from tritonkernels.choice import tuner
 from tritonkernels.errors import TritonKernelsError, TuningError, UnsupportedError
 
+from ..arguments import positive
 from ..render import table
 from . import contenders, suites
 
@@ -35,17 +35,12 @@ def add_arguments(parser):
     cases = parser.add_mutually_exclusive_group(required=True)
     cases.add_argument("--suite", choices=suites.SUITES, metavar="S", help=f"one of {', '.join(suites.SUITES)}")
     cases.add_argument("--shapes", type=Path, metavar="FILE", help="a JSON list of cases")
-    parser.add_argument("--budget", type=_seconds, default=60.0, metavar="SECONDS", help="per case; default: %(default)g")
+    parser.add_argument(
+        "--budget", type=positive("seconds"), default=60.0, metavar="SECONDS", help="per case; default: %(default)g"
+    )
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
     parser.add_argument("--again", action="store_true", help="also what the table has")
     parser.add_argument("--ship", action="store_true", help="copy what is found into the package's table of this GPU")
-
-
-def _seconds(text):
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
-    return seconds
 
 
 def main(options, parser):

@@ -22,11 +22,11 @@ from tritonkernels.errors import ConfigError, ToolchainError, TritonKernelsError
 from tritonkernels.target import Target
 
 from .. import ROOT
+from ..arguments import writable
 from ..measure import records
 from ..measure.environment import environment
 from ..render import table
 from ..render.measured import us
-from ..render.writable import writable
 from . import configs, sass
 from .calls import representative_calls, unusual_calls
 from .compiling import compile_launch

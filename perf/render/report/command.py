@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 
 from ... import COMMAND, ROOT
+from ...arguments import writable
 from ...gate import processes
 from .. import measured
 from ..picture import TONE
-from ..writable import writable
 from . import gather, pictures
 
 FOLDER = Path(__file__).parent

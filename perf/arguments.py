@@ -1,6 +1,7 @@
-"""A file or folder named on the command line, refused before minutes of work where it could not be written after them."""
+"""Types of argparse, which refuse before minutes of work what would end in an error: a file that cannot be written, too."""
 
 import argparse
+import math
 import os
 from pathlib import Path
 
@@ -23,3 +24,15 @@ def folder(name):
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise argparse.ArgumentTypeError(f"cannot write into {name}: {there} is no folder, or permission denied")
     return path
+
+
+def positive(unit):
+    """The type of a finite number of `unit` above zero."""
+
+    def number(text):
+        value = float(text)
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"{text} is not a positive number of {unit}")
+        return value
+
+    return number
