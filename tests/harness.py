@@ -284,6 +284,18 @@ def first_dim_inside(t):
     return t.movedim(0, -1).contiguous().movedim(-1, 0)
 
 
+# The same for images only.
+def channels_last(t):
+    return t.contiguous(memory_format=torch.channels_last)
+
+
+def cropped(t):
+    """Rows that are not evenly spaced."""
+    wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
+    wide[:, :, 1:-1, 1:-2] = t
+    return wide[:, :, 1:-1, 1:-2]
+
+
 LAYOUTS = (transposed, step_two, offset_by_one, padded, first_dim_inside)
 
 

@@ -7,15 +7,11 @@ import sys
 import torch
 
 from cuda_reference.launch import LIBRARY as CUDA
-from tests.harness import bits, offset_by_one, prepare, random, runnable_designs, transposed
+from tests.harness import bits, channels_last, offset_by_one, prepare, random, runnable_designs, transposed
 from tritonkernels import backend
 
 # The designs whose results several blocks add up, in memory that calls share: those of `make test`.
 COMBINING = ("split_k", "stream_k", "split_n", "transposed", "implicit_gemm", "channel_sums", "planes")
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 def calls(op):

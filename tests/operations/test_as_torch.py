@@ -8,7 +8,7 @@ import torch
 import cuda_reference
 import tritonkernels
 from tests.harness import DEVICES, SMALL, available_on, built, prepare, random
-from tritonkernels import OPS, plans
+from tritonkernels import OPS
 from tritonkernels.errors import ArgumentError
 
 LIBRARIES = {tritonkernels: tritonkernels.launch.LIBRARY, cuda_reference: cuda_reference.launch.LIBRARY}
@@ -27,18 +27,8 @@ def arguments(package, op, device):
 
 
 @pytest.fixture
-def repeated(package, monkeypatch):
-    """For each call with a plan, whether it was repeated from the plan."""
-    monkeypatch.setattr(LIBRARIES[package].plans, "_plans", {})
-    calls, repeat = [], plans.Plan.repeat
-
-    def counted(plan, tensors):
-        result = repeat(plan, tensors)
-        calls.append(result is not None)
-        return result
-
-    monkeypatch.setattr(plans.Plan, "repeat", counted)
-    return calls
+def repeated(package, repeats_of):
+    return repeats_of(LIBRARIES[package])
 
 
 def repeats(package, device):

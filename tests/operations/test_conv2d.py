@@ -16,6 +16,7 @@ from tests.harness import (
     DEVICES,
     LIBRARIES,
     available_on,
+    channels_last,
     designs,
     first_dim_inside,
     prepare,
@@ -36,10 +37,6 @@ CALLS = (
     ((1, 3, 13, 24), (5, 3, 2, 3), {"stride": (2, 1), "dilation": (1, 2)}),
     ((1, 1, 4, 8), (1, 1, 4, 8), {}),
 )
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 @every_design

@@ -17,6 +17,7 @@ from tests.harness import (
     available_on,
     bits,
     changed,
+    channels_last,
     designs,
     gradient_call,
     prepare,
@@ -40,10 +41,6 @@ every_design = pytest.mark.parametrize("library, op, design", designs(*GRADIENTS
 both_packages = pytest.mark.parametrize(
     "package, library", [(tritonkernels, TRITON), (cuda_reference, CUDA)], ids=["triton", "cuda"]
 )
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 # The halo is one of the forward pass; the gradient of so large an image takes the interpreter longer than all other cases.

@@ -101,18 +101,8 @@ def whole_way(*args, design=None, **kwargs):
 
 
 @pytest.fixture
-def repeated(monkeypatch):
-    """For each call of the CUDA library, which starts without plans, whether a plan repeated it."""
-    monkeypatch.setattr(LIBRARY.plans, "_plans", {})
-    calls, repeat = [], plans.Plan.repeat
-
-    def counted(plan, tensors):
-        result = repeat(plan, tensors)
-        calls.append(result is not None)
-        return result
-
-    monkeypatch.setattr(plans.Plan, "repeat", counted)
-    return calls
+def repeated(repeats_of):
+    return repeats_of(LIBRARY)
 
 
 @pytest.mark.parametrize("design", ["vectorized", "split_n", "transposed"])

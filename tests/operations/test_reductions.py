@@ -14,6 +14,8 @@ from tests.harness import (
     LIBRARIES,
     available_on,
     cannot_run_here,
+    channels_last,
+    cropped,
     prepare,
     random,
     run_checked,
@@ -34,17 +36,6 @@ KINDS = {
 }
 on_devices = pytest.mark.parametrize("device", DEVICES)
 each_package = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
-
-
-def cropped(t):
-    """Rows that are not evenly spaced."""
-    wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
-    wide[:, :, 1:-1, 1:-2] = t
-    return wide[:, :, 1:-1, 1:-2]
 
 
 def reduced(library, op, to):

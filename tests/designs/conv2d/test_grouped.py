@@ -9,7 +9,7 @@ import triton
 
 from perf.offline import representative_calls, unusual_calls
 from tests.compiler import printed
-from tests.harness import DEVICES, available_on, prepare, random, run_checked, run_where_taken, short
+from tests.harness import DEVICES, available_on, channels_last, prepare, random, run_checked, run_where_taken, short
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts.runs import best_run, extent
 from tritonkernels.conv2d.parts.shapes import COLUMN_ROWS, COLUMN_TAPS
@@ -25,10 +25,6 @@ GPUS = [Target.named(name) for name in ("sm_80", "sm_90", "sm_100", "sm_120")]
 
 def nchw(t):
     return t
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 def one_element_further(t):

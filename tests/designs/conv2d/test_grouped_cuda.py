@@ -11,17 +11,24 @@ from cuda_reference.conv2d.grouped import DESIGN
 from cuda_reference.launch import LIBRARY
 from cuda_reference.toolchain import ROOT
 from perf.offline import sass
-from tests.harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two, thorough
+from tests.harness import (
+    channels_last,
+    first_dim_inside,
+    offset_by_one,
+    padded,
+    prepare,
+    random,
+    run_checked,
+    short,
+    step_two,
+    thorough,
+)
 from tritonkernels.target import Target
 
 DESIGNS = {design.name: design for design in LIBRARY.designs("conv2d")}
 FEW_WORDS = 8  # bytes of the stack outside the hot loop, as in test_compile.py
 SIMT = Target.named("simt")
 TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 def only_launch(design, call):

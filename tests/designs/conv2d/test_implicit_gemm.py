@@ -11,7 +11,7 @@ import torch
 import triton
 
 from perf.offline import representative_calls
-from tests.harness import DEVICES, available_on, bits, prepare, random, rounded_to_tf32, short
+from tests.harness import DEVICES, available_on, bits, channels_last, cropped, prepare, random, rounded_to_tf32, short
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts.slices import count_slices, fits, is_flat
 from tritonkernels.launch import LIBRARY
@@ -24,17 +24,6 @@ GPUS = [Target.named(name) for name in ("sm_80", "sm_90", "sm_100", "sm_120")]
 
 def nchw(t):
     return t
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
-
-
-def cropped(t):
-    """Rows that are not evenly spaced."""
-    wide = torch.full((*t.shape[:2], t.shape[2] + 2, t.shape[3] + 3), torch.nan, dtype=t.dtype, device=t.device)
-    wide[:, :, 1:-1, 1:-2] = t
-    return wide[:, :, 1:-1, 1:-2]
 
 
 # A sum of 3 x 2 x 21 products in slices of 16: of one tap, the last of 5 channels; and of several taps.

@@ -10,7 +10,7 @@ from cuda_reference.conv2d.implicit_gemm import DESIGN, in_chunks
 from cuda_reference.launch import LIBRARY
 from cuda_reference.toolchain import ROOT, with_its_own
 from perf.offline import sass
-from tests.harness import first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two
+from tests.harness import channels_last, first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two
 from tritonkernels.target import Target
 
 H200, SIMT = Target.named("h200"), Target.named("simt")
@@ -22,10 +22,6 @@ KINDS = {
     "fp64": (torch.float64, {}),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 def of_kind(kind, *shapes, layout=channels_last):

@@ -12,7 +12,7 @@ import cuda_reference
 from cuda_reference.conv2d.winograd import PRODUCT_SOURCES, TRANSFORM_SOURCES
 from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
-from tests.harness import DEVICES, LAYOUTS, available_on, prepare, random, run_checked, small_integers, thorough
+from tests.harness import DEVICES, LAYOUTS, available_on, channels_last, prepare, random, run_checked, small_integers, thorough
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts import points
 from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd
@@ -28,10 +28,6 @@ VARIANTS = {2: {"OUTPUTS": 2}, 4: {"OUTPUTS": 4}}
 on_devices = pytest.mark.parametrize("device", DEVICES)
 both_packages = pytest.mark.parametrize("library", (CUDA, TRITON), ids=lambda library: library.package)
 both_variants = pytest.mark.parametrize("outputs", VARIANTS)
-
-
-def channels_last(t):
-    return t.contiguous(memory_format=torch.channels_last)
 
 
 def call_of(library, outputs, *operands, **options):

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from perf.measure import timing
+from tests.exploits.simulated import SimulatedEvent
 
 
 class SimulatedGpu:
@@ -43,17 +44,6 @@ class SimulatedGpu:
 
     def synchronize(self):
         self.host = max(self.host, self.device)
-
-
-class SimulatedEvent:
-    def __init__(self, gpu, at):
-        self._gpu, self._at = gpu, at
-
-    def query(self):
-        return self._gpu.host >= self._at
-
-    def elapsed_time(self, later):
-        return 1e3 * (later._at - self._at)
 
 
 def measure(gpu, seed=0, warm=False, times=1, **runs):
