@@ -1,6 +1,6 @@
 """Gaussian blur and Sobel edges of an image by conv2d, beside torch's own convolution and the difference of the two.
 
-    python examples/filter_image.py picture.png [--out folder] [--design register_blocked]
+    PYTHONPATH=. python examples/filter_image.py picture.png [--out folder] [--design register_blocked]
 
 Writes blur.png and edges.png. Without a GPU kernels run in Triton's interpreter. Needs matplotlib, and no more.
 """
@@ -62,6 +62,7 @@ def main(arguments=None):
     parser.add_argument("--out", type=Path, default=Path("."))
     parser.add_argument("--design", help='one of tritonkernels.designs("conv2d"); default: chosen')
     options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
     torch.backends.cudnn.allow_tf32 = False  # torch's default on a GPU, where ours is IEEE
     picture = read(options.picture).to("cuda" if torch.cuda.is_available() else "cpu")
     for name, filtered in (("blur", blur), ("edges", edges)):

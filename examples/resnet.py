@@ -1,6 +1,6 @@
 """Trains a small ResNet by tritonkernels.nn and by torch.nn, from the same weights on the same images, to the same loss.
 
-    python examples/resnet.py [--steps 300] [--device cpu|cuda] [--package tritonkernels|cuda_reference]
+    PYTHONPATH=. python examples/resnet.py [--steps 300] [--device cpu|cuda] [--package tritonkernels|cuda_reference]
 
 The images are of 32 x 32 pixels: stripes in one of four directions under noise; the class is the direction. On a CPU the
 model is tiny, as every thread of a GPU is emulated: it takes about a minute.

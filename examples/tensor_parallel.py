@@ -1,6 +1,6 @@
 """A tensor-parallel MLP, trained beside the same MLP on one process: each process has a share of the hidden layer.
 
-    torchrun --nproc-per-node 4 examples/tensor_parallel.py [--steps 5]
+    PYTHONPATH=. torchrun --nproc-per-node 4 examples/tensor_parallel.py [--steps 5]
 
 The first layer is sharded by columns, so its result is too. The second is sharded by rows, so each process has a partial sum of
 the result, and DTensor adds them up: one all-reduce a step. torch's own parallelize_module shards the layers; the operators of

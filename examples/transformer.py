@@ -1,6 +1,6 @@
 """Trains a small transformer by tritonkernels.nn and by torch.nn, from the same weights on the same tokens, to the same loss.
 
-    python examples/transformer.py [--steps 300] [--device cpu|cuda] [--package tritonkernels|cuda_reference]
+    PYTHONPATH=. python examples/transformer.py [--steps 300] [--device cpu|cuda] [--package tritonkernels|cuda_reference]
 
 Each sequence counts on by a step of its own, modulo the number of tokens: to predict the next token, the model has to look at
 the two before it. On a CPU the model is tiny, as every thread of a GPU is emulated: it takes about a minute.
