@@ -47,10 +47,10 @@ def percent(text):
 
 
 def pairs(then, now):
-    """The Pairs of rows that were timed then: those of the same config, else of the design's other one."""
+    """The Pairs of rows that were timed then: those of the same config, else of the design's other one. Peers have none."""
     known = {}
     for record in then:
-        if record.ok and record.median_ms:
+        if record.ok and record.median_ms and not record.is_peer:
             known[_key(record)] = known[(*_key(record), _config(record))] = record
     found = [(known.get((*_key(record), _config(record))) or known.get(_key(record)), record) for record in now]
     return [Pair(before, record) for before, record in found if before and (record.median_ms or not record.ok)]

@@ -33,6 +33,13 @@ def precision(name):
         (matmul, "allow_bf16_reduced_precision_reduction", False),
         (cudnn, "benchmark", True),
     )
+    with switched(settings):
+        yield
+
+
+@contextlib.contextmanager
+def switched(settings):
+    """A context with torch's switches set: (owner, attribute, value) each."""
     before = [(owner, attribute, getattr(owner, attribute)) for owner, attribute, _ in settings]
     try:
         for owner, attribute, value in settings:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from tritonkernels import numerics
+from tritonkernels.problem import Problem
 
 from .baselines import SPLIT
 
@@ -55,6 +56,8 @@ class Output:
 class Finding:
     verdict: numerics.Verdict
     fault: str | None  # what is wrong, in words; None for a correct result
+    inexact: bool = False  # nothing but the error is wrong, and not every element is 0
+    smaller: tuple[Problem, numerics.Verdict] | None = None  # of an inexact result: the precision whose bound it keeps
 
     @property
     def ok(self):
@@ -77,7 +80,8 @@ class Checker:
             fault = f"it returned a {type(computed).__name__}, no plain tensor: its work may be left to its reader"
             return Finding(numerics.Verdict(math.inf, 0.0, False), fault)
         verdict = self.verdict(problem, computed, **options)
-        return Finding(verdict, self._fault(verdict, problem, output, computed, writes_out))
+        fault = self._fault(output, computed, writes_out)
+        return Finding(verdict, fault) if fault or verdict.ok else self._excess(verdict, problem, computed, options)
 
     def verdict(self, problem, computed, **options):
         """Of the result alone."""
@@ -90,7 +94,7 @@ class Checker:
             operand.copy_(pristine)
         return bool(changed)
 
-    def _fault(self, verdict, problem, output, computed, writes_out):
+    def _fault(self, output, computed, writes_out):
         if self.restore():
             return "it changed an operand"
         if escaped := output.escaped():
@@ -99,15 +103,18 @@ class Checker:
             return "it returned a tensor other than out"
         if left := output.left(computed):
             return f"{left} of {computed.numel()} elements were not written, or are NaN"
-        return None if verdict.ok else self._excess(problem, computed)
+        return None
 
-    def _excess(self, problem, computed):
+    def _excess(self, verdict, problem, computed, options):
         if not computed.any():
-            return "the error exceeds its bound: every element is 0"
-        coarser = COARSER.get(problem.precision)
-        if coarser and self.verdict(dataclasses.replace(problem, precision=coarser), computed).ok:
-            return f"the error exceeds its bound: it is that of a smaller precision than {problem.precision}"
-        return "the error exceeds its bound"
+            return Finding(verdict, "the error exceeds its bound: every element is 0")
+        smaller = problem
+        while precision := COARSER.get(smaller.precision):
+            smaller = dataclasses.replace(smaller, precision=precision)
+            if (kept := self.verdict(smaller, computed, **options)).ok:
+                fault = f"the error exceeds its bound: it is that of a smaller precision than {problem.precision}"
+                return Finding(verdict, fault, True, (smaller, kept))
+        return Finding(verdict, "the error exceeds its bound", True)
 
 
 def deferred(computed):

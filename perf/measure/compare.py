@@ -3,6 +3,8 @@
 With --against, the times are compared with those of an earlier run: what changed by more than the threshold, and by so much
 that the spreads (20 to 80 % of the rounds) do not overlap, is listed.
 
+With --peers, what users could call instead is compared, too; no ratio to torch and no exit status depends on it.
+
 Exit status: 1 if a result breaks its bound, a run fails or something is slower than in --against; 2 for bad arguments; 130
 after Ctrl-C, which keeps the cases before it.
 """
@@ -17,6 +19,7 @@ from ..render import plot, table
 from . import against, ahead, contenders, records
 from .comparison import Comparison, GpuLost
 from .environment import add_commit
+from .peers import PEERS, entrants
 from .suites import SUITES
 
 
@@ -26,6 +29,15 @@ def add_arguments(parser):
     parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
     parser.add_argument(
         "--implementation", nargs="+", action="extend", choices=contenders.PACKAGES, help="default: both; torch always runs"
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="+",
+        action="extend",
+        choices=(*PEERS, "all"),
+        default=[],
+        metavar="NAME",
+        help=f"compare these, too: {', '.join(PEERS)}, or all that are installed; default: none",
     )
     parser.add_argument("--list", action="store_true", help="print the cases and designs, and run nothing")
     parser.add_argument("--quiet", action="store_true", help="no table, no bar: only failures, and how many rows of what")
@@ -74,12 +86,13 @@ def main(options, parser):
             parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")
     cases = [case for case in SUITES[options.suite] if case.op in ops]
     if options.list:
-        return _list(cases, options.design, implementations)
+        return _list(cases, options.design, implementations, device)
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
     if "cuda" in implementations:
         ahead.build_all(runnable, options.design, device, options.quiet)
-    comparison = Comparison(options.suite, options.seed, options.design, device, options.commit, implementations)
-    stopped, status = _run(comparison, runnable, options)
+    with entrants.Entrants(PEERS if "all" in options.peers else options.peers, device, options.seed) as peers:
+        comparison = Comparison(options.suite, options.seed, options.design, device, options.commit, implementations, peers)
+        stopped, status = _run(comparison, runnable, options)
     rows, refusals = comparison.records, comparison.refusals
     _write(options, rows)
     _show(rows, options.quiet)
@@ -88,14 +101,17 @@ def main(options, parser):
             print(f"Refused: {record.op} {record.case}, {record.implementation} {record.design}: {why}")
     elif refusals and not options.quiet:
         print(f"Refused: {len(refusals)}, by designs that are not for the case; --refusals says why")
+    if options.refusals or not options.quiet:
+        for line in peers.lines(options.refusals):
+            print(line)
     if stopped:
         print(stopped)
     print(f"{_counted(rows)}, {len(refusals)} refused, {len(cases) - len(runnable)} GPU-only cases not run")
     slower = options.against is not None and against.report(options.against, rows, options.threshold)
-    return status or (0 if all(r.ok for r in rows) and not slower else 1)
+    return status or (1 if slower else _status(rows))
 
 
-def _list(cases, names, implementations):
+def _list(cases, names, implementations, device):
     for op in dict.fromkeys(case.op for case in cases):
         print(op)
         for case in cases:
@@ -104,6 +120,9 @@ def _list(cases, names, implementations):
         found = list(contenders.contenders(op, names, implementations))
         for implementation in dict.fromkeys(contender.implementation for contender in found):
             print(f"  {implementation}: {', '.join(c.design for c in found if c.implementation == implementation)}")
+    print("peers, with --peers")
+    for peer in PEERS.values():
+        print(f"    {peer.name}{f' (not here: {why})' if (why := peer.missing(device)) else ''}")
     return 0
 
 
@@ -132,7 +151,7 @@ def _of_records(options, rows):
         return against.report(options.against, rows, options.threshold)
     _show(rows, options.quiet)
     print(_counted(rows))
-    return 0 if all(r.ok for r in rows) else 1
+    return _status(rows)
 
 
 def _write(options, rows):
@@ -143,10 +162,14 @@ def _write(options, rows):
 
 
 def _show(rows, quiet):
-    """The table, unless quiet, and the failures."""
+    """The table, unless quiet, and the failures. Peers of a smaller precision than their case have a table of their own."""
     if not quiet:
-        table.show(rows)
+        table.show([r for r in rows if not r.is_apart])
         print()
+        if apart := [r for r in rows if r.is_apart]:
+            print("Peers whose error is that of a smaller precision than the case asks for, and which have no ratio:")
+            table.show(apart)
+            print()
         if rows and all(r.backend != "gpu" for r in rows):
             print("Without a GPU: correctness only, no times.")
         if any(r.exposed for r in rows):
@@ -156,6 +179,13 @@ def _show(rows, quiet):
             print(f"FAILED: {r.op} {r.case}, {r.implementation} {r.design}: {r.message}")
 
 
+def _status(rows):
+    return 0 if all(r.ok for r in rows if not r.is_peer) else 1
+
+
 def _counted(rows):
-    ok = sum(r.ok for r in rows)
-    return f"{len(rows)} rows, {ok} ok, {len(rows) - ok} failed"
+    peers = [r for r in rows if r.is_peer]
+    ours, right = [r for r in rows if not r.is_peer], sum(r.ok for r in peers)
+    ok, apart = sum(r.ok for r in ours), sum(r.is_apart for r in peers)
+    counted = f"{len(ours)} rows, {ok} ok, {len(ours) - ok} failed"
+    return counted + (f"; {len(peers)} rows of peers, {right} ok, {apart} apart" if peers else "")

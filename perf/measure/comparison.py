@@ -7,6 +7,7 @@ good for.
 import dataclasses
 import functools
 import importlib
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from .records import Record
 COPY = "copy"  # timed with the contenders: the bandwidth that a copy reaches
 RESIDENT_CALLS = 20  # in a timed run, so that the time of the events is a small part
 IMPOSSIBLE = 0.8  # of the roofline's least time: clocks may exceed those of the data sheet
+COARSEST = 2.0**-4  # the unit roundoff of fp8: an error above it is that of no arithmetic, but of a wrong result
 
 
 class GpuLost(RuntimeError):
@@ -61,6 +63,19 @@ class Entry:
         transform = self.transform(self.record.config)
         return checker.judge(self.problem, output, computed, self.writes_out, transform=transform, **options)
 
+    def graded(self, finding: Finding, limit=COARSEST):
+        """The Finding, without its fault where a peer is merely of a smaller precision: from now on its row is of that one."""
+        if not (finding.inexact and self.record.is_peer and self.problem.dtype.is_floating_point):
+            return finding
+        if finding.smaller:
+            self.problem, verdict = finding.smaller
+            self.record.precision = self.problem.precision
+            return Finding(verdict, None)
+        if finding.verdict.error > limit:
+            return finding
+        self.record.precision = f"below {self.problem.precision}"
+        return Finding(finding.verdict, None)
+
     def note(self, finding: Finding):
         self.record.error, self.record.bound = finding.verdict.error, finding.verdict.bound
         self.record.ok, self.record.message = finding.ok, finding.fault
@@ -70,12 +85,12 @@ class Entry:
 
 
 class Comparison:
-    """`records` of the cases run so far, and `refusals`: (Record, why)."""
+    """`records` of the cases run so far, and `refusals`: (Record, why). `peers` is a peers.Entrants."""
 
-    def __init__(self, suite, seed, designs, device, commit=None, implementations=None):
+    def __init__(self, suite, seed, designs, device, commit=None, implementations=None, peers=None):
         self.records, self.refusals = [], []
         self._suite, self._seed, self._device = suite, seed, device
-        self._wanted = designs, implementations
+        self._wanted, self._peers = (designs, implementations), peers
         self._environment = environment(device, commit)
         self._clock = timing.GpuClock(device) if device.type == "cuda" else None
         self._watch, self._drawn = tampering.Watch(device), 0
@@ -86,7 +101,8 @@ class Comparison:
         checker = Checker(args, kwargs)
         with baselines.precision(prepared.problem.precision):
             entries = []
-            for contender in contenders.contenders(case.op, *self._wanted):
+            peers = self._peers.of(case, prepared.problem, args, kwargs) if self._peers else ()
+            for contender in itertools.chain(contenders.contenders(case.op, *self._wanted), peers):
                 entry = self._enter(case, contender, prepared, kwargs)
                 if self._first_run(entry, contender, checker, args, kwargs):
                     entries.append(entry)
@@ -95,7 +111,7 @@ class Comparison:
 
     def _enter(self, case, contender, prepared, kwargs):
         problem = prepared.problem
-        if contender.implementation == "torch":
+        if contender.implementation in ("torch", "peer"):
             problem = dataclasses.replace(problem, precision=baselines.precision_of(problem, self._device))
         target = Target.live(self._device) if self._clock else None
         record = Record(
@@ -122,7 +138,7 @@ class Comparison:
         try:
             record.config = contender.explain(*args, **kwargs)["config"]
             entry.run(*args)
-            entry.note(entry.judge(checker, entry.output, entry.computed))
+            entry.note(entry.graded(entry.judge(checker, entry.output, entry.computed)))
             entry.output.poison()  # so that nobody can copy it
         except UnsupportedError as refusal:
             self.refusals.append((record, refusal.reason))
@@ -192,13 +208,16 @@ class Comparison:
         entry.snapshot()  # allocates what the next one then has at once
         output, computed = again(entry.poison, entry.snapshot)
         finding = entry.judge(checker, output, computed)
+        stale = None if finding.ok else _stale(entry, entries, first, computed)
+        finding = finding if stale else entry.graded(finding)
         if not finding.ok:
-            reason = _stale(entry, entries, first, computed) or finding.fault
-            entry.note(dataclasses.replace(finding, fault=f"right when called, wrong when timed: {reason}"))
+            fault = f"right when called, wrong when timed: {stale or finding.fault}"
+            entry.note(dataclasses.replace(finding, fault=fault))
         elif _is_probed(entry):
             renew(thin=True)
             checker = Checker(args, kwargs)
             finding = entry.judge(checker, *again(entry.poison, entry.snapshot), terms=1)
+            finding = entry.graded(finding, math.inf)  # a transform's errors are not small relative to single products
             if not finding.ok:
                 fault = f"wrong where each element is a single product of precision {entry.problem.precision}: {finding.fault}"
                 entry.note(dataclasses.replace(finding, fault=fault))
@@ -235,7 +254,8 @@ def too_fast(entry, target, cache, milliseconds):
         stays = min(entry.output.tensor.nbytes, target.l2_bytes)  # what is written may stay in L2
         least["reading its operands from DRAM"] = (problem.bytes - stays) / target.dram_bandwidth
     transforms = problem.op.startswith("conv2d")  # Winograd's and Fourier's save multiplications
-    if limits["compute_s"] and not transforms and getattr(problem, "accumulate", "") != "fp16":  # twice as fast on some GPUs
+    coarser = getattr(problem, "accumulate", "") == "fp16" or entry.record.precision != problem.precision  # it may be faster
+    if limits["compute_s"] and not transforms and not coarser:
         least["its arithmetic"] = limits["compute_s"]
     slowest = roofline.slowest(least)
     if slowest and milliseconds < 1e3 * IMPOSSIBLE * least[slowest]:

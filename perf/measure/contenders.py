@@ -13,7 +13,7 @@ from tritonkernels import backend
 from . import baselines
 
 PACKAGES = {"triton": "tritonkernels", "cuda": "cuda_reference"}
-CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu"}
+CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu", "peer": "torch-cpu"}
 
 
 @dataclass(frozen=True)

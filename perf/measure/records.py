@@ -21,10 +21,10 @@ class Record:
     seed: int
     op: str
     problem: dict[str, Any]  # Problem.describe()
-    implementation: str  # "triton", "cuda" or "torch"
+    implementation: str  # "triton", "cuda", "torch" or "peer"
     design: str
     backend: str  # "gpu", "interpreter", "simt" or "torch-cpu"
-    precision: str
+    precision: str  # of a peer that of its error: "tf32", or "below ieee" where no smaller one has a name
     target: str
     environment: dict[str, Any] = field(repr=False)  # environment.environment(): the same object in all records of a run
     config: dict[str, Any] = field(default_factory=dict)
@@ -45,6 +45,16 @@ class Record:
     copy_gbps: float | None = None  # of copies of as many bytes in the same rounds; only for rotating operands
     ratio_to_torch: float | None = None  # torch's best median at the same precision over this one: above 1 is faster
     sm_clock_mhz: float | None = None  # read right after the case
+
+    @property
+    def is_peer(self):
+        """Whether it is of neither package nor torch's baseline, so that no ratio, chart or exit status depends on it."""
+        return self.implementation == "peer"
+
+    @property
+    def is_apart(self):
+        """Whether it is a peer of a smaller precision than the case asks for."""
+        return self.is_peer and self.precision != self.problem["precision"]
 
 
 def write_json(path, records):
