@@ -106,7 +106,7 @@ def main(options, parser):
             print(line)
     if stopped:
         print(stopped)
-    print(f"{_counted(rows)}, {len(refusals)} refused, {len(cases) - len(runnable)} GPU-only cases not run")
+    print(f"{_counted(rows)}, {len(refusals)} refused, {len(cases) - len(runnable)} GPU-only cases not run{_peers(rows)}")
     slower = options.against is not None and against.report(options.against, rows, options.threshold)
     return status or (1 if slower else _status(rows))
 
@@ -150,7 +150,7 @@ def _of_records(options, rows):
     if options.against is not None:
         return against.report(options.against, rows, options.threshold)
     _show(rows, options.quiet)
-    print(_counted(rows))
+    print(_counted(rows) + _peers(rows))
     return _status(rows)
 
 
@@ -184,8 +184,11 @@ def _status(rows):
 
 
 def _counted(rows):
-    peers = [r for r in rows if r.is_peer]
-    ours, right = [r for r in rows if not r.is_peer], sum(r.ok for r in peers)
-    ok, apart = sum(r.ok for r in ours), sum(r.is_apart for r in peers)
-    counted = f"{len(ours)} rows, {ok} ok, {len(ours) - ok} failed"
-    return counted + (f"; {len(peers)} rows of peers, {right} ok, {apart} apart" if peers else "")
+    own = [r for r in rows if not r.is_peer]
+    ok = sum(r.ok for r in own)
+    return f"{len(own)} rows, {ok} ok, {len(own) - ok} failed"
+
+
+def _peers(rows):
+    own = [r for r in rows if r.is_peer]
+    return f"; {len(own)} rows of peers, {sum(r.ok for r in own)} ok, {sum(r.is_apart for r in own)} apart" if own else ""

@@ -24,7 +24,7 @@ def build(problem, image, weight, bias=None, **options):
         operands = (input, weight, out) if bias is None else (input, weight, out, bias.view(1, -1, 1, 1))
         if not searched:
             graph, nodes = _graph(cudnn, handle, problem, operands)
-            searched.append((graph, nodes, *_fastest(graph, dict(zip(nodes, operands)), handle)))
+            searched.append((graph, nodes, *_fastest(graph, dict(zip(nodes, operands)), handle, out.device)))
         graph, nodes, index, workspace = searched[0]
         graph.execute_plan_at_index(dict(zip(nodes, operands)), workspace, index=index, handle=handle)
         return out
@@ -51,13 +51,13 @@ def _graph(cudnn, handle, problem, operands):
     return graph, (x, w, y, *b)
 
 
-def _fastest(graph, tensors, handle):
+def _fastest(graph, tensors, handle, device):
     """(index, workspace) of the fastest plan."""
     times, workspaces = {}, {}
     for index in range(graph.get_execution_plan_count()):
         with contextlib.suppress(Exception):  # not every plan that is proposed can be built
             size = graph.get_workspace_size_plan_at_index(index)
-            workspace = torch.empty(size, device="cuda", dtype=torch.uint8)
+            workspace = torch.empty(size, device=device, dtype=torch.uint8)
             graph.execute_plan_at_index(tensors, workspace, index=index, handle=handle)
             begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begun.record()

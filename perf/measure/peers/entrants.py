@@ -24,6 +24,8 @@ def first_call(task, tell):
     """(whether the peer refused, why it does not enter the case), or None after a call that ended well."""
     name, case, seed = task
     device = contenders.device()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # of the case before
     args, kwargs = case.arguments(seed, device, drawn_on=device)
     prepared = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
     with on_device(device), baselines.precision(prepared.problem.precision):

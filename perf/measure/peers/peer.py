@@ -48,6 +48,8 @@ def only_plain_products(problem, a, b, dtypes):
 
 def only_plain_convolutions(problem, image, dtypes, options: dict[str, Any]):
     """Refuse what is not a convolution of a batch, in one of the dtypes, padded alike on both sides."""
+    if problem.op != "conv2d":
+        raise UnsupportedError(f"it is not compared in {problem.op}")
     if image.dtype not in dtypes:
         raise UnsupportedError(f"it is not compared in convolutions of {image.dtype}")
     if image.ndim != 4:

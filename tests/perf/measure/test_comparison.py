@@ -184,7 +184,8 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, wa
 
 def entry(args, kwargs=None, op="gemv"):
     prepared = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **(kwargs or {}))
-    return types.SimpleNamespace(problem=prepared.problem, output=Output(prepared.result))
+    record = types.SimpleNamespace(precision=prepared.problem.precision)
+    return types.SimpleNamespace(problem=prepared.problem, record=record, output=Output(prepared.result))
 
 
 @pytest.mark.parametrize(
