@@ -67,7 +67,7 @@ class Entry:
         """The Finding, without its fault where a peer is merely of a smaller precision: from now on its row is of that one."""
         if not (finding.inexact and self.record.is_peer and self.problem.dtype.is_floating_point):
             return finding
-        if finding.smaller:
+        if finding.smaller and self.record.precision == self.problem.precision:  # what it once exceeded, it does not regain
             self.problem, verdict = finding.smaller
             self.record.precision = self.problem.precision
             return Finding(verdict, None)

@@ -18,7 +18,6 @@ PACKAGES = {
     "triton": ("Triton", "o", COLOURS[0], -0.17),
     "cuda": ("CUDA", "s", COLOURS[1], 0.17),
 }  # name, marker, colour, shift
-OTHERS = {"torch": ("torch", "^", COLOURS[2], 0), "peer": ("peers", "D", COLOURS[3], 0)}
 
 
 def spans(figure, title, origin, rows, label):
@@ -99,12 +98,12 @@ def roofline(figure, title, origin, points, roofs, bandwidth):
 def errors(figure, title, origin, rows, label):
     """A row per precision: a dot per package and kind of operands, and ticks at their bounds.
 
-    rows: {precision: {package, "torch" or "peer": [(error, bound)]}}
+    rows: {precision: {package or "torch": [(error, bound)]}}
     """
     axes = _rows_of(figure, title, origin, rows, 0.45)
     bounds = [(bound, i) for i, row in enumerate(rows.values()) for own in row.values() for _, bound in own]
     axes.plot(*zip(*dict.fromkeys(bounds)), "|", color=TONE, markersize=14, markeredgewidth=1.2, label="bounds")
-    for package, (name, marker, colour, shift) in (PACKAGES | OTHERS).items():
+    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", COLOURS[2], 0)}).items():
         dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x, _ in row.get(package, ())]
         if dots:
             axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0, label=name)

@@ -3,6 +3,7 @@
 import functools
 import os
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from stand_ins import record, right
 from perf.__main__ import main
 from perf.fit import timed
 from perf.measure import against, records, workers
+from perf.measure.check import Finding
+from perf.measure.comparison import Entry
 from perf.measure.peers import PEERS, entrants
 from perf.measure.peers.peer import Peer
 from perf.measure.suites import SUITES, conv2d, gemv
@@ -18,6 +21,7 @@ from perf.render import measured
 from perf.render.report import gather
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.gemv import prepare
+from tritonkernels.numerics import Verdict
 
 CASE, CPU = gemv(9, 8), torch.device("cpu")
 
@@ -80,11 +84,9 @@ def test_rows_of_peers_in_table_and_records(gemv_does, enter_peer, capsys, tmp_p
     gemv_does(right)
     enter_peer("good", product)
     status, out = compare(capsys, "--peers", "good", "torch-eager", "--json", str(tmp_path / "r.json"))
-    assert (
-        status == 0
-        and out.splitlines()[-1].startswith("8 rows, 8 ok, 0 failed, 0 refused, ")
-        and out.endswith("; 8 rows of peers, 8 ok, 0 apart\n")
-    )
+    last = out.splitlines()[-1]
+    assert status == 0
+    assert last.startswith("8 rows, 8 ok, 0 failed, 0 refused, ") and last.endswith("; 8 rows of peers, 8 ok, 0 apart")
     rows = [r for r in records.read_json(tmp_path / "r.json") if r.implementation == "peer"]
     assert [r.design for r in rows] == ["good", "torch-eager"] * 4
     assert {(r.backend, r.ok, r.ratio_to_torch, r.config["version"]) for r in rows} == {
@@ -117,6 +119,18 @@ def test_a_peer_of_a_smaller_precision_is_apart(gemv_does, enter_peer, capsys, t
     assert "; 4 rows of peers, 4 ok, " in out
     assert main(["compare", "--records", str(tmp_path / "r.json")]) == 0
     assert capsys.readouterr().out.count("Peers whose error") == 1
+
+
+def test_a_precision_once_lost_is_not_regained():
+    args, kwargs = CASE.arguments(0, CPU)
+    problem, verdict = prepare(*args, **kwargs).problem, Verdict(1e-4, 1e-3, True)
+    finding = Finding(Verdict(1e-4, 1e-6, False), "too large", True, (replace(problem, precision="tf32"), verdict))
+    for before, after in (("ieee", "tf32"), ("below ieee", "below ieee")):
+        row = record(implementation="peer", precision=before)
+        graded = Entry(row, problem, None, None, True, lambda config: None).graded(finding)
+        assert (row.precision, graded.ok) == (after, True)
+    row = record(implementation="triton", precision="ieee")
+    assert Entry(row, problem, None, None, True, lambda config: None).graded(finding) is finding, "designs keep their word"
 
 
 def test_hangs_faults_and_errors_are_skipped_with_the_reason(gemv_does, enter_peer, inline, monkeypatch, capsys):
