@@ -196,7 +196,7 @@ def test_in_a_process_that_calls_it():
 
 @pytest.mark.gpu
 def test_torchs_two_peers_on_a_gpu(monkeypatch, capsys, tmp_path):
-    """A convolution of fp32 at torch's default switches is not in fp32. The tuner's first call is made in another process."""
+    """The tuner's first call is made in another process. Whether torch's convolution is apart is up to cuDNN."""
     cases = conv2d((8, 64, 28, 28), (64, 64, 3, 3), padding=1), gemv(4096, 512)
     monkeypatch.setitem(SUITES, "smoke", cases)
     ours = "--implementation", "triton", "--design", "direct", "naive"
@@ -205,7 +205,7 @@ def test_torchs_two_peers_on_a_gpu(monkeypatch, capsys, tmp_path):
     rows = {(r.op, r.design): r for r in records.read_json(tmp_path / "r.json") if r.is_peer}
     assert len(rows) == 4 and all(r.ok and r.median_ms for r in rows.values()), capsys.readouterr().out
     assert all((r.ratio_to_torch is None) == r.is_apart for r in rows.values())
-    assert rows["conv2d", "torch-eager"].is_apart and not rows["gemv", "torch-eager"].is_apart
+    assert not rows["gemv", "torch-eager"].is_apart
 
 
 # Who reads the records.
@@ -213,7 +213,7 @@ def test_torchs_two_peers_on_a_gpu(monkeypatch, capsys, tmp_path):
 def test_the_list_has_the_peers(capsys):
     status, out = compare(capsys, "--list")
     assert status == 0
-    assert "\npeers, with --peers\n    torch-eager\n    torch-compile\n    cublaslt (not here: the Python package nvmath" in out
+    assert "\npeers, with --peers\n    torch-eager\n    torch-compile\n    cublaslt" in out
 
 
 def test_charts_fit_and_against_do_without_peers():
