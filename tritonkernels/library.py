@@ -201,8 +201,8 @@ class Library:
         plan = self.plans.find(key)
         is_plan = plan and plan is not WATCH
         result = plan.repeat(tensors) if is_plan else None
-        if is_plan and self.native and not plan.is_taught and arguments["out"] is None:
-            plan.is_taught = True
+        if is_plan and self.native and plan.taught != self.native.cleared and arguments["out"] is None:
+            plan.taught = self.native.cleared
             values = operation.name, self.switches(), design, config, *arguments.values()
             native.teach(self.native, values, plan, *self.operators[operation.name].recording(design, config, arguments))
         if result is None:
@@ -210,6 +210,12 @@ class Library:
         if arguments["out"] is not None:
             torch.autograd.graph.increment_version(result)
         return result
+
+    def forget_plans(self):
+        """Repeated calls choose anew."""
+        self.plans = Plans()
+        if self.native:
+            self.native.clear()
 
     def _unplanned(self, key, watched, operation, design, config, arguments):
         """A call that has no plan; it gets one if it is `watched`."""

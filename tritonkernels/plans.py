@@ -69,7 +69,7 @@ class Plan:
     launches: tuple[tuple[Launched, tuple[Place, ...]], ...]
     result: int  # the result's slot
     spans: tuple[int, ...] | None  # bytes from each argument's address to its end, if the last one is `out`
-    is_taught: bool = False  # native/repeat.cpp was asked to repeat such calls
+    taught: int | None = None  # native/repeat.cpp was asked to repeat such calls, after it had forgotten all so often
 
     def repeat(self, tensors):
         """The call's result; None, with nothing launched, if the call must take the full path."""
@@ -121,7 +121,9 @@ def key_of(about, arguments):
             kind = type(value)
             if kind in _TENSORS:
                 tensors.append(value)
-                alignment = value.data_ptr() % ALIGNMENT
+                if not (address := value.data_ptr()) and value.numel():  # torch's zeros without memory
+                    return None, tensors
+                alignment = address % ALIGNMENT
                 key.append((value.shape, value.stride(), value.dtype, value.device, alignment, value.is_neg()))
             elif kind in _PLAIN:
                 key.append(value)
@@ -141,9 +143,9 @@ def key_of(about, arguments):
 
 
 def is_plain(value):
-    """Whether it is no tensor, or one whose memory kernels may read: of torch's own class, and not on the meta device."""
+    """Whether it is no tensor, or one whose memory kernels may read: of torch's own class, and with memory."""
     kind = type(value)
-    return not value.is_meta if kind in _TENSORS else not hasattr(kind, "__torch_function__")
+    return not (value.is_meta or value._is_zerotensor()) if kind in _TENSORS else not hasattr(kind, "__torch_function__")
 
 
 def span_of(tensor):

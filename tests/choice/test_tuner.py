@@ -14,7 +14,7 @@ import cuda_reference
 import tritonkernels
 from tests.choice.stand_ins import SimulatedGpu, library, operands, right
 from tests.harness import prepare
-from tritonkernels import backend, numerics
+from tritonkernels import backend, native, numerics
 from tritonkernels.choice import tuner
 from tritonkernels.choice.table import UserTable
 from tritonkernels.errors import ArgumentError, BackendError, BuildError, ShapeError, TuningError, UnsupportedError
@@ -258,9 +258,9 @@ def test_repeated_calls_take_the_winner(file):
         return act
 
     served = library(gpu, fast=[(50 * US, noting("fast"))], default=[(100 * US, noting("default"))])
-    plans = served.plans
+    plans, served.native = served.plans, native.load().Repeats()
     tune(served, gpu)
-    assert served.plans is not plans
+    assert served.plans is not plans and served.native.cleared == 1
 
 
 @pytest.mark.gpu

@@ -220,6 +220,8 @@ def is_native(op, args, options):
     answers, repeats = [], LIBRARY.native
 
     class Watched:
+        cleared = repeats.cleared
+
         def call(self, *values):
             answers.append(repeats.call(*values))
             return answers[-1]

@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 class Counted:
     """A Repeats, and what each of its calls came to."""
 
+    cleared = 0
+
     def __init__(self):
         self.repeats, self.outcomes = native.load().Repeats(), []
 

@@ -92,8 +92,15 @@ def test_unknown_arguments_have_no_key():
     class Other(torch.Tensor):
         pass
 
-    for value in (rows().as_subclass(Other), rows().to_sparse(), [1], {"BM": 8}, object()):
+    zeros = torch._efficientzerotensor((3, 4))
+    for value in (rows().as_subclass(Other), rows().to_sparse(), zeros, [1], {"BM": 8}, object()):
         assert key_of("about", (value,))[0] is None
+
+
+def test_zeros_without_memory_are_read_as_zeros():
+    """As torch has them for tangents, if nothing depends on a variable."""
+    product = cuda_reference.gemm(torch._efficientzerotensor((3, 4)), torch.randn(4, 5))
+    assert torch.equal(product, torch.zeros(3, 5))
 
 
 def whole_way(*args, design=None, **kwargs):

@@ -18,7 +18,7 @@ import torch
 
 from .. import numerics
 from ..errors import ArgumentError, BackendError, ShapeError, TuningError
-from ..plans import Plans, on_device
+from ..plans import on_device
 from ..report import Report
 from .bench import Bench, Candidate, GpuLostError, UnfitError, WrongError
 from .clock import GpuClock
@@ -78,7 +78,7 @@ class _Tuning:
             winner, default = self._final()
         finally:
             self._bench.close()
-        self._library.plans = Plans()  # repeated calls had the choice of before
+        self._library.forget_plans()  # repeated calls had the choice of before
         return self._report(winner, default)
 
     def _outcome(self, candidate):

@@ -71,15 +71,27 @@ def load():
     name = f"native_repeat_{digest.hexdigest()[:16]}"
     built = cache.find(name, ".so")
     if built is None:
+        built = _built(name, command)
+    loader = importlib.machinery.ExtensionFileLoader("repeat", f"/proc/self/fd/{built}")  # what was verified, and stays open
+    try:
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader("repeat", loader))
+        loader.exec_module(module)
+    except ImportError as error:
+        raise BuildError(f"what {shlex.join(command)} built does not load: {error}") from error
+    return module
+
+
+def _built(name, command):
+    """As cache.find, after one of the processes that want it, such as the ranks of a node, has built it."""
+    with cache.locked(name, TIMEOUT):
+        if (built := cache.find(name, ".so")) is not None:
+            return built
         log.info("tritonkernels: compiling the repetition of calls, once; this takes 10 to 60 s, in the background")
         cache.store(name, lambda folder: _compile([*command, "-o", str(folder / f"{name}.so")]), ".so")
-        built = cache.find(name, ".so")
-        if built is None:
-            raise BuildError(f"{name} was built and has disappeared: another program changes {cache.folder()}.")
-    loader = importlib.machinery.ExtensionFileLoader("repeat", f"/proc/self/fd/{built}")  # what was verified, and stays open
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("repeat", loader))
-    loader.exec_module(module)
-    return module
+    built = cache.find(name, ".so")
+    if built is None:
+        raise BuildError(f"{name} was built and has disappeared: another program changes {cache.folder()}.")
+    return built
 
 
 def _command():
@@ -116,9 +128,14 @@ def teach(repeats, values, plan, backward=None, saves=None):
               and gradients that are not wanted are None. Without it calls with gradients are left to Python
     saves     which tensors need gradients -> which of them to keep for backward
     """
-    makes = tuple(make() if getattr(make, "func", None) is torch.empty_strided else make for make in plan.makes)
+    makes = tuple(_like(make) if getattr(make, "func", None) is torch.empty_strided else make for make in plan.makes)
     launches = tuple(_launch(launched, places) for launched, places in plan.launches)
     return repeats.learn(tuple(values), makes, launches, plan.result, backward, saves)
+
+
+def _like(make):
+    """What torch.empty_strided makes, without its memory."""
+    return make.func(*make.args, **make.keywords | {"device": "meta"})
 
 
 def _launch(launched, places):

@@ -40,6 +40,11 @@ bool is_watched() {
            torch::autograd::ForwardADLevel::try_get_by_idx(0) || torch::jit::tracer::isTracing() || at::hasCallbacks();
 }
 
+// Whether torch's operators would record no gradients here, whatever their tensors are: in a kernel of another operator.
+bool is_below_autograd() {
+    return c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality);
+}
+
 int64_t address_of(const at::Tensor& tensor) { return reinterpret_cast<int64_t>(tensor.data_ptr()); }
 
 // Append what a call depends on of a tensor; false for one that plans.py refuses, or that may not be what it seems.
@@ -89,7 +94,10 @@ bool append(PyObject* parameter, PyObject* value, Key& key, Tensors& tensors) {
         key.insert(key.end(), {'m', int64_t(reinterpret_cast<THPMemoryFormat*>(value)->memory_format)});
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
         key.insert(key.end(), {PyList_CheckExact(value) ? '[' : '(', PySequence_Fast_GET_SIZE(value)});
-        return append_all(parameter, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), key, tensors);
+        if (Py_EnterRecursiveCall("")) return PyErr_Clear(), false;  // a list may contain itself
+        const bool is_known = append_all(parameter, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), key, tensors);
+        Py_LeaveRecursiveCall();
+        return is_known;
     } else {
         return false;
     }

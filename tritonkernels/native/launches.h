@@ -28,7 +28,10 @@ struct Make {
 };
 
 at::Tensor made(Make& make) {
-    if (!make.function) return at::empty_strided(make.sizes, make.strides, make.options);
+    if (!make.function) {
+        const pybind11::gil_scoped_release no_gil;  // as torch: an allocation may wait for the GPU, and that for Python
+        return at::empty_strided(make.sizes, make.strides, make.options);
+    }
     THPObjectPtr tensor(checked(PyObject_CallNoArgs(make.function.get())));
     return THPVariable_Unpack(tensor.get());
 }
@@ -93,12 +96,13 @@ Launch launch_of(PyObject* given) {
     return launch;
 }
 
-Make make_of(PyObject* given) {
+// A tensor says what to allocate, on the device; else it is a function.
+Make make_of(PyObject* given, at::Device device) {
     Make make;
     if (THPVariable_Check(given)) {
         const at::Tensor& like = THPVariable_Unpack(given);
         make.sizes = like.sizes().vec(), make.strides = like.strides().vec();
-        make.options = at::TensorOptions().dtype(like.scalar_type()).device(like.device());
+        make.options = at::TensorOptions().dtype(like.scalar_type()).device(device);
     } else {
         make.function = own(given);
     }

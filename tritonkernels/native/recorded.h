@@ -9,11 +9,12 @@
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <memory>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
 // The gradients of a call: backward(grad, tensors, wanted) of Python, with None for tensors that were not kept.
-struct Backward : torch::autograd::Node {
+struct RecordedBackward : torch::autograd::Node {
     THPObjectPtr function;
     std::vector<torch::autograd::SavedVariable> saved;
     std::vector<bool> kept;
@@ -21,6 +22,7 @@ struct Backward : torch::autograd::Node {
     torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
         torch::autograd::variable_list result(kept.size());
         if (!grads[0].defined()) return result;
+        std::unique_lock lock(mutex_);  // before the GIL, which hooks of saved tensors may let go
         const pybind11::gil_scoped_acquire gil;
         const auto count = static_cast<Py_ssize_t>(kept.size());
         THPObjectPtr grad(checked(THPVariable_Wrap(grads[0]))), tensors(checked(PyTuple_New(count))), wanted(checked(PyTuple_New(count)));
@@ -29,6 +31,7 @@ struct Backward : torch::autograd::Node {
             PyTuple_SET_ITEM(tensors.get(), i, tensor);
             PyTuple_SET_ITEM(wanted.get(), i, own(task_should_compute_output(i) ? Py_True : Py_False));
         }
+        lock.unlock();
         THPObjectPtr found(PyObject_CallFunctionObjArgs(function.get(), grad.get(), tensors.get(), wanted.get(), nullptr));
         if (!found) {
             python_error error;
@@ -43,10 +46,12 @@ struct Backward : torch::autograd::Node {
     }
 
     void release_variables() override {
+        const std::lock_guard lock(mutex_);  // another thread may unpack them
         for (auto& variable : saved) variable.reset_data();
     }
 
-    ~Backward() override {
+    ~RecordedBackward() override {
+        if (!Py_IsInitialized()) return;  // C++ may hold a graph for longer than Python lives; it frees nothing then
         const pybind11::gil_scoped_acquire gil;
         function = nullptr;
     }
@@ -64,7 +69,7 @@ auto new_node() {
 
 // Make `result` depend on those of its call's tensors that need a gradient; `kept` are the tensors to keep for backward.
 void record(const at::Tensor& result, const Tensors& given, PyObject* backward, const std::vector<bool>& kept) {
-    const auto node = new_node<Backward>();
+    const auto node = new_node<RecordedBackward>();
     node->function = own(backward);
     node->kept = kept;
     node->saved.resize(given.size());

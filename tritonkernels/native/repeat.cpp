@@ -9,6 +9,9 @@
 #include "python.h"
 #include "recorded.h"
 
+#include <structmember.h>
+
+#include <cstddef>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -34,9 +37,16 @@ struct Repeats {
     PyObject_HEAD
     std::unordered_map<Key, Known, Hash>* known;
     PyObject* parameter;  // torch.nn.Parameter
+    Py_ssize_t cleared;   // how often
+
+    void clear() {
+        std::unordered_map<Key, Known, Hash> dropped;  // at the end: what plans hold may call us when it goes
+        known->swap(dropped);
+        ++cleared;
+    }
 
     Known& about(const Key& key) {
-        if (known->size() >= ROOM && !known->count(key)) known->clear();
+        if (known->size() >= ROOM && !known->count(key)) clear();
         return (*known)[key];
     }
 };
@@ -78,7 +88,7 @@ const std::vector<bool>& kept(Plan& plan, size_t count, uint64_t needed) {
 PyObject* taken(std::shared_ptr<Plan> plan, const Tensors& tensors) {  // other threads may drop a plan while it is launched
     uint64_t needed = 0;  // a bit for each tensor
     for (size_t i = 0; at::GradMode::is_enabled() && i < tensors.size(); ++i) needed |= uint64_t(tensors[i]->requires_grad()) << i;
-    if (needed && !plan->backward) return nullptr;
+    if (needed && (!plan->backward || is_below_autograd())) return nullptr;
     const at::Tensor result = repeat(*plan, tensors);
     if (!result.defined()) return nullptr;
     if (needed) record(result, tensors, plan->backward.get(), kept(*plan, tensors.size(), needed));
@@ -112,7 +122,8 @@ std::shared_ptr<Plan> plan_of(Repeats* self, PyObject* describe, PyObject* const
         tensors.push_back(&THPVariable_Unpack(value));
     }
     THPObjectPtr described(PyObject_Vectorcall(describe, given.data(), count, names));
-    if (!described) PyErr_Clear();  // it is raised by the operator
+    if (!described && !PyErr_ExceptionMatches(PyExc_Exception)) throw python_error();  // KeyboardInterrupt
+    if (!described) PyErr_Clear();                                                     // it is raised by the operator
     Key key;
     if (!described || !PyTuple_CheckExact(described.get())) return nullptr;
     const auto size = PyTuple_GET_SIZE(described.get());
@@ -174,7 +185,7 @@ PyObject* learn(PyObject* object, PyObject* arguments) {
     if (!append_all(self->parameter, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), key, tensors)) Py_RETURN_FALSE;
     if (tensors.empty() || plan->result < tensors.size()) Py_RETURN_FALSE;  // the latter: `out`
     plan->device = tensors[0]->device();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(makes); ++i) plan->makes.push_back(make_of(PyTuple_GET_ITEM(makes, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(makes); ++i) plan->makes.push_back(make_of(PyTuple_GET_ITEM(makes, i), plan->device));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(launches); ++i) plan->launches.push_back(launch_of(PyTuple_GET_ITEM(launches, i)));
     if (plan->device.is_cuda()) {
         const c10::OptionalDeviceGuard on_device(plan->device);
@@ -198,6 +209,12 @@ PyObject* counts(PyObject* object, PyObject*) {
     return Py_BuildValue("nn", all, drivers);
 }
 
+// clear(): forget all plans.
+PyObject* clear(PyObject* object, PyObject*) {
+    reinterpret_cast<Repeats*>(object)->clear();
+    Py_RETURN_NONE;
+}
+
 PyObject* new_repeats(PyTypeObject* type, PyObject*, PyObject*) {
     THPObjectPtr nn(PyImport_ImportModule("torch.nn"));
     PyObject* parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : nullptr;
@@ -217,10 +234,15 @@ void delete_repeats(PyObject* object) {
 
 PyMethodDef methods[] = {
     {"call", cast(call), METH_FASTCALL, "The result, or NotImplemented."},
+    {"clear", clear, METH_NOARGS, "Forget all plans."},
     {"counts", counts, METH_NOARGS, "(launches of all plans, those that the driver repeats)"},
     {"dispatched", cast(dispatched), METH_FASTCALL, "A function in place of an overload."},
     {"learn", learn, METH_VARARGS, "Keep a plan."},
     {nullptr, nullptr, 0, nullptr},
+};
+PyMemberDef members[] = {
+    {"cleared", T_PYSSIZET, offsetof(Repeats, cleared), READONLY, "How often all plans were forgotten."},
+    {nullptr, 0, 0, 0, nullptr},
 };
 PyTypeObject RepeatsType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "repeat", nullptr, -1, nullptr};
@@ -230,6 +252,7 @@ PyMODINIT_FUNC PyInit_repeat() {
     RepeatsType.tp_basicsize = sizeof(Repeats);
     RepeatsType.tp_flags = Py_TPFLAGS_DEFAULT;
     RepeatsType.tp_methods = methods;
+    RepeatsType.tp_members = members;
     RepeatsType.tp_new = new_repeats;
     RepeatsType.tp_dealloc = delete_repeats;
     if (PyType_Ready(&RepeatsType) < 0) return nullptr;

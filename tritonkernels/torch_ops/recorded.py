@@ -26,6 +26,7 @@ class Recorded(_SingleLevelFunction):
     @staticmethod
     def forward(ctx, operator, compute, arguments, *tensors):
         ctx.operator, ctx.arguments = operator, arguments
+        ctx.set_materialize_grads(False)
         ctx.forms = {name: t if t is None else Form.of(t) for name, t in zip(operator.tensors, tensors)}
         needed = operator.saved(ctx.needs_input_grad[3:])
         ctx.save_for_backward(*[t if need else None for need, t in zip(needed, tensors)])
@@ -42,6 +43,8 @@ class Recorded(_SingleLevelFunction):
     @staticmethod
     def backward(ctx, grad):
         operator = ctx.operator
+        if grad is None:
+            return None, None, None, *(None for _ in operator.tensors)
         tensors = dict(zip(operator.tensors, ctx.saved_tensors))
         wanted = dict(zip(operator.tensors, ctx.needs_input_grad[3:]))
         return None, None, None, *gradients(operator, grad, ctx.forms, tensors, ctx.arguments, wanted)
