@@ -47,13 +47,22 @@ def percent(text):
 
 
 def pairs(then, now):
-    """The Pairs of rows that were timed then: those of the same config, else of the design's other one. Peers have none."""
+    """The Pairs of rows that were timed then: those of the same config, else of the design's other one. Peers have none, nor
+    have rows of which one was timed as calls in a row and the other was not."""
     known = {}
     for record in then:
         if record.ok and record.median_ms and not record.is_peer:
             known[_key(record)] = known[(*_key(record), _config(record))] = record
     found = [(known.get((*_key(record), _config(record))) or known.get(_key(record)), record) for record in now]
-    return [Pair(before, record) for before, record in found if before and (record.median_ms or not record.ok)]
+    return [Pair(before, record) for before, record in found if before and _compares(before, record)]
+
+
+def _compares(then, now):
+    return not now.ok or (now.median_ms is not None and _is_in_a_row(then) == _is_in_a_row(now))
+
+
+def _is_in_a_row(record):
+    return record.calls is not None and record.calls > 1
 
 
 def report(then, now, threshold):

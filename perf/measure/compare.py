@@ -19,6 +19,7 @@ from ..render import plot, table
 from . import against, ahead, contenders, records
 from .comparison import Comparison, GpuLost
 from .environment import add_commit
+from .monitor import Monitor
 from .peers import PEERS, entrants
 from .suites import SUITES
 
@@ -90,8 +91,11 @@ def main(options, parser):
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
     if "cuda" in implementations:
         ahead.build_all(runnable, options.design, device, options.quiet)
-    with entrants.Entrants(PEERS if "all" in options.peers else options.peers, device, options.seed) as peers:
-        comparison = Comparison(options.suite, options.seed, options.design, device, options.commit, implementations, peers)
+    names = PEERS if "all" in options.peers else options.peers
+    with entrants.Entrants(names, device, options.seed) as peers, Monitor(device) as monitor:
+        comparison = Comparison(
+            options.suite, options.seed, options.design, device, options.commit, implementations, peers, monitor
+        )
         stopped, status = _run(comparison, runnable, options)
     rows, refusals = comparison.records, comparison.refusals
     _write(options, rows)
@@ -174,6 +178,8 @@ def _show(rows, quiet):
             print("Without a GPU: correctness only, no times.")
         if any(r.exposed for r in rows):
             print("* Some rounds may include host time; `exposed` in the records is their share.")
+        if slowed := sorted({r.throttled for r in rows if r.throttled}):
+            print(f"! The GPU kept its clocks down, also when the case was timed once more: {'; '.join(slowed)}.")
     for r in rows:
         if not r.ok:
             print(f"FAILED: {r.op} {r.case}, {r.implementation} {r.design}: {r.message}")

@@ -9,6 +9,7 @@ import functools
 import importlib
 import itertools
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +23,16 @@ from tritonkernels.target import Target
 
 from . import baselines, contenders, tampering, timing
 from .check import SUMMED, Checker, Finding, Output, thin_out
-from .environment import environment, sm_clock_mhz
+from .environment import environment
+from .monitor import Monitor
 from .records import Record
+from .suites import placed
 
 COPY = "copy"  # timed with the contenders: the bandwidth that a copy reaches
+AGAIN = "again"  # torch's first function once more: what it differs from itself is noise
 RESIDENT_CALLS = 20  # in a timed run, so that the time of the events is a small part
+ROW_BYTES = 40  # times L2 at most, of operands for calls in a row
+PAUSE_S = 2.0  # after a case that the GPU was throttled in, before it is timed once more
 IMPOSSIBLE = 0.8  # of the roofline's least time: clocks may exceed those of the data sheet
 COARSEST = 2.0**-4  # the unit roundoff of fp8: an error above it is that of no arithmetic, but of a wrong result
 
@@ -85,12 +91,12 @@ class Entry:
 
 
 class Comparison:
-    """`records` of the cases run so far, and `refusals`: (Record, why). `peers` is a peers.Entrants."""
+    """`records` of the cases run so far, and `refusals`: (Record, why). `peers` is a peers.Entrants, `monitor` a Monitor."""
 
-    def __init__(self, suite, seed, designs, device, commit=None, implementations=None, peers=None):
+    def __init__(self, suite, seed, designs, device, commit=None, implementations=None, peers=None, monitor=None):
         self.records, self.refusals = [], []
         self._suite, self._seed, self._device = suite, seed, device
-        self._wanted, self._peers = (designs, implementations), peers
+        self._wanted, self._peers, self._monitor = (designs, implementations), peers, monitor or Monitor(device)
         self._environment = environment(device, commit)
         self._clock = timing.GpuClock(device) if device.type == "cuda" else None
         self._watch, self._drawn = tampering.Watch(device), 0
@@ -152,26 +158,22 @@ class Comparison:
         return record.ok
 
     def _time(self, case, entries, checker, args, kwargs):
-        operands = self._operands(case, args)
-        renew = functools.partial(self._renew, case, operands, kwargs)
-
-        def reset(entry):
-            renew()
-            entry.poison()
-
-        def check(i, again):
-            if i != COPY:
-                self._check_timed(entries[i], entries, checker, operands[-1], kwargs, renew, again)
-
         try:
-            runs = {
-                i: (functools.partial(reset, entry), [functools.partial(entry.run, *own) for own in operands])
-                for i, entry in enumerate(entries)
-            }
-            if case.cache == "rotating":
-                runs[COPY] = (lambda: None, self._copies(entries[0].problem.bytes, len(operands)))
-            timings = timing.interleaved(runs, self._clock, self._seed, case.cache == "resident", check)
-            clock_mhz = sm_clock_mhz(self._device)
+            counts = self._calls(case, entries, args)
+            copies = 0 if case.cache == "resident" else max(counts) - 1
+            operands = [args, *([placed(t, self._device, copy=True) for t in args] for _ in range(copies))]
+            runs = self._runs(case, entries, operands, counts, kwargs)
+
+            def check(i, again):
+                if i not in (COPY, AGAIN):
+                    last = operands[(counts[i] - 1) % len(operands)]
+                    renew = functools.partial(self._renew, case, operands, kwargs)
+                    self._check_timed(entries[i], entries, checker, last, kwargs, renew, again)
+
+            timings, state = self._timed(runs, case.cache == "resident", check)
+            if state.throttled:
+                time.sleep(PAUSE_S)
+                timings, state = self._timed(runs, case.cache == "resident", check)
             copied, tampered, target = timings.get(COPY), self._watch.undo(), Target.live(self._device)
             for i, entry in enumerate(entries):
                 if tampered:
@@ -179,8 +181,10 @@ class Comparison:
                 elif entry.record.ok and (reason := too_fast(entry, target, case.cache, timings[i].median_ms)):
                     entry.fail(reason)
                 if entry.record.ok:
-                    _speed(entry, timings[i], clock_mhz)
+                    _speed(entry, timings[i], state)
                     entry.record.copy_gbps = copied and 1e-6 * entry.problem.bytes / copied.median_ms
+            if (first := _first_of_torch(entries)) is not None and entries[first].record.ok:
+                entries[first].record.again_ms = timings[AGAIN].median_ms
         except Exception as error:
             for entry in entries:
                 entry.fail(_in_words(error))
@@ -190,15 +194,49 @@ class Comparison:
             fair = [t.median_ms for t in torch_ones if t.precision == baselines.yardstick(record.precision)]
             record.ratio_to_torch = min(fair) / record.median_ms if fair else None
 
+    def _calls(self, case, entries, args):
+        """How many calls a timed run of each entry has."""
+        if case.cache == "resident":
+            return [RESIDENT_CALLS] * len(entries)
+        size = max(1, sum(t.numel() * t.element_size() for t in args if isinstance(t, torch.Tensor)))
+        if case.cache == "rotating":
+            return [1 + math.ceil(2 * self._clock.l2_bytes / size)] * len(entries)
+        most = max(1, ROW_BYTES * self._clock.l2_bytes // size)
+        counts = timing.in_a_row({i: functools.partial(entry.run, *args) for i, entry in enumerate(entries)}, self._clock)
+        return [min(most, count) for count in counts.values()]
+
+    def _runs(self, case, entries, operands, counts, kwargs):
+        """{number of the entry, AGAIN or COPY: (what to do before a timed run, its calls)}"""
+
+        def reset(entry):
+            self._renew(case, operands, kwargs)
+            entry.poison()
+
+        runs = {
+            i: (functools.partial(reset, entry), [functools.partial(entry.run, *operands[j % len(operands)]) for j in range(n)])
+            for i, (entry, n) in enumerate(zip(entries, counts))
+        }
+        if (first := _first_of_torch(entries)) is not None:
+            runs[AGAIN] = runs[first]
+        if case.cache == "rotating":
+            runs[COPY] = (lambda: None, self._copies(entries[0].problem.bytes, len(operands)))
+        return runs
+
+    def _timed(self, runs, warm, check):
+        """The timings, and the GPU's State meanwhile."""
+        started = time.perf_counter()
+        timings = timing.interleaved(runs, self._clock, self._seed, warm, check)
+        return timings, self._monitor.since(started)
+
     def _renew(self, case, operands, kwargs, thin=False):
         """Give the operands other values, in place; if `thin`, such that each element of the result is a single product."""
         self._drawn += 1
         fresh, named = case.arguments(self._seed + self._drawn, self._device, drawn_on=self._device)
         if thin:
             thin_out(case.op, fresh)
-        for own in operands:
-            _overwrite(own, fresh)
-        _overwrite(kwargs.values(), named.values())
+        for copies, value in zip((*zip(*operands), *((own,) for own in kwargs.values())), (*fresh, *named.values())):
+            if isinstance(value, torch.Tensor):
+                torch._foreach_copy_(copies, [value] * len(copies))
         baselines.renew()
 
     def _check_timed(self, entry, entries, first, args, kwargs, renew, again):
@@ -222,13 +260,6 @@ class Comparison:
                 fault = f"wrong where each element is a single product of precision {entry.problem.precision}: {finding.fault}"
                 entry.note(dataclasses.replace(finding, fault=fault))
         entry.output.poison()
-
-    def _operands(self, case, args):
-        """The operands of each call of a timed run, as the case's `cache` says."""
-        if case.cache == "rotating":
-            size = sum(t.numel() * t.element_size() for t in args)
-            return [args, *([t.clone() for t in args] for _ in range(math.ceil(2 * self._clock.l2_bytes / max(1, size))))]
-        return [args] * (RESIDENT_CALLS if case.cache == "resident" else 1)
 
     def _copies(self, size, count):
         """`count` calls that each copy other memory, reading and writing `size` bytes in all.
@@ -273,26 +304,24 @@ def _stale(entry, entries, first, computed):
     return None
 
 
+def _first_of_torch(entries):
+    """Its index, or None."""
+    return next((i for i, entry in enumerate(entries) if entry.record.implementation == "torch"), None)
+
+
 def _is_probed(entry):
     """Whether long sums may hide a smaller precision. torch's is set by its switches, and transforms have their own errors."""
     fractions = entry.problem.dtype.is_floating_point and entry.problem.op in SUMMED
     return fractions and entry.record.implementation != "torch" and not entry.transform(entry.record.config)
 
 
-def _overwrite(tensors, values):
-    for tensor, value in zip(tensors, values):
-        if isinstance(tensor, torch.Tensor):
-            tensor.copy_(value)
-
-
 def _in_words(error):
     return f"{type(error).__name__}: {error}"
 
 
-def _speed(entry, timing, clock_mhz):
+def _speed(entry, timing, state):
     record, seconds = entry.record, timing.median_ms / 1e3
-    for field in dataclasses.fields(timing):
-        setattr(record, field.name, getattr(timing, field.name))
+    for name, value in (dataclasses.asdict(timing) | state._asdict()).items():
+        setattr(record, name, value)
     record.tflops = entry.problem.flops / seconds / 1e12
     record.gbps = entry.problem.bytes / seconds / 1e9
-    record.sm_clock_mhz = clock_mhz

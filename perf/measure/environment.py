@@ -64,17 +64,17 @@ def digest():
     return hashed.hexdigest()[:12]
 
 
-def sm_clock_mhz(device):
-    """The SM clock now, or None. Read it while the GPU works: an idle GPU clocks down."""
-    return _number(gpu_query(device, "clocks.sm"))
+def smi_name(device):
+    """The GPU's name for nvidia-smi, which has numbers of its own; None without a GPU."""
+    return f"GPU-{torch.cuda.get_device_properties(device).uuid}" if device.type == "cuda" else None
 
 
 def gpu_query(device, field):
     """A value that nvidia-smi reports of the device, as text; None without a GPU or nvidia-smi."""
-    if device.type != "cuda":
+    name = smi_name(device)
+    if name is None:
         return None
-    uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-    return _last_line(_output("nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", f"--id={uuid}"))
+    return _last_line(_output("nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", f"--id={name}"))
 
 
 def _number(text):

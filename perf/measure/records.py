@@ -34,17 +34,23 @@ class Record:
     message: str | None = None  # why not ok
     bound_by: str | None = None  # "memory" or "compute", by the roofline
     rounds: int | None = None  # this and the following are None without a GPU
+    left_out: int | None = None  # rounds beside these that may include host time
+    calls: int | None = None  # in a row in a timed run, each on operands of its own
     median_ms: float | None = None
     p20_ms: float | None = None
     p80_ms: float | None = None
-    exposed: float | None = None  # the share of rounds whose time may include host time
+    again_ms: float | None = None  # the median of a second contender that is the same: what differs is noise
+    exposed: float | None = None  # the share of `rounds` whose time may include host time; 0 unless too few had none
     call_ms: float | None = None  # median host time of a call; all others are GPU times
     replayed: bool | None = None  # the GPU time is that of a replayed CUDA graph of the call
     tflops: float | None = None  # integer operations count the same
     gbps: float | None = None  # of compulsory traffic
     copy_gbps: float | None = None  # of copies of as many bytes in the same rounds; only for rotating operands
     ratio_to_torch: float | None = None  # torch's best median at the same precision over this one: above 1 is faster
-    sm_clock_mhz: float | None = None  # read right after the case
+    sm_clock_mhz: float | None = None  # this and the next three while the case was timed
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttled: str | None = None  # what kept the clocks down, also when the case was timed once more after a pause
 
     @property
     def is_peer(self):

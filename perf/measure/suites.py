@@ -82,8 +82,8 @@ class Case:
     def arguments(self, seed, device, drawn_on="cpu"):
         """(args, kwargs) of the user function. Large operands are drawn much faster on a GPU, but not the same on every one."""
         generator = torch.Generator(drawn_on).manual_seed(seed)
-        args = [_to(operand.draw(generator), device) for operand in self.operands]
-        named = {name: _to(operand.draw(generator), device) for name, operand in self.named.items()}
+        args = [placed(operand.draw(generator), device) for operand in self.operands]
+        named = {name: placed(operand.draw(generator), device) for name, operand in self.named.items()}
         return args, self.options | named
 
     def outlines(self):
@@ -92,12 +92,12 @@ class Case:
         return [operand.outline() for operand in self.operands], self.options | named
 
 
-def _to(tensor, device):
+def placed(tensor, device, copy=False):
     """The tensor on the device with its strides, which Tensor.to keeps for dense tensors only; another value as it is."""
     if not isinstance(tensor, torch.Tensor):
         return tensor
     span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1
-    return tensor.as_strided((span,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
+    return tensor.as_strided((span,), (1,)).to(device, copy=copy).as_strided(tensor.shape, tensor.stride())
 
 
 def gemm(m, n, k, a="row", b="row", c="row", dtype=torch.float32, gpu_only=False, **options):

@@ -25,7 +25,7 @@ def _row(r):
 def _speed(r):
     if r.median_ms is None:
         return ["", "", "", "", ""]
-    spread = f"{1e3 * r.p20_ms:.1f}-{1e3 * r.p80_ms:.1f}" + ("*" if r.exposed else "")
+    spread = f"{1e3 * r.p20_ms:.1f}-{1e3 * r.p80_ms:.1f}" + "*" * bool(r.exposed) + "!" * bool(r.throttled)
     rate = f"{r.gbps:.0f} GB/s" if r.bound_by == "memory" else f"{r.tflops:.2f} TFLOP/s"
     ratio = "" if r.ratio_to_torch is None else f"{r.ratio_to_torch:.2f}"
     return [f"{1e3 * r.median_ms:.1f}", spread, rate, ratio, "" if r.call_ms is None else f"{1e3 * r.call_ms:.1f}"]

@@ -1,5 +1,6 @@
 """perf compare --against: rows are paired, and a change counts if it exceeds the threshold and the noise."""
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -65,6 +66,12 @@ def test_nothing_slower_is_status_0(tmp_path):
 def test_another_row_is_no_partner(tmp_path, capsys, field):
     then, now = [timed(1.0), timed(1.0, **{field: "other"})], [timed(1.0), timed(2.0, **{field: "another"})]
     assert status(tmp_path, then, now) == 0
+    assert "1 rows compared" in (out := capsys.readouterr().out) and "2 without a partner" in out
+
+
+def test_calls_in_a_row_are_not_compared_with_single_ones(tmp_path, capsys):
+    then = [timed(1.0, calls=1), timed(1.0, case="other", calls=20)]
+    assert status(tmp_path, then, [timed(2.0, calls=30), timed(1.0, case="other", calls=25)]) == 0
     assert "1 rows compared" in (out := capsys.readouterr().out) and "2 without a partner" in out
 
 
@@ -147,6 +154,7 @@ def test_a_run_is_compared_too(tmp_path, monkeypatch, capsys, ms, expected):
     monkeypatch.setattr(contenders, "device", lambda: torch.device("cuda"))
     monkeypatch.setattr(ahead, "build_all", lambda *_: None)
     monkeypatch.setattr(compare, "Comparison", Measured)
+    monkeypatch.setattr(compare, "Monitor", contextlib.nullcontext)
     records.write_json(tmp_path / "then.json", [timed(1.0)])
     assert main(["compare", "--op", "gemv", "--against", str(tmp_path / "then.json")]) == expected
     assert "1 rows compared" in capsys.readouterr().out

@@ -11,16 +11,25 @@ from stand_ins import right
 from perf.measure import baselines, comparison, timing
 from perf.measure.check import Output
 from perf.measure.comparison import Comparison
+from perf.measure.monitor import Monitor, State
 from perf.measure.suites import conv2d, gemm, gemv, matmul
 from tritonkernels.target import Target
 
 CASE = gemv(64, 32)
+THROTTLED = State(1200.0, 700.0, 80.0, "power cap")
+STATE = State(1755.0, 480.0, 51.0, "")
 MEDIANS_MS = {"stand_in": 0.02, "addmv": 0.05, "faster": 0.03, "slower": 0.09}
+
+
+def took(median_ms, p20=1.0, p80=1.0, exposed=0.0, calls=1):
+    return timing.Timing(median_ms, p20, p80, 3, 0, exposed, 0.007, True, calls)
 
 
 @pytest.fixture
 def timed(monkeypatch, gemv_does):
-    """timed(act): the records by design of a comparison that believes it has a GPU; the loop runs everything three times."""
+    """timed(act, *states): the records by design of a comparison that believes it has a GPU, which is in each of the states
+    in turn and stays in the last one; the loop runs everything three times."""
+    states = []
 
     def interleaved(runs, clock, seed, warm, check):
         assert not warm
@@ -30,17 +39,20 @@ def timed(monkeypatch, gemv_does):
                 timing._do(calls)
         for name, (_, calls) in runs.items():
             check(name, lambda before, after, calls=calls: (before(), timing._do(calls), after())[-1])
-        designs = ["stand_in", *(name for name, *_ in baselines.BASELINES["gemv"])][-len(runs) :]
-        return {name: timing.Timing(MEDIANS_MS[d], 0.01, 0.09, 3, 0.25, 0.007, True) for name, d in zip(runs, designs)}
+        designs = ["stand_in", *(name for name, *_ in baselines.BASELINES["gemv"])][1 - len(runs) :]
+        medians = {**dict(zip(runs, map(MEDIANS_MS.get, designs))), comparison.AGAIN: 0.051}
+        return {name: took(medians[name], 0.01, 0.09, 0.25) for name in runs}
 
     monkeypatch.setattr(timing, "interleaved", interleaved)
-    monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
+    monkeypatch.setattr(timing, "in_a_row", lambda runs, clock: dict.fromkeys(runs, 1))
+    monkeypatch.setattr(Monitor, "since", lambda self, started: states[0] if len(states) == 1 else states.pop(0))
     monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
 
-    def run(act):
+    def run(act, *given):
+        states[:] = given or [STATE]
         gemv_does(act)
         compared = Comparison("smoke", 0, None, torch.device("cpu"))
-        compared._clock = object()
+        compared._clock = types.SimpleNamespace(l2_bytes=2**16)
         compared.run(CASE)
         return {r.design: r for r in compared.records}
 
@@ -55,7 +67,9 @@ def test_a_right_design_is_timed(timed):
     assert torchs.ratio_to_torch == 1.0
     assert ours.gbps == pytest.approx(4 * (64 * 32 + 32 + 64) / 0.02e-3 / 1e9)
     assert ours.tflops == pytest.approx((2 * 64 * 32 + 64) / 0.02e-3 / 1e12)
-    assert (ours.target, ours.bound_by, ours.sm_clock_mhz) == ("h200", "memory", 1755.0)
+    assert (ours.target, ours.bound_by) == ("h200", "memory")
+    assert (ours.sm_clock_mhz, ours.power_w, ours.temperature_c, ours.throttled) == STATE
+    assert (ours.again_ms, torchs.again_ms) == (None, 0.051)
 
 
 @pytest.mark.parametrize("names", ["faster addmv slower", "slower faster addmv", "addmv slower faster"])
@@ -69,6 +83,17 @@ def test_the_ratio_is_to_torch_s_fastest_function(timed, monkeypatch, names):
         "addmv": pytest.approx(0.6),
         "slower": pytest.approx(1 / 3),
     }
+
+
+@pytest.mark.parametrize(
+    "states, kept", [([THROTTLED, STATE], STATE), ([THROTTLED] * 2, THROTTLED), ([STATE, THROTTLED], STATE)]
+)
+def test_a_throttled_case_is_timed_once_more(timed, monkeypatch, states, kept):
+    pauses = []
+    monkeypatch.setattr(comparison.time, "sleep", pauses.append)
+    row = timed(right, *states)["stand_in"]
+    assert (row.sm_clock_mhz, row.throttled) == (kept.sm_clock_mhz, kept.throttled)
+    assert len(pauses) == (states[0] is THROTTLED)
 
 
 def test_a_wrong_design_is_not_timed(timed):
@@ -143,43 +168,48 @@ def test_a_lost_gpu_differs_from_a_failed_run(timed, monkeypatch):
         timed(right)
 
 
-@pytest.mark.parametrize("cache, least, warm", [("flushed", 1, False), ("rotating", 3, False), ("resident", 20, True)])
-def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, least, warm):
-    """Past L2 no operand is read again before twice L2's size was read; copies are equal, and a contender reads them all.
-
-    Beside them run copies of memory that move as many bytes.
-    """
-    read, size = [], 4 * (64 * 32 + 32)
-
-    def act(problem, a, x, y, out):
-        right(problem, a, x, y, out)
-        read.append((a.clone(), a.data_ptr(), a.stride()))
+@pytest.mark.parametrize(
+    "cache, calls, copies, warm",
+    [
+        ("flushed", {0: 1, 1: 1}, {0: 1, 1: 1}, False),
+        ("flushed", {0: 5, 1: 2}, {0: 5, 1: 2}, False),  # short calls
+        ("flushed", {0: 99, 1: 2}, {0: 40, 1: 2}, False),  # as many as fit into 40 times L2
+        ("rotating", None, {0: 3, 1: 3}, False),
+        ("resident", None, {0: 1, 1: 1}, True),
+    ],
+)
+def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, calls, copies, warm):
+    """Each call has operands of its own, equal and with the same strides. Rotating ones are twice L2's size before one is read
+    again, and beside them run copies of memory that move as many bytes."""
+    size, runs_of = 4 * (64 * 32 + 32), {}
 
     def interleaved(runs, clock, seed, warm, check):
-        read.clear()
-        for _, calls in runs.values():
-            for call in calls:
-                call()
+        runs_of.update(runs)
         told.append(warm)
-        moved.extend(call.args[0].nbytes + call.keywords["out"].nbytes for call in runs.get(comparison.COPY, (None, ()))[1])
-        return {name: timing.Timing(1.0, 1.0, 1.0, 3, 0.0, 1.0, True) for name in runs}
+        return {name: took(1.0, calls=len(calls)) for name, (_, calls) in runs.items()}
 
-    told, moved = [], []
+    told = []
     monkeypatch.setattr(timing, "interleaved", interleaved)
-    monkeypatch.setattr(comparison, "sm_clock_mhz", lambda device: 1755.0)
+    monkeypatch.setattr(timing, "in_a_row", lambda runs, clock: calls)
     monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
-    gemv_does(act)
+    gemv_does(right)
     compared = Comparison("smoke", 0, ["stand_in"], torch.device("cpu"))
     compared._clock = types.SimpleNamespace(l2_bytes=size)
-    compared.run(replace(gemv(64, 32, a="col"), cache=cache))
-    places = {place for _, place, _ in read}
+    compared.run(replace(gemv(64, 32, a="pitched"), cache=cache))
     assert told == [warm] and all(r.ok for r in compared.records)
-    assert len(read) >= least and len(places) == (least if cache == "rotating" else 1)
+    for i, record in enumerate(compared.records):
+        read = [call.args[0] for call in runs_of[i][1]]
+        assert len(read) == record.calls == (20 if cache == "resident" else copies[i])
+        assert len({a.data_ptr() for a in read}) == copies[i]
+        assert all(torch.equal(a, read[0]) and a.stride() == read[0].stride() != (32, 1) for a in read)
+        before = read[0].clone()
+        runs_of[i][0]()
+        assert all(torch.equal(a, read[0]) for a in read) and not torch.equal(read[0], before)
+    moved = [call.args[0].nbytes + call.keywords["out"].nbytes for call in runs_of.get(comparison.COPY, (None, ()))[1]]
     needed = 4 * (64 * 32 + 32 + 64)
-    assert moved == ([needed] * least if cache == "rotating" else [])
+    assert moved == ([needed] * 3 if cache == "rotating" else [])
     for r in compared.records:
         assert r.copy_gbps == (pytest.approx(needed / 1e-3 / 1e9) if moved else None)
-    assert all(torch.equal(a, read[0][0]) and stride == (1, 64) for a, _, stride in read)
 
 
 def entry(args, kwargs=None, op="gemv"):

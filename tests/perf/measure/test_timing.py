@@ -1,6 +1,8 @@
 """The timing loop under a simulated GPU: a host and a device clock, the device a queue behind the host."""
 
+import functools
 import random
+import statistics
 
 import pytest
 
@@ -31,7 +33,7 @@ class SimulatedGpu:
         return (lambda: self.log.append(f"reset {name}")), run
 
     def replay(self, calls):
-        (listed,) = calls.args
+        listed = calls.args[0] if isinstance(calls, functools.partial) else [calls]
         if all(call in self._captured for call in listed):
             return lambda: [self._captured[call]() for call in listed]
         return None
@@ -55,8 +57,35 @@ def rounds_of(gpu):
     return [name for before, name in zip(gpu.log, gpu.log[1:]) if before == "flush" and name not in ("flush",)]
 
 
+@pytest.mark.parametrize(
+    "late, kept, left_out, exposed",
+    [(0, 12, 0, 0.0), (2, 10, 2, 0.0), (3, 12, 0, 0.25), (12, 12, 0, 1.0)],
+)
+def test_rounds_with_host_time_are_left_out_unless_too_few_remain(late, kept, left_out, exposed):
+    samples = [(100.0 if i < late else 1.0 + i, i < late) for i in range(12)]
+    result = timing.summary(samples, 0.1, True, 7)
+    expected = [ms for ms, is_late in samples if not (left_out and is_late)]
+    assert (result.rounds, result.left_out, result.exposed) == (kept, left_out, exposed)
+    assert (result.median_ms, result.call_ms, result.replayed, result.calls) == (statistics.median(expected), 0.1, True, 7)
+
+
 def test_statistics():
-    assert timing.summary([5.0, 1.0, 2.0, 4.0, 3.0, 100.0], 3, 0.1, True) == timing.Timing(3.5, 2.0, 5.0, 6, 0.5, 0.1, True)
+    result = timing.summary([(ms, False) for ms in (5.0, 1.0, 2.0, 4.0, 3.0, 100.0)], 0.1, True, 1)
+    assert result == timing.Timing(3.5, 2.0, 5.0, 6, 0, 0.0, 0.1, True, 1)
+
+
+@pytest.mark.parametrize(
+    "microseconds, calls",
+    [
+        ({"a": 30, "b": 21}, {"a": 1, "b": 1}),
+        ({"a": 30, "b": 10}, {"a": 17, "b": 50}),  # the fastest is short, so all are timed in a row
+        ({"a": 600, "b": 10}, {"a": 1, "b": 50}),
+        ({"a": 0.001}, {"a": 500}),
+    ],
+)
+def test_short_calls_are_timed_in_a_row(microseconds, calls):
+    gpu = SimulatedGpu()
+    assert timing.in_a_row({name: gpu.call(name, 1e-6 * us)[1] for name, us in microseconds.items()}, gpu) == calls
 
 
 def test_times_are_the_devices():
