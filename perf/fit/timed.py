@@ -11,7 +11,7 @@ from ..measure.contenders import PACKAGES
 from ..measure.sweep_records import problem_of
 from ..render.measured import NOT_TIMES, RESULTS
 
-IN_A_ROW = ("rotating", "resident")  # calls without a flush between them: their times lack the launch, or DRAM
+IN_A_ROW = ("rotating", "resident")  # in the case's name; their times lack the launch, or DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
 
 
@@ -68,7 +68,7 @@ def of_suite(rows):
     """The Timed shapes of the records of `perf compare`."""
     groups = {}
     for row in rows:
-        if row["ok"] and row["median_ms"] and row["exposed"] <= EXPOSED and not row["case"].endswith(IN_A_ROW):
+        if row["ok"] and row["median_ms"] and row["exposed"] <= EXPOSED and not _is_in_a_row(row):
             groups.setdefault((row["op"], json.dumps(row["problem"], sort_keys=True)), []).append(row)
     for (op, described), own in groups.items():
         problem, runs = problem_of(op, json.loads(described)), {}
@@ -78,3 +78,8 @@ def of_suite(rows):
                 runs.setdefault(PACKAGES[row["implementation"]], []).append(run)
         fair = [row for row in own if row["implementation"] == "torch" and row["precision"] == yardstick(problem.precision)]
         yield Timed(own[0]["suite"], problem, min((row["median_ms"] / 1e3 for row in fair), default=None), runs)
+
+
+def _is_in_a_row(row):
+    """Whether it was timed without a flush between calls."""
+    return row["case"].endswith(IN_A_ROW) or (row.get("calls") or 1) > 1

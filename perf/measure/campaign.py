@@ -1,4 +1,6 @@
-"""python -m perf campaign: checks and measures everything on a GPU within a time limit, most important first.
+"""python -m perf campaign: checks on a GPU, within a time limit, and measures what is older than the kernels, most rows first.
+
+A suite is current if all its records, in DIR or in perf/results/GPU, are of today's kernels; --all measures it, too.
 
 Each step is its own process, so that a crash, a hang or a CUDA fault does not affect the next. A passed step is recorded in
 DIR/campaign.json with the commit and the GPU. A second call repeats failed steps only. If the gate (`python -m perf gate`)
@@ -12,16 +14,22 @@ import json
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
+
+from tritonkernels.target import Target
 
 from ..arguments import folder, positive
 from ..gate import processes
 from ..render import summary
+from ..render.measured import RESULTS
+from . import kernels
 from .environment import revision
 from .shapes import FAMILIES
 from .suites import SUITES
+
+CURRENT = "its records are of today's kernels"
 
 
 @dataclass(frozen=True)
@@ -31,33 +39,37 @@ class Step:
     share: float  # at most this share of the campaign's time, so that a hang leaves time for the next step
     records: str | None = None  # the file of records that it writes in DIR
     gate: bool = False  # if it fails, the steps after it are not run
+    current: bool = False  # there is nothing to renew
 
 
 @dataclass
 class Outcome:
     name: str
-    status: str  # "passed", "failed", "killed" or "not run"
+    status: str  # "passed", "current", "failed", "killed" or "not run"
     seconds: float = 0.0
     note: str = ""
     commit: str = ""
     device: str = ""
 
 
-def plan(out):
-    """The steps, most important first."""
+def plan(out, recorded=None):
+    """The steps, most important first. `recorded` is a folder of records; where these are current, or those in `out`, there is
+    nothing to renew."""
+    folders = [out, *([recorded] if recorded else [])]
+    old = {suite: min(kernels.outdated(folder / f"{suite}.json") for folder in folders) for suite in SUITES if suite != "smoke"}
     return [
         Step("doctor", _python("-m", "perf", "doctor"), 0.1),
         Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),
         _compare("smoke", out, 0.4),
         Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
-        *(_compare(suite, out, 0.7) for suite in SUITES if suite != "smoke"),
+        *(_compare(suite, out, 0.7, not old[suite]) for suite in sorted(old, key=old.get, reverse=True)),
         *(Step(f"sweep-{op}", _python("-m", "perf", "sweep", op, "--out", str(out / "sweep")), 0.4) for op in FAMILIES),
     ]
 
 
-def _compare(suite, out, share):
-    file = f"{suite}.json"
-    return Step(suite, _python("-m", "perf", "compare", "--suite", suite, "--json", str(out / file)), share, records=file)
+def _compare(suite, out, share, current=False):
+    command = _python("-m", "perf", "compare", "--suite", suite, "--json", str(out / f"{suite}.json"))
+    return Step(suite, command, share, records=f"{suite}.json", current=current)
 
 
 def _python(*arguments):
@@ -70,22 +82,27 @@ def add_arguments(parser):
     )
     parser.add_argument("--out", type=folder, required=True, metavar="DIR", help="the results; made if missing, else continued")
     parser.add_argument("--even-if-red", action="store_true", help="measure although the gate has not passed")
+    parser.add_argument("--all", action="store_true", help="measure also what is current")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
 
 
 def main(options, parser):
     out = options.out.absolute()
-    steps = plan(out)
+    has_gpu = torch.cuda.is_available()
+    steps = plan(out, RESULTS / Target.live(torch.device("cuda")).name if has_gpu else None)
+    if options.all:
+        steps = [replace(step, current=False) for step in steps]
     if options.dry_run:
         for step in steps:
-            print(f"{step.name}: at most {step.share * options.minutes:.1f} min: {shlex.join(step.command)}")
+            limit = CURRENT if step.current else f"at most {step.share * options.minutes:.1f} min"
+            print(f"{step.name}: {limit}: {shlex.join(step.command)}")
         return 0
-    if not torch.cuda.is_available():
+    if not has_gpu:
         print("campaign needs a GPU and torch sees none; --dry-run prints the plan", file=sys.stderr)
         return 2
     out.mkdir(parents=True, exist_ok=True)
     outcomes = run(steps, out, 60 * options.minutes, revision(), torch.cuda.get_device_name(), options.even_if_red)
-    return 0 if all(o.status == "passed" for o in outcomes) else 1
+    return 0 if all(o.status in ("passed", "current") for o in outcomes) else 1
 
 
 def run(steps, out, seconds, commit, device, even_if_red=False):
@@ -98,6 +115,8 @@ def run(steps, out, seconds, commit, device, even_if_red=False):
         left = seconds - (time.monotonic() - started)
         if step.name in passed:
             outcome = passed[step.name]
+        elif step.current:
+            outcome = Outcome(step.name, "current", note=CURRENT)
         elif red:
             outcome = Outcome(step.name, "not run", note="the gate has failed; --even-if-red measures anyway")
         elif left <= 0:

@@ -11,6 +11,7 @@ import sys
 import torch
 
 from .. import COMMAND, HERE, IS_CHECKOUT, ROOT
+from . import kernels
 
 SOURCES = ("tritonkernels", "cuda_reference", HERE.name, *(["tests"] if IS_CHECKOUT else []))
 RESULTS = "perf/results"  # in a folder of SOURCES, but not a source
@@ -27,6 +28,7 @@ def environment(device, named=None):
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": shlex.join([*COMMAND.split(), *sys.argv[1:]]),
         "commit": named or revision(),
+        "kernels": kernels.digests(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "triton": importlib.metadata.version("triton"),

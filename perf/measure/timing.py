@@ -1,6 +1,7 @@
 """Times of contenders on a GPU, interleaved: the GPU time of a call and, separately, its host time.
 
-Every round runs every contender once, in a newly shuffled order, so that drifting clocks and temperatures affect all equally.
+Every round runs every contender once, in a newly shuffled order, so that drifting clocks and temperatures affect all equally;
+very slow ones sit out after some rounds.
 A run replays a CUDA graph of one or more calls of a contender, or makes the calls where they cannot be captured; the time is
 divided by their number. Before each run L2 is flushed by reading other data: written data would be written back to memory
 during the run and slow it down. The flush also keeps the GPU busy while the host prepares the launch, so that the time between
@@ -24,9 +25,11 @@ __all__ = ["GpuClock", "Timing", "interleaved", "summary"]
 
 WARM_UPS = 5  # compilation, handles, cuDNN's search, clocks
 ROUNDS = (30, 200)  # least, most
-BUDGET_S = 2.0  # per case, after the least number of rounds
-CALLS = 50  # for the median host time; the GPU's queue holds more, so that no call waits for it
-KEPT = 10  # rounds without host time that are enough to leave the others out
+BUDGET_S = 1.0  # of a case, after the least number of rounds
+OWN_S = 0.5  # of a contender, which then sits out
+KEPT = 10  # rounds are enough for one that sits out, and without host time to leave those with it out
+CALLS = (5, 50)  # for the median host time, least and most; the GPU's queue holds more, so that no call waits for it
+CALLS_S = 0.05  # of GPU time for them, after the least
 SHORT_MS = 0.02  # calls below this are timed in a row
 ROW_MS = 0.5  # for about so long
 LEAST_MS = 0.001  # no kernel takes less
@@ -68,23 +71,23 @@ def interleaved(runs, clock, seed, warm=False, check=lambda name, again: None):
 
     At last, check(name, again) of each: again(before, after) repeats the timed run between the two and returns after()'s value.
     """
-    for _, calls in runs.values():
-        for _ in range(WARM_UPS):
-            calls[0]()
     call_ms = {name: _host_ms(calls[0], clock) for name, (_, calls) in runs.items()}
     batches = {name: functools.partial(_do, calls) for name, (_, calls) in runs.items()}
     replays = {name: clock.replay(calls) for name, calls in batches.items()}
     timed = {name: replays[name] or calls for name, calls in batches.items()}
     flushes = flushes_to_hide(timed.values(), clock)
-    shuffled, samples = random.Random(seed), {name: [] for name in runs}
+    shuffled, samples, own_s = random.Random(seed), {name: [] for name in runs}, dict.fromkeys(runs, 0.0)
     started = clock.now()
     for done in range(ROUNDS[1]):
         if done >= ROUNDS[0] and clock.now() - started > BUDGET_S:
             break
         for name in shuffled.sample(list(runs), len(runs)):
+            if own_s[name] > OWN_S and len(samples[name]) >= KEPT:
+                continue
             reset, calls = runs[name]
             reset()
             milliseconds, late = sample(clock, timed[name], flushes, warm)
+            own_s[name] += milliseconds / 1e3
             samples[name].append((milliseconds / len(calls), late))
     for name in runs:
         check(name, functools.partial(_again, timed[name], clock, flushes))
@@ -120,9 +123,14 @@ def summary(samples, call_ms, replayed, calls):
 
 
 def _host_ms(call, clock):
+    """The median host time of a call, after warm-ups."""
+    started = clock.now()
+    for _ in range(WARM_UPS):
+        call()
     clock.synchronize()
+    each_s = (clock.now() - started) / WARM_UPS
     times = []
-    for _ in range(CALLS):
+    for _ in range(max(CALLS[0], min(CALLS[1], int(CALLS_S / each_s)))):
         started = clock.now()
         call()
         times.append(1e3 * (clock.now() - started))

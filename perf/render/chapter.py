@@ -1,8 +1,8 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
 `rung`: what a rung of gemm's ladder gains over the one it builds on; `others`: designs without a rung; `measured`, `errors`:
-tables of records; `regimes`, `conv2d_regimes`: maps of the chosen designs. `inspect` and `trace`, machine code and accesses,
-need nvcc and some minutes.
+tables of records; `regimes`, `conv2d_regimes`: maps of the chosen designs; `noise`: how far times can be trusted. `inspect` and
+`trace`, machine code and accesses, need nvcc and some minutes.
 """
 
 import difflib
@@ -13,13 +13,13 @@ import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
-from . import architecture, measured, table
+from . import architecture, measured, noise, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
 
 DOCS = ROOT / "docs"
-CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "architecture"))
+CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "measuring", "architecture"))
 PAGES = DOCS / "gemm"  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 LADDER = measured.RESULTS / "h200"
@@ -35,6 +35,7 @@ def texts(slow=False):
         "regimes": regimes,
         "conv2d_regimes": conv2d_regimes,
         "modes": modes,
+        "noise": lambda gpu: "\n".join(f"- {line}" for line in noise.of(measured.RESULTS / gpu)),
         "imports": lambda op: architecture.drawing(),
     }
     if slow:

@@ -98,11 +98,16 @@ def gpus():
 def suites(folder):
     """{suite: its cases, in the order of the suite}. Of a repeated case the newest run counts."""
     by_suite = {}
-    files = [records.read_json(path) for path in folder.glob("*.json") if path.name not in NOT_TIMES]
-    for rows in sorted(filter(None, files), key=lambda rows: rows[0].environment["date"]):
+    for rows in runs(folder):
         for case in _cases(rows):
             by_suite.setdefault(case.vendor.suite, {})[case.op, case.name] = case
     return {suite: _in_order(by_suite[suite], SUITES[suite]) for suite in SUITES if suite in by_suite}
+
+
+def runs(folder):
+    """The records of each file, oldest first."""
+    files = [records.read_json(path) for path in folder.glob("*.json") if path.name not in NOT_TIMES]
+    return sorted(filter(None, files), key=lambda rows: rows[0].environment["date"])
 
 
 def _in_order(cases, suite):

@@ -16,7 +16,7 @@ from ... import ROOT
 from ...measure import records, sweep_records
 from ...measure.contenders import PACKAGES as LIBRARIES
 from ...offline import sass
-from .. import measured
+from .. import measured, noise
 from ..choice import named
 from ..measured import PACKAGES
 
@@ -119,6 +119,11 @@ class Gpu:
     origins: list[Origin] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)  # (what gave no result, why)
     codes: list[Code] = field(default_factory=list)
+
+    @property
+    def trust(self):
+        """How far its times can be trusted, in sentences."""
+        return noise.of(self.folder)
 
     @property
     def ops(self):

@@ -8,7 +8,7 @@ import pytest
 from stand_ins import record
 
 from perf.__main__ import main
-from perf.measure import campaign, records
+from perf.measure import campaign, kernels, records
 from perf.measure.campaign import Step
 
 
@@ -141,6 +141,35 @@ def test_the_plan_in_order_of_worth(tmp_path):
     ]
 
 
+def test_what_is_older_than_its_kernels_is_renewed_most_rows_first(tmp_path, monkeypatch):
+    """In one folder or the other; all of it if someone asks."""
+    monkeypatch.setattr(kernels, "digests", lambda: {"gemv": "today", "gemm": "today"})
+    recorded, out = tmp_path / "recorded", tmp_path / "out"
+
+    def write(folder, suite, ages):
+        folder.mkdir(exist_ok=True)
+        rows = [record(environment={"torch": "2.13", "kernels": {"gemv": age}}, case=str(i)) for i, age in enumerate(ages)]
+        records.write_json(folder / f"{suite}.json", rows)
+
+    write(recorded, "gemv", ["today", "today"])
+    write(recorded, "llm", ["today", "before"])
+    write(recorded, "square", ["before"] * 3)
+    write(recorded, "image", ["before"] * 9)
+    write(out, "image", ["today"])
+    write(recorded, "skinny", [])
+    (recorded / "grouped.json").write_text("{")
+    monkeypatch.setattr(campaign, "SUITES", ["smoke", "gemv", "llm", "square", "image", "skinny", "grouped"])
+    steps = [step for step in campaign.plan(out, recorded) if step.records]
+    assert [step.name for step in steps] == ["smoke", "skinny", "grouped", "square", "llm", "gemv", "image"]
+    assert [step.name for step in steps if step.current] == ["gemv", "image"]
+
+
+def test_current_records_are_not_renewed_even_after_a_failed_gate(tmp_path):
+    code, times = count(tmp_path)
+    outcomes = run([step("has", code, current=True), step("lacks", code)], tmp_path)
+    assert (outcomes["has"].status, times()) == ("current", 1)
+
+
 def test_after_a_failed_gate_nothing_is_measured(tmp_path):
     assert [s.name for s in campaign.plan(tmp_path) if s.gate] == ["gate"]
     code, times = count(tmp_path)
@@ -175,5 +204,6 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(tmp_path, capsys):
 def test_exit_status(tmp_path, monkeypatch, code, status):
     monkeypatch.setattr(campaign.torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(campaign.torch.cuda, "get_device_name", lambda: "h200")
-    monkeypatch.setattr(campaign, "plan", lambda out: [step("only", code)])
+    monkeypatch.setattr(campaign.Target, "live", lambda device: campaign.Target.named("h200"))
+    monkeypatch.setattr(campaign, "plan", lambda out, recorded: [step("only", code)])
     assert main(["campaign", "--minutes", "1", "--out", str(tmp_path / "new" / "d")]) == status

@@ -174,10 +174,27 @@ def test_outliers_do_not_move_the_median():
     assert measure(gpu, a=gpu.call("a", 50e-6))["a"].median_ms == pytest.approx(50e-3)
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(1e-6, timing.ROUNDS[1]), (1.0, timing.ROUNDS[0]), (0.05, 41)])
+@pytest.mark.parametrize(("seconds", "rounds"), [(1e-6, timing.ROUNDS[1]), (0.008, 41), (0.016, timing.ROUNDS[0])])
 def test_rounds_fill_the_budget(seconds, rounds):
     gpu = SimulatedGpu()
-    assert measure(gpu, a=gpu.call("a", seconds))["a"].rounds == pytest.approx(rounds, abs=1)
+    timings = measure(gpu, **{name: gpu.call(name, seconds) for name in "abc"})
+    assert [timing.rounds for timing in timings.values()] == [pytest.approx(rounds, abs=1)] * 3
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.03, 16), (0.2, timing.KEPT)])
+def test_a_slow_contender_sits_out(seconds, rounds):
+    gpu = SimulatedGpu()
+    timings = measure(gpu, slow=gpu.call("slow", seconds), fast=gpu.call("fast", 1e-3))
+    assert timings["slow"].rounds == pytest.approx(rounds, abs=1) and timings["fast"].rounds >= timing.ROUNDS[0]
+    assert timings["slow"].median_ms == pytest.approx(1e3 * seconds)
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(1e-4, 50), (2e-3, 25), (0.5, 5)])
+def test_host_time_is_of_fewer_calls_where_they_are_slow(seconds, calls):
+    gpu = SimulatedGpu()
+    _, call = gpu.call("a", seconds)
+    assert timing._host_ms(call, gpu) == pytest.approx(0.01)
+    assert gpu.log.count("a") == pytest.approx(timing.WARM_UPS + calls, abs=1)
 
 
 def test_the_check_comes_right_behind_a_timed_run():
