@@ -208,16 +208,17 @@ class Comparison:
     def _runs(self, case, entries, operands, counts, kwargs):
         """{number of the entry, AGAIN or COPY: (what to do before a timed run, its calls)}"""
 
+        def run(entry, n):
+            calls = [functools.partial(entry.run, *operands[j % len(operands)]) for j in range(n)]
+            return functools.partial(reset, entry), calls
+
         def reset(entry):
             self._renew(case, operands, kwargs)
             entry.poison()
 
-        runs = {
-            i: (functools.partial(reset, entry), [functools.partial(entry.run, *operands[j % len(operands)]) for j in range(n)])
-            for i, (entry, n) in enumerate(zip(entries, counts))
-        }
+        runs = {i: run(entry, n) for i, (entry, n) in enumerate(zip(entries, counts))}
         if (first := _first_of_torch(entries)) is not None:
-            runs[AGAIN] = runs[first]
+            runs[AGAIN] = run(dataclasses.replace(entries[first], computed=None), counts[first])
         if case.cache == "rotating":
             runs[COPY] = (lambda: None, self._copies(entries[0].problem.bytes, len(operands)))
         return runs
