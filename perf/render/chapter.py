@@ -35,7 +35,7 @@ def texts(slow=False):
         "regimes": regimes,
         "conv2d_regimes": conv2d_regimes,
         "modes": modes,
-        "noise": lambda gpu: "\n".join(f"- {line}" for line in noise.of(measured.RESULTS / gpu)),
+        "noise": noise.markdown,
         "imports": lambda op: architecture.drawing(),
     }
     if slow:

@@ -8,6 +8,10 @@ from . import measured
 CLOSE = 0.01  # a second contender that is the same should be within this
 
 
+def markdown(gpu):
+    return "\n".join(f"- {line}" for line in of(measured.RESULTS / gpu)) or "Nothing yet: they are of an earlier method."
+
+
 def of(folder):
     """Sentences; none without records of today's method."""
     rows = [r for rows in measured.runs(folder) for r in rows if r.median_ms and not r.is_peer]
