@@ -1,6 +1,6 @@
 """python -m perf campaign: checks on a GPU, within a time limit, and measures what is older than the kernels, most rows first.
 
-A suite is current if all its records, in DIR or in perf/results/GPU, are of today's kernels; --all measures it, too.
+A suite is current if its records, in DIR or perf/results/GPU, are whole, right and of today's kernels; --all measures it, too.
 
 Each step is its own process, so that a crash, a hang or a CUDA fault does not affect the next. A passed step is recorded in
 DIR/campaign.json with the commit and the GPU. A second call repeats failed steps only. If the gate (`python -m perf gate`)
@@ -56,7 +56,11 @@ def plan(out, recorded=None):
     """The steps, most important first. `recorded` is a folder of records; where these are current, or those in `out`, there is
     nothing to renew."""
     folders = [out, *([recorded] if recorded else [])]
-    old = {suite: min(kernels.outdated(folder / f"{suite}.json") for folder in folders) for suite in SUITES if suite != "smoke"}
+    old = {
+        suite: min(kernels.outdated(folder / f"{suite}.json", cases) for folder in folders)
+        for suite, cases in SUITES.items()
+        if suite != "smoke"
+    }
     return [
         Step("doctor", _python("-m", "perf", "doctor"), 0.1),
         Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),

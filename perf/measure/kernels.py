@@ -46,12 +46,18 @@ def _digest(ops):
     return hashed.hexdigest()[:12]
 
 
-def outdated(path: Path):
-    """How many records of a file of `perf compare` are of other kernels than today's; infinity if it has none."""
+def outdated(path: Path, cases):
+    """How many records of a suite's file are failures or of other kernels than today's, and how many of its cases have none;
+    infinity if it has none at all."""
     try:
         rows = records.read_rows(path)
     except (OSError, ValueError, LookupError, TypeError):
         rows = []
     if not rows:
         return float("inf")
-    return sum(row["environment"].get("kernels", {}).get(row["op"]) != digests()[row["op"]] for row in rows)
+    missing = {(case.op, case.name) for case in cases} - {(row["op"], row["case"]) for row in rows}
+    return len(missing) + sum(not (row["ok"] and _is_current(row)) for row in rows)
+
+
+def _is_current(row):
+    return row["environment"].get("kernels", {}).get(row["op"]) == digests()[row["op"]]

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import types
 
 import pytest
 from stand_ins import record
@@ -146,9 +147,9 @@ def test_what_is_older_than_its_kernels_is_renewed_most_rows_first(tmp_path, mon
     monkeypatch.setattr(kernels, "digests", lambda: {"gemv": "today", "gemm": "today"})
     recorded, out = tmp_path / "recorded", tmp_path / "out"
 
-    def write(folder, suite, ages):
+    def write(folder, suite, ages, **changes):
         folder.mkdir(exist_ok=True)
-        rows = [record(environment={"torch": "2.13", "kernels": {"gemv": age}}, case=str(i)) for i, age in enumerate(ages)]
+        rows = [record(environment={"kernels": {"gemv": age}}, case=str(i), **changes) for i, age in enumerate(ages)]
         records.write_json(folder / f"{suite}.json", rows)
 
     write(recorded, "gemv", ["today", "today"])
@@ -157,10 +158,15 @@ def test_what_is_older_than_its_kernels_is_renewed_most_rows_first(tmp_path, mon
     write(recorded, "image", ["before"] * 9)
     write(out, "image", ["today"])
     write(recorded, "skinny", [])
+    write(recorded, "cut off", ["today", "today"])
+    write(recorded, "wrong", ["today", "today"], ok=False)
     (recorded / "grouped.json").write_text("{")
-    monkeypatch.setattr(campaign, "SUITES", ["smoke", "gemv", "llm", "square", "image", "skinny", "grouped"])
+    cases = {"gemv": 2, "llm": 2, "square": 3, "image": 1, "skinny": 1, "grouped": 1, "cut off": 7, "wrong": 2}
+    case = types.SimpleNamespace
+    suites = {suite: [case(op="gemv", name=str(i)) for i in range(count)] for suite, count in cases.items()}
+    monkeypatch.setattr(campaign, "SUITES", {"smoke": [], **suites})
     steps = [step for step in campaign.plan(out, recorded) if step.records]
-    assert [step.name for step in steps] == ["smoke", "skinny", "grouped", "square", "llm", "gemv", "image"]
+    assert [step.name for step in steps] == ["smoke", "skinny", "grouped", "cut off", "square", "wrong", "llm", "gemv", "image"]
     assert [step.name for step in steps if step.current] == ["gemv", "image"]
 
 
