@@ -177,13 +177,13 @@ def _emulation():
 
 
 def _named(prefix, backend, source, files, suffix=".so"):
-    """The recipe, whose name holds a digest of all that goes in."""
+    """The recipe, whose name holds a digest of all that goes in but the place of this package: checkouts share their builds."""
     import torch
 
     flags, tools = toolchain.flags(backend)
     digest = hashlib.sha256()
     for part in (source, *flags, *tools, torch.__version__, sys.version, importlib.machinery.EXTENSION_SUFFIXES[0]):
-        digest.update(part.encode() + b"\0")
+        digest.update(part.replace(str(ROOT), "").encode() + b"\0")
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     prefix = re.sub(r"\W+", "_", prefix)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tritonkernels.errors import BuildError, ToolchainError
 
 ROOT = Path(__file__).resolve().parent
+BUILT_IN = "/cuda_reference"  # what modules for the CPU call ROOT, so that another checkout can use them
 
 _LINE_LIMIT = 40  # lines of a tool's output quoted in an error
 
@@ -41,7 +42,7 @@ def flags(backend):
         # No _FORTIFY_SOURCE: it would take a switch of fibers for a corrupt longjmp.
         # No automatic fused multiply-adds: they would round differently on machines that have them.
         common = ["-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"]
-        common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}"]
+        common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}", f"-ffile-prefix-map={ROOT}={BUILT_IN}"]
         if backend == "trace":
             return [*common, *_TRACE_FLAGS], [tool.version]
         if sanitizer():

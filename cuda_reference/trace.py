@@ -131,8 +131,8 @@ def _kernel_lines(frames):
     for frame in frames:
         path, _, line = frame.split(" ")[0].rpartition(":")  # " (discriminator 2)" may follow
         path = os.path.normpath(path)
-        if not path.startswith(f"{build.ROOT}/simt/") and "/include/c++/" not in path:
-            lines.append(f"{path.removeprefix(f'{build.ROOT}/')}:{line}")
+        if not path.startswith(f"{toolchain.BUILT_IN}/simt/") and "/include/c++/" not in path:
+            lines.append(f"{path.removeprefix(f'{toolchain.BUILT_IN}/')}:{line}")
     return tuple(lines) or (frames[0],)
 
 

@@ -1,5 +1,6 @@
 """The build of kernels: cached by all its inputs, with a clear error for every fault. Its cache: tests/concurrency."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -151,6 +152,20 @@ def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
     with open(build.ROOT / changed, "a") as file:
         file.write("//")
     assert len(names() | before) == 4
+
+
+@pytest.mark.parametrize("backend", ["simt", "trace"])
+def test_checkouts_share_their_builds(backend, tmp_path):
+    shutil.copytree(build.ROOT, tmp_path / "cuda_reference", ignore=shutil.ignore_patterns("__pycache__"))
+    recipes = f"build._runtime({backend!r}), build._recipe('gemm/naive.cuh', ('gemm::naive<16>',), {backend!r})"
+    code = f"from cuda_reference import build; print(build.ROOT, *(recipe.name for recipe in ({recipes})))"
+    answers = [
+        subprocess.run([sys.executable, "-c", code], cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
+        for place in (ROOT, tmp_path)
+    ]
+    (here, *names), (there, *same) = (answer.stdout.decode().split() for answer in answers)
+    assert (here, there) == (str(ROOT / "cuda_reference"), str(tmp_path / "cuda_reference"))
+    assert names == same and len(names) == 2
 
 
 def test_kernels_are_linked_with_one_build_of_the_emulation(cache, monkeypatch, tmp_path):

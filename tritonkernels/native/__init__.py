@@ -25,6 +25,7 @@ from ..plans import with_address
 
 SOURCE = Path(__file__).with_name("repeat.cpp")
 TIMEOUT = 600  # seconds
+FLAGS = ("-O2", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
 
 _lock = threading.Lock()
 _waiting = []  # libraries, for the module; for good, if it cannot be built
@@ -64,7 +65,7 @@ def load():
     """The module, built if need be; BuildError."""
     command = _command()
     digest = hashlib.sha256()
-    for part in (*command, torch.__version__, sys.version):
+    for part in (*_compiler(), *FLAGS, torch.__version__, sys.version):  # not where they lie: environments share the module
         digest.update(part.encode() + b"\0")
     for file in (SOURCE, *sorted(SOURCE.parent.glob("*.h"))):
         digest.update(file.read_bytes() + b"\0")
@@ -94,6 +95,10 @@ def _built(name, command):
     return built
 
 
+def _compiler():
+    return shlex.split(os.environ.get("CXX") or "g++")
+
+
 def _command():
     """The compiler's command line, without the result's path."""
     of_torch = Path(torch.__file__).parent
@@ -101,10 +106,9 @@ def _command():
     triton = importlib.util.find_spec("triton").origin
     include.append(Path(triton).parent / "backends/nvidia/include")  # cuda.h, where there is no CUDA toolkit
     libraries = ["-ltorch_python", "-ltorch_cpu", "-lc10", "-ldl"]
-    flags = ["-O2", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden"]
     return [
-        *shlex.split(os.environ.get("CXX") or "g++"),
-        *flags,
+        *_compiler(),
+        *FLAGS,
         *(f"-I{path}" for path in include),
         str(SOURCE),
         f"-L{of_torch / 'lib'}",
