@@ -11,7 +11,6 @@ Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 w
 
 import datetime
 import json
-import os
 import queue
 import re
 import signal
@@ -100,7 +99,7 @@ class Gate:
         self._path, self._about, self._names = path, about, names
         self._keeping, self._ended_by = threading.Lock(), None
         self._gpus = queue.Queue()  # the free ones
-        for gpu in _gpus():
+        for gpu in processes.gpus():
             self._gpus.put(gpu)
         before = json.loads(path.read_text()) if path.exists() else {}
         self._last_passed = before.get("last_passed")
@@ -232,12 +231,6 @@ class Gate:
             )
         styles = ["bold red" if row[1] == "failed" else None for row in rows]
         table.print_table(["step", "outcome", "time", "counts", "commit", ""], rows, styles)
-
-
-def _gpus():
-    """The GPUs, named as in CUDA_VISIBLE_DEVICES."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
 
 
 def _in_words(counts):

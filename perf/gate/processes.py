@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from .. import ROOT
 
 GLANCE = 0.05  # seconds between checks whether it still runs
@@ -35,6 +37,12 @@ def run(jobs, limit, watch=lambda: None, grace=10):
         return [process.poll() for process in started]
     finally:
         _end(started, grace)
+
+
+def gpus():
+    """This machine's GPUs, named as in CUDA_VISIBLE_DEVICES."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
 
 
 def in_words(status, limit):

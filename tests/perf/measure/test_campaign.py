@@ -17,8 +17,8 @@ def step(name, code, share=1.0, **more):
     return Step(name, (sys.executable, "-c", code), share, **more)
 
 
-def run(steps, out, seconds=60, commit="abc", device="h200"):
-    return {o.name: o for o in campaign.run(steps, out, seconds, commit, device)}
+def run(steps, out, seconds=60, commit="abc", device="h200", gpus=("0",), **more):
+    return {o.name: o for o in campaign.Campaign(steps, out, seconds, commit, device, **more).run(gpus)}
 
 
 def test_a_crash_does_not_hurt_the_next_step(tmp_path):
@@ -127,6 +127,7 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "gate",
         "smoke",
         "errors",
+        "torch",
         "seeds",
         "ladder",
         "precision",
@@ -183,8 +184,40 @@ def test_after_a_failed_gate_nothing_is_measured(tmp_path):
     outcomes = run(steps, tmp_path)
     assert (outcomes["gate"].status, outcomes["measures"].status) == ("failed", "not run")
     assert "the gate has failed" in (tmp_path / "summary.md").read_text() and not (tmp_path / "count").exists()
-    campaign.run(steps, tmp_path, 60, "abc", "h200", even_if_red=True)
+    run(steps, tmp_path, even_if_red=True)
     assert times() == 1
+
+
+def test_each_gpu_measures_a_step_of_its_own_after_the_gate(tmp_path):
+    def meets(name, other):
+        """A step that ends well only if the other runs at the same time."""
+        here, there = tmp_path / f"{name}.here", tmp_path / f"{other}.here"
+        wait = f"open({str(here)!r}, 'w').close()\nwhile not os.path.exists({str(there)!r}): time.sleep(0.01)"
+        return step(name, f"import os, time\nprint(os.environ['CUDA_VISIBLE_DEVICES'])\n{wait}", share=0.5)
+
+    alone = f"import os; raise SystemExit(os.path.exists({str(tmp_path / 'a.here')!r}))"
+    steps = [step("gate", alone, gate=True), meets("a", "b"), meets("b", "a"), step("c", "pass")]
+    outcomes = run(steps, tmp_path, gpus=("3", "5"))
+    assert [o.status for o in outcomes.values()] == ["passed"] * 4
+    assert {(tmp_path / f"{name}.log").read_text() for name in "ab"} == {"3\n", "5\n"}
+    assert {e["name"] for e in json.loads((tmp_path / "campaign.json").read_text())} == {"gate", "a", "b", "c"}
+
+
+def test_an_interrupt_ends_all_steps_under_way(tmp_path, monkeypatch):
+    alive = tmp_path / "alive"
+    sleeps = f"import time; time.sleep(3); open({str(alive)!r}, 'w')"
+    fails = types.SimpleNamespace(result=lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+
+    class Pool(campaign.ThreadPoolExecutor):
+        def submit(self, measure, step):
+            running = super().submit(measure, step)
+            return fails if step.name == "second" else running
+
+    monkeypatch.setattr(campaign, "ThreadPoolExecutor", Pool)
+    with pytest.raises(KeyboardInterrupt):
+        run([step("second", sleeps), step("first", sleeps)], tmp_path, gpus=("0", "1"))
+    time.sleep(3.5)
+    assert not alive.exists()
 
 
 def test_the_doctors_command_works(tmp_path):
