@@ -30,7 +30,6 @@ MATH = (
     "UTCQMMA",
 )
 TENSOR = ("HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "QMMA", "DMMA", "BMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA")
-WARPGROUP = ("HGMMA", "IGMMA", "QGMMA")
 SHARED = ("LDS", "STS", "STSM")  # LDSM is among LDS
 GLOBAL = ("LDG", "STG", "LD.", "ST.", "UTMA", "UBLKCP", "RED", "ATOM")
 LOCAL = ("LDL", "STL")  # traffic of spilled registers
@@ -62,8 +61,8 @@ class Code:
         """The instructions of the hot loop, without the loops inside it.
 
         Of the loops with at least half as much arithmetic as any, it is the innermost: a persistent kernel's loop over tiles
-        may have more than its loop over K, because a slice is peeled into it. A tensor-core instruction counts as 16 and a
-        warpgroup's as 1024, or else an epilogue's activation would outweigh a short loop over K.
+        may have more than its loop over K, because a slice is peeled into it. A tensor-core instruction counts as 1024, or else
+        an epilogue's activation would outweigh a short loop over K.
         """
         loops = set(self.loops())
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
@@ -102,7 +101,7 @@ def _mix(instructions):
 
 
 def _arithmetic(mix):
-    return count(mix, MATH) + 15 * count(mix, TENSOR) + 1008 * count(mix, WARPGROUP)
+    return count(mix, MATH) + 1023 * count(mix, TENSOR)
 
 
 def count(mix, opcodes):

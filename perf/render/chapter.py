@@ -1,8 +1,8 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`rung`: what a rung of gemm's ladder gains over the one it builds on; `others`: designs without a rung; `measured`, `errors`:
-tables of records; `regimes`, `conv2d_regimes`: maps of the chosen designs; `noise`: how far times can be trusted. `inspect` and
-`trace`, machine code and accesses, need nvcc and some minutes.
+`rung`: what a rung of gemm's ladder gains over the one it builds on; `step`: the same of matmul's; `others`: designs without a
+rung; `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of the chosen designs; `noise`: how far times
+can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and some minutes.
 """
 
 import difflib
@@ -13,7 +13,7 @@ import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
-from . import architecture, measured, noise, table
+from . import architecture, measured, noise, steps, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
@@ -29,6 +29,7 @@ def texts(slow=False):
     """{path: text} of the chapters and of the pages of diffs; slow: also the parts that need nvcc."""
     fillers = {
         "rung": rung,
+        "step": steps.step,
         "others": others,
         "measured": speeds,
         "errors": errors_of,

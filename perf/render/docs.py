@@ -6,7 +6,7 @@
 import os
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, measured, plot, results, support, torch_page
+from . import chapter, choice, designs, figures, measured, plot, results, steps, support, torch_page
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
@@ -49,7 +49,8 @@ def _texts(slow=False):
 def _pictures():
     drawings = {chapter.PAGES / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
     for folder in measured.gpus():
-        drawings |= {DOCS / results.chart(folder, name): picture for name, picture in figures.of_gpu(folder).items()}
+        pictures = figures.of_gpu(folder) | {"matmul_ladder": steps.ladder(folder)}
+        drawings |= {DOCS / results.chart(folder, name): picture for name, picture in pictures.items() if picture}
     return drawings
 
 

@@ -1,0 +1,87 @@
+"""The ladder of tensor cores in docs/matmul.md: what each rung reaches on random products, and the machine code behind it.
+
+The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a rung that keeps tensor cores busier pays.
+"""
+
+import json
+import statistics
+
+from tritonkernels.launch import LIBRARY
+
+from ..measure import sweep_records
+from ..offline import sass
+from . import charts, figures, measured, table
+from .measured import PACKAGES
+from .picture import Picture
+
+LEAST = 2e9  # FLOP of a product
+PRECISIONS = ("fp16", "bf16")
+LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
+
+
+def products(folder):
+    """The rows of the sweep's products, which torch has times of, too."""
+    path = folder / "sweep" / "matmul.jsonl"
+    rows = sweep_records.load([path]) if path.exists() else []
+    return [row for row in rows if row.problem.precision in PRECISIONS and row.problem.flops >= LEAST and row.torch]
+
+
+def speeds(rows, package):
+    """{design: [its fastest config's speed relative to torch, or None, for each row]}, in the ladder's order."""
+    found = {}
+    for name in (rung.name for rung in LIBRARY.operation("matmul").own):
+        best = [min((t[2] for t in row.times.get(LIBRARIES[package], ()) if t[0] == name), default=None) for row in rows]
+        if any(best):
+            found[name] = [row.torch[1] / us if us else None for row, us in zip(rows, best)]
+    return found
+
+
+def ladder(folder):
+    """The Picture of all rungs; None without records."""
+    rows = products(folder)
+    if not rows:
+        return None
+    by_package = {package: speeds(rows, package) for package in PACKAGES}
+    names = [rung.name for rung in LIBRARY.operation("matmul").own if any(rung.name in own for own in by_package.values())]
+    dots = {
+        name: {package: [figures.short(x) for x in own.get(name, ()) if x] for package, own in by_package.items()}
+        for name in names
+    }
+    title = "matmul's designs on random products in 16 bits of at least 2 GFLOP"
+    origin = measured.origin_in([row.environment for row in rows])
+    return Picture(charts.spans, {"title": title, "origin": origin, "rows": dots, "label": figures.AGAINST.format("cuBLAS")})
+
+
+def step(*names):
+    """A rung's table: its speed, what it gains over the one before, and its hot loop. names: [the rung before,] the rung."""
+    folder = measured.RESULTS / "h200"
+    rows, name, before = products(folder), names[-1], names[0] if len(names) > 1 else None
+    code = {
+        (row["implementation"], row["design"]): row
+        for row in json.loads((folder / "code.json").read_text())["records"]
+        if row["op"] == "matmul" and "hot_loop" in row
+    }
+    body = [_of_package(package, title, speeds(rows, package), name, before, code) for package, title in PACKAGES.items()]
+    headings = ["", "relative to cuBLAS", f"to `{before}`", "shapes", "registers", "shared memory"]
+    headings += ["the hot loop's products", "of its instructions"]
+    kept = [i for i in range(len(headings)) if before or i != 2]
+    return table.markdown([headings[i] for i in kept], [[row[i] for i in kept] for row in body if row])
+
+
+def _of_package(package, title, speeds, name, before, code):
+    """None where the package has no such design."""
+    if name not in speeds and (package, name) not in code:
+        return None
+    own = speeds.get(name, [])
+    timed = [x for x in own if x]
+    gains = [x / y for x, y in zip(own, speeds.get(before, ())) if x and y]
+    means = [f"{statistics.geometric_mean(xs):.2f}" if xs else "-" for xs in (timed, gains)]
+    facts = code.get((package, name))
+    return [title, *means, str(len(timed)), *(_code(facts) if facts else ["-"] * 4)]
+
+
+def _code(facts):
+    loop = facts["hot_loop"]
+    products = [f"{count} {opcode}" for opcode, count in loop.items() if opcode.startswith(sass.TENSOR)]
+    shared = f"{facts['shared_bytes'] / 1024:.0f} KB"
+    return [str(facts["registers"]), shared, ", ".join(products) or "-", str(facts["hot_loop_instructions"])]

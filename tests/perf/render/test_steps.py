@@ -1,0 +1,58 @@
+"""The ladder of tensor cores: means over the sweep's products, row by row, and the loops of code.json."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from perf.measure.sweep_records import load
+from perf.render import steps
+
+SWEEP = steps.measured.RESULTS / "h200"
+
+
+def rows(*times):
+    """Products that torch does in 10 us and CUDA's designs in such times: {design: us}."""
+    return [
+        SimpleNamespace(torch=("mm", 10.0), times={"cuda_reference": [(d, {}, us, None) for d, us in own]}) for own in times
+    ]
+
+
+def test_the_fastest_config_of_a_design_counts():
+    own = rows([("tiled", 40.0), ("tiled", 20.0), ("naive", 100.0)], [("tiled", 5.0)])
+    assert steps.speeds(own, "cuda") == {"naive": [0.1, None], "tiled": [0.5, 2.0]}
+    assert steps.speeds(own, "triton") == {}
+
+
+def test_a_step_is_compared_on_the_shapes_of_both_rungs(monkeypatch):
+    own = rows([("tiled", 20.0), ("naive", 100.0)], [("tiled", 5.0)], [("naive", 200.0)])
+    monkeypatch.setattr(steps, "products", lambda folder: own)
+    triton, cuda = steps.step("naive", "tiled").splitlines()[2:]
+    assert triton.split(" | ")[1:4] == ["-", "-", "0"], "no times, but its code is known"
+    assert cuda.split(" | ")[1:4] == ["1.00", "5.00", "2"], "the means of 0.5 and 2.0, and of 0.5 / 0.1"
+    assert len(steps.step("naive").splitlines()) == 3, "Triton has none"
+
+
+def test_the_loops_are_those_of_the_records():
+    code = json.loads((SWEEP / "code.json").read_text())["records"]
+    (facts,) = (row for row in code if (row["op"], row["implementation"], row["design"]) == ("matmul", "cuda", "persistent"))
+    (line,) = (line for line in steps.step("pipelined", "persistent").splitlines() if line.startswith("| CUDA"))
+    products = sum(count for opcode, count in facts["hot_loop"].items() if opcode.startswith("HGMMA"))
+    cells = line.strip("| ").split(" | ")
+    assert cells[4] == str(facts["registers"]) and cells[6].startswith(f"{products} HGMMA")
+    assert cells[7] == str(facts["hot_loop_instructions"])
+
+
+def test_the_chart_has_every_random_product_of_16_bits_that_is_large():
+    ratios = []
+    for row in load([SWEEP / "sweep/matmul.jsonl"]):
+        times = [us for design, _, us, _ in row.times.get("cuda_reference", ()) if design == "naive"]
+        if row.problem.precision in ("fp16", "bf16") and row.problem.flops >= 2e9 and row.torch and times:
+            ratios.append(row.torch[1] / min(times))
+    dots = steps.ladder(SWEEP).data["rows"]
+    assert dots["naive"]["cuda"] == pytest.approx(ratios, rel=1e-4) and len(ratios) > 5
+    assert dots["naive"]["triton"] == [] and dots["stream_k"]["triton"]
+
+
+def test_without_records_there_is_no_chart(tmp_path):
+    assert steps.ladder(tmp_path) is None
