@@ -102,17 +102,20 @@ def _instance(template, parameters):
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A kernel's CUtensorMap: a tensor (batch, rows, columns), contiguous along columns, copied in boxes of (rows, columns)."""
+    """A kernel's CUtensorMap: a tensor (batch, rows, columns), contiguous along columns, copied in boxes of (rows, columns).
+    `to_tf32`: fp32 elements are rounded to tf32 on their way to shared memory."""
 
     tensor: torch.Tensor
     box: tuple[int, int]
+    to_tf32: bool = False
 
     def wire(self):
         """The members of common/tensor_map.cuh's TiledTensor."""
         (batches, rows, columns), (batch, row, _) = self.tensor.shape, self.tensor.stride()
         row = row if rows > 1 else ceil_div(columns, 16) * 16  # of a single row any legal stride will do
         batch = batch if batches > 1 else rows * row
-        return self.tensor.data_ptr(), self.tensor.element_size(), batches, rows, columns, batch, row, *self.box
+        kind = self.tensor.element_size(), int(self.to_tf32)
+        return self.tensor.data_ptr(), *kind, batches, rows, columns, batch, row, *self.box
 
 
 def ceil_div(a, b):

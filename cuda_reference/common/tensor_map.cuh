@@ -13,8 +13,9 @@
 #include "launch.cuh"
 
 // Matrices (batch, rows, columns) whose columns are contiguous, copied in boxes of (rows, columns) with the 128-byte swizzle.
+// Where to_tf32 is 1, elements are fp32, which the copy to shared memory rounds to the nearest tf32.
 struct TiledTensor {
-    int64_t address, element_bytes;
+    int64_t address, element_bytes, to_tf32;
     int64_t sizes[3], strides[2];  // in elements; strides of a batch and of a row, whose bytes are multiples of 16
     int64_t box[2];                // at most 256 rows, 128 bytes of columns
 };
@@ -31,7 +32,8 @@ inline CUtensorMap encode(const TiledTensor& t) {
         if (found != cudaDriverEntryPointSuccess) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
         return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
     }();
-    const auto type = t.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+    const auto type = t.to_tf32              ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                      : t.element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
                       : t.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                                              : CU_TENSOR_MAP_DATA_TYPE_UINT32;
     const cuuint64_t sizes[3] = {cuuint64_t(t.sizes[2]), cuuint64_t(t.sizes[1]), cuuint64_t(t.sizes[0])};  // innermost first
@@ -55,6 +57,7 @@ inline CUtensorMap encode(const TiledTensor& t) {
     const auto refuse = [](const char* what) { throw std::runtime_error(std::string("a tensor map wants ") + what); };
     const auto bytes = [&](int64_t elements) { return elements * t.element_bytes; };
     if (t.sizes[0] == 0 || t.sizes[1] == 0 || t.sizes[2] == 0) return {t};
+    if (t.to_tf32 && t.element_bytes != 4) refuse("fp32 to make tf32 of");
     if (t.address == 0 || t.address % 16 != 0) refuse("an address that is a multiple of 16");
     for (const int64_t stride : t.strides)
         if (stride <= 0 || bytes(stride) % 16 != 0 || bytes(stride) >> 40 != 0)

@@ -4,8 +4,8 @@
 // change:
 //
 //   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix.
-//   - TMA computes the addresses, swizzles, and writes zeros for elements outside of the operands. One thread of a producer
-//     warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
+//   - TMA computes the addresses, swizzles, rounds fp32 to tf32, and writes zeros for elements outside of the operands. One
+//     thread of a producer warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
 //   - No barrier of the block in the loop: each stage has an mbarrier that says that its slice has landed, and one that says
 //     that all consumers have read it.
 //

@@ -7,7 +7,7 @@ from tritonkernels.matmul.parts.work import of_tiles
 from tritonkernels.problem import rows_are_whole_chunks
 
 from ..launch import Kernel, TensorMap, configs_of
-from .parts.align import aligned, along_k, k_major
+from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import in_order, tiles
 from .pipelined import packs
@@ -57,15 +57,16 @@ def as_tma_reads(matrix, span_dim):
 
 
 def _operand(problem, matrix, span_dim, span):
-    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any)."""
-    if problem.precision == "tf32":  # always copied, and rounded: wgmma does not round what it reads from shared memory
-        matrix, copies = along_k(matrix, span_dim, to_tf32=True)
-    else:
-        matrix, copies = aligned(matrix, span_dim, as_tma_reads)
+    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any).
+
+    TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads from shared memory.
+    """
+    matrix, copies = aligned(matrix, span_dim, as_tma_reads)
     by_k = as_tma_reads(matrix, span_dim)
     rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
     box = (span if by_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
-    return matrix, TensorMap(rows if matrix.stride(0) else rows[:1], box), by_k, copies
+    tensor_map = TensorMap(rows if matrix.stride(0) else rows[:1], box, problem.precision == "tf32")
+    return matrix, tensor_map, by_k, copies
 
 
 def _launches(problem, config, a, b, c, bias, out):
@@ -85,10 +86,6 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
-def _packs(problem, config):
-    return (True, True) if problem.precision == "tf32" else packs(problem, config)
-
-
 @functools.cache
 def _work(itemsize):
     def tile(config):
@@ -100,7 +97,7 @@ def _work(itemsize):
             "programs": config["BLOCKS"],
         }
 
-    return of_tiles(tile, _packs)
+    return of_tiles(tile, packs)
 
 
 def work(problem, config, target):

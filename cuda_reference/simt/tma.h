@@ -9,8 +9,17 @@
 #include <vector>
 
 #include "mbarrier.h"
+#include "mma_sync.h"  // round_to_tf32
 
 namespace simt {
+
+// Rounds to nearest; ties away from zero, since which way those of the hardware go is not documented.
+inline void line_to_tf32(unsigned char (&line)[128]) {
+    unsigned words[32];
+    std::memcpy(words, line, sizeof words);
+    for (unsigned& word : words) word = round_to_tf32(word);
+    std::memcpy(line, words, sizeof words);
+}
 
 inline void load_box(const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row, int batch) {
     const int size = int(tensor.element_bytes), width = int(tensor.box[1]) * size, height = int(tensor.box[0]);
@@ -23,6 +32,7 @@ inline void load_box(const TiledTensor& tensor, unsigned char* to, uint64_t* pla
             const int64_t offset = batch * tensor.strides[0] + (row + r) * tensor.strides[1] + column + first;
             const char* const from = reinterpret_cast<const char*>(tensor.address) + offset * size;
             std::memcpy(line + first * size, from, (last - first) * size);
+            if (tensor.to_tf32) line_to_tf32(line);
         }
         for (int byte = 0; byte < width; byte += 16)
             untraced_copy(dynamic_shared_memory + swizzled(start + r * 128 + byte), line + byte, 16);

@@ -1,5 +1,6 @@
 """mbarriers, tensor copies and wgmma of the CPU emulation: as in the PTX ISA, and the mistakes that must be errors."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,10 @@ def test_a_wrong_use_of_mbarriers_is_an_error(kernels, mistake, text):
         hand_over(kernels, mistake)
 
 
-def copied(kernels, tensor, box, place=(0, 0, 0), more=0, arrivals=1, waits=True, fence="true"):
+def copied(kernels, tensor, box, place=(0, 0, 0), more=0, arrivals=1, waits=True, fence="true", to_tf32=False):
     """The box as rows of bytes, unswizzled."""
     raw = torch.zeros(box[0], 128, dtype=torch.uint8)
-    arguments = (TensorMap(tensor, box).wire(), raw.data_ptr(), raw.numel(), more, arrivals, *reversed(place), waits)
+    arguments = (TensorMap(tensor, box, to_tf32).wire(), raw.data_ptr(), raw.numel(), more, arrivals, *reversed(place), waits)
     kernels[f"hopper::copy_box<{fence}>"]((1, 1, 1), (32, 1, 1), raw.numel() + 2048, 0, *arguments)
     return unswizzled(raw)
 
@@ -83,6 +84,18 @@ def test_a_tensor_copy_swizzles_and_fills_with_zeros(kernels, place):
             if batch < 3 and 0 <= row + r < 19 and 0 <= column + c < 85:
                 expected[r, c] = tensor[batch, row + r, column + c]
     assert torch.equal(copied(kernels, tensor, (24, 64), place).view(torch.int16), expected)
+
+
+def test_a_tensor_copy_rounds_to_tf32(kernels):
+    """To nearest, up to infinity; NaN stays NaN, also with a payload in the bits that tf32 lacks."""
+    tensor = torch.randn(1, 8, 32)
+    tensor[0, 0, :6] = torch.tensor([math.inf, -math.inf, (2 - 2.0**-11) * 2.0**127, 1 - 2.0**-13, 2.0**-140, 0.0])
+    tensor[0, 1, :3] = torch.tensor([0x7F800001, 0x7FC00000, -1], dtype=torch.int32).view(torch.float32)
+    found = copied(kernels, tensor, (8, 32), to_tf32=True).view(torch.float32)
+    assert found[0, :6].tolist() == [math.inf, -math.inf, math.inf, 1.0, 0.0, 0.0] and found[1, :3].isnan().all()
+    usual, rounded = tensor[0, 2:], found[2:]
+    assert ((rounded - usual).abs() <= 2.0**-11 * usual.abs()).all() and not (rounded.view(torch.int32) & 0x1FFF).any()
+    assert torch.equal(copied(kernels, tensor, (8, 32)).view(torch.int32), tensor[0].view(torch.int32)), "only where asked"
 
 
 def test_a_copy_that_nobody_waits_for_has_not_landed(kernels):
@@ -152,8 +165,13 @@ def test_what_no_tensor_map_describes(kernels, tensor, box, text):
         copied(kernels, tensor, box)
 
 
-def test_a_tensor_map_is_nine_ints(kernels):
-    with pytest.raises(TypeError, match="kernel argument 0 must be 9 ints, not 2"):
+def test_tf32_is_made_of_fp32(kernels):
+    with pytest.raises(RuntimeError, match="a tensor map wants fp32"):
+        copied(kernels, torch.ones(1, 9, 64, dtype=torch.int16), (8, 64), to_tf32=True)
+
+
+def test_a_tensor_map_is_ten_ints(kernels):
+    with pytest.raises(TypeError, match="kernel argument 0 must be 10 ints, not 2"):
         kernels["hopper::copy_box<true>"]((1, 1, 1), (32, 1, 1), 64, 0, (1, 2), *[0] * 7, True)
     with pytest.raises(TypeError, match="kernel argument 0 must be a tuple, not int"):
         kernels["hopper::copy_box<true>"]((1, 1, 1), (32, 1, 1), 64, 0, 1, *[0] * 7, True)

@@ -8,7 +8,8 @@ of BLOCK_N / 2 columns, which leaves more space to the stages of K: 32 KB next t
 
 TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads tf32, fp8 and int8 along K only. Any other
 operand is packed once (language/packed.py), which costs less than unaligned reads in every tile, so that K = 4097 runs like
-4096. tf32 operands are always packed, and rounded on the way: WGMMA does not round what it reads from shared memory.
+4096. tf32 operands are always packed, and rounded on the way: WGMMA does not round what it reads from shared memory, and a
+descriptor of Triton's has no such type. In CUDA TMA rounds them.
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 

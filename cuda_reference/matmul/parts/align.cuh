@@ -1,14 +1,13 @@
 // An operand of any strides copied into rows along K whose pitch is a multiple of 16 bytes, for kernels that copy by 16 bytes.
 //
 // Reads and writes every element once: 8 bytes for a 16-bit element of both operands of a square product, M times fewer than it
-// multiplies. TO_TF32 rounds the copy, for products that read shared memory without registers.
+// multiplies.
 #pragma once
-#include "../../common/mma_sync.cuh"
 #include "patch.cuh"
 
 namespace matmul {
 
-template <class Bits, bool TO_TF32 = false>
+template <class Bits>
 __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits* __restrict__ to, int span, int K,
                                              OperandStrides stride) {
     constexpr int CHUNK = 16 / sizeof(Bits);
@@ -20,9 +19,7 @@ __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits
 #pragma unroll
     for (int i = threadIdx.x; i < PATCH * PATCH; i += 256) {
         const int row = patch.first + i / PATCH, k = patch.first_k + i % PATCH;
-        Bits bits = tile[i / PATCH][i % PATCH];
-        if constexpr (TO_TF32) bits = round_to_tf32(bits);
-        if (row < span && k < K) to[int64_t(row) * pitch + k] = bits;
+        if (row < span && k < K) to[int64_t(row) * pitch + k] = tile[i / PATCH][i % PATCH];
     }
 }
 

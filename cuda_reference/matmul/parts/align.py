@@ -4,8 +4,7 @@ import torch
 
 from ...launch import CudaLaunch, Source, ceil_div, holds
 
-_KERNELS = (*(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32)), "matmul::align<uint32_t, true>")
-_SOURCE = Source("matmul/parts/align.cuh", _KERNELS)
+_SOURCE = Source("matmul/parts/align.cuh", tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32)))
 PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
 
 
@@ -50,13 +49,13 @@ def aligned(matrix, span_dim, layout=in_whole_chunks):
     return (matrix, []) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)
 
 
-def along_k(matrix, span_dim, to_tf32=False):
+def along_k(matrix, span_dim):
     """(a new buffer for the matrix, with rows of whole chunks along K; the launches that copy the matrix there)."""
     batch = matrix.shape[0] if matrix.stride(0) else 1
     span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
     chunk = 16 // matrix.element_size()
     room = torch.empty(batch, span, ceil_div(k, chunk) * chunk, dtype=matrix.dtype, device=matrix.device)
-    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t{', true' * to_tf32}>"
+    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t>"
     strides = matrix.stride(0), matrix.stride(span_dim), matrix.stride(3 - span_dim)
     launches = by_patches(_SOURCE, kernel, batch, span, k, (matrix, room, span, k, strides))
     rows = room[:, :, :k].expand(matrix.shape[0], span, k)

@@ -40,6 +40,18 @@ def test_operands_that_tma_reads_without_a_copy(sizes, layout_a, layout_b):
     run_checked(LIBRARY, "matmul", "persistent", a, b)
 
 
+@pytest.mark.parametrize("sizes", [(8, 8, 64), (72, 56, 100), (136, 264, 260)], ids=str)
+def test_fp32_along_k_is_rounded_to_tf32_without_a_copy(sizes):
+    m, n, k = sizes
+    a, b = random(m, k), transposed(random(k, n))
+    assert [launch.name for launch in launches(a, b, SMALL, "simt", precision="tf32")] == ["persistent"]
+    assert [launch.name for launch in launches(a, b.contiguous(), SMALL, "simt", precision="tf32")] == ["align", "persistent"]
+    run_checked(LIBRARY, "matmul", "persistent", a, b, precision="tf32")
+    one, _ = run_checked(LIBRARY, "matmul", "persistent", a, torch.eye(k), precision="tf32")
+    assert ((one - a).abs() <= 2.0**-11 * a.abs()).all(), "to nearest: 2^-10 would do if it were chopped"
+    assert not (one.view(torch.int32) & 0x1FFF).any(), "13 bits of the mantissa are gone"
+
+
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 def test_batches_in_any_order(monkeypatch, order):
     """About half of the copies land at once here, so that an early copy would overwrite a slice that is still read."""

@@ -271,6 +271,11 @@ MUTANTS = [
         ("activation left out", "bias is None and problem.activation is None", "bias is None"),
     ),
     *of(
+        "cuda_reference/matmul/persistent.py",
+        "cuda and persistent and without_a_copy",
+        ("tf32 chopped", 'box, problem.precision == "tf32")', "box)"),
+    ),
+    *of(
         "cuda_reference/matmul/parts/align.py",
         "cuda_reference and (persistent or pipelined) and batches_that_are_not",
         ("any distance of batches", " or matrix.stride(0) % chunk", ""),
