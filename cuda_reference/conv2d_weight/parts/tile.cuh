@@ -1,4 +1,4 @@
-// A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s).
+// A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s). And its positions.
 #pragma once
 #include "../../conv2d/parts/splits.cuh"
 #include "operands.cuh"
@@ -14,12 +14,12 @@ struct Tile {
     int group, first_m, first_n, count_m, count_n;  // rows and columns of the group
     int64_t first, end;                             // positions
 
-    __device__ __forceinline__ Tile(const Geometry& g, int BM, int BN, int64_t positions_per_split) {
-        const int rows = g.k_per_group(), width = g.c_per_group() * g.R * g.S;
-        const int tiles_n = ceil_div(width, BN), tiles_m = ceil_div(rows, BM);
+    // `columns`: of a group.
+    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int64_t positions_per_split) {
+        const int rows = g.k_per_group(), tiles_n = ceil_div(columns, BN), tiles_m = ceil_div(rows, BM);
         first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM;
         group = blockIdx.x / tiles_n / tiles_m;
-        count_m = min(BM, rows - first_m), count_n = min(BN, width - first_n);
+        count_m = min(BM, rows - first_m), count_n = min(BN, columns - first_n);
         first = blockIdx.y * positions_per_split;
         end = min(first + positions_per_split, int64_t(g.N) * g.P * g.Q);
     }
@@ -32,6 +32,26 @@ struct Tile {
     template <class T>
     __device__ __forceinline__ const T* planes(const T* input, const Geometry& g, const Strides& stride) const {
         return input + int64_t(group) * g.c_per_group() * stride.input.c;
+    }
+};
+
+// The positions of a slice of BL: offsets in grad_output (-1 past the end) and in the input at tap (0, 0), with row and column.
+template <int BL> struct Positions {
+    int64_t of_grad[BL], of_input[BL];
+    int h[BL], w[BL];
+
+    __device__ __forceinline__ void locate(int64_t first, int64_t end, const Geometry& g, const Strides& stride) {
+        const int i = threadIdx.x;
+        if (i >= BL) return;
+        const Position at(first + i < end ? first + i : 0, g.P, g.Q);
+        of_grad[i] = first + i < end ? at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w : -1;
+        h[i] = at.p * g.step_h - g.padding_h, w[i] = at.q * g.step_w - g.padding_w;
+        of_input[i] = at.image * stride.input.n + h[i] * stride.input.h + w[i] * stride.input.w;
+    }
+
+    // Whether the input of a tap, h rows and w columns from the first one, is there.
+    __device__ __forceinline__ bool has(int i, int tap_h, int tap_w, const Geometry& g) const {
+        return of_grad[i] >= 0 && is_inside(h[i] + tap_h, w[i] + tap_w, g);
     }
 };
 
