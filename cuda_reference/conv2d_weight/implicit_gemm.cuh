@@ -49,14 +49,14 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
         __syncthreads();  // the positions are located, and the previous slice has been read
         for (int e = threadIdx.x; e < BL * tile.count_m; e += THREADS) {
             const Element i(e, tile.count_m, inside);
-            const int64_t offset = at.of_grad[i.position];
-            grads[i.position][i.other] = offset >= 0 ? Sum<T>(grad[offset + i.other * stride.grad.c]) : Sum<T>(0);
+            const T value = grad[at.of_grad[i.position] + i.other * stride.grad.c];  // always some element
+            grads[i.position][i.other] = l + i.position < tile.end ? Sum<T>(value) : Sum<T>(0);
         }
         for (int e = threadIdx.x; e < BL * tile.count_n; e += THREADS) {
             const Element i(e, tile.count_n, inside);
-            const Column column = columns.column[i.other];
-            const bool is_there = at.has(i.position, column.h, column.w, g);
-            inputs[i.position][i.other] = is_there ? Sum<T>(planes[at.of_input[i.position] + column.of_input]) : Sum<T>(0);
+            const Place position = at.input[i.position], column = columns.column[i.other];
+            const bool is_there = is_inside(position, column.h, column.w, g);
+            inputs[i.position][i.other] = is_there ? Sum<T>(planes[position.of_input + column.of_input]) : Sum<T>(0);
         }
         __syncthreads();  // the slice is complete
         slices[parity ^ 1].locate(l + BL, tile.end, g, stride);

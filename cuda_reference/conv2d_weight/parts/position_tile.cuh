@@ -6,7 +6,6 @@
 // transpose: a lane reads its elements one by one. As A's and B's order along the reduction is the same, any order will do, and
 // of eight positions lane t takes 2 t and 2 t + 1, not t and t + 4: so a warp's 32 words are in 32 banks.
 #pragma once
-#include "../../common/cp_async.cuh"
 #include "../../common/ldmatrix.cuh"
 
 namespace conv2d_weight {
@@ -52,8 +51,7 @@ template <class T, bool OF_A, int SPAN, int BL> struct PositionTile {
     }
 };
 
-// Copies the chunks of a slice that are this thread's, all of one column of chunks. from(row) is where that of a position is, or
-// null if zeros stand for it; `any` is an aligned address for these, which is not read.
+// The chunks of a slice that a thread copies, all of one column of chunks.
 template <class Tile, int THREADS> struct ChunkCopies {
     using T = typename Tile::Element;
     static constexpr int APART = THREADS / Tile::CHUNKS, COUNT = Tile::SIZE / Tile::CHUNK / THREADS;  // rows
@@ -61,12 +59,12 @@ template <class Tile, int THREADS> struct ChunkCopies {
 
     __device__ __forceinline__ static int chunk() { return threadIdx.x % Tile::CHUNKS; }
 
-    template <class From> __device__ __forceinline__ static void copy(T* tile, const T* any, const From& from) {
+    // copy(to, position) for each.
+    template <class Copy> __device__ __forceinline__ static void for_each(T* tile, const Copy& copy) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             const int row = threadIdx.x / Tile::CHUNKS + i * APART;
-            const T* const source = from(row);
-            cp_async<16>(tile + Tile::at(row, chunk()), source != nullptr ? source : any, source != nullptr ? 16 : 0);
+            copy(tile + Tile::at(row, chunk()), row);
         }
     }
 };

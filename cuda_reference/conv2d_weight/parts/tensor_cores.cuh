@@ -10,6 +10,7 @@
 // a chunk: 128 x 128 x 64 products take 512 clocks on Hopper's tensor cores, and 256 threads copy 8 chunks each for them.
 // Glossary: BM x BN x BL is the block tile, WM x WN the warp tile; of wgmma, a warp's 16 rows and all columns.
 #pragma once
+#include "../../common/cp_async.cuh"
 #include "../../common/shared.cuh"
 #include "../../common/tma.cuh"
 #include "../../common/wgmma.cuh"
@@ -55,18 +56,29 @@ __device__ __forceinline__ void start_wgmma(LaneSums<float> (&sum)[1][NS], uint6
     wgmma_commit();
 }
 
-// Stores a warp tile's sums, the first at (row, col) of the block tile, in runs of a tap's channels.
-template <class Out, int MS, int NS>
-__device__ __forceinline__ void store(const LaneSums<float> (&sum)[MS][NS], Out* weight, const FiltersStrides& stride,
+// Where a pair of columns is in a filter, and how many of its tap's channels there are from it on: none where there is no tap.
+struct alignas(16) Pair {
+    int64_t place;
+    int channels;
+};
+
+// Stores a warp tile's sums, the first at (row, col) of the block tile, in runs of a tap's channels. Every thread must call it,
+// when the slices have been read: their memory is that of the pairs, which are located once for the block.
+template <int BN, class Out, int MS, int NS>
+__device__ __forceinline__ void store(const LaneSums<float> (&sum)[MS][NS], Out* out, const FiltersStrides& stride,
                                       const Tile& tile, int row, int col, int padded_channels, const Geometry& g) {
+    Pair* const pairs = dynamic_shared<Pair>();
+    for (int i = threadIdx.x; i < BN / 2; i += blockDim.x) {
+        const int n = tile.first_n + 2 * i, c = n % padded_channels, r = n / padded_channels / g.S, s = n / padded_channels % g.S;
+        pairs[i] = {c * stride.c + r * stride.r + s * stride.s, r < g.R ? g.c_per_group() - c : 0};
+    }
+    __syncthreads();  // all pairs are located
     float results[MS][NS][4];
     matmul::for_all(results, [&](float& result, int r, int c) { result = sum[r / 16][c / 8].x[r % 16 / 8 * 2 + c % 2]; });
+    out += (int64_t(tile.group) * g.k_per_group() + tile.first_m) * stride.k;
     matmul::for_runs<Out, NS>(results, 0, [&](const auto& run, int r, int c) {
-        const int m = row + r, n = tile.first_n + col + c, tap = n / padded_channels;
-        if (m >= tile.count_m || tap >= g.R * g.S) return;
-        const int64_t k = tile.group * g.k_per_group() + tile.first_m + m;
-        Out* const filter = weight + k * stride.k + tap / g.S * stride.r + tap % g.S * stride.s;
-        matmul::store_run(run, filter, 0, n % padded_channels, 1, g.c_per_group(), 0, stride.c);
+        const Pair pair = pairs[(col + c) / 2];
+        matmul::store_run(run, out + (row + r) * stride.k + pair.place, row + r, 0, tile.count_m, pair.channels, 0, stride.c);
     });
 }
 
@@ -94,23 +106,25 @@ tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* 
     const Tile tile(g, g.R * g.S * channels, BM, BN, positions_per_split);
     const int warp = threadIdx.x / 32, row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;
 
-    // This thread's chunks: of rows from m on, and of columns from n on.
+    // This thread's chunks: of rows from m on, and of columns from n on, which belong to one tap.
     const int m = tile.first_m + ACopies::chunk() * ATile::CHUNK, n = tile.first_n + BCopies::chunk() * BTile::CHUNK;
+    const int r = n / channels / g.S, s = n / channels % g.S;
+    const int tap_h = r < g.R ? r * g.dilation_h : OUTSIDE, tap_w = r < g.R ? s * g.dilation_w : OUTSIDE;
     const T* const grad = grad_output + int64_t(tile.group) * rows + m;
-    const int tap_h = n / channels / g.S * g.dilation_h, tap_w = n / channels % g.S * g.dilation_w;
     const T* const tap = input + int64_t(tile.group) * channels + n % channels + tap_h * stride.input.h + tap_w * stride.input.w;
-    const bool has_m = m < rows, has_n = n < g.R * g.S * channels;
 
     int64_t next = tile.first;  // the first position of the slice that is copied next
     int parity = 0, free = 0;   // where its places are, and the stage for it
     const auto copy_next = [&] {
-        if (next < tile.end) {
+        if (next < tile.end) {  // what is not there is copied as zeros, from an aligned address, which is not read
             const Positions<BL>& at = positions[parity];
-            ACopies::copy(a_tiles + free * ATile::SIZE, grad_output, [&](int i) {
-                return has_m && at.of_grad[i] >= 0 ? grad + at.of_grad[i] : nullptr;
+            const int left = m < rows ? int(min(tile.end - next, int64_t(BL))) : 0;
+            ACopies::for_each(a_tiles + free * ATile::SIZE, [&](T* to, int i) {
+                cp_async<16>(to, grad + at.of_grad[i], i < left ? 16 : 0);
             });
-            BCopies::copy(b_tiles + free * BTile::SIZE, input, [&](int i) {
-                return has_n && at.has(i, tap_h, tap_w, g) ? tap + at.of_input[i] : nullptr;
+            BCopies::for_each(b_tiles + free * BTile::SIZE, [&](T* to, int i) {
+                const Place from = at.input[i];
+                cp_async<16>(to, tap + from.of_input, is_inside(from, tap_h, tap_w, g) ? 16 : 0);
             });
             next += BL, parity ^= 1, free = free + 1 == STAGES ? 0 : free + 1;
             positions[parity].locate(next, tile.end, g, stride);
@@ -149,12 +163,13 @@ tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* 
         wgmma_results(sum[0]);
     }
 
+    __syncthreads();  // all slices have been read
     if (sums == nullptr) {
-        store(sum, weight, stride.weight, tile, row, col, channels, g);
+        store<BN>(sum, weight, stride.weight, tile, row, col, channels, g);
     } else {
         const int64_t filter = int64_t(g.c_per_group()) * g.R * g.S;
         const FiltersStrides contiguous{filter, 1, int64_t(g.c_per_group()) * g.S, g.c_per_group()};
-        store(sum, sums + blockIdx.y * g.K * filter, contiguous, tile, row, col, channels, g);
+        store<BN>(sum, sums + blockIdx.y * g.K * filter, contiguous, tile, row, col, channels, g);
     }
 }
 

@@ -32,7 +32,7 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
         const T* const from = planes + at.image * stride.input.n + h * stride.input.h + w * stride.input.w;
 #pragma unroll
         for (int n = 0; n < BN; ++n) {
-            const Column column = columns.column[n];
+            const Place column = columns.column[n];
             const bool inside = is_there && is_inside(h + column.h, w + column.w, g);
             const T value = *(inside ? from + column.of_input : grad);  // always some element: no branch around the load
             const Sum<T> x = inside ? Sum<T>(value) : Sum<T>(0);

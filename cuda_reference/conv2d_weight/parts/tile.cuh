@@ -35,41 +35,44 @@ struct Tile {
     }
 };
 
-// The positions of a slice of BL: offsets in grad_output (-1 past the end) and in the input at tap (0, 0), with row and column.
-template <int BL> struct Positions {
-    int64_t of_grad[BL], of_input[BL];
-    int h[BL], w[BL];
+constexpr int OUTSIDE = INT32_MIN / 2;  // a row outside of any image; and so is any other row and column from there
 
-    __device__ __forceinline__ void locate(int64_t first, int64_t end, const Geometry& g, const Strides& stride) {
-        const int i = threadIdx.x;
-        if (i >= BL) return;
-        const Position at(first + i < end ? first + i : 0, g.P, g.Q);
-        of_grad[i] = first + i < end ? at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w : -1;
-        h[i] = at.p * g.step_h - g.padding_h, w[i] = at.q * g.step_w - g.padding_w;
-        of_input[i] = at.image * stride.input.n + h[i] * stride.input.h + w[i] * stride.input.w;
-    }
-
-    // Whether the input of a tap, h rows and w columns from the first one, is there.
-    __device__ __forceinline__ bool has(int i, int tap_h, int tap_w, const Geometry& g) const {
-        return of_grad[i] >= 0 && is_inside(h[i] + tap_h, w[i] + tap_w, g);
-    }
-};
-
-// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image.
-struct alignas(16) Column {
+// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image. What a position
+// reads at that tap: from the first element of the input.
+struct alignas(16) Place {
     int64_t of_input;
     int h, w;
 };
 
+__device__ __forceinline__ bool is_inside(const Place& position, int tap_h, int tap_w, const Geometry& g) {
+    return is_inside(position.h + tap_h, position.w + tap_w, g);
+}
+
+// The positions of a slice of BL. Those past the end have the first one's places, but their inputs are outside of the image.
+template <int BL> struct Positions {
+    int64_t of_grad[BL];
+    Place input[BL];
+
+    __device__ __forceinline__ void locate(int64_t first, int64_t end, const Geometry& g, const Strides& stride) {
+        const int i = threadIdx.x;
+        if (i >= BL) return;
+        const bool exists = first + i < end;
+        const Position at(exists ? first + i : 0, g.P, g.Q);
+        const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
+        of_grad[i] = at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w;
+        input[i] = {at.image * stride.input.n + h * stride.input.h + w * stride.input.w, exists ? h : OUTSIDE, w};
+    }
+};
+
 template <int BN> struct Columns {
-    Column column[BN];
+    Place column[BN];
     int64_t place[BN];  // in the weight, or in partial sums
 
     // Where channels lie side by side in memory (`inside`), columns are (r, s, c).
     __device__ __forceinline__ void locate(const Tile& tile, bool inside, bool partial, const Geometry& g, const Strides& stride) {
         const int c_per_group = g.c_per_group(), taps = g.R * g.S;
         for (int i = threadIdx.x; i < BN; i += THREADS) {
-            column[i] = {0, INT32_MIN / 2, INT32_MIN / 2};  // outside of any image
+            column[i] = {0, OUTSIDE, OUTSIDE};
             if (i >= tile.count_n) continue;
             const int n = tile.first_n + i;
             const int c = inside ? n % c_per_group : n / taps, tap = inside ? n / c_per_group : n % taps;
