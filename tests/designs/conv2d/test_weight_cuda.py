@@ -45,18 +45,18 @@ def operands(kind, case, layout=channels_last, device="cpu"):
 
 def on_tensor_cores(args, options, everything):
     """The configs of a call; in the emulation, where each tile takes g++ seconds, the smallest of each kind and, of wgmma, one
-    of two warpgroups."""
+    of two warpgroups and two panels of columns."""
     call = prepare("conv2d_weight", *args, **options)
     target = LIBRARY.target(call.result.device)
     found = [config for config in DESIGN.configs(call.problem, target) if "MATH" in config]
     assert {config["MATH"] for config in found} >= {"MMA"}
     if target.is_gpu or everything:
         return found
-    return [c for c in found if (c["BM"], c["BN"]) == (64, 64) or (c["MATH"], c["BM"], c["BN"]) == ("WGMMA", 128, 64)]
+    return [c for c in found if (c["BM"], c["BN"]) == (64, 64) or (c["MATH"], c["BN"], c["STAGES"]) == ("WGMMA", 128, 3)]
 
 
-def check(args, options, everything=False):
-    for config in on_tensor_cores(args, options, everything):
+def check(args, options, everything=False, others=()):
+    for config in (*others, *on_tensor_cores(args, options, everything)):
         run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=config, **options)
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_there_is_no_factor(kind, device):
         for which in (0, 2):
             args, options = operands(kind, CASES[name], device=device)
             args[which][0, 3, 0, 0] = math.inf
-            check(args, options)
+            check(args, options, others=({"TM": 8}, {"BM": 4}))
 
 
 @every_kind
@@ -167,18 +167,18 @@ def test_tiles_of_each_gpu():
 
     assert ("WGMMA", 128, 256) in found("h200", torch.float16) and ("MMA", 64, 64) in found("h200", torch.bfloat16)
     assert {math for math, *_ in found("h200", torch.float32, precision="tf32")} == {"MMA"}
-    assert {math for math, *_ in found("sm_80", torch.float16)} == {math for math, *_ in found("sm_120", torch.float16)} == {"MMA"}
+    assert {math for name in ("sm_80", "sm_120") for math, *_ in found(name, torch.float16)} == {"MMA"}
     assert found("sm_75", torch.float16) == found("h200", torch.float32) == found("h200", torch.float64) == set()
-    small = prepare("conv2d_weight", *(torch.empty(1, 8, 4, 4, dtype=torch.float16),), (8, 8, 1, 1),
-                    torch.empty(1, 8, 4, 4, dtype=torch.float16)).problem  # fmt: skip
+    args, options = operands("fp16", CASES["a chunk"])
     for name in ("sm_86", "sm_89", "sm_120"):
         target = Target.named(name)
-        assert tiles(small, target) and all(shared_bytes(t) + PLACES <= target.shared_per_block for t in tiles(small, target))
+        fitting = tiles(prepare("conv2d_weight", *args, **options).problem, target)
+        assert fitting and all(shared_bytes(tile) + PLACES <= target.shared_per_block for tile in fitting)
 
 
 def test_splits_are_whole_waves():
-    problem = prepare("conv2d_weight", *(torch.empty(1, 3, 1080, 1920, device="meta"), (3, 3, 3, 3)),
-                      torch.empty(1, 3, 1080, 1920, device="meta"), padding=1).problem  # fmt: skip
+    image = torch.empty(1, 3, 1080, 1920, device="meta")
+    problem = prepare("conv2d_weight", image, (3, 3, 3, 3), image, padding=1).problem
     assert list(in_waves(problem, H200, 9, 64)) == [14, 29, 58]
     assert list(in_waves(problem, H200, 200, 64)) == [1, 2]
     assert list(in_waves(problem, H200, 1, 2**18)) == [1]
@@ -198,7 +198,9 @@ def test_accesses(kind):
     for config in on_tensor_cores(args, options, False)[::2]:
         (traced,) = trace(*DESIGN.launches(call.problem, config | {"SPLITS": 1}, *call.parts[0]))
         assert traced.races == ()
-        slices = [x for x in traced.accesses if x.space == "shared" and (x.width == 16 or kind == "tf32" and x.kind == "read")]
+        slices = [
+            x for x in traced.accesses if x.space == "shared" and (x.width == 16 or (kind == "tf32" and x.kind == "read"))
+        ]
         assert {x.kind for x in slices} == {"read", "write"} or config["MATH"] == "WGMMA"
         assert all(x.units == x.ideal_units for x in slices), [x for x in slices if x.units != x.ideal_units]
         copies = [x for x in traced.accesses if x.array in ("argument 0", "argument 1")]
