@@ -1,10 +1,12 @@
 // A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s). And its positions.
 #pragma once
 #include "../../conv2d/parts/splits.cuh"
+#include "../../conv2d/parts/taps.cuh"
 #include "operands.cuh"
 
 namespace conv2d_weight {
 
+using conv2d::FAR;
 using conv2d::Position;
 
 constexpr int THREADS = 128;
@@ -35,10 +37,8 @@ struct Tile {
     }
 };
 
-constexpr int OUTSIDE = INT32_MIN / 2;  // a row outside of any image; and so is any other row and column from there
-
-// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image. What a position
-// reads at that tap: from the first element of the input.
+// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image. Or what a position
+// reads for that tap, from the first element on.
 struct alignas(16) Place {
     int64_t of_input;
     int h, w;
@@ -60,7 +60,7 @@ template <int BL> struct Positions {
         const Position at(exists ? first + i : 0, g.P, g.Q);
         const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
         of_grad[i] = at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w;
-        input[i] = {at.image * stride.input.n + h * stride.input.h + w * stride.input.w, exists ? h : OUTSIDE, w};
+        input[i] = {at.image * stride.input.n + h * stride.input.h + w * stride.input.w, exists ? h : FAR, w};
     }
 };
 
@@ -72,7 +72,7 @@ template <int BN> struct Columns {
     __device__ __forceinline__ void locate(const Tile& tile, bool inside, bool partial, const Geometry& g, const Strides& stride) {
         const int c_per_group = g.c_per_group(), taps = g.R * g.S;
         for (int i = threadIdx.x; i < BN; i += THREADS) {
-            column[i] = {0, OUTSIDE, OUTSIDE};
+            column[i] = {0, FAR, FAR};
             if (i >= tile.count_n) continue;
             const int n = tile.first_n + i;
             const int c = inside ? n % c_per_group : n / taps, tap = inside ? n / c_per_group : n % taps;

@@ -201,7 +201,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_weight/parts/tile.cuh",
         "not_there_is_no_factor",
-        ("inputs past the end of a split", "exists ? h : OUTSIDE", "h"),
+        ("inputs past the end of a split", "exists ? h : FAR", "h"),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/operands.cuh",
