@@ -33,8 +33,8 @@ template <class T, bool OF_A, int SPAN, int BL> struct PositionTile {
         }
     }
 
-    // Loads the fragment i * 16 channels and k products further. XOR adds here, as those bits of the chunk are 0 before the swizzle,
-    // an XOR itself: a warp tile begins at a multiple of its size, a power of two. Of the odd position it is the swizzle.
+    // Loads the fragment i * 16 channels and k products further. XOR adds here, as those bits of the chunk are 0 before the
+    // swizzle, an XOR itself: a warp tile begins at a multiple of its size, a power of two. Of the odd position it is the swizzle.
     __device__ __forceinline__ static void load(unsigned (&words)[4], const T* tile, int fragment, int i, int k) {
         constexpr int FRAGMENTS = WIDTH / 16;  // of a panel
         const T* const panel = tile + i / FRAGMENTS * PANEL + k * STEP * WIDTH;
