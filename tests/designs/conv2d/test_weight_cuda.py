@@ -136,11 +136,15 @@ def test_what_is_not_there_is_no_factor(kind, device):
 
 @every_kind
 @on_devices
-def test_every_call_gives_the_same_bits(kind, device):
+def test_every_call_gives_the_same_bits(kind, device, monkeypatch):
+    """In any order of the emulation's threads."""
     available_on(LIBRARY, device)
     args, options = operands(kind, CASES["more slices than stages"], device=device)
     for config in on_tensor_cores(args, options, False):
-        results = [LIBRARY.run(prepare("conv2d_weight", *args, **options), "implicit_gemm", config) for _ in range(3)]
+        results = []
+        for order in ("", "1", "2"):
+            monkeypatch.setenv("SIMT_ORDER", order)
+            results.append(LIBRARY.run(prepare("conv2d_weight", *args, **options), "implicit_gemm", config))
         assert all(torch.equal(result, results[0]) for result in results[1:])
 
 
