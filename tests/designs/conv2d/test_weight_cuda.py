@@ -194,10 +194,11 @@ def test_splits_are_whole_waves():
 @short(lambda kind: kind == "fp16")
 @pytest.mark.parametrize("kind", ("fp16", "tf32"))
 def test_accesses(kind):
-    """Copies and stores use the fewest possible sectors; nothing has bank conflicts; no races."""
+    """Copies and stores use the fewest possible sectors; slices have no bank conflicts; no races, also of the pairs of columns
+    with the first stage, in which the last of five slices is."""
     from cuda_reference.trace import trace
 
-    args, options = operands(kind, ((1, 64, 8, 16), (64, 64, 1, 1), {}))
+    args, options = operands(kind, ((1, 64, 20, 16), (64, 64, 1, 1), {}))
     call = prepare("conv2d_weight", *args, **options)
     for config in on_tensor_cores(args, options, False)[::2]:
         (traced,) = trace(*DESIGN.launches(call.problem, config | {"SPLITS": 1}, *call.parts[0]))

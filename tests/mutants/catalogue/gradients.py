@@ -143,8 +143,12 @@ MUTANTS = [
         ("sums of all splits in one place", "sums + blockIdx.y * g.K * filter", "sums + 0 * g.K * filter"),
         ("results past the last row", "tile.count_m, pair.channels", "BN * BN, pair.channels"),
         ("results in the padding of channels", "g.c_per_group() - c : 0", "g.c_per_group() : 0"),
-        ("pairs over the last slice", "    __syncthreads();  // all slices have been read\n", ""),
         ("barrier after the pairs removed", "    __syncthreads();  // all pairs are located\n", ""),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/parts/tensor_cores.cuh",
+        "test_weight_cuda and test_accesses",
+        ("pairs over the last slice", "    __syncthreads();  // all slices have been read\n", ""),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/tensor_cores.cuh",
