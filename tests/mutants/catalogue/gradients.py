@@ -177,7 +177,7 @@ MUTANTS = [
         "cuda_reference/conv2d_weight/parts/tensor_cores.py",
         "test_weight_cuda and test_sizes and fp16",
         ("partial sums in the order of the weight", "out.permute(0, 2, 3, 1),", "out,"),
-        ("splits that overlap", "ceil_div(ceil_div(problem.terms, splits), depth) * depth", "ceil_div(problem.terms, splits)"),
+        ("last positions in no split", "ceil_div(ceil_div(problem.terms, splits), depth) * depth", "problem.terms // splits"),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/channels_last.py",
