@@ -6,7 +6,8 @@
 //
 // Slices of BL positions are staged. One warp computes where a slice's positions are while the others still multiply the slice
 // before; where columns read is computed once. A thread has TM x TN sums. With few output channels such a tile would be mostly
-// padding: parts/thin.cuh is for these. Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
+// padding: parts/thin.cuh is for these. This tile is for CUDA cores, parts/tensor_cores.cuh has those for tensor cores.
+// Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
 #pragma once
 #include "parts/thin.cuh"
 #include "parts/tile.cuh"
@@ -14,21 +15,6 @@
 namespace conv2d_weight {
 
 constexpr int BL = 32;
-
-// The positions of a slice: offsets in grad_output (-1 past the end) and in the input at tap (0, 0), with row and column.
-struct Positions {
-    int64_t of_grad[BL], of_input[BL];
-    int h[BL], w[BL];
-
-    __device__ __forceinline__ void locate(int64_t first, int64_t end, const Geometry& g, const Strides& stride) {
-        const int i = threadIdx.x;
-        if (i >= BL) return;
-        const Position at(first + i < end ? first + i : 0, g.P, g.Q);
-        of_grad[i] = first + i < end ? at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w : -1;
-        h[i] = at.p * g.step_h - g.padding_h, w[i] = at.q * g.step_w - g.padding_w;
-        of_input[i] = at.image * stride.input.n + h[i] * stride.input.h + w[i] * stride.input.w;
-    }
-};
 
 // Element e of a slice of BL positions by `count`: lanes along positions, or along channels that lie side by side (`inside`).
 struct Element {
@@ -45,10 +31,10 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
     static_assert(BM % TM == 0 && BN % TN == 0 && BM / TM * (BN / TN) == THREADS, "a thread per TM x TN sums");
     constexpr int PAD = 16 / sizeof(Sum<T>);  // rows stay aligned, and lanes along positions store to several banks
     __shared__ __align__(16) Sum<T> grads[BL][BM + PAD], inputs[BL][BN + PAD];
-    __shared__ Positions slices[2];
+    __shared__ Positions<BL> slices[2];
     __shared__ Columns<BN> columns;
 
-    const Tile tile(g, BM, BN, positions_per_split);
+    const Tile tile(g, g.c_per_group() * g.R * g.S, BM, BN, positions_per_split);
     const bool inside = stride.input.c == 1 && stride.grad.c == 1;
     const T* const grad = tile.rows(grad_output, g, stride);
     const T* const planes = tile.planes(input, g, stride);
@@ -60,19 +46,18 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T*
         (e < BL * BM ? grads[e / BM][e % BM] : inputs[(e - BL * BM) / BN][(e - BL * BM) % BN]) = Sum<T>(0);
     int parity = 0;
     for (int64_t l = tile.first; l < tile.end; l += BL, parity ^= 1) {
-        const Positions& at = slices[parity];
+        const Positions<BL>& at = slices[parity];
         __syncthreads();  // the positions are located, and the previous slice has been read
         for (int e = threadIdx.x; e < BL * tile.count_m; e += THREADS) {
             const Element i(e, tile.count_m, inside);
-            const int64_t offset = at.of_grad[i.position];
-            grads[i.position][i.other] = offset >= 0 ? Sum<T>(grad[offset + i.other * stride.grad.c]) : Sum<T>(0);
+            const T value = grad[at.of_grad[i.position] + i.other * stride.grad.c];  // always some element
+            grads[i.position][i.other] = l + i.position < tile.end ? Sum<T>(value) : Sum<T>(0);
         }
         for (int e = threadIdx.x; e < BL * tile.count_n; e += THREADS) {
             const Element i(e, tile.count_n, inside);
-            const Column column = columns.column[i.other];
-            const bool is_there = at.of_grad[i.position] >= 0 &&
-                                  is_inside(at.h[i.position] + column.h, at.w[i.position] + column.w, g);
-            inputs[i.position][i.other] = is_there ? Sum<T>(planes[at.of_input[i.position] + column.of_input]) : Sum<T>(0);
+            const Place position = at.input[i.position], column = columns.column[i.other];
+            const bool is_there = is_inside(position, column.h, column.w, g);
+            inputs[i.position][i.other] = is_there ? Sum<T>(planes[position.of_input + column.of_input]) : Sum<T>(0);
         }
         __syncthreads();  // the slice is complete
         slices[parity ^ 1].locate(l + BL, tile.end, g, stride);

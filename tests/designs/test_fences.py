@@ -54,6 +54,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             ("true, 64, 128, 64, 16, 128, 4, true, true", "fLb1", [SLICES, ARRIVAL]),
         )
     },
+    ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
+        "tensor_cores",
+        [SLICES],
+    ),
     ("matmul/persistent.cuh", "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, true, true>"): (
         "persistent",
         [BARRIERS, BOXES],
@@ -113,7 +117,7 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
-    wants = re.compile(r"\b(?:last_to_arrive|add_splits<THREADS>|walk_behind|tma_store|mbarrier_init)\(")
+    wants = re.compile(r"\b(?:last_to_arrive|add_splits<THREADS>|walk_behind|tma_store|tma_store_fence|mbarrier_init)\(")
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
     parts = ("slices", "products", "add_splits")
     shared = {CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma")}

@@ -6,6 +6,7 @@ import mmap
 import pytest
 import torch
 
+from cuda_reference.launch import LIBRARY as CUDA
 from tests.harness import Size, built, designs, prepare, random, suited, taken
 from tritonkernels import backend
 from tritonkernels.problem import needs_wide_offsets
@@ -51,6 +52,24 @@ def test_offsets_beyond_32_bits(library, op, design, far):
     assert call.problem.wide and not near.problem.wide
     library.run(call, design)
     verdict = library.judge(call, design, None, *args, **options)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("channels_inside", (False, True))
+@pytest.mark.parametrize("math", ("MMA", "WGMMA"))
+def test_offsets_beyond_32_bits_on_tensor_cores(far, math, channels_inside):
+    """In conv2d_weight, of images that are copied into channels_last, and of those that are not."""
+
+    def spread_inside(t):
+        return spread(far, t.permute(0, 2, 3, 1), 0).permute(0, 3, 1, 2)
+
+    x, grad = random(3, 8, 6, 5, dtype=torch.float16), random(3, 8, 4, 4, dtype=torch.float16)
+    far_x = spread_inside(x) if channels_inside else spread(far, x, 0)
+    out = spread(far, torch.full((8, 8, 3, 2), torch.nan, dtype=torch.float16), 1000)
+    call = prepare("conv2d_weight", far_x, (8, 8, 3, 2), grad, out=out)
+    assert call.problem.wide
+    CUDA.run(call, "implicit_gemm", {"MATH": math, "BM": 64, "BN": 64, "SPLITS": 3})
+    verdict = CUDA.judge(call, "implicit_gemm", None, x, (8, 8, 3, 2), grad)
     assert verdict.ok, verdict
 
 

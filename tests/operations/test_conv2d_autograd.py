@@ -157,15 +157,17 @@ def test_gradients_in_tf32(library, op, design, device):
 
 
 @pytest.mark.parametrize("op", ["conv2d_input", "conv2d_weight"])
+@both_packages
 @on_devices
-def test_tf32_is_rounded_to_nearest_and_really_used(op, device):
-    """In Triton: as exact as a product of rounded operands, and different from the product of unrounded ones."""
-    available_on(TRITON, device)
+def test_tf32_is_rounded_to_nearest_and_really_used(op, package, device):
+    """As exact as a product of rounded operands, and different from the product of unrounded ones."""
+    available_on(LIBRARIES[package], device)
     x, w, g = (random(*shape, device=device) for shape in ((2, 8, 9, 8), (16, 8, 3, 3), (2, 16, 9, 8)))
     args = (x.shape, w, g) if op == "conv2d_input" else (x, w.shape, g)
-    config = {"THIN": False} if op == "conv2d_weight" else None  # thin blocks multiply on CUDA cores, without rounding
+    tensor_cores = {tritonkernels: {"THIN": False}, cuda_reference: {"MATH": "MMA"}}[package]  # the others do not round
+    config = tensor_cores if op == "conv2d_weight" else None
     options = {"precision": "tf32", "design": "implicit_gemm", "config": config}
-    computed = getattr(tritonkernels, op)(*args, padding=1, **options).double()
+    computed = getattr(package, op)(*args, padding=1, **options).double()
     rounded = [rounded_to_tf32(value) if isinstance(value, torch.Tensor) else value for value in args]
     terms = prepare(op, *args, padding=1).problem.terms
     bound = numerics.gamma(terms + 4, 2.0**-23) * numerics.magnitude(op, *args, padding=1)

@@ -47,8 +47,8 @@ def conv2d_weight(
 
     Products are added up in an order that sizes and config decide: the same bits every time. Error, elementwise:
     (gamma(N P Q + 4) + 2v + v^2) * (|grad_output| * |input|) plus the one rounding of the result, u = 2^-24 for ieee, 2^-53 for
-    float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0 (`numerics.error_bound`); the CUDA designs compute tf32
-    as ieee. Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
+    float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0 (`numerics.error_bound`); what runs on CUDA
+    cores computes tf32 as ieee. Differentiable, as conv2d. Raises as `gemm` does, before anything is launched.
     """
     return OPERATOR(
         design,

@@ -9,14 +9,14 @@ ROWS = 16
 ADD = f"conv2d::add_splits<{{T}}, {ROWS}>"
 
 
-def launches_of_splits(source, kernels, grid, threads, before, after, out):
+def launches_of_splits(source, kernels, grid, threads, before, after, out, shared_bytes=0):
     """Launches kernels[0](*before, sums, *after), then kernels[1] if there are several splits, grid[1]. Both are in `source`.
 
     `out` is (K, C, R, S). `sums` is (splits, elements of out) for several splits, else null: the kernel writes `out` itself.
     """
     (main, add), (_, splits) = kernels, grid
     sums = partial_sums(splits, out.numel(), out) if splits > 1 else None
-    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after), part=tuple(kernels))
+    yield CudaLaunch(source, main, grid, (threads, 1, 1), (*before, sums, *after), shared_bytes, tuple(kernels))
     if sums is not None:
         blocks = ceil_div(out.numel(), 32)
         given = sums, out, splits, tuple(out.shape), out.stride()

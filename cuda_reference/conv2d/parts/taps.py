@@ -9,15 +9,19 @@ THREADS = 128
 
 
 def in_chunks(problem, input):
+    """Whether implicit_gemm may copy the input by 16 bytes."""
+    return are_in_chunks(input, problem.c // problem.groups)
+
+
+def are_in_chunks(images, channels):
     """Whether the channels of each pixel and group are contiguous, in whole and aligned chunks of 16 bytes.
 
     This holds for the padding's pixels too: they are not read, but a cp.async of no bytes needs an aligned address as well.
     """
-    chunk = 16 // input.element_size()
-    channels = problem.c // problem.groups
-    apart = (input.stride(dim) for dim in (0, 2, 3) if dim or input.shape[0] > 1)
-    aligned = input.data_ptr() % 16 == 0 and all(stride % chunk == 0 for stride in apart)
-    return channels > 0 and channels % chunk == 0 and input.stride(1) == 1 and aligned
+    chunk = 16 // images.element_size()
+    apart = (images.stride(dim) for dim in (0, 2, 3) if dim or images.shape[0] > 1)
+    aligned = images.data_ptr() % 16 == 0 and all(stride % chunk == 0 for stride in apart)
+    return channels > 0 and channels % chunk == 0 and images.stride(1) == 1 and aligned
 
 
 def rows_of_filters(problem, weight, chunked):

@@ -13,7 +13,7 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
      Strides stride, int64_t positions_per_split) {
     __shared__ Columns<BN> columns;
     __shared__ Sum<T> of_warp[THREADS / 32][BM * BN];
-    const Tile tile(g, BM, BN, positions_per_split);
+    const Tile tile(g, g.c_per_group() * g.R * g.S, BM, BN, positions_per_split);
     const T* const grad = tile.rows(grad_output, g, stride);
     const T* const planes = tile.planes(input, g, stride);
     columns.locate(tile, false, sums != nullptr, g, stride);
@@ -32,7 +32,7 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
         const T* const from = planes + at.image * stride.input.n + h * stride.input.h + w * stride.input.w;
 #pragma unroll
         for (int n = 0; n < BN; ++n) {
-            const Column column = columns.column[n];
+            const Place column = columns.column[n];
             const bool inside = is_there && is_inside(h + column.h, w + column.w, g);
             const T value = *(inside ? from + column.of_input : grad);  // always some element: no branch around the load
             const Sum<T> x = inside ? Sum<T>(value) : Sum<T>(0);

@@ -1,10 +1,12 @@
-// A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s).
+// A block's part of the weight as a matrix per group: K / groups rows, C / groups * R * S columns (c, r, s). And its positions.
 #pragma once
 #include "../../conv2d/parts/splits.cuh"
+#include "../../conv2d/parts/taps.cuh"
 #include "operands.cuh"
 
 namespace conv2d_weight {
 
+using conv2d::FAR;
 using conv2d::Position;
 
 constexpr int THREADS = 128;
@@ -14,12 +16,12 @@ struct Tile {
     int group, first_m, first_n, count_m, count_n;  // rows and columns of the group
     int64_t first, end;                             // positions
 
-    __device__ __forceinline__ Tile(const Geometry& g, int BM, int BN, int64_t positions_per_split) {
-        const int rows = g.k_per_group(), width = g.c_per_group() * g.R * g.S;
-        const int tiles_n = ceil_div(width, BN), tiles_m = ceil_div(rows, BM);
+    // `columns`: of a group.
+    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int64_t positions_per_split) {
+        const int rows = g.k_per_group(), tiles_n = ceil_div(columns, BN), tiles_m = ceil_div(rows, BM);
         first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM;
         group = blockIdx.x / tiles_n / tiles_m;
-        count_m = min(BM, rows - first_m), count_n = min(BN, width - first_n);
+        count_m = min(BM, rows - first_m), count_n = min(BN, columns - first_n);
         first = blockIdx.y * positions_per_split;
         end = min(first + positions_per_split, int64_t(g.N) * g.P * g.Q);
     }
@@ -35,21 +37,42 @@ struct Tile {
     }
 };
 
-// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image.
-struct alignas(16) Column {
+// What a column reads: how far from tap (0, 0) of channel 0, in elements and in rows and columns of the image. Or what a position
+// reads for that tap, from the first element on.
+struct alignas(16) Place {
     int64_t of_input;
     int h, w;
 };
 
+__device__ __forceinline__ bool is_inside(const Place& position, int tap_h, int tap_w, const Geometry& g) {
+    return is_inside(position.h + tap_h, position.w + tap_w, g);
+}
+
+// The positions of a slice of BL. Those past the end have the first one's places, but their inputs are outside of the image.
+template <int BL> struct Positions {
+    int64_t of_grad[BL];
+    Place input[BL];
+
+    __device__ __forceinline__ void locate(int64_t first, int64_t end, const Geometry& g, const Strides& stride) {
+        const int i = threadIdx.x;
+        if (i >= BL) return;
+        const bool exists = first + i < end;
+        const Position at(exists ? first + i : 0, g.P, g.Q);
+        const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
+        of_grad[i] = at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w;
+        input[i] = {at.image * stride.input.n + h * stride.input.h + w * stride.input.w, exists ? h : FAR, w};
+    }
+};
+
 template <int BN> struct Columns {
-    Column column[BN];
+    Place column[BN];
     int64_t place[BN];  // in the weight, or in partial sums
 
     // Where channels lie side by side in memory (`inside`), columns are (r, s, c).
     __device__ __forceinline__ void locate(const Tile& tile, bool inside, bool partial, const Geometry& g, const Strides& stride) {
         const int c_per_group = g.c_per_group(), taps = g.R * g.S;
         for (int i = threadIdx.x; i < BN; i += THREADS) {
-            column[i] = {0, INT32_MIN / 2, INT32_MIN / 2};  // outside of any image
+            column[i] = {0, FAR, FAR};
             if (i >= tile.count_n) continue;
             const int n = tile.first_n + i;
             const int c = inside ? n % c_per_group : n / taps, tap = inside ? n / c_per_group : n % taps;

@@ -25,3 +25,10 @@ def splits_for(problem, target, tiles, step, per_sm):
 def near(splits):
     """That number of splits, then half and twice as many."""
     return dict.fromkeys((splits, max(1, splits // 2), min(2 * splits, MOST_SPLITS)))
+
+
+def in_waves(problem, target, tiles, step):
+    """The splits that make one, two or four programs for each SM, or a few less, so that none is left for another wave; of at
+    least LEAST_STEPS steps each."""
+    most = min(problem.terms // (step * LEAST_STEPS), MOST_SPLITS)
+    return dict.fromkeys(max(1, min(waves * target.sms // max(1, tiles), most)) for waves in (1, 2, 4))
