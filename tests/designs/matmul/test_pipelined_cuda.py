@@ -9,7 +9,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.parts.align import k_major
+from cuda_reference.matmul.parts.align import along_k, k_major
 from cuda_reference.matmul.pipelined import DESIGN
 from perf.offline import sass
 from tests.harness import prepare, random, run_checked, short, transposed
@@ -26,7 +26,7 @@ def launches(a, b, config, **kwargs):
     return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
 
 
-@short(lambda layout_a, layout_b, dtype, config: config == SMALL and layout_a == layout_b)
+@short(lambda layout_a, layout_b, dtype, config: config in (SMALL, SMALL_DOUBLE) and layout_a == layout_b)
 @pytest.mark.parametrize(
     "layout_a, layout_b, dtype, config",
     [
@@ -75,6 +75,25 @@ def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
     for dtype in (torch.float16, torch.float64):
         a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
         run_checked(LIBRARY, "matmul", "pipelined", a, b)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_epilogues_of_doubles(activation):
+    """Gelu and silu change a lane's numbers in a loop, four at a time: each of them once, and in its place."""
+    a, b, c, bias = (random(*size, dtype=torch.float64) for size in ((70, 18), (18, 66), (70, 66), (66,)))
+    run_checked(LIBRARY, "matmul", "pipelined", a, b, c=c, beta=-0.5, bias=bias, activation=activation)
+
+
+@short(lambda layout, dtype: layout == "col" and dtype in (torch.float16, torch.float64))
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_accesses_of_align(layout, dtype):
+    from cuda_reference.trace import trace
+
+    _, (launch,) = along_k(LAYOUTS[layout](random(1, 128, 64, dtype=dtype)), 1)
+    (traced,) = trace(launch)
+    assert traced.races == ()
+    assert [str(access) for access in traced.accesses if access.units != access.ideal_units] == []
 
 
 @pytest.mark.parametrize(
