@@ -40,7 +40,7 @@ def configs(problem, target):
 
 
 def _refuses(problem, target):
-    if problem.precision not in ELEMENTS:
+    if problem.precision not in ELEMENTS or problem.precision == "fp64":
         return f"it has no {problem.precision}"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"

@@ -7,8 +7,9 @@
 // reaches about 1280 on Hopper (62 % of wgmma's 2048) and 1024 on an A100, so tiles must be this large, and free of bank
 // conflicts (swizzled_tile.cuh).
 //
-// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp, products.cuh both together.
-// Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k.
+// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp, products.cuh both together, and
+// double_tile.cuh what is different in fp64, for which there is no ldmatrix.
+// Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k, 64 of fp64.
 // Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once
 #include "../common/index.cuh"
@@ -24,7 +25,7 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int group) {
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
-    constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / 32;
+    constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / MMA_BYTES<T>;
     using ATile = SwizzledTile<T, true, BM, BK, A_K_MAJOR>;
     using BTile = SwizzledTile<T, false, BN, BK, B_K_MAJOR>;
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);

@@ -11,8 +11,9 @@ from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
 from .parts.space import in_order, tiles
 
 # SLICE is BK in bytes: copies and ldmatrix work on bytes of any type, and shared memory limits the slices
+_NAMES = "BM BN SLICE WM WN STAGES GROUP"
 _SPACE = configs_of(
-    "BM BN SLICE WM WN STAGES GROUP",
+    _NAMES,
     (128, 256, 128, 64, 64, 3, 8),
     (256, 128, 128, 64, 64, 3, 4),
     (128, 128, 128, 64, 64, 3, 8),
@@ -21,6 +22,9 @@ _SPACE = configs_of(
     (64, 64, 128, 32, 32, 4, 8),
     (64, 64, 64, 32, 32, 4, 8),
 )
+# A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
+# memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
+_FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
 _TEMPLATE = "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
 
 
@@ -31,7 +35,8 @@ def shared_bytes(config):
 
 def configs(problem, target):
     """Those whose slices fit."""
-    return [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    space = _FP64 if problem.precision == "fp64" else _SPACE
+    return [c for c in in_order(space, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 
 
 def refuses(problem, target):
@@ -45,8 +50,8 @@ def _launches(problem, config, a, b, c, bias, out):
     b, copies_of_b = aligned(b, 2)
     yield from copies_of_a + copies_of_b
     numbers = {**config, "DEPTH": config["SLICE"] // a.element_size(), "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
-    # the layouts of 16-bit operands are built in one module, which takes little longer than one of them
-    yield Kernel(_TEMPLATE, layouts() if a.element_size() == 2 else [{}]).launch(
+    # the layouts of operands that need not lie along K are built in one module, which takes little longer than one of them
+    yield Kernel(_TEMPLATE, layouts() if turns(problem) else [{}]).launch(
         {**mma_types(problem), **numbers},
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
@@ -55,12 +60,16 @@ def _launches(problem, config, a, b, c, bias, out):
     )
 
 
+def turns(problem):
+    """Whether fragments are read from slices along M or N, too: as k_major's `transposable`."""
+    return problem.dtype.itemsize in (2, 8)
+
+
 def packs(problem, config):
-    """Operands without rows of whole chunks along K; of 16-bit types those along M or N will do."""
-    turns = problem.dtype.itemsize == 2
+    """Operands without rows of whole chunks along K; of types that turn those along M or N will do."""
     return (
-        not problem.aligned or not (turns or problem.a_layout == "row"),
-        not problem.aligned or not (turns or problem.b_layout == "col"),
+        not problem.aligned or not (turns(problem) or problem.a_layout == "row"),
+        not problem.aligned or not (turns(problem) or problem.b_layout == "col"),
     )
 
 

@@ -12,10 +12,11 @@ from ..launch import Kernel, ceil_div, configs_of
 from .parts.align import aligned, in_whole_chunks, k_major
 from .parts.arguments import arguments, layouts, mma_types
 from .parts.space import in_order, tiles
-from .pipelined import block_tile, packs, refuses, shared_bytes
+from .pipelined import block_tile, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
 _MMA = ((False, 128, 128, 128, 64, 64, 3, 8), (False, 64, 64, 128, 32, 32, 4, 8))
+_DMMA = ((False, 128, 64, 128, 64, 32, 4, 8), _MMA[1])
 _WGMMA = tuple(
     (True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in ((128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4))
 )
@@ -26,9 +27,9 @@ _TEMPLATE = (
 
 
 def _by_wgmma(problem, target):
-    """Whether slices have the layout of wgmma, and it computes what mma.sync does: it would not round tf32."""
+    """Whether slices have the layout of wgmma, and it computes what mma.sync does: it would not round tf32, and has no fp64."""
     along_k = not problem.aligned or problem.dtype.itemsize == 1 or (problem.a_layout, problem.b_layout) == ("row", "col")
-    return along_k and target.arch in (0, 90) and problem.precision != "tf32"
+    return along_k and target.arch in (0, 90) and problem.precision not in ("tf32", "fp64")
 
 
 @functools.cache
@@ -41,7 +42,8 @@ def configs(problem, target):
     """Tiles whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; in the emulation
     all kinds of products."""
     by_wgmma = _by_wgmma(problem, target)
-    kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * _MMA + _THIN
+    by_mma = _DMMA if problem.precision == "fp64" else _MMA
+    kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + _THIN
     kinds = tuple(kind for kind in in_order(kinds, target) if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
     largest = (max(kind[i] for kind in kinds) for i in (1, 2))
@@ -72,7 +74,7 @@ def _launches(problem, config, a, b, c, bias, out):
         partial, arrivals = partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
-    yield Kernel(_TEMPLATE, layouts() if a.element_size() == 2 and not config["WGMMA"] else [{}]).launch(
+    yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
         {**mma_types(problem), **numbers},
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,

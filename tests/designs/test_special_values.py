@@ -19,6 +19,7 @@ from tests.harness import (
     short,
     suited,
     taken,
+    transposed,
 )
 from tritonkernels.numerics import reference
 
@@ -207,6 +208,17 @@ def test_tf32_rounds_the_largest_numbers_to_infinity(library, op, design, device
     a, b = around_the_largest_tf32(device)
     result = library.run(prepare(op, a, b, precision="tf32"), design)
     assert (result[0] == math.inf).all() and torch.isfinite(result[1]).all() and (result[2] == -math.inf).all()
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+def test_tf32_is_rounded_to_nearest(library, op, design, device):
+    """Whichever way ties go. Ignoring the low bits would lose up to 2^-10."""
+    available_on(library, device)
+    accepts(library, op, design, device, precision="tf32")
+    a = random(20, 24, device=device)
+    for along_k in (a, transposed(a)):
+        result, _ = run_checked(library, op, design, along_k, torch.eye(24, device=device), precision="tf32")
+        assert ((result - a).abs() <= 2.0**-11 * a.abs()).all() and not (result.view(torch.int32) & 0x1FFF).any()
 
 
 @pytest.mark.parametrize("library, op, design", designs("matmul"))

@@ -21,9 +21,9 @@ PRECISIONS = {  # that designs of matmul do not have
     "cuda_reference": {
         "naive": {"ieee", "fp8"} | PLANES,
         "tiled": {"ieee", "fp8"} | PLANES | BITS,
-        "pipelined": {"ieee", "fp8", "fp64"} | PLANES | BITS,
+        "pipelined": {"ieee", "fp8"} | PLANES | BITS,
         "persistent": {"ieee", "fp8", "fp64"} | PLANES | BITS,
-        "split_k": {"ieee", "fp8", "fp64"} | PLANES | BITS,
+        "split_k": {"ieee", "fp8"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "cuda_cores": ALL - {"ieee"},
     },

@@ -17,6 +17,7 @@ PRODUCTS = {
     ("float", "float", 4): (torch.float32, torch.float32, 8),
     ("signed char", "int", 4): (torch.int8, torch.int32, 32),
     ("unsigned char", "int", 4): (torch.uint8, torch.int32, 32),
+    ("double", "double", 4): (torch.float64, torch.float64, 8),
 }
 WARP = (1, 1, 1), (32, 1, 1), 0, 0
 LONELY = ("ldmatrix", "stmatrix", "mma.sync")
@@ -84,11 +85,11 @@ def test_where_stmatrix_cannot_write(kernels, byte, text):
 
 
 def a_element(lane, i, bits):
-    """(row, col) of A's element a_i in a lane: the ISA's formulas for .f16 and .bf16, .tf32, and .s8 and .u8."""
+    """(row, col) of A's element a_i in a lane: the ISA's formulas for .f16 and .bf16, .tf32 and .f64, and .s8 and .u8."""
     group, thread = lane >> 2, lane % 4
     if bits == 16:
         return (group if i in (0, 1, 4, 5) else group + 8), thread * 2 + (i & 1) + (8 if i >= 4 else 0)
-    if bits == 32:
+    if bits >= 32:
         return (group if i in (0, 2) else group + 8), (thread if i in (0, 1) else thread + 4)
     return (group if i < 4 or 8 <= i < 12 else group + 8), thread * 4 + (i & 3) + (16 if i >= 8 else 0)
 
@@ -98,7 +99,7 @@ def b_element(lane, i, bits):
     group, thread = lane >> 2, lane % 4
     if bits == 16:
         return thread * 2 + (i & 1) + (8 if i >= 2 else 0), group
-    if bits == 32:
+    if bits >= 32:
         return (thread if i == 0 else thread + 4), group
     return thread * 4 + (i & 3) + (16 if i >= 4 else 0), group
 
@@ -134,6 +135,14 @@ def test_mma_sync(kernels, product):
     a, b = torch.randint(low, 9, (16, k)).to(dtype), torch.randint(low, 9, (k, 8)).to(dtype)
     c = torch.randint(-50, 50, (16, 8)).to(sums)
     assert torch.equal(run(kernels, product, a, b, c).double(), a.double() @ b.double() + c.double())
+
+
+def test_products_of_doubles_are_fused(kernels):
+    a, b, c = (torch.zeros(size, dtype=torch.float64) for size in ((16, 8), (8, 8), (16, 8)))
+    a[9, 5] = b[5, 3] = 1 + 2.0**-30
+    c[9, 3] = -1 - 2.0**-29
+    d = run(kernels, ("double", "double", 4), a, b, c)
+    assert d[9, 3] == 2.0**-60 and d.count_nonzero() == 1
 
 
 def test_int_sums_wrap(kernels):

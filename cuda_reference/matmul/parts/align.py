@@ -4,7 +4,7 @@ import torch
 
 from ...launch import CudaLaunch, Source, ceil_div, holds
 
-_SOURCE = Source("matmul/parts/align.cuh", tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32)))
+_SOURCE = Source("matmul/parts/align.cuh", tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
 PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
 
 
@@ -12,7 +12,7 @@ def k_major(matrix, span_dim, transposable=None):
     """True if rows of 16-byte chunks lie along K, False if along M or N, None if neither.
 
     The matrix is (batch, M, K) or (batch, K, N); `span_dim` is the dimension of M or N. False needs an element type that is
-    `transposable`: by ldmatrix, those of 16 bits are.
+    `transposable`: by ldmatrix those of 16 bits are, and those of 64 bits are loaded one by one.
     """
     chunk = 16 // matrix.element_size()
     span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
@@ -22,7 +22,7 @@ def k_major(matrix, span_dim, transposable=None):
         return None
     if k_stride == 1 and span_stride % chunk == 0:
         return True
-    transposable = matrix.element_size() == 2 if transposable is None else transposable
+    transposable = matrix.element_size() in (2, 8) if transposable is None else transposable
     apart = k_stride >= matrix.shape[span_dim]
     return False if transposable and apart and span_stride == 1 and k_stride % chunk == 0 else None
 

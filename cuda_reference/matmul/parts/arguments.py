@@ -11,8 +11,15 @@ TYPES = {
     torch.float64: "double",
     torch.int32: "int",
 }
-# What mma.sync and wgmma multiply, by precision
-ELEMENTS = {"fp16": "__half", "bf16": "__nv_bfloat16", "tf32": "float", "int8": "signed char", "uint8": "unsigned char"}
+# What mma.sync multiplies, by precision, and wgmma but for fp64
+ELEMENTS = {
+    "fp16": "__half",
+    "bf16": "__nv_bfloat16",
+    "tf32": "float",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "fp64": "double",
+}
 SUMS = {"fp16": "__half", "fp32": "float", "fp64": "double", "int32": "int"}
 ACTIVATIONS = (None, "relu", "gelu", "silu")  # numbered as in epilogue.cuh
 

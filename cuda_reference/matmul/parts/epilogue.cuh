@@ -82,7 +82,8 @@ template <class Sum, class Out> struct Epilogue {
     }
 
     // What follows scaled(), step by step for all of a thread's sums, so that the code has each branch once, not once a sum.
-    // for_all(change) calls change(result, row, col) for each; row and col count from (first_row, first_col) of the result.
+    // for_all(change) calls change(result, row, col) for each; row and col count from (first_row, first_col) of the result. A
+    // change(result) will do for one that needs no place: its code is long.
     template <class ForAll>
     __device__ __forceinline__ void finish(const ForAll& for_all, int first_row, int first_col, int M, int N) const {
         using Number = Scalar<Sum>;
@@ -92,9 +93,9 @@ template <class Sum, class Out> struct Epilogue {
                 if (at_row < M && at_col < N) result = with_addends(result, at_row, at_col);
             });
         const auto activate_all = [&](Activation which) {
-            for_all([&](Number& result, int, int) { result = activate(result, which); });
+            for_all([&](Number& result, auto...) { result = activate(result, which); });
         };
-        if (activation == RELU) activate_all(RELU);
+        if (activation == RELU) for_all([&](Number& result, int, int) { result = activate(result, RELU); });
         if (activation == GELU) activate_all(GELU);
         if (activation == SILU) activate_all(SILU);
     }

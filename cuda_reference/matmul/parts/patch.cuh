@@ -1,12 +1,12 @@
 // A patch of 64 x 64 of an operand of any strides, in shared memory: a block of 256 threads reads it with neighbouring lanes
-// along the smaller stride. Its rows are an odd number of words apart, so that neither has bank conflicts.
+// along the smaller stride. Its rows are an odd number of words (or of 64 bits) apart, so that neither has bank conflicts.
 #pragma once
 #include "../../common/index.cuh"
 
 namespace matmul {
 
 constexpr int PATCH = 64;
-template <class Bits> using PatchTile = Bits[PATCH][PATCH + 4 / sizeof(Bits)];
+template <class Bits> using PatchTile = Bits[PATCH][PATCH + (sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1)];
 
 struct OperandStrides {
     int64_t batch, span, k;  // span: along M of A, along N of B

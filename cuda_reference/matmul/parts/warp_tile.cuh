@@ -2,12 +2,14 @@
 #pragma once
 #include "../../common/mma_sync.cuh"
 #include "lane_sums.cuh"
+#include "double_tile.cuh"
 #include "swizzled_tile.cuh"
 
 namespace matmul {
 
 template <class ATile, class BTile, int WM, int WN> struct Fragments {
-    unsigned a[WM / 16][4], b[WN / 16][4];
+    using Word = std::conditional_t<std::is_same_v<typename ATile::Element, double>, double, unsigned>;
+    Word a[WM / 16][4], b[WN / 16][4];
 
     template <class T> __device__ __forceinline__ void load(const T* a_tile, const T* b_tile, int a_place, int b_place, int k) {
 #pragma unroll
@@ -28,9 +30,8 @@ template <class ATile, class BTile, int WM, int WN> struct Fragments {
 };
 
 // sum += A B for one step, from the fragments of A and B.
-template <class T, class Sum, int MS, int NS>
-__device__ __forceinline__ void multiply_add(LaneSums<Sum> (&sum)[MS][NS], const unsigned (&a)[MS][4],
-                                             const unsigned (&b)[NS / 2][4]) {
+template <class T, class Sum, class Word, int MS, int NS>
+__device__ __forceinline__ void multiply_add(LaneSums<Sum> (&sum)[MS][NS], const Word (&a)[MS][4], const Word (&b)[NS / 2][4]) {
 #pragma unroll
     for (int m = 0; m < MS; ++m)
 #pragma unroll

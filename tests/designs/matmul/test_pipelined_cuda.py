@@ -9,7 +9,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.parts.align import k_major
+from cuda_reference.matmul.parts.align import along_k, k_major
 from cuda_reference.matmul.pipelined import DESIGN
 from perf.offline import sass
 from tests.harness import prepare, random, run_checked, short, transposed
@@ -17,6 +17,7 @@ from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
 BIG, SMALL = ({"BM": 128, "BN": 256, "SLICE": 128}, {"BM": 64, "BN": 64, "SLICE": 64})
+BIG_DOUBLE, SMALL_DOUBLE = ({"BM": 128, "BN": 128}, {"BM": 64, "BN": 64})
 
 
 def launches(a, b, config, **kwargs):
@@ -25,22 +26,28 @@ def launches(a, b, config, **kwargs):
     return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
 
 
-@short(lambda layout_a, layout_b, config: config == SMALL and layout_a == layout_b)
+@short(lambda layout_a, layout_b, dtype, config: config in (SMALL, SMALL_DOUBLE) and layout_a == layout_b)
 @pytest.mark.parametrize(
-    "layout_a, layout_b, config",
-    [("row", "row", SMALL), ("row", "col", SMALL), ("col", "row", SMALL), ("col", "col", SMALL), ("row", "row", BIG)],
+    "layout_a, layout_b, dtype, config",
+    [
+        *((a, b, torch.float16, SMALL) for a in LAYOUTS for b in LAYOUTS),
+        ("row", "row", torch.float16, BIG),
+        *((a, b, torch.float64, SMALL_DOUBLE) for a in LAYOUTS for b in LAYOUTS),
+        ("row", "row", torch.float64, BIG_DOUBLE),
+    ],
 )
-def test_accesses(layout_a, layout_b, config):
+def test_accesses(layout_a, layout_b, dtype, config):
     """Fragments and slices have no bank conflicts and no races; every global access uses the fewest possible sectors."""
     from cuda_reference.trace import trace
 
-    a = LAYOUTS[layout_a](random(config["BM"], 320, dtype=torch.float16))
-    b = LAYOUTS[layout_b](random(320, config["BN"], dtype=torch.float16))
+    k = 640 // dtype.itemsize
+    a, b = LAYOUTS[layout_a](random(config["BM"], k, dtype=dtype)), LAYOUTS[layout_b](random(k, config["BN"], dtype=dtype))
     (launch,) = launches(a, b, config)
     (traced,) = trace(launch)
     assert traced.races == ()
     shared = [access for access in traced.accesses if access.space == "shared"]
-    assert {(access.kind, access.width) for access in shared} == {("read", 16), ("write", 16)}
+    loaded = 8 if dtype == torch.float64 else 16  # by ldmatrix: 16
+    assert {(access.kind, access.width) for access in shared} == {("read", loaded), ("write", 16)}
     assert [str(access) for access in traced.accesses if access.units != access.ideal_units] == []
     stores = [access for access in traced.accesses if access.kind == "write" and access.space == "global"]
     assert {access.width for access in stores} == {16}
@@ -65,8 +72,28 @@ def test_the_trace_sees_a_tile_that_is_not_swizzled():
 def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
     """M, N and K are multiples of 8 but not of a tile; memory outside of the operands must not be accessed."""
     m, n, k = sizes
-    a, b = LAYOUTS[layout_a](random(m, k, dtype=torch.float16)), LAYOUTS[layout_b](random(k, n, dtype=torch.float16))
-    run_checked(LIBRARY, "matmul", "pipelined", a, b)
+    for dtype in (torch.float16, torch.float64):
+        a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
+        run_checked(LIBRARY, "matmul", "pipelined", a, b)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_epilogues_of_doubles(activation):
+    """Gelu and silu change a lane's numbers in a loop, four at a time: each of them once, and in its place."""
+    a, b, c, bias = (random(*size, dtype=torch.float64) for size in ((70, 18), (18, 66), (70, 66), (66,)))
+    run_checked(LIBRARY, "matmul", "pipelined", a, b, c=c, beta=-0.5, bias=bias, activation=activation)
+
+
+@short(lambda layout, dtype: layout == "col" and dtype in (torch.float16, torch.float64))
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_accesses_of_align(layout, dtype):
+    from cuda_reference.trace import trace
+
+    _, (launch,) = along_k(LAYOUTS[layout](random(1, 128, 64, dtype=dtype)), 1)
+    (traced,) = trace(launch)
+    assert traced.races == ()
+    assert [str(access) for access in traced.accesses if access.units != access.ideal_units] == []
 
 
 @pytest.mark.parametrize(
@@ -83,6 +110,9 @@ def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
         (torch.empty(1, 24, 16).transpose(1, 2), None),
         (torch.empty(3, 16, 20, dtype=torch.int8), None),
         (torch.empty(3, 16, 32, dtype=torch.int8), True),
+        (torch.empty(3, 16, 30, dtype=torch.float64), True),
+        (torch.empty(3, 30, 16, dtype=torch.float64).transpose(1, 2), False),
+        (torch.empty(3, 16, 31, dtype=torch.float64), None),
     ],
 )
 def test_which_operands_need_no_alignment(matrix, expected):
@@ -96,6 +126,8 @@ def test_other_operands_are_aligned_first():
     assert names == ["matmul::align", "matmul::pipelined"]
     names = [launch.expression.partition("<")[0] for launch in launches(a.float(), b.float(), SMALL, precision="tf32")]
     assert names == ["matmul::align", "matmul::align", "matmul::pipelined"]
+    names = [launch.expression for launch in launches(a.double(), b.double(), SMALL_DOUBLE)]
+    assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false>")
 
 
 def test_configs_fit_the_target():
@@ -120,6 +152,16 @@ CODE = {
 }
 
 
+def compiled(launch, architecture, folder):
+    unit = folder / "unit.cu"
+    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
+    root = Path(cuda_reference.__file__).parent
+    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", root, "-o", folder / "unit.cubin", unit]
+    subprocess.run(command, check=True)
+    (code,) = sass.read((folder / "unit.cubin").read_bytes()).values()
+    return code
+
+
 @short(lambda kind, architecture: (kind, architecture) == ("fp16", "sm_90"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize(
@@ -135,12 +177,7 @@ def test_machine_code(kind, architecture, tmp_path):
     config = BIG if architecture != "sm_120" else BIG | {"SLICE": 64}  # all that shared memory allows
     slice_part = config["SLICE"] / BIG["SLICE"]
     (launch,) = launches(a, b, config, **options)
-    unit = tmp_path / "unit.cu"
-    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
-    root = Path(cuda_reference.__file__).parent
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", root, "-o", tmp_path / "unit.cubin", unit]
-    subprocess.run(command, check=True)
-    (code,) = sass.read((tmp_path / "unit.cubin").read_bytes()).values()
+    code = compiled(launch, architecture, tmp_path)
     loop = code.hot_loop()
     assert code.stack_bytes == 0 and code.registers <= 255
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count * slice_part
@@ -151,6 +188,23 @@ def test_machine_code(kind, architecture, tmp_path):
     # tf32: rounding takes three instructions per operand, to keep NaN
     share = 0.17 if kind == "tf32" else 0.25 if architecture == "sm_120" else 0.4
     assert sass.share(loop, sass.TENSOR) >= share, f"{loop.total()} instructions: {loop}"
+
+
+@short(lambda layout_a, layout_b, architecture: (layout_a, layout_b, architecture) == ("row", "row", "sm_90"))
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("architecture, instruction, count", [("sm_90", "DMMA.16x8x8", 32), ("sm_80", "DMMA.884", 128)])
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+def test_machine_code_of_doubles(layout_a, layout_b, architecture, instruction, count, tmp_path):
+    """A 64 x 32 warp tile and 16 of k: 12 KB are loaded straight into the registers of the products, nothing is spilled."""
+    a, b = (LAYOUTS[layout](torch.empty(4096, 4096, dtype=torch.float64, device="meta")) for layout in (layout_a, layout_b))
+    (launch,) = launches(a, b, BIG_DOUBLE)
+    code = compiled(launch, architecture, tmp_path)
+    loop = code.hot_loop()
+    assert code.stack_bytes <= 8 and sass.count(loop, sass.LOCAL) == 0
+    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
+    assert sass.count(loop, ("LDS.64",)) == 48 and sass.count(loop, ("LDSM", "LDS.128")) == 0
+    assert sass.count(loop, ("MOV", "IMAD.MOV")) <= 24, f"{loop.total()} instructions: {loop}"
 
 
 def test_half_sums_are_less_exact():

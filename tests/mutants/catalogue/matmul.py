@@ -344,6 +344,11 @@ MUTANTS = [
         ("K tail test removed", "first + s < span && first_k + k < K;", "first + s < span;"),
     ),
     *of(
+        "cuda_reference/matmul/parts/patch.cuh",
+        "pipelined_cuda and accesses_of_align",
+        ("rows of 64 bits not apart", "4 / sizeof(Bits) : 1)", "4 / sizeof(Bits) : 0)"),
+    ),
+    *of(
         "cuda_reference/matmul/parts/slices.cuh",
         "cuda_reference and matmul and (pipelined or planes)",
         (
@@ -363,6 +368,20 @@ MUTANTS = [
         "cuda_reference/matmul/pipelined.cuh",
         "cuda_reference and matmul and pipelined",
         ("every warp the first rows", "row = warp / (BN / WN) * WM", "row = 0 * warp"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/double_tile.cuh",
+        "pipelined_cuda and (copied_by_16 or test_accesses)",
+        ("A's numbers in B's order", "numbers[OF_A ? half + quarter * 2 : half * 2 + quarter]", "numbers[half * 2 + quarter]"),
+        ("the first step again", "k = step * 8 + quarter * 4", "k = quarter * 4"),
+        ("the first of each chunk for both", " + t % CHUNK", ""),
+        ("a swizzle that is added", "(fragment ^ k)", "(fragment + k)"),
+        ("not swizzled", "(chunk ^ row % 4 * 2)", "chunk"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/lane_sums.cuh",
+        "pipelined_cuda and epilogues_of_doubles",
+        ("a turn's numbers lost", "numbers[MS - 1][NS - 1][i] = changed;", ""),
     ),
     *of(
         "cuda_reference/matmul/parts/products.cuh",

@@ -42,9 +42,11 @@ __global__ void lonely(int instruction) {
     if (instruction == MMA_SYNC) mma_sync<__half>(sum, words, 0, 0);
 }
 
-template <class T, class Sum, int NUMBERS> __global__ void multiply(const unsigned* a, const unsigned* b, Sum* sums) {
+template <class T> using Word = std::conditional_t<std::is_same_v<T, double>, double, unsigned>;
+
+template <class T, class Sum, int NUMBERS> __global__ void multiply(const Word<T>* a, const Word<T>* b, Sum* sums) {
     Sum sum[NUMBERS];
-    unsigned words[4];
+    Word<T> words[4];
     for (int i = 0; i < 4; ++i) words[i] = a[threadIdx.x * 4 + i];
     for (int i = 0; i < NUMBERS; ++i) sum[i] = sums[threadIdx.x * NUMBERS + i];
     mma_sync<T>(sum, words, b[threadIdx.x * 2], b[threadIdx.x * 2 + 1]);
