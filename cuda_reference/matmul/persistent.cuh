@@ -13,8 +13,9 @@
 // take 256 clocks at 2048 per clock, in which 32 KB could be read.
 //
 // A block computes every gridDim.x-th tile, so that the slices of the next tile land while this one's result is written. The
-// copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read. A
-// result that TMA cannot write is stored from registers, 16 bytes per lane.
+// copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read:
+// 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
+// lane.
 // Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k,
 // a step 32.
 // Mirrors tritonkernels/matmul/persistent.py.
@@ -22,6 +23,7 @@
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
 #include "../common/shared.cuh"
+#include "../common/stmatrix.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
 #include "parts/lane_sums.cuh"
@@ -63,37 +65,71 @@ template <int STAGES> struct Ring {
 
 // Boxes of 64 rows of 128 bytes in shared memory, through which a warpgroup writes its result.
 template <class Out> struct OutBoxes {
-    static constexpr int COLUMNS = SLICE / sizeof(Out), COUNT = 2;
+    static constexpr int TILES = SLICE / sizeof(Out) / 8, COUNT = 2;  // of 8 columns in a box; boxes
     const CUtensorMap& map;
     unsigned char* boxes;
     bool asks;  // whether this is the thread of the warpgroup that requests the stores
     int next = 0;
 
-    template <class Number, int TILES>
-    __device__ __forceinline__ void store(const Number (&results)[1][TILES][4], int first_row, int first_col, int batch) {
+    template <class Number>
+    __device__ __forceinline__ void store(const Number (&results)[1][TILES][4], int row, int col, int batch) {
+        unsigned char* const box = boxes + next * BLOCK_BYTES;
+        next ^= 1;
+        if (asks) tma_store_wait<COUNT - 1>();  // the box's previous contents have been read
+        warpgroup_barrier();
+        fill(box, results);
+        tma_store_fence();
+        warpgroup_barrier();
+        if (asks) {
+            tma_store(map, box, col, row, batch);
+            tma_store_commit();
+        }
+    }
+
+    // Each warp writes 16 rows: four 8 x 8 matrices of 16 bits at once, without bank conflicts, or each lane a pair of 32 bits.
+    template <class Number>
+    __device__ __forceinline__ static void fill(unsigned char* box, const Number (&results)[1][TILES][4]) {
+        const auto place = [&](int row, int byte) {
+            const int at_row = threadIdx.x % 128 / 32 * 16 + row, chunk = byte / 16 ^ at_row % 8;  // the swizzle
+            return box + at_row * SLICE + chunk * 16 + byte % 16;
+        };
+        if constexpr (sizeof(Out) == 2) {
+            const int lane = threadIdx.x % 32;
 #pragma unroll
-        for (int tile = 0; tile < TILES; tile += COLUMNS / 8) {
-            unsigned char* const box = boxes + next * BLOCK_BYTES;
-            next ^= 1;
-            if (asks) tma_store_wait<COUNT - 1>();  // the box's previous contents have been read
-            warpgroup_barrier();
-            for_runs<Out, COLUMNS / 8>(results, tile, [&](const auto& run, int row, int col) {
-                const int at_row = threadIdx.x % 128 / 32 * 16 + row, byte = col * int(sizeof(Out));
-                const int chunk = byte / 16 ^ at_row % 8;  // the swizzle
-                using Word = RunWord<sizeof run>;
-                *reinterpret_cast<Word*>(box + at_row * SLICE + chunk * 16 + byte % 16) = reinterpret_cast<const Word&>(run);
-            });
-            tma_store_fence();
-            warpgroup_barrier();
-            if (asks) {
-                tma_store(map, box, first_col + tile * 8, first_row, batch);
-                tma_store_commit();
+            for (int n = 0; n < TILES; n += 2) {  // the upper and lower halves of a tile, and of the next
+                __align__(4) Out numbers[8];
+#pragma unroll
+                for (int i = 0; i < 8; ++i) convert(results[0][n + i / 4][i % 4], numbers[i]);
+                stmatrix(place(lane % 16, (n + lane / 16) * 16), reinterpret_cast<const unsigned(&)[4]>(numbers));
             }
+        } else {
+            for_runs<Out, TILES>(results, 0, [&](const auto& run, int row, int col) {
+                using Word = RunWord<sizeof run>;
+                *reinterpret_cast<Word*>(place(row, col * int(sizeof(Out)))) = reinterpret_cast<const Word&>(run);
+            });
         }
     }
 };
 
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+// results = alpha times the sums of a box. Registers have no index: a branch finds them, which wgmma_results keeps the compiler
+// from replacing by a choice among all of them.
+template <class Sum, class Out, int TILES, int BLOCKS, int COUNT>
+__device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneSums<Sum> (&sum)[BLOCKS][1][COUNT], int box,
+                                      const Epilogue<Sum, Out>& epilogue) {
+#pragma unroll
+    for (int i = 0; i < BLOCKS * COUNT / TILES; ++i)
+        if (i == box) {
+            auto& of_box = reinterpret_cast<LaneSums<Sum>(&)[TILES]>(sum[i * TILES / COUNT][0][i * TILES % COUNT]);
+            wgmma_results(of_box);
+            for_all(results, [&](Scalar<Sum>& result, int row, int col) {
+                result = epilogue.scaled(of_box[col / 8].at(row / 8 * 2 + col % 2));
+            });
+        }
+}
+
+// SCALED: nothing follows alpha, and there is no code for what might. Such code takes time though it does not run: what does is
+// then far apart, and read from memory in more pieces.
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR, bool SCALED,
           bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
@@ -170,17 +206,25 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
             wgmma_wait<0>();
             if (slices > 0 && lane == 0) mbarrier_arrive(empty + last);
             const TileIndex tile = place(i);
-            const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, i / tiles);
+            const int row = tile.m * BM + first_row, col = tile.n * BN;
+            const Epilogue<Sum, Out> epilogue(SCALED ? nullptr : c, SCALED ? nullptr : bias, out, alpha, beta,
+                                              SCALED ? NONE : activation, stride, i / tiles);
+            if constexpr (OUT_BOXES) {
+                constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
+#pragma unroll(SCALED ? BOXES : 1)  // a box's addends and activations are 3,000 instructions, which each call reads from memory
+                for (int box = 0; box < BOXES; ++box) {
+                    const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * TILES * 8;
+                    Scalar<Sum> results[1][TILES][4];
+                    scale(results, sum, box, epilogue);
+                    epilogue.finish([&](const auto& change) { for_all(results, change); }, box_row + warp * 16 + lane / 4,
+                                    box_col + lane % 4 * 2, M, N);
+                    out_boxes.store(results, box_row, box_col, i / tiles);
+                }
+            } else {
 #pragma unroll
-            for (int m = 0; m < BLOCKS; ++m) {
-                wgmma_results(sum[m][0]);
-                const int row = tile.m * BM + first_row + m * 64, col = tile.n * BN;
-                if constexpr (OUT_BOXES) {
-                    Scalar<Sum> results[1][BN / 8][4];
-                    finish(results, sum[m], epilogue, row + warp * 16 + lane / 4, col + lane % 4 * 2, M, N);
-                    out_boxes.store(results, row, col, i / tiles);
-                } else {
-                    store_tile(sum[m], epilogue, row + warp * 16, col, M, N);
+                for (int m = 0; m < BLOCKS; ++m) {
+                    wgmma_results(sum[m][0]);
+                    store_tile(sum[m], epilogue, row + m * 64 + warp * 16, col, M, N);
                 }
             }
         }

@@ -23,8 +23,9 @@ _SPACE = configs_of(
     (128, 64, 2, 8, 8),
     (64, 64, 1, 4, 8),
 )
-# IN_BOXES: TMA writes the result
-_TEMPLATE = "matmul::persistent<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {A_BY_K}, {B_BY_K}, {IN_BOXES}>"
+_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
+# SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
+_TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {SCALED}, {IN_BOXES}>"
 
 
 def shared_bytes(config):
@@ -73,9 +74,10 @@ def _launches(problem, config, a, b, c, bias, out):
     yield from copies_of_a + copies_of_b
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
+    scaled = c is None and bias is None and problem.activation is None
     _, _, *others = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(
-        {**mma_types(problem), **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "IN_BOXES": in_boxes},
+        {**mma_types(problem), **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes},
         (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
         (config["CONSUMERS"] + 1) * 128,
         (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),

@@ -1,4 +1,4 @@
-"""ldmatrix and mma.sync of the CPU emulation: every lane's registers as the PTX ISA says, element by element."""
+"""ldmatrix, stmatrix and mma.sync of the CPU emulation: every lane's registers as the PTX ISA says, element by element."""
 
 from pathlib import Path
 
@@ -19,6 +19,7 @@ PRODUCTS = {
     ("unsigned char", "int", 4): (torch.uint8, torch.int32, 32),
 }
 WARP = (1, 1, 1), (32, 1, 1), 0, 0
+LONELY = ("ldmatrix", "stmatrix", "mma.sync")
 
 
 def load_name(count, transposed):
@@ -32,7 +33,7 @@ def product_name(product):
 @pytest.fixture(scope="module")
 def kernels():
     names = [load_name(*case) for case in LOADS] + [product_name(product) for product in PRODUCTS]
-    return load(SOURCE, [*names, "instruction::lonely", "instruction::round"], "simt")
+    return load(SOURCE, [*names, "instruction::store", "instruction::lonely", "instruction::round"], "simt")
 
 
 @pytest.mark.parametrize("count, transposed", LOADS)
@@ -47,6 +48,39 @@ def test_ldmatrix(kernels, count, transposed):
                 row, col = lane // 4, lane % 4 * 2 + half
                 row, col = (col, row) if transposed else (row, col)
                 assert words[lane, matrix, half] == place[8 * matrix + row] + col
+
+
+def stored(kernels, place, barrier=True):
+    """(what the lanes hold: 4 words of 2 elements each, 1 KB of memory that was all ones)."""
+    words = torch.randint(0, 2**15, (32, 4, 2), dtype=torch.int16)
+    memory = torch.zeros(512, dtype=torch.int16)
+    arguments = words.data_ptr(), place.data_ptr(), memory.data_ptr(), 512, barrier
+    kernels["instruction::store"]((1, 1, 1), (32, 1, 1), 1024, 0, *arguments)
+    return words, memory
+
+
+def test_stmatrix(kernels):
+    place = torch.randperm(64)[:32].to(torch.int32) * 16
+    words, memory = stored(kernels, place)
+    expected = torch.full((64, 8), -1, dtype=torch.int16)
+    for lane in range(32):
+        for matrix in range(4):
+            for half in range(2):  # row lane / 4, columns 2 (lane % 4) and the next
+                expected[place[8 * matrix + lane // 4] // 16, lane % 4 * 2 + half] = words[lane, matrix, half]
+    assert torch.equal(memory.view(64, 8), expected)
+
+
+def test_what_stmatrix_wrote_needs_a_barrier(kernels):
+    _, memory = stored(kernels, torch.arange(32, dtype=torch.int32) * 16, barrier=False)
+    assert (memory[8:16] == -1).all()
+
+
+@pytest.mark.parametrize("byte, text", [(40, "a row is not aligned to 16 bytes"), (2**20, "not an address of dynamic shared")])
+def test_where_stmatrix_cannot_write(kernels, byte, text):
+    place = torch.arange(32, dtype=torch.int32) * 16
+    place[3] = byte
+    with pytest.raises(RuntimeError, match=text):
+        stored(kernels, place)
 
 
 def a_element(lane, i, bits):
@@ -133,8 +167,8 @@ def test_a_misaligned_row(kernels):
         kernels[load_name(1, False)](*WARP, rows.data_ptr(), place.data_ptr(), torch.zeros(32).data_ptr())
 
 
-@pytest.mark.parametrize("loads, name", [(True, "ldmatrix"), (False, "mma.sync")])
+@pytest.mark.parametrize("name", LONELY)
 @pytest.mark.parametrize("threads, text", [(32, "31 threads wait at {}"), (16, "{} needs all 32 lanes")])
-def test_the_whole_warp_must_come(kernels, loads, name, threads, text):
+def test_the_whole_warp_must_come(kernels, name, threads, text):
     with pytest.raises(RuntimeError, match=text.format(name)):
-        kernels["instruction::lonely"]((1, 1, 1), (threads, 1, 1), 0, 0, loads)
+        kernels["instruction::lonely"]((1, 1, 1), (threads, 1, 1), 16, 0, LONELY.index(name))

@@ -15,13 +15,17 @@ from tests.harness import prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
-SMALL = {"BM": 64, "BN": 64}
+SMALL, BIG, HIGH = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
 
 
-def launches(a, b, config, target="h200", **kwargs):
+def config_of(call, tile, target):
+    (config,) = (c for c in DESIGN.configs(call.problem, Target.named(target)) if tile.items() <= c.items())
+    return config
+
+
+def launches(a, b, tile, target="h200", **kwargs):
     call = prepare("matmul", a, b, **kwargs)
-    (chosen,) = (c for c in DESIGN.configs(call.problem, Target.named(target)) if config.items() <= c.items())
-    return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
+    return list(DESIGN.launches(call.problem, config_of(call, tile, target), *call.parts[0]))
 
 
 @pytest.mark.parametrize("sizes", [(8, 8, 64), (64, 64, 64), (72, 56, 200), (136, 264, 520), (8, 304, 1000)], ids=str)
@@ -73,6 +77,31 @@ def test_other_operands_are_aligned_first_and_other_results_stored_from_register
     assert product.expression.endswith(", false>"), "rows of 60 are not multiples of 16 bytes"
 
 
+def test_the_code_of_what_may_follow_alpha_is_there_only_where_something_does():
+    a, b = random(64, 64, dtype=torch.float16), random(64, 64, dtype=torch.float16)
+
+    def scaled(**others):
+        (product,) = launches(a, b, SMALL, **others)
+        return product.expression.endswith(", true, true>")
+
+    assert scaled() and scaled(alpha=-2.5) and scaled(c=a, beta=0)
+    assert not any(scaled(**other) for other in ({"c": a}, {"bias": a[0]}, {"activation": "relu"}))
+
+
+@short(lambda tile, scaled: scaled == (tile == HIGH))
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("tile", [BIG, HIGH], ids=["big", "high"])
+def test_tiles_of_several_boxes(tile, scaled):
+    """Each box of the result gets its own sums, addends and place, also where only a part of the tile's boxes is inside."""
+    m, n, k = (136, 456, 72) if tile == BIG else (328, 200, 72)
+    a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, m, k), (2, k, n), (2, m, n)))
+    others = {} if scaled else {"c": c, "beta": -0.5, "bias": random(n, dtype=torch.float16), "activation": "silu"}
+    *_, product = launches(a, b, tile, "simt", **others)
+    assert product.expression.endswith(", true, true>" if scaled else ", false, true>")
+    config = config_of(prepare("matmul", a, b), tile, "simt")
+    run_checked(LIBRARY, "matmul", "persistent", a, b, alpha=1.5, config=config, **others)
+
+
 def test_refusals():
     half, single = (prepare("matmul", *[torch.empty(8, 8, dtype=dtype)] * 2).problem for dtype in (torch.half, None))
     assert DESIGN.refuses(half, Target.named("h200")) is None and DESIGN.refuses(half, Target.named("simt")) is None
@@ -105,11 +134,12 @@ def test_half_sums_are_less_exact():
     assert in_float.error < in_half.error / 2
 
 
-BIG, HIGH = {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
 # (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice
 CODE = {
     "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
     "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2),
+    "fp16, gelu": (torch.float16, {"activation": "gelu"}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
+    "fp16 to fp32": (torch.float16, {"out_dtype": torch.float32}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
     "fp16, high": (torch.float16, {}, HIGH, "row", "HGMMA.64x128x16.F32", 8, 3),
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5),
     "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2),
@@ -117,11 +147,11 @@ CODE = {
 }
 
 
-@short(lambda kind: kind == "fp16")
+@short(lambda kind: kind in ("fp16", "fp16, gelu"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind, tmp_path):
-    """No waits between the wgmmas of a slice, no spills in their loop, and consistent register counts."""
+    """No waits between the wgmmas of a slice, no spills, consistent register counts, and no code but what the call needs."""
     dtype, options, config, layout, instruction, count, copies = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
@@ -137,11 +167,16 @@ def test_machine_code(kind, tmp_path):
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
-    assert sass.count(loop, sass.LOCAL) == 0 and code.stack_bytes <= (0 if dtype.itemsize == 2 else 8)
+    assert code.stack_bytes == 0
+    assert "activation" in options or len(code.instructions) <= 1500, "no addends and activations"
     assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
     opcodes = [text.split()[0] for _, text in code.instructions]
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
-    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if dtype.itemsize == 2 else 32)
-    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, "of 64 rows of 128 bytes, of a consumer's tile"
+    in_halves = options.get("out_dtype", dtype).itemsize == 2
+    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if in_halves else 32) if "activation" not in options else 1
+    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, (
+        "of 64 rows of 128 bytes, of a consumer's tile; of a loop over them one"
+    )
+    assert sum(opcode.startswith("STSM.16.M88.4") for opcode in opcodes) == (4 * boxes if in_halves else 0)
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     assert code.registers * 3 == 40 + 2 * 232, "per warpgroup: otherwise a consumer waits for its registers forever"

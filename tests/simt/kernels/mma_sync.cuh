@@ -4,6 +4,8 @@
 
 #include "../../../cuda_reference/common/ldmatrix.cuh"
 #include "../../../cuda_reference/common/mma_sync.cuh"
+#include "../../../cuda_reference/common/shared.cuh"
+#include "../../../cuda_reference/common/stmatrix.cuh"
 
 namespace instruction {
 
@@ -17,16 +19,27 @@ template <int COUNT, bool TRANSPOSED> __global__ void load(const uint16_t* rows,
     for (int i = 0; i < COUNT; ++i) words[threadIdx.x * COUNT + i] = loaded[i];
 }
 
+// The bytes of shared memory after it: row r of matrix i goes to byte place[8 i + r]. Read without a barrier, by lane 0 only.
+__global__ void store(const unsigned* words, const int* place, uint16_t* memory, int count, bool barrier) {
+    uint16_t* const shared = dynamic_shared<uint16_t>();
+    unsigned stored[4];
+    for (int i = 0; i < 4; ++i) stored[i] = words[threadIdx.x * 4 + i];
+    stmatrix(reinterpret_cast<unsigned char*>(shared) + place[threadIdx.x], stored);
+    if (barrier) __syncwarp();
+    if (threadIdx.x == 0)
+        for (int i = 0; i < count; ++i) memory[i] = shared[i];
+}
+
+enum Instruction { LDMATRIX, STMATRIX, MMA_SYNC };
+
 // One lane of 32 stays away.
-__global__ void lonely(bool loads) {
-    __shared__ __align__(16) uint16_t row[8];
-    unsigned a[4] = {}, loaded[1];
+__global__ void lonely(int instruction) {
+    unsigned words[4] = {}, loaded[1];
     float sum[4] = {};
     if (threadIdx.x == 31) return;
-    if (loads)
-        ldmatrix<false>(loaded, row);
-    else
-        mma_sync<__half>(sum, a, 0, 0);
+    if (instruction == LDMATRIX) ldmatrix<false>(loaded, dynamic_shared<unsigned char>());
+    if (instruction == STMATRIX) stmatrix(dynamic_shared<unsigned char>(), words);
+    if (instruction == MMA_SYNC) mma_sync<__half>(sum, words, 0, 0);
 }
 
 template <class T, class Sum, int NUMBERS> __global__ void multiply(const unsigned* a, const unsigned* b, Sum* sums) {
