@@ -11,9 +11,10 @@ TYPES = {
     torch.float64: "double",
     torch.int32: "int",
 }
-# What mma.sync and wgmma multiply, by precision
+# What mma.sync and wgmma multiply, by precision; wgmma also either fp8 by either
 ELEMENTS = {"fp16": "__half", "bf16": "__nv_bfloat16", "tf32": "float", "int8": "signed char", "uint8": "unsigned char"}
-SUMS = {"fp16": "__half", "fp32": "float", "fp64": "double", "int32": "int"}
+FP8 = {torch.float8_e4m3fn: "E4M3", torch.float8_e5m2: "E5M2"}
+SUMS = {"fp16": "__half", "fp32": "float", "fast": "float", "fp64": "double", "int32": "int"}
 ACTIVATIONS = (None, "relu", "gelu", "silu")  # numbered as in epilogue.cuh
 
 
@@ -35,7 +36,8 @@ def arguments(problem, a, b, c, bias, out):
 
 def mma_types(problem):
     """{ELEMENT}, {RESULT} and {SUMS} of a template that uses mma.sync or wgmma."""
-    return {"ELEMENT": ELEMENTS[problem.precision], "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
+    element = ELEMENTS.get(problem.precision) or f"Fp8<{FP8[problem.dtype]}, {FP8[problem.b_dtype or problem.dtype]}>"
+    return {"ELEMENT": element, "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
 
 
 def layouts(choices=(True, False)):
