@@ -142,8 +142,8 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
 // SCALED: nothing follows alpha, and there is no code for what might. Such code takes time though it does not run: what does is
 // then far apart, and read from memory in more pieces. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
 // few bits. SCALES: those of fp8 (scales.cuh).
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR, bool SCALED,
-          bool OUT_BOXES, bool PROMOTES, Scales SCALES>
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
           const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,

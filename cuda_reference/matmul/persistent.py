@@ -24,8 +24,8 @@ _SPACE = configs_of(
     (64, 64, 1, 4, 8),
 )
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
-# SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
-_TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {SCALED}, {IN_BOXES}, {PROMOTES}, matmul::{SCALES}>"
+# PROMOTES: slices have sums of their own. SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
+_TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}>"
 _SCALES = {None: "NO_SCALES", "tensor": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
@@ -85,7 +85,10 @@ def _launches(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     scaled = c is None and bias is None and problem.activation is None
     _, _, *others = arguments(problem, a, b, c, bias, out)
-    scale_strides = *((0, 0) if scale_a is None else scale_a.stride()[:2]), *((0, 0) if scale_b is None else scale_b.stride()[::2])
+    scale_strides = (
+        *((0, 0) if scale_a is None else scale_a.stride()[:2]),
+        *((0, 0) if scale_b is None else scale_b.stride()[::2]),
+    )
     switches = {"A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
     switches |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
     yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(

@@ -4,8 +4,9 @@
 measured, and smaller ones in place of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on
 squares, on a size whose rows are unaligned, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
 
-Tensor-core products: `square`; `fp8`, squares of e4m3 with and without scales, whose sums are promoted or "fast"; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
-`unaligned`, with sizes whose rows are not aligned to 16 bytes.
+Tensor-core products: `square`; `fp8`, squares of e4m3 without scales, with one each and with one a row, their sums in fp32 and
+"fast"; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T; `unaligned`, with sizes whose
+rows are not aligned to 16 bytes.
 
 Convolutions: `image`, the seed's filters of few channels on whole images, and Gaussian blurs and Sobel filters of each colour
 on its own; `grouped`, the depthwise and grouped layers of ResNeXt-50, MobileNetV2 and EfficientNet-B0; both in NCHW and in

@@ -109,7 +109,7 @@ def matmul(
     activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
     scale_a, scale_b  of fp8, as torch._scaled_mm's: float32 tensors of one element, or (M, 1) with one for each row of A and
             (1, N) with one for each column of B, or what broadcasts to (..., M, 1) and (..., 1, N) where there is a batch.
-            None is 1, so that either may be given alone, and in either form. alpha * scale_a * scale_b is rounded to fp32 first,
+            None is 1, so that either may be given alone, and in either form. Their products, with alpha, are rounded to fp32
             and must be within its normal range. They have no gradient
     out     a tensor of the result's shape and dtype to write into; must not overlap an input. Default: a new tensor
     design  one of designs("matmul"), or its name; default: chosen for the problem
@@ -117,9 +117,9 @@ def matmul(
 
     Any size may be 0. Error, elementwise, before the activation: (gamma(K + 4) + 2v + v^2) * S plus the rounding of the result,
     S = |alpha| |A||B| + |beta| |C| + |bias|, u = 2^-24 for ieee, 2^-53 for fp64 and 2^-23 on tensor cores, v = 2^-11 for tf32,
-    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S, "fast" (33 K / 32 + 5) 2^-13 S; scales, which count as alpha in S,
-    add two roundings: gamma(K + 6); an activation's slope (at most 1.13) and 2^-20 S come on top
-    (`numerics.error_bound`). Integers are exact, modulo 2^32.
+    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S, fast sums of fp8 (33 K / 32 + 5) 2^-13 S; with scales, which count
+    as alpha, gamma(K + 6). An activation's slope (at most 1.13) and 2^-20 S come on top (`numerics.error_bound`). Integers are
+    exact, modulo 2^32.
 
     Gradients are as gemm's, in the precision of this call ("torch": what torch's switch said then), with the default sums; of
     fp8 and integers there are none. Where one is recorded the activation is torch's own, of the product rounded to the result's

@@ -46,7 +46,7 @@ def _split_kernel(
     sizes: Sizes, epilogue: Epilogue, how: Arithmetic, splits: Splits, counters,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """Scales, c and bias may be None. counters: (TILES,) zeros that count the finished splits; None: a second kernel adds them up."""
+    """Scales, c and bias may be None. counters: (TILES,) zeros that count finished splits; None: a second kernel adds them."""
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     tile = tl.program_id(0) % tiles
     split = tl.program_id(0) // tiles

@@ -99,9 +99,7 @@ def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
     return out if bias is None else out + bias[:, None, None]
 
 
-def _matmul(
-    a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, scale_a=None, scale_b=None
-):
+def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, scale_a=None, scale_b=None):
     beta = beta_of(beta, c)
     product = torch.matmul(a, b)
     if precision == "b1_xor":  # x xor y = x + y - 2 x y

@@ -1,12 +1,15 @@
 """Products of fp8: both types with each other, scales of every form, sums that are promoted and sums that are not."""
 
 import itertools
+import shutil
 
 import pytest
 import torch
 
 import cuda_reference
 import tritonkernels
+from perf.offline import sass
+from tests.designs.matmul.test_persistent_cuda import code_of, launches
 from tests.harness import (
     DEVICES,
     available_on,
@@ -77,7 +80,9 @@ def test_every_form_of_scales(library, op, design, device, form):
     a, b = operands(device, *([2] if "batch" in form else []))
     run_checked(library, op, design, a, b, **scales(SCALES[form], device))
     given = scales(SCALES[form], device)
-    strided = {name: s if s is None else torch.stack([s, s.new_full(s.shape, torch.nan)], -1)[..., 0] for name, s in given.items()}
+    strided = {
+        name: s if s is None else torch.stack([s, s.new_full(s.shape, torch.nan)], -1)[..., 0] for name, s in given.items()
+    }
     run_checked(library, op, design, a, b, **strided)
 
 
@@ -238,3 +243,34 @@ def test_what_cuda_designs_take_and_where():
     fast = cuda_reference.configs("matmul", a, b.mT, accumulate="fast", target="h200")
     assert any(config["BN"] == 256 for config in fast if "CONSUMERS" in config)
     assert cuda_reference.explain("matmul", a, b, target="h200")["kernels"] == ["align", "persistent"], "B along K first"
+
+
+ROWS = {"scale_a": torch.empty(4096, 1, device="meta"), "scale_b": torch.empty(1, 4096, device="meta")}
+SQUARE, BIG, HIGH = ({"BM": m, "BN": n} for m, n in ((128, 128), (128, 256), (256, 128)))
+# (types, options, config) -> the instruction, how many in the loop, how many slices
+CODE = {
+    "promoted": ((E4M3, E4M3), {}, SQUARE, "QGMMA.64x128x32.F32.E4M3.E4M3", 8, 2),
+    "promoted, rows": ((E4M3, E5M2), ROWS, SQUARE, "QGMMA.64x128x32.F32.E4M3.E5M2", 8, 2),
+    "fast": ((E5M2, E4M3), {"accumulate": "fast"}, BIG, "QGMMA.64x256x32.F32.E5M2.E4M3", 4, 1),
+    "fast, rows": ((E5M2, E5M2), {"accumulate": "fast", **ROWS}, BIG, "QGMMA.64x256x32.F32.E5M2.E5M2", 4, 1),
+    "fast, high": ((E4M3, E4M3), {"accumulate": "fast", **ROWS}, HIGH, "QGMMA.64x128x32.F32.E4M3.E4M3", 8, 1),
+}
+
+
+@short(lambda kind: kind == "promoted, rows")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("kind", CODE)
+def test_machine_code(kind, tmp_path):
+    """The products of a slice wait for none before them: they are under way while the sums of the slice before are added. The
+    first adds to nothing. Nothing is spilled, and scales of rows take a few hundred instructions."""
+    types, options, config, instruction, products, slices = CODE[kind]
+    a, b = (torch.empty(4096, 4096, device="meta").to(dtype) for dtype in types)
+    (launch,) = launches(a, b.mT, config, out_dtype=torch.bfloat16, **options)
+    code = code_of(launch, tmp_path)
+    loop = code.hot_loop()
+    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == products
+    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == slices
+    assert sass.count(loop, ("FADD",)) == (2 * 64 if slices == 2 else 0) and loop.total() <= 250
+    assert code.stack_bytes == 0 and code.registers * 3 == 40 + 2 * 232 and len(code.instructions) <= 1600
+    fresh = [text for _, text in code.instructions if text.startswith("QGMMA") and "!UPT" in text]
+    assert len(fresh) == (4 if slices == 2 else 0)

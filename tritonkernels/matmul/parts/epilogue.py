@@ -1,4 +1,4 @@
-"""The end of every product: activation(alpha * scale_a * scale_b * sum + beta * C + bias), rounded to the type of the result."""
+"""The end of every product: activation(alpha * scale_a * scale_b * sum + beta * C + bias), rounded to the result's type."""
 
 from ...language.dot import widened
 from ...language.epilogue import rounded
