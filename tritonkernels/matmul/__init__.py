@@ -117,9 +117,9 @@ def matmul(
 
     Any size may be 0. Error, elementwise, before the activation: (gamma(K + 4) + 2v + v^2) * S plus the rounding of the result,
     S = |alpha| |A||B| + |beta| |C| + |bias|, u = 2^-24 for ieee, 2^-53 for fp64 and 2^-23 on tensor cores, v = 2^-11 for tf32,
-    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S, fast sums of fp8 (33 K / 32 + 5) 2^-13 S; with scales, which count
-    as alpha, gamma(K + 6). An activation's slope (at most 1.13) and 2^-20 S come on top (`numerics.error_bound`). Integers are
-    exact, modulo 2^32.
+    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S, its fast sums (33 K / 32 + 5) 2^-13 S. With scales, which count
+    as alpha, it is gamma(K + 6). An activation's slope (at most 1.13) and 2^-20 S come on top (`numerics.error_bound`).
+    Integers are exact, modulo 2^32.
 
     Gradients are as gemm's, in the precision of this call ("torch": what torch's switch said then), with the default sums; of
     fp8 and integers there are none. Where one is recorded the activation is torch's own, of the product rounded to the result's
