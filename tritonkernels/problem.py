@@ -336,7 +336,7 @@ class MatmulProblem(Problem):
     bias: bool
     activation: str | None  # "relu", "gelu", "silu"
     b_dtype: torch.dtype | None = None  # of B where it is another than A's, as fp8 has two
-    scales: str | None = None  # of A, B or both: one each, "tensor", or some for each row or column, "rows"
+    scales: str | None = None  # of A, B or both: "matrix" where each matrix has one, "rows" where rows or columns have
 
     op = "matmul"
 

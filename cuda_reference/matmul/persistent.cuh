@@ -16,6 +16,11 @@
 // copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read:
 // 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
 // lane.
+//
+// The tensor cores add up products of fp8 in some 14 bits. Unless that is asked for, each slice has a sum of its own (PROMOTES),
+// which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
+// before is added. With the fp32 sums they fill the registers, so a warpgroup has 64 x 128 of the tile at most.
+//
 // Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k,
 // a step 32.
 // Mirrors tritonkernels/matmul/persistent.py.
@@ -199,8 +204,12 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
-            const TileScales<SCALES, BLOCKS, BN> scales(scale_a, scale_b, scale_stride, i / tiles,
-                                                        place(i).m * BM + first_row + warp * 16, place(i).n * BN, M, N);
+            TileScales<SCALES, BLOCKS, BN> scales;
+            const auto load_scales = [&] {
+                const TileIndex tile = place(i);
+                scales.load(scale_a, scale_b, scale_stride, i / tiles, tile.m * BM + first_row + warp * 16, tile.n * BN, M, N);
+            };
+            if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
             LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
             int last = 0;  // the stage that the wgmmas in flight read
             // Starts the products of a slice, and waits for those of the slice before
@@ -249,6 +258,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                 }
             }
             if (slices > 0 && lane == 0) mbarrier_arrive(empty + last);
+            if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
             scales.apply(sum);
             const TileIndex tile = place(i);
             const int row = tile.m * BM + first_row, col = tile.n * BN;

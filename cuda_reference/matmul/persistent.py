@@ -26,7 +26,7 @@ _SPACE = configs_of(
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
 _TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}>"
-_SCALES = {None: "NO_SCALES", "tensor": "MATRIX_SCALES", "rows": "ROW_SCALES"}
+_SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
 def shared_bytes(config):

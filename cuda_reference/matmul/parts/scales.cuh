@@ -1,5 +1,5 @@
 // The scales of operands of fp8 in a tile's sums: one for each matrix, which alpha takes in, or one for each row of A and column
-// of B. They are loaded before the products, which take longer.
+// of B.
 #pragma once
 #include "../../common/wgmma.cuh"
 #include "lane_sums.cuh"
@@ -14,7 +14,7 @@ struct ScaleStrides {
 
 // Of a warp's rows, 16 of each of BLOCKS blocks of 64, and of all BN columns. A null pointer stands for 1.
 template <Scales SCALES, int BLOCKS, int BN> struct TileScales {
-    __device__ __forceinline__ TileScales(const float*, const float*, const ScaleStrides&, int, int, int, int, int) {}
+    __device__ __forceinline__ void load(const float*, const float*, const ScaleStrides&, int, int, int, int, int) {}
     template <class Number> __device__ __forceinline__ Number times(Number alpha) const { return alpha; }
     template <class Sums> __device__ __forceinline__ void apply(Sums&) const {}
 };
@@ -22,9 +22,10 @@ template <Scales SCALES, int BLOCKS, int BN> struct TileScales {
 template <int BLOCKS, int BN> struct TileScales<MATRIX_SCALES, BLOCKS, BN> {
     float of_tile;
 
-    __device__ __forceinline__ TileScales(const float* a, const float* b, const ScaleStrides& stride, int batch, int, int, int,
-                                          int)
-        : of_tile((a == nullptr ? 1.0f : a[batch * stride.a_batch]) * (b == nullptr ? 1.0f : b[batch * stride.b_batch])) {}
+    __device__ __forceinline__ void load(const float* a, const float* b, const ScaleStrides& stride, int batch, int, int, int,
+                                         int) {
+        of_tile = (a == nullptr ? 1.0f : a[batch * stride.a_batch]) * (b == nullptr ? 1.0f : b[batch * stride.b_batch]);
+    }
     __device__ __forceinline__ float times(float alpha) const { return alpha * of_tile; }
     template <class Sums> __device__ __forceinline__ void apply(Sums&) const {}
 };
@@ -33,8 +34,8 @@ template <int BLOCKS, int BN> struct TileScales<ROW_SCALES, BLOCKS, BN> {
     static_assert(BN % 32 == 0, "a lane loads the scale of every 32nd column");
     float of_row[BLOCKS][2], of_column[BN / 32];
 
-    __device__ __forceinline__ TileScales(const float* a, const float* b, const ScaleStrides& stride, int batch, int first_row,
-                                          int first_col, int M, int N) {
+    __device__ __forceinline__ void load(const float* a, const float* b, const ScaleStrides& stride, int batch, int first_row,
+                                         int first_col, int M, int N) {
         const int lane = threadIdx.x % 32;
 #pragma unroll
         for (int i = 0; i < 2 * BLOCKS; ++i) {

@@ -44,7 +44,8 @@ SCALES = {
     "columns of B": (None, (1, N)),
     "rows and one": ((M, 1), ()),
     "one and columns": ((1,), (N,)),
-    "of a batch": ((2, 1, 1), (2, 1, N)),
+    "one for each of a batch": ((2, 1, 1), (2, 1, 1)),
+    "columns of a batch": ((2, 1, 1), (2, 1, N)),
     "rows of a batch": ((2, M, 1), (1, 1, 1)),
 }
 

@@ -120,7 +120,7 @@ def prepare(
         bias=bias is not None,
         activation=activation,
         b_dtype=None if b.dtype == a.dtype else b.dtype,
-        scales="rows" if any(map(_varies, scales)) else "tensor" if scales else None,
+        scales="rows" if any(map(_varies, scales)) else "matrix" if scales else None,
     )
     present = [t for t in (matrix_a, matrix_b, matrix_c, matrix_out, scale_a, scale_b) if t is not None]
     return Call(problem, tuple(_part(uniform, c, bias, scale_a, scale_b) for uniform in uniform_batches(*present)), out)
@@ -136,9 +136,9 @@ def _part(uniform, c, bias, scale_a, scale_b):
     return *part, *(None if scale is None else next(matrices) for scale in (scale_a, scale_b))
 
 
-def _varies(t):
-    """Whether it is not one element, expanded."""
-    return any(size > 1 and stride for size, stride in zip(t.shape, t.stride()))
+def _varies(matrices):
+    """Whether a matrix is not one element, expanded."""
+    return any(size > 1 and stride for size, stride in zip(matrices.shape[-2:], matrices.stride()[-2:]))
 
 
 def _scale(argument, value, a, shape, example):
