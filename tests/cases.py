@@ -92,6 +92,7 @@ MORE_PRECISIONS = [  # at fewer sizes: an interpreted call takes 0.1 s
     (torch.float64, {}),
     (torch.float8_e4m3fn, {}),
     (torch.float8_e5m2, {"out_dtype": torch.bfloat16}),
+    (torch.float8_e4m3fn, {"accumulate": "fast"}),
     (torch.uint8, {}),
     (torch.uint8, {"precision": "int4"}),
     (torch.uint8, {"precision": "uint4"}),

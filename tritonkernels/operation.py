@@ -18,7 +18,7 @@ PACKAGES = ("tritonkernels", "cuda_reference")
 class Call:
     """Validated arguments: the problem, the operands as kernels take them, and the result to return.
 
-    `parts` are the tensors of each launch, the result last. There are several only if a batch has no single stride.
+    `parts` are the tensors of each launch, as designs take them. There are several only if a batch has no single stride.
     """
 
     problem: Problem

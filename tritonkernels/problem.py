@@ -113,10 +113,16 @@ class Problem:
         """FLOP per compulsory byte."""
         return self.flops / self.bytes if self.bytes else 0.0
 
+    @property
+    def told(self):
+        """The fields' values by name, without those that have a default and are at it: what is said and recorded of a problem
+        stays the same when its kind gains such a field."""
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {field.name: value for field, value in values.items() if value != field.default}
+
     def describe(self):
         """The fields as a dict of JSON types."""
-        values = dataclasses.asdict(self)
-        return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in values.items()}
+        return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in self.told.items()}
 
 
 @hashed_once
@@ -309,9 +315,10 @@ class Conv2dBiasProblem(Problem):
 
 @hashed_once
 class MatmulProblem(Problem):
-    """out (batch, M, N) = activation(alpha * A (batch, M, K) B (batch, K, N) + beta * C (batch, M, N) + bias (N,)).
+    """out (batch, M, N) = activation(factor * A (batch, M, K) B (batch, K, N) + beta * C (batch, M, N) + bias (N,)).
 
-    Each operand may be shared by the whole batch. K counts elements, also where a byte packs several (PACKED).
+    The factor is alpha, of scaled operands alpha * scale_a * scale_b. Each operand may be shared by the whole batch. K counts
+    elements, also where a byte packs several (PACKED).
     """
 
     batch: int
@@ -323,23 +330,32 @@ class MatmulProblem(Problem):
     a_layout: str
     b_layout: str
     aligned: bool  # bases and pitches of A and B are multiples of 16 bytes
-    accumulate: str  # the type of the sums: "fp32", "fp16", "fp64" or "int32"
+    accumulate: str  # the type of the sums: "fp32", "fp16", "fp64" or "int32"; "fast": those of fp8's tensor cores
     alpha: float
     beta: float
     bias: bool
     activation: str | None  # "relu", "gelu", "silu"
+    b_dtype: torch.dtype | None = None  # of B where it is another than A's, as fp8 has two
+    scales: str | None = None  # of A, B or both: "matrix" where each matrix has one, "rows" where rows or columns have
 
     op = "matmul"
 
     @property
     def fused(self):
         """The names of the arguments that add to the plain product."""
-        given = {"alpha": self.alpha != 1, "beta": self.beta != 0, "bias": self.bias, "activation": self.activation is not None}
+        given = {
+            "alpha": self.alpha != 1,
+            "beta": self.beta != 0,
+            "bias": self.bias,
+            "activation": self.activation is not None,
+            "scales": self.scales is not None,
+        }
         return tuple(name for name, is_given in given.items() if is_given)
 
     @property
     def flops(self):
-        per_element = 2 * self.k + (self.alpha != 1) + 2 * (self.beta != 0) + self.bias  # an activation is not counted
+        scaled = self.alpha != 1 or self.scales is not None
+        per_element = 2 * self.k + scaled + 2 * (self.beta != 0) + self.bias  # an activation is not counted
         return per_element * self.batch * self.m * self.n
 
     @property
@@ -347,7 +363,8 @@ class MatmulProblem(Problem):
         a = (1 if self.a_shared else self.batch) * self.m * self.k
         b = (1 if self.b_shared else self.batch) * self.k * self.n
         results = (2 if self.beta else 1) * self.batch * self.m * self.n + self.bias * self.n
-        return (a + b) * self.dtype.itemsize // PACKED.get(self.precision, 1) + results * self.out_dtype.itemsize
+        scales = 4 * (self.m + self.n) if self.scales == "rows" else 0
+        return (a + b) * self.dtype.itemsize // PACKED.get(self.precision, 1) + results * self.out_dtype.itemsize + scales
 
     @property
     def terms(self):

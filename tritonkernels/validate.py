@@ -96,13 +96,17 @@ def addend(argument, value, beta, shape, like):
             raise ArgumentError(argument, "None", f"a tensor, as beta is {beta}", f"Pass {argument}, or beta=0.")
         return None
     value = tensor(argument, value, dtypes=(like[1].dtype,), ranks=range(len(shape) + 1), like=like)
+    value = expanded(argument, value, shape, f"Reshape it: {argument}[:, None] is a column.")
+    return value if beta != 0 else None
+
+
+def expanded(argument, value, shape, remedy):
+    """The tensor, broadcast to the shape."""
     try:
-        expanded = value.expand(shape)
+        return value.expand(shape)
     except RuntimeError:
         allowed = f"{tuple(shape)}, or a shape that broadcasts to it"
-        remedy = f"Reshape it: {argument}[:, None] is a column."
         raise ShapeError(argument, tuple(value.shape), allowed, remedy) from None
-    return expanded if beta != 0 else None
 
 
 def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **inputs):

@@ -2,7 +2,9 @@
 //
 // It covers 32 bytes along k: 16 elements of 16 bits, 8 tf32, 32 of one byte. D stays in registers: warp w of the group holds
 // rows 16 w to 16 w + 15, in TILES tiles of 16 x 8, each in the layout of mma.sync (mma_sync.cuh). Tile is a struct whose x is
-// float[4], int[4] or __half2[2]. T is the type of A and B; float means tf32, whose low 13 bits are ignored.
+// float[4], int[4] or __half2[2]. T is the type of A and B; float means tf32, whose low 13 bits are ignored, and Fp8 names a
+// type for each. Sums of fp8 keep few bits in the tensor cores: an instruction cuts its products and D off some 13 bits below
+// the first bit of the largest of them.
 //
 // Operands are 128-byte swizzled (tma.cuh), by a descriptor each. K_MAJOR: rows of 128 bytes along k, one per row of A or
 // column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 contiguous bytes; the
@@ -19,6 +21,10 @@
 #include <type_traits>
 
 #include "mbarrier.cuh"
+
+struct E4M3 { unsigned char bits; };
+struct E5M2 { unsigned char bits; };
+template <class A, class B> struct Fp8 { unsigned char bits; };
 
 __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, int next) {
     constexpr uint64_t EIGHT_ROWS = 1024 >> 4, SWIZZLE_128 = 1;
@@ -71,8 +77,12 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_FLAGS_64 "%66, %67"
 #define WGMMA_FLAGS_96 "%98, %99"
 #define WGMMA_FLAGS_128 "%130, %131"
+#define WGMMA_ADDS_32 "%34"
+#define WGMMA_ADDS_64 "%66"
+#define WGMMA_ADDS_96 "%98"
+#define WGMMA_ADDS_128 "%130"
 
-// N columns in COUNT registers of D. tf32 takes no flags, and bytes neither these nor factors of 1 for A and B.
+// N columns in COUNT registers of D. tf32 and fp8 take no flags, and integers neither these nor factors of 1 for A and B.
 #define WGMMA_ADDS "{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n"
 #define WGMMA_16_BITS(N, COUNT, D, TYPES)                                                                                    \
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1, " WGMMA_FLAGS_##COUNT ";}"       \
@@ -82,6 +92,11 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                \
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
+#define WGMMA_FP8(N, COUNT, D, TYPES)                                                                                        \
+    SM90A("{.reg .pred adds; setp.ne.u32 adds, " WGMMA_ADDS_##COUNT ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES         \
+          " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                                   \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
+          : "l"(a), "l"(b), "n"(ADDS))
 #define WGMMA_8_BITS(N, COUNT, D, TYPES)                                                                                     \
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
           : WGMMA_##COUNT(D, 0)                                                                                              \
@@ -92,11 +107,13 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     else if constexpr (TILES == 24) WGMMA_##BITS("192", COUNT_192, D, TYPES); \
     else WGMMA_##BITS("256", COUNT_256, D, TYPES)
 
-// sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors.
-template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
+// sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors; unless it ADDS, sum = A B.
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
+    constexpr bool FP8 = std::is_same_v<Number, float> && sizeof(T) == 1;
+    static_assert(ADDS || FP8, "a sum of its own for each slice is for fp8");
     if constexpr (std::is_same_v<Number, int>) {
         static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
         if constexpr (std::is_signed_v<T>)
@@ -111,8 +128,18 @@ __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b
     } else if constexpr (std::is_same_v<T, float>) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "tf32 lies along k");
         WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
+    } else if constexpr (FP8) {
+        static_assert(A_K_MAJOR && B_K_MAJOR, "fp8 lies along k");
+        if constexpr (std::is_same_v<T, Fp8<E4M3, E4M3>>)
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3", 32, 64, 96, 128);
+        else if constexpr (std::is_same_v<T, Fp8<E4M3, E5M2>>)
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2", 32, 64, 96, 128);
+        else if constexpr (std::is_same_v<T, Fp8<E5M2, E4M3>>)
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3", 32, 64, 96, 128);
+        else
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2", 32, 64, 96, 128);
     } else {
-        static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16 or tf32");
+        static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16, tf32 or fp8");
         WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 96, 128);
     }
 }

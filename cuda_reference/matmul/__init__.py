@@ -18,6 +18,8 @@ def matmul(
     c=None,
     bias=None,
     activation=None,
+    scale_a=None,
+    scale_b=None,
     out=None,
     design=None,
     config=None,
@@ -36,6 +38,8 @@ def matmul(
         c=c,
         bias=bias,
         activation=activation,
+        scale_a=scale_a,
+        scale_b=scale_b,
         out=out,
     )
 

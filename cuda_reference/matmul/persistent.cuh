@@ -16,6 +16,11 @@
 // copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read:
 // 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
 // lane.
+//
+// The tensor cores add up products of fp8 in some 14 bits. Unless that is asked for, each slice has a sum of its own (PROMOTES),
+// which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
+// before is added. With the fp32 sums they fill the registers, so a warpgroup has 64 x 128 of the tile at most.
+//
 // Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k,
 // a step 32.
 // Mirrors tritonkernels/matmul/persistent.py.
@@ -27,6 +32,7 @@
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
 #include "parts/lane_sums.cuh"
+#include "parts/scales.cuh"
 
 namespace matmul {
 
@@ -127,18 +133,32 @@ __device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneS
         }
 }
 
+// Adds the sums of a slice to those of all before it.
+template <int BLOCKS, int TILES>
+__device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES], LaneSums<float> (&slice)[BLOCKS][1][TILES]) {
+#pragma unroll
+    for (int m = 0; m < BLOCKS; ++m) {
+        wgmma_results(slice[m][0]);
+#pragma unroll
+        for (int i = 0; i < TILES * 4; ++i) sum[m][0][i / 4].x[i % 4] += slice[m][0][i / 4].x[i % 4];
+    }
+}
+
 // SCALED: nothing follows alpha, and there is no code for what might. Such code takes time though it does not run: what does is
-// then far apart, and read from memory in more pieces.
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR, bool SCALED,
-          bool OUT_BOXES>
+// then far apart, and read from memory in more pieces. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
+// few bits. SCALES: those of fp8 (scales.cuh).
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
           const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
-          int batches, int group) {
+          int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
+          ScaleStrides scale_stride) {
     static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
+    static_assert(!PROMOTES || BLOCKS * BN <= 128, "three sets of sums must fit in registers");
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
@@ -184,30 +204,65 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
+            TileScales<SCALES, BLOCKS, BN> scales;
+            const auto load_scales = [&] {
+                const TileIndex tile = place(i);
+                scales.load(scale_a, scale_b, scale_stride, i / tiles, tile.m * BM + first_row + warp * 16, tile.n * BN, M, N);
+            };
+            if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
             LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
             int last = 0;  // the stage that the wgmmas in flight read
-#pragma unroll 1
-            for (int slice = 0; slice < slices; ++slice) {
+            // Starts the products of a slice, and waits for those of the slice before
+            const auto multiply = [&](LaneSums<Sum>(&into)[BLOCKS][1][BN / 8], int slice) {
                 mbarrier_wait(full + ring.stage, ring.parity);
                 const uint64_t a = a_first + ring.stage * (ASlice::BYTES >> 4), b = b_first + ring.stage * (BSlice::BYTES >> 4);
                 wgmma_fence();
 #pragma unroll
-                for (int k = 0; k < STEPS; ++k)
+                for (int m = 0; m < BLOCKS; ++m)
+                    wgmma<T, A_K_MAJOR, B_K_MAJOR, !PROMOTES>(into[m][0], a + (m * BLOCK_BYTES >> 4), b);
+#pragma unroll
+                for (int k = 1; k < STEPS; ++k)
 #pragma unroll
                     for (int m = 0; m < BLOCKS; ++m)
-                        wgmma<T, A_K_MAJOR, B_K_MAJOR>(sum[m][0], a + ((m * BLOCK_BYTES + k * ASlice::STEP) >> 4),
+                        wgmma<T, A_K_MAJOR, B_K_MAJOR>(into[m][0], a + ((m * BLOCK_BYTES + k * ASlice::STEP) >> 4),
                                                        b + (k * BSlice::STEP >> 4));
                 wgmma_commit();
                 wgmma_wait<1>();
                 if (slice > 0 && lane == 0) mbarrier_arrive(empty + last);
                 last = ring.stage;
                 ring.advance();
+            };
+            if constexpr (!PROMOTES) {
+#pragma unroll 1
+                for (int slice = 0; slice < slices; ++slice) multiply(sum, slice);
+                wgmma_wait<0>();
+            } else if (slices > 0) {  // two slices a round: ptxas makes wgmmas wait where a branch is between them and their wait
+                LaneSums<Sum> even[BLOCKS][1][BN / 8], odd[BLOCKS][1][BN / 8];
+                multiply(even, 0);
+                int slice = 1;
+#pragma unroll 1
+                for (; slice + 1 < slices; slice += 2) {
+                    multiply(odd, slice);
+                    promote(sum, even);
+                    multiply(even, slice + 1);
+                    promote(sum, odd);
+                }
+                if (slice < slices) {
+                    multiply(odd, slice);
+                    promote(sum, even);
+                    wgmma_wait<0>();
+                    promote(sum, odd);
+                } else {
+                    wgmma_wait<0>();
+                    promote(sum, even);
+                }
             }
-            wgmma_wait<0>();
             if (slices > 0 && lane == 0) mbarrier_arrive(empty + last);
+            if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
+            scales.apply(sum);
             const TileIndex tile = place(i);
             const int row = tile.m * BM + first_row, col = tile.n * BN;
-            const Epilogue<Sum, Out> epilogue(SCALED ? nullptr : c, SCALED ? nullptr : bias, out, alpha, beta,
+            const Epilogue<Sum, Out> epilogue(SCALED ? nullptr : c, SCALED ? nullptr : bias, out, scales.times(alpha), beta,
                                               SCALED ? NONE : activation, stride, i / tiles);
             if constexpr (OUT_BOXES) {
                 constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;

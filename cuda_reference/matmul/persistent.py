@@ -24,8 +24,9 @@ _SPACE = configs_of(
     (64, 64, 1, 4, 8),
 )
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
-# SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
-_TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {SCALED}, {IN_BOXES}>"
+# PROMOTES: slices have sums of their own. SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
+_TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}>"
+_SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
 def shared_bytes(config):
@@ -33,14 +34,22 @@ def shared_bytes(config):
     return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * 2 * 64 * SLICE
 
 
+def _promotes(problem):
+    """Whether the sum of each slice is added to a total."""
+    return problem.precision == "fp8" and problem.accumulate != "fast"
+
+
 def configs(problem, target):
-    """Those whose slices fit; in the emulation so few blocks that each walks several tiles."""
+    """Those whose slices fit, and sums: three sets of them where slices are promoted. In the emulation so few blocks that each
+    walks several tiles."""
     fitting = [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    if _promotes(problem):
+        fitting = [c for c in fitting if c["BM"] // c["CONSUMERS"] * c["BN"] <= 64 * 128]
     return [config | {"BLOCKS": target.sms or 3} for config in fitting]
 
 
 def _refuses(problem, target):
-    if problem.precision not in ELEMENTS or problem.precision == "fp64":
+    if problem.precision not in (*ELEMENTS, "fp8") or problem.precision == "fp64":
         return f"it has no {problem.precision}"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
@@ -69,7 +78,7 @@ def _operand(problem, matrix, span_dim, span):
     return matrix, tensor_map, by_k, copies
 
 
-def _launches(problem, config, a, b, c, bias, out):
+def _launches(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
     b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
     yield from copies_of_a + copies_of_b
@@ -77,11 +86,17 @@ def _launches(problem, config, a, b, c, bias, out):
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     scaled = c is None and bias is None and problem.activation is None
     _, _, *others = arguments(problem, a, b, c, bias, out)
+    scale_strides = (
+        *((0, 0) if scale_a is None else scale_a.stride()[:2]),
+        *((0, 0) if scale_b is None else scale_b.stride()[::2]),
+    )
+    switches = {"A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
+    switches |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
     yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(
-        {**mma_types(problem), **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes},
+        {**mma_types(problem), **config, **switches},
         (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
         (config["CONSUMERS"] + 1) * 128,
-        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),
+        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"], scale_a, scale_b, scale_strides),
         shared_bytes(config),
     )
 

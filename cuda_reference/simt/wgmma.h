@@ -32,6 +32,34 @@ struct Wgmmas {
 
 template <class T> using FormatOf = std::conditional_t<std::is_same_v<T, float>, nvcuda::wmma::precision::tf32, T>;
 
+// An element as the multiplier reads it, exact.
+template <class T> auto factor(T element) { return nvcuda::wmma::detail::operand<FormatOf<T>>(element); }
+inline float factor(E5M2 element) { return HalfFormat::widen(element.bits << 8); }  // the upper half of a half
+inline float factor(E4M3 element) {
+    const int size = element.bits & 0x7F, exponent = size >> 3, mantissa = size & 7;
+    float value = exponent ? std::ldexp(8.0f + mantissa, exponent - 10) : std::ldexp(float(mantissa), -9);
+    if (size == 0x7F) value = NAN;  // it has no infinity
+    return element.bits > 0x7F ? -value : value;
+}
+
+// The types of A and B.
+template <class T> struct Sides { using A = T; using B = T; };
+template <class OfA, class OfB> struct Sides<Fp8<OfA, OfB>> { using A = OfA; using B = OfB; };
+
+// The sum of fp8's tensor cores: all addends are cut off 13 bits below the first bit of the largest.
+template <int COUNT> float coarse_sum(const float (&addends)[COUNT]) {
+    float plain = 0, largest = 0;
+    for (const float addend : addends) {
+        plain += addend;
+        largest = std::max(largest, std::fabs(addend));
+    }
+    if (largest == 0 || !std::isfinite(plain)) return plain;
+    const double unit = std::ldexp(1.0, std::ilogb(largest) - 13);
+    double sum = 0;
+    for (const float addend : addends) sum += std::trunc(addend / unit);
+    return float(sum * unit);
+}
+
 // Reads 32 bytes along k of SPAN rows of A or columns of B, by chunks of 16 bytes along k, or along M or N.
 template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint64_t descriptor, Factor (*to)[32 / sizeof(T)]) {
     constexpr int CHUNK = 16 / sizeof(T);
@@ -42,20 +70,21 @@ template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint6
             const unsigned row = i / 8 * eight_rows + i % 8 * 128, chunk = K_MAJOR ? j * 16 : j / 8 * next + j % 8 * 16;
             T elements[CHUNK];
             untraced_copy(elements, dynamic_shared_memory + swizzled(start + row + chunk), sizeof elements);
-            for (int e = 0; e < CHUNK; ++e)
-                (K_MAJOR ? to[i][j * CHUNK + e] : to[j * CHUNK + e][i]) = nvcuda::wmma::detail::operand<FormatOf<T>>(elements[e]);
+            for (int e = 0; e < CHUNK; ++e) (K_MAJOR ? to[i][j * CHUNK + e] : to[j * CHUNK + e][i]) = factor(elements[e]);
         }
 }
 
-template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Number, int TILES>
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS, class Number, int TILES>
 void multiply_warpgroup(const Wgmma& what, void* const* sums) {
-    using Factor = decltype(nvcuda::wmma::detail::operand<FormatOf<T>>(T{}));
+    using A = typename Sides<T>::A;
+    using B = typename Sides<T>::B;
+    using Factor = decltype(factor(A{}));
     using Sum = std::conditional_t<std::is_same_v<Factor, int>, unsigned, float>;  // unsigned: int wraps
     constexpr int N = 8 * TILES, K = 32 / sizeof(T);
     static thread_local Factor a[64][K], by_columns[N][K], b[K][N];
     static thread_local Sum sum[N];
-    read_operand<T, A_K_MAJOR, 64>(what.a, a);
-    read_operand<T, B_K_MAJOR, N>(what.b, by_columns);
+    read_operand<A, A_K_MAJOR, 64>(what.a, a);
+    read_operand<B, B_K_MAJOR, N>(what.b, by_columns);
     for (int n = 0; n < N; ++n)
         for (int k = 0; k < K; ++k) b[k][n] = by_columns[n][k];
     for (int m = 0; m < 64; ++m) {
@@ -63,9 +92,17 @@ void multiply_warpgroup(const Wgmma& what, void* const* sums) {
             const int thread = m / 16 * 32 + m % 8 * 4 + n % 8 / 2;
             return static_cast<Number*>(sums[thread])[n / 8 * 4 + m % 16 / 8 * 2 + n % 2];
         };
-        for (int n = 0; n < N; ++n) sum[n] = Sum(place(n));
-        for (int k = 0; k < K; ++k)
-            for (int n = 0; n < N; ++n) sum[n] += Sum(a[m][k] * b[k][n]);
+        for (int n = 0; n < N; ++n) sum[n] = ADDS ? Sum(place(n)) : Sum(0);
+        if constexpr (!std::is_same_v<A, T>) {
+            for (int n = 0; n < N; ++n) {
+                float addends[K + 1] = {sum[n]};
+                for (int k = 0; k < K; ++k) addends[k + 1] = a[m][k] * b[k][n];  // exact
+                sum[n] = coarse_sum(addends);
+            }
+        } else {
+            for (int k = 0; k < K; ++k)
+                for (int n = 0; n < N; ++n) sum[n] += Sum(a[m][k] * b[k][n]);
+        }
         for (int n = 0; n < N; ++n) place(n) = Number(sum[n]);
     }
 }
@@ -89,7 +126,7 @@ inline void multiply_oldest_group(Thread* threads, int count, unsigned) {
 
 }  // namespace simt
 
-template <class T, bool A_K_MAJOR, bool B_K_MAJOR, class Tile, int TILES>
+template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
 void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes and tf32 lie along k");
@@ -100,7 +137,7 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     auto& mine = simt::Wgmmas::mine();
     if (!mine.fenced) simt::fail("wgmma without wgmma.fence since the warpgroup last waited");
     if (!simt::Block::current->proxy_sees_all()) simt::fail("wgmma of data from cp.async without fence.proxy.async since");
-    mine.open.push_back({simt::multiply_warpgroup<T, A_K_MAJOR, B_K_MAJOR, Number, TILES>, a, b, sum});
+    mine.open.push_back({simt::multiply_warpgroup<T, A_K_MAJOR, B_K_MAJOR, ADDS, Number, TILES>, a, b, sum});
 }
 
 inline void wgmma_fence() { simt::Wgmmas::mine().fenced = true; }

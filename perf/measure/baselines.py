@@ -119,14 +119,27 @@ def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out,
 
 
 def matmul(
-    a, b, *, precision=None, out_dtype=None, accumulate=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, out
+    a,
+    b,
+    *,
+    precision=None,
+    out_dtype=None,
+    accumulate=None,
+    alpha=1.0,
+    beta=None,
+    c=None,
+    bias=None,
+    activation=None,
+    scale_a=None,
+    scale_b=None,
+    out,
 ):
     """The product by cuBLAS, then the epilogue step by step in fp32: rounding each step to 16 bits would break the bound."""
-    beta = beta_of(beta, c)
+    beta, scales = beta_of(beta, c), (scale_a, scale_b)
     if alpha == 1 and not beta and bias is None and activation is None:
-        return _product(a, b, precision, out)
+        return _product(a, b, precision, accumulate, scales, out)
     wide = out if out.dtype.itemsize >= 4 else torch.empty_like(out, dtype=torch.float32)
-    product = _product(a, b, precision, wide).mul_(alpha)
+    product = _product(a, b, precision, accumulate, scales, wide).mul_(alpha)
     if beta:
         product.add_(c, alpha=beta)
     if bias is not None:
@@ -134,18 +147,21 @@ def matmul(
     return out.copy_(ACTIVATIONS[activation][0](product) if activation else product)
 
 
-def _product(a, b, precision, out):
+def _product(a, b, precision, accumulate, scales, out):
     if precision in PACKED:
         raise UnsupportedError(f"torch cannot multiply packed elements: {precision}")
     if out.dtype == a.dtype:
         return torch.matmul(a, b, out=out)
     if a.device.type == "cpu":  # no mixed products there, but products of upcast operands are just as exact
         wide = torch.float32 if a.dtype.itemsize == 1 and out.dtype.is_floating_point else out.dtype
-        return out.copy_(torch.matmul(a.to(wide), b.to(wide)))
+        product = torch.matmul(a.to(wide), b.to(wide))
+        for scale in filter(lambda scale: scale is not None, scales):
+            product *= scale
+        return out.copy_(product)
     if a.ndim != 2 or b.ndim != 2:
         raise UnsupportedError(f"torch multiplies {a.dtype} into {out.dtype} for matrices only, not for batches")
     if a.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
-        return _fp8_product(a, b, out)
+        return _fp8_product(a, b, scales, accumulate == "fast", out)
     if a.dtype == torch.uint8:
         raise UnsupportedError("torch cannot multiply uint8 on a GPU")
     if a.dtype != torch.int8:
@@ -161,12 +177,20 @@ def _product(a, b, precision, out):
         raise
 
 
-def _fp8_product(a, b, out):
-    """torch._scaled_mm, torch's only product of fp8, with scales of 1; it needs contiguous rows of A and columns of B."""
-    if a.shape[1] % 16 or b.shape[1] % 16 or a.stride(1) != 1 or b.stride(0) != 1 or a.dtype == torch.float8_e5m2:
-        raise UnsupportedError("torch._scaled_mm needs e4m3 operands contiguous along K, and N and K divisible by 16")
+def _fp8_product(a, b, scales, fast, out):
+    """torch._scaled_mm, torch's only product of fp8; it needs contiguous rows of A and columns of B, and both scales."""
+    if a.shape[1] % 16 or b.shape[1] % 16 or a.stride(1) != 1 or b.stride(0) != 1:
+        raise UnsupportedError("torch._scaled_mm needs operands contiguous along K, and N and K divisible by 16")
+    if a.dtype == b.dtype == torch.float8_e5m2:
+        raise UnsupportedError("torch._scaled_mm multiplies e5m2 with e4m3 only")
+    rows = any(scale is not None and scale.numel() > 1 for scale in scales)
+    if rows and out.dtype != torch.bfloat16:
+        raise UnsupportedError(f"torch._scaled_mm with a scale for each row has results in bfloat16, not in {out.dtype}")
     one = torch.ones((), device=a.device)
-    return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out)
+    scales = [one if scale is None else scale for scale in scales]
+    if rows:
+        scales = [scale.expand(shape).contiguous() for scale, shape in zip(scales, ((a.shape[0], 1), (1, b.shape[1])))]
+    return torch._scaled_mm(a, b, *scales, out_dtype=out.dtype, use_fast_accum=fast, out=out)
 
 
 # operation -> torch's functions for it: (name, call, whether it writes `out`). Ratios are to the fastest

@@ -198,6 +198,9 @@ def _matmul(sizes, modes, batch=lambda pick: ()):
         if dtype in BYTES:  # tensor cores read bytes along K only, and torch wants multiples of 16
             a, b = "row", "col"
             n, k = (max(16, x // 16 * 16) for x in (n, k))
+            if dtype != INT8:
+                options |= pick.choice(({}, {"accumulate": "fast"}))
+                named = pick.choice(({}, suites.scales(), suites.scales(m, n)))
         elif pick.random() < 0.3:
             named = {"bias": Operand((n,), options.get("out_dtype", dtype))}
             options |= pick.choice(({}, {"activation": "gelu"}, {"activation": "silu"}, {"activation": "relu"}))

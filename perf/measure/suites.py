@@ -4,8 +4,9 @@
 measured, and smaller ones in place of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on
 squares, on a size whose rows are unaligned, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
 
-Tensor-core products: `square`; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T;
-`unaligned`, with sizes whose rows are not aligned to 16 bytes.
+Tensor-core products: `square`; `fp8`, squares of e4m3 without scales, with one each and with one a row, their sums in fp32 and
+"fast"; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T; `unaligned`, with sizes whose
+rows are not aligned to 16 bytes.
 
 Convolutions: `image`, the seed's filters of few channels on whole images, and Gaussian blurs and Sobel filters of each colour
 on its own; `grouped`, the depthwise and grouped layers of ResNeXt-50, MobileNetV2 and EfficientNet-B0; both in NCHW and in
@@ -132,16 +133,25 @@ def layer(images, channels, size, outputs, taps, stride=1, layout="row", dtype=t
     return conv2d(*shapes, layout, dtype, gpu_only=gpu_only, **options)
 
 
-def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=False, named=None, **options):
-    """k is as stored: in bytes where the precision packs several elements into a byte."""
-    operands = (Operand((*batch, m, k), dtype, a), Operand((*batch, k, n), dtype, b))
-    kinds = " to ".join(dtype_name(kind) for kind in (dtype, options.get("out_dtype")) if kind)
+def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=False, named=None, other=None, **options):
+    """k is as stored: in bytes where the precision packs several elements into a byte; `other` is B's dtype, if not A's."""
+    named = named or {}
+    operands = (Operand((*batch, m, k), dtype, a), Operand((*batch, k, n), other or dtype, b))
+    kinds = " by ".join(dtype_name(kind) for kind in (dtype, other) if kind)
+    kinds = " to ".join((kinds, *(dtype_name(kind) for kind in (options.get("out_dtype"),) if kind)))
     modes = [options[name] for name in ("precision", "accumulate", "activation") if name in options and dtype != torch.float32]
-    name = " ".join(("x".join(map(str, (*batch, m, n, k))), kinds, *modes))
-    return Case("matmul", name, operands, options, gpu_only, named or {})
+    scaled = sorted({"scaled rows" if operand.shape else "scaled" for name, operand in named.items() if "scale" in name})
+    name = " ".join(("x".join(map(str, (*batch, m, n, k))), kinds, *modes, *scaled[-1:]))
+    return Case("matmul", name, operands, options, gpu_only, named)
 
 
-HALVES = (torch.float16, torch.bfloat16)
+def scales(rows=None, columns=None):
+    """Of both operands of fp8: one each, or one for each row of A and column of B."""
+    shapes = ((rows, 1), (1, columns)) if rows else ((), ())
+    return {name: Operand(shape) for name, shape in zip(("scale_a", "scale_b"), shapes)}
+
+
+HALVES, E4M3 = (torch.float16, torch.bfloat16), torch.float8_e4m3fn
 PROJECTIONS = (
     (4096, 4096),
     (1024, 4096),
@@ -221,6 +231,8 @@ SUITES = {
         matmul(65, 47, 33, torch.float64),
         matmul(65, 47, 33, torch.float8_e4m3fn),
         matmul(64, 32, 48, torch.float8_e5m2, b="col", out_dtype=torch.bfloat16),
+        matmul(33, 64, 160, E4M3, b="col", out_dtype=torch.bfloat16, other=torch.float8_e5m2, named=scales(33, 64)),
+        matmul(64, 48, 160, E4M3, b="col", accumulate="fast", named=scales()),
         matmul(65, 47, 33, torch.uint8),
         *(matmul(33, 18, 35, torch.uint8, precision=packed) for packed in ("int4", "uint4", "b1_xor", "b1_and")),
         matmul(65, 47, 33, torch.float16, accumulate="fp16"),
@@ -298,6 +310,15 @@ SUITES = {
     "square": (
         *(matmul(128, 128, 128, dtype) for dtype in HALVES),
         *(matmul(n, n, n, dtype, gpu_only=True) for n in (256, 512, 1024, 2048, 4096, 8192) for dtype in HALVES),
+    ),
+    "fp8": (
+        matmul(128, 128, 256, E4M3, b="col", out_dtype=torch.bfloat16),
+        *(
+            matmul(n, n, n, E4M3, b="col", out_dtype=torch.bfloat16, gpu_only=True, named=named, **sums)
+            for n in (1024, 2048, 4096, 8192)
+            for named in ({}, scales(), scales(n, n))
+            for sums in ({}, {"accumulate": "fast"})
+        ),
     ),
     "skinny": (
         matmul(1, 64, 1024, torch.float16),

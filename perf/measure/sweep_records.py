@@ -38,11 +38,11 @@ class Row:
 def problem_of(op, described):
     """The Problem that describe() gave."""
     kind = PROBLEMS[op]
-    return kind(**{f.name: _value(f.type, described[f.name]) for f in dataclasses.fields(kind)})
+    return kind(**{f.name: _value(f, described[f.name]) for f in dataclasses.fields(kind) if f.name in described})
 
 
-def _value(kind, value):
-    if kind is torch.dtype:
+def _value(field, value):
+    if field.name.endswith("dtype"):
         return getattr(torch, value)
     return tuple(value) if isinstance(value, list) else value
 

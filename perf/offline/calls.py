@@ -89,6 +89,10 @@ def unusual_calls(op):
         return
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
         yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
+    e4m3, e5m2 = (empty(4096, 4096, dtype=dtype) for dtype in (torch.float8_e4m3fn, torch.float8_e5m2))
+    rows = {"scale_a": empty(4096, 1, dtype=torch.float32), "scale_b": empty(1, 4096, dtype=torch.float32)}
+    for accumulate in ("fp32", "fast"):
+        yield prepare(e4m3, e5m2.mT, accumulate=accumulate, out_dtype=torch.bfloat16, activation="gelu", **rows)
     for precision in ("uint8", "int4", "b1_xor"):
         bytes_ = empty(4096, 4096, dtype=torch.uint8)
         yield prepare(bytes_, bytes_, precision=precision)

@@ -5,11 +5,12 @@ import math
 import torch
 
 from tritonkernels.matmul.parts.prepare import ACCEPTS, prepare
-from tritonkernels.numerics import MODES, error_bound
+from tritonkernels.numerics import COARSER, MODES, error_bound
 from tritonkernels.problem import PACKED
 
 from . import table
 
+ASKED = {mode: asked for asked, mode in COARSER.items()}  # mode -> (precision, accumulate), where these differ
 DTYPES = {precision: dtype for dtype, (precisions, _) in ACCEPTS.items() for precision in precisions}
 
 
@@ -30,10 +31,10 @@ def _row(name, k):
 
 
 def _bound(name, k):
-    precision, _, accumulate = name.partition(" into ")
+    precision, accumulate = ASKED.get(name, (name, None))
     stored = k // PACKED.get(precision, 1)
     a, b = (torch.empty(shape, dtype=DTYPES[precision], device="meta") for shape in ((1, stored), (stored, 1)))
-    return error_bound(prepare(a, b, precision=precision, accumulate=accumulate or None).problem).relative
+    return error_bound(prepare(a, b, precision=precision, accumulate=accumulate).problem).relative
 
 
 def _powers(x):

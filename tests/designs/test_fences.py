@@ -58,7 +58,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "tensor_cores",
         [SLICES],
     ),
-    ("matmul/persistent.cuh", "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, true, true>"): (
+    (
+        "matmul/persistent.cuh",
+        "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, false, matmul::NO_SCALES, true, true>",
+    ): (
         "persistent",
         [BARRIERS, BOXES],
     ),

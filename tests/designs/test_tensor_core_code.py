@@ -19,13 +19,16 @@ from tritonkernels.target import Target
 
 target, most = Target.named(sys.argv[1]), {"first": 1, "all": None}[sys.argv[2]]
 kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "int8": torch.int8, "tf32": torch.float32,
-         "fp64": torch.float64}
+         "fp64": torch.float64, "fp8 fast": torch.float8_e4m3fn}
 for name in sys.argv[3:]:
     (design,) = (d for d in LIBRARY.designs("matmul") if d.name == name)
     for precision, dtype in kinds.items():
         for layout in ("row", "col") if precision == "fp16" else ("col",):
             a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
-            call = prepare(a, b if layout == "row" else b.t(), precision=precision)
+            options = {"precision": precision}
+            if precision == "fp8 fast":
+                b, options = b.to(torch.float8_e5m2), {"accumulate": "fast"}
+            call = prepare(a, b if layout == "row" else b.t(), **options)
             if design.refuses(call.problem, target):
                 continue
             for config in itertools.islice(design.configs(call.problem, target), most):
@@ -68,11 +71,12 @@ PRODUCTS_OF_AMD = {"fp16": "f32_32x32x8_f16", "bf16": "f32_32x32x8_bf16", "int8"
 INSTRUCTIONS = {
     "sm_80": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "int8": "IMMA.16832.S8.S8", "tf32": "HMMA.1688.F32.TF32",
               "fp64": "DMMA"},
-    "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "fp8": "QGMMA", "int8": "IGMMA", "tf32": "HGMMA", "fp64": "DMMA"},
-    "sm_100": {"fp16": "UTCHMMA", "bf16": "UTCHMMA", "fp8": "UTCQMMA", "int8": "IMMA.16832.S8.S8", "tf32": "UTCHMMA",
-               "fp64": "DFMA"},  # no DMMA from Triton there
-    "sm_120": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "fp8": "QMMA", "int8": "IMMA.16832.S8.S8",
-               "tf32": "HMMA.1688.F32.TF32", "fp64": "DFMA"},  # its DMMA is not worth using
+    "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "fp8": "QGMMA", "fp8 fast": "QGMMA", "int8": "IGMMA", "tf32": "HGMMA",
+              "fp64": "DMMA"},
+    "sm_100": {"fp16": "UTCHMMA", "bf16": "UTCHMMA", "fp8": "UTCQMMA", "fp8 fast": "UTCQMMA", "int8": "IMMA.16832.S8.S8",
+               "tf32": "UTCHMMA", "fp64": "DFMA"},  # no DMMA from Triton there
+    "sm_120": {"fp16": "HMMA.16816.F32", "bf16": "HMMA.16816.F32.BF16", "fp8": "QMMA", "fp8 fast": "QMMA",
+               "int8": "IMMA.16832.S8.S8", "tf32": "HMMA.1688.F32.TF32", "fp64": "DFMA"},  # its DMMA is not worth using
 }  # fmt: skip
 
 

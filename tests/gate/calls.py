@@ -11,6 +11,7 @@ import torch
 
 from tests import cases
 from tests.harness import Size, built, names, prepare, random, transposed
+from tritonkernels.matmul.parts.prepare import FP8
 
 FLOATS = [(dtype, {}) for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)]
 AND_TF32 = [*FLOATS, (torch.float32, {"precision": "tf32"})]
@@ -119,7 +120,8 @@ def _matmul(dtype, options):
             args = random(m, k, dtype=dtype), _along_k(k, n, dtype=dtype)
             kind = prepare("matmul", *args, **options).problem.out_dtype
             c, bias = (_moderate(*shape, dtype=kind) for shape in ((m, n), (n,)))
-            return args, options | {"alpha": alpha, "beta": 3.0, "c": c, "bias": bias, "activation": "relu"}
+            scales = {"scale_a": random(m, 1), "scale_b": random(1, n)} if dtype in FP8 else {}
+            return args, options | {"alpha": alpha, "beta": 3.0, "c": c, "bias": bias, "activation": "relu"} | scales
 
         return make
 

@@ -74,6 +74,7 @@ SUITE = (
     "tests/perf/measure/test_comparison.py",
     "tests/designs/matmul/test_persistent_cuda.py",
     "tests/designs/matmul/test_pipelined_cuda.py",
+    "tests/designs/matmul/test_fp8.py",
     "tests/designs/matmul/test_cuda_cores.py",
     "tests/designs/test_tma_stores.py",
     "tests/operations/test_nothing_to_add.py",

@@ -242,7 +242,7 @@ WHAT_TO_DO = {  # id: (a call, the end of its error)
         "Name one that can, naive or tiled, or none: then the fastest of them is chosen.",
     ),
     "a refusal of all": (
-        lambda: cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2)),
+        lambda: cuda_reference.explain("matmul", A.to(torch.float8_e5m2), B.to(torch.float8_e5m2), target="a100"),
         "Change what they refuse, or leave this call to torch.",
     ),
 }
@@ -278,7 +278,7 @@ def test_an_unknown_config_gets_the_nearest_legal_ones():
 
 def test_a_refusal_gives_each_design_s_reason():
     with pytest.raises(errors.UnsupportedError, match=r"naive: it has no fp8; tiled: ") as caught:
-        cuda_reference.matmul(A.to(torch.float8_e5m2), B.to(torch.float8_e5m2))
+        cuda_reference.explain("matmul", A.to(torch.float8_e5m2), B.to(torch.float8_e5m2), target="a100")
     assert set(caught.value.refusals) == {d.name for d in cuda_reference.designs("matmul")}
     assert caught.value.refusals["naive"] == "it has no fp8"
 

@@ -22,7 +22,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "naive": {"ieee", "fp8"} | PLANES,
         "tiled": {"ieee", "fp8"} | PLANES | BITS,
         "pipelined": {"ieee", "fp8"} | PLANES | BITS,
-        "persistent": {"ieee", "fp8", "fp64"} | PLANES | BITS,
+        "persistent": {"ieee", "fp64"} | PLANES | BITS,
         "split_k": {"ieee", "fp8"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "cuda_cores": ALL - {"ieee"},

@@ -105,7 +105,10 @@ class Size(Terse):
 
 @dataclass(frozen=True, repr=False)
 class Example(Terse):
-    """op(*operands, **options), into an out of that layout if there is one, with the config of that rank in its design."""
+    """op(*operands, **options), into an out of that layout if there is one, with the config of that rank in its design.
+
+    Among the options, too, may be Operands.
+    """
 
     op: str
     operands: tuple[Operand | Size | None, ...]
@@ -116,3 +119,7 @@ class Example(Terse):
     def build(self, device="cpu"):
         """(tensors, buffers), None for an absent operand."""
         return tuple(zip(*((None, None) if x is None else x.build(device) for x in self.operands)))
+
+    def keywords(self, device="cpu"):
+        """The options of the call."""
+        return {name: x.build(device)[0] if isinstance(x, Operand) else x for name, x in self.options.items()}

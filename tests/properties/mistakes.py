@@ -6,7 +6,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.properties.examples import NAMES
-from tests.properties.strategies import CALLS
+from tests.properties.strategies import CALLS, FP8
 from tests.properties.wrong import ADDENDS, Wrong, mistake, pick
 from tritonkernels.errors import (
     ArgumentError,
@@ -28,7 +28,7 @@ def wrong_calls(draw, op, mistake):
     """A valid call with exactly this mistake in it."""
     example = draw(CALLS[op])
     tensors, _ = example.build()
-    call = Wrong(op, dict(zip(NAMES[op], tensors)) | example.options)
+    call = Wrong(op, dict(zip(NAMES[op], tensors)) | example.keywords())
     if example.out is not None:
         plain = call.result()
         call.arguments["out"], _ = example.out.place(plain.shape, plain.dtype, plain.device)
@@ -186,6 +186,21 @@ def bias_of_another_size(draw, call):
     columns = plain.shape[-1] if call.arguments["b"].ndim > 1 else 1
     call.arguments["bias"] = torch.zeros(columns + pick(draw, 1, 5), dtype=plain.dtype)
     return ShapeError, "bias"
+
+
+@mistake("matmul")
+def scale(draw, call):
+    """Of operands that have none, or of another type, size or device."""
+    name, a, b = pick(draw, "scale_a", "scale_b"), call.arguments["a"], call.arguments["b"]
+    rows, columns = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1
+    wrong = {
+        ShapeError: torch.ones((rows + 2, 1) if name == "scale_a" else (1, columns + 2)),
+        DtypeError: pick(draw, torch.ones((), dtype=torch.float64), 1.0),
+        DeviceError: torch.ones((), device="meta"),
+    }
+    error = pick(draw, *wrong)
+    call.arguments[name] = wrong[error]
+    return error if a.dtype in FP8 else DtypeError, name
 
 
 @mistake("matmul")

@@ -112,6 +112,18 @@ def gemv(draw):
     return Example("gemv", (*operands, y), options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 
+FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+@st.composite
+def scaled(draw, rows, columns, batch):
+    """{name: a scale} of none, one or both operands of fp8: of one element, or of each row and column, maybe of a batch."""
+    lines = {"scale_a": (rows, 1), "scale_b": (1, columns)}
+    shapes = {name: draw(st.sampled_from((None, (), (1,), (1, 1), line, (*batch, *line)))) for name, line in lines.items()}
+    drawn = {name: draw(operand(shape)) for name, shape in shapes.items() if shape is not None}
+    return {name: replace(scale, planted=None) for name, scale in drawn.items()}
+
+
 @st.composite
 def matmul(draw, kinds=PRECISIONS + MORE_PRECISIONS):
     """Ranks 1 to 5 and batches that broadcast, in every dtype and precision."""
@@ -127,7 +139,10 @@ def matmul(draw, kinds=PRECISIONS + MORE_PRECISIONS):
     b = (*b_batch, k, n) if b_batch or draw(st.booleans()) else (k,)
     vectors = (len(a) == 1) + (len(b) == 1)
     rank = max(len(a_batch), len(b_batch)) + 2 - vectors
-    operands = (draw(operand(a, dtype)), draw(operand(b, dtype)))
+    operands = (draw(operand(a, dtype)), draw(operand(b, draw(among(*FP8)) if dtype in FP8 else dtype)))
+    if dtype in FP8:
+        rows, columns = a[-2] if len(a) > 1 else 1, b[-1] if len(b) > 1 else 1
+        options = options | draw(scaled(rows, columns, torch.broadcast_shapes(a_batch, b_batch)))
     return Example("matmul", operands, options, draw(maybe(layout(rank, expanded=False))), draw(CONFIG))
 
 

@@ -61,8 +61,8 @@ def test_results_are_right_and_nothing_else_changes(library, op, design, device,
     available_on(library, device)
 
     def check(example):
-        tensors, buffers = example.build(device)
-        plain = prepare(op, *tensors, **example.options)
+        (tensors, buffers), options = example.build(device), example.keywords(device)
+        plain = prepare(op, *tensors, **options)
         chosen = accepted(library, op, design, plain)
         if chosen is None:
             return False
@@ -70,12 +70,12 @@ def test_results_are_right_and_nothing_else_changes(library, op, design, device,
         out, around = layout.place(plain.result.shape, plain.result.dtype, device)
         before = [None if buffer is None else bits(buffer) for buffer in buffers]
 
-        call = prepare(op, *tensors, out=out, **example.options)
+        call = prepare(op, *tensors, out=out, **options)
         config = config_of(library, chosen, call, example.config)
         result = library.run(call, design, config)
 
         assert all(b is None or torch.equal(b, bits(buffer)) for b, buffer in zip(before, buffers)), "an input was changed"
-        verdict = library.judge(call, design, config, *tensors, **example.options)
+        verdict = library.judge(call, design, config, *tensors, **options)
         assert verdict.ok, f"error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
         assert result is out, "out was not returned"
         out.fill_(sentinel(out.dtype))

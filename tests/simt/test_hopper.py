@@ -1,5 +1,6 @@
 """mbarriers, tensor copies and wgmma of the CPU emulation: as in the PTX ISA, and the mistakes that must be errors."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from cuda_reference.launch import TensorMap
 SOURCE = Path(__file__).parent / "kernels/hopper.cuh"
 MISTAKES = ("NONE", "NO_ARRIVAL", "WRONG_PARITY", "NO_INIT", "TWO_INITS")
 MISUSES = ("RIGHT", "NO_FENCE", "NO_WAIT", "ALONE", "OTHER_OPERAND", "NO_PROXY_FENCE")
-# (T, number, how many a tile of 16 x 8 has of it in a lane, tiles, A along K, B along K) -> (torch's T, torch's sums)
+FP8 = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
+# (T, number, how many a tile of 16 x 8 has of it in a lane, tiles, A along K, B along K) -> (torch's T, torch's sums); of fp8
+# torch's types of A and B
 PRODUCTS = {
     **{("__half", "float", 4, 8, a, b): (torch.float16, torch.float32) for a in (1, 0) for b in (1, 0)},
     ("__half", "float", 4, 32, 0, 0): (torch.float16, torch.float32),
@@ -21,7 +24,9 @@ PRODUCTS = {
     ("float", "float", 4, 8, 1, 1): (torch.float32, torch.float32),
     ("signed char", "int", 4, 8, 1, 1): (torch.int8, torch.int32),
     ("unsigned char", "int", 4, 16, 1, 1): (torch.uint8, torch.int32),
+    **{(f"Fp8<{a}, {b}>", "float", 4, 8, 1, 1): ((FP8[a], FP8[b]), torch.float32) for a in FP8 for b in FP8},
 }
+ANEW = "Fp8<E4M3, E5M2>", "float", 4, 8, 1, 1, "false"  # D is not added to
 
 
 def name_of(product):
@@ -31,7 +36,7 @@ def name_of(product):
 @pytest.fixture(scope="module")
 def kernels():
     others = "hopper::hand_over", "hopper::copy_box<true>", "hopper::copy_box<false>", "hopper::store_box"
-    return load(SOURCE, [*others, *map(name_of, PRODUCTS)], "simt")
+    return load(SOURCE, [*others, *map(name_of, [*PRODUCTS, ANEW])], "simt")
 
 
 def hand_over(kernels, mistake):
@@ -186,14 +191,14 @@ def d_element(thread, i):
 
 def slice_of(matrix, along_k):
     """A (64 or 8 TILES, 128 bytes of k) operand as a slice in shared memory: rows of 128 bytes, swizzled."""
-    size = matrix.element_size()
+    size, matrix = matrix.element_size(), matrix.view(torch.int8) if matrix.element_size() == 1 else matrix
     rows = matrix if along_k else torch.cat([block.t() for block in matrix.split(128 // size)])
     return unswizzled(rows.contiguous().view(torch.uint8))
 
 
 def multiply(kernels, product, a, b, c, step=0, misuse="RIGHT"):
     """c + a[:, step] @ b[:, step].T, of the 32 bytes of k that are step `step` of a slice."""
-    _, _, _, tiles, a_along_k, b_along_k = product
+    _, _, _, tiles, a_along_k, b_along_k, *_ = product
     slices = torch.cat([slice_of(a, a_along_k), slice_of(b, b_along_k)])
     places = [[d_element(thread, i) for i in range(4 * tiles)] for thread in range(128)]
     sums = torch.stack([torch.stack([c[place] for place in mine]) for mine in places])
@@ -208,9 +213,10 @@ def multiply(kernels, product, a, b, c, step=0, misuse="RIGHT"):
 
 
 def operands(product):
-    dtype, sums = PRODUCTS[product]
-    low, columns = 0 if dtype == torch.uint8 else -8, 8 * product[3]
-    a, b = (torch.randint(low, 9, (rows, 128 // dtype.itemsize)).to(dtype) for rows in (64, columns))
+    dtypes, sums = PRODUCTS[product]
+    dtypes = dtypes if isinstance(dtypes, tuple) else (dtypes, dtypes)
+    low, columns = 0 if dtypes[0] == torch.uint8 else -8, 8 * product[3]
+    a, b = (torch.randint(low, 9, (rows, 128 // t.itemsize)).to(t) for rows, t in zip((64, columns), dtypes))
     return a, b, torch.randint(-50, 50, (64, columns)).to(sums)
 
 
@@ -221,6 +227,42 @@ def test_wgmma(kernels, product, step):
     k = slice(step * 32 // a.element_size(), (step + 1) * 32 // a.element_size())
     expected = a[:, k].double() @ b[:, k].double().t() + c.double()
     assert torch.equal(multiply(kernels, product, a, b, c, step).double(), expected)
+
+
+def test_wgmma_with_a_sum_of_its_own(kernels):
+    a, b, c = operands(ANEW[:6])
+    result = multiply(kernels, ANEW, a, b, torch.full_like(c, torch.nan), step=1)
+    assert torch.equal(result.double(), a[:, 32:64].double() @ b[:, 32:64].double().t())
+
+
+@pytest.mark.parametrize("product", [p for p in PRODUCTS if p[0].startswith("Fp8")], ids=name_of)
+def test_sums_of_fp8_keep_13_bits_below_the_largest(kernels, product):
+    """What is below the 13th is cut off, towards zero; of D, too. 32 cuts at 2^-8, 16 at 2^-9."""
+    (a_type, b_type), _ = PRODUCTS[product]
+    a, b, c = torch.zeros(64, 128).to(a_type), torch.zeros(64, 128).to(b_type), torch.zeros(64, 64)
+    a[:, :4] = 1.0
+    b[:2, 0], b[:2, 1], b[:2, 2], b[2, 3] = torch.tensor([32.0, 16.0]), 2.0**-8, -1.5 * 2.0**-8, torch.nan
+    c[3], c[5], c[6] = 2.0**-7, 3 * 2.0**-9, torch.inf
+    result = multiply(kernels, product, a, b, c)
+    for row, column in itertools.product((0, 3, 5), (0, 1)):
+        largest = b[column, 0].item()
+        addends, unit = torch.tensor([2.0**-8, -1.5 * 2.0**-8, c[row, column]]), largest * 2.0**-13
+        assert result[row, column] == largest + (torch.trunc(addends / unit) * unit).sum()
+    assert result[:, 2].isnan().all() and (result[6, 3:] == torch.inf).all()
+
+
+@pytest.mark.parametrize("dtype", FP8.values(), ids=str)
+def test_every_fp8(kernels, dtype):
+    """Times 1, alone in its sum: it is exact."""
+    name = next(name for name in FP8 if FP8[name] == dtype)
+    product = f"Fp8<{name}, E4M3>", "float", 4, 8, 1, 1
+    every, b = torch.arange(256).to(torch.uint8).view(dtype), torch.zeros(64, 128).to(torch.float8_e4m3fn)
+    b[:, 0] = 1.0
+    for rows in every.view(torch.uint8).split(64):
+        a = torch.zeros(64, 128, dtype=torch.uint8)
+        a[:, 0] = rows
+        result = multiply(kernels, product, a.view(dtype), b, torch.zeros(64, 64))[:, 9]
+        assert torch.equal(result.nan_to_num(7e8), rows.view(dtype).float().nan_to_num(7e8))
 
 
 @pytest.mark.parametrize(

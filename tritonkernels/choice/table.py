@@ -25,7 +25,8 @@ log = logging.getLogger("tritonkernels")
 def class_of(problem):
     """The problem's fields as a key has them, {name: JSON value}: sizes and scalars by class, all others as they are."""
     chunk = 16 // problem.dtype.itemsize
-    return {f.name: _value(f, getattr(problem, f.name), chunk) for f in dataclasses.fields(problem)}
+    kinds = {f.name: f for f in dataclasses.fields(problem)}
+    return {name: _value(kinds[name], value, chunk) for name, value in problem.told.items()}
 
 
 def _value(field, value, chunk):

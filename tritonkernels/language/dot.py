@@ -84,8 +84,9 @@ def dot_of_bits(a, b, acc, XOR: tl.constexpr):
 
 
 @triton.jit
-def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = False):
-    """acc + a b, to be corrected by `settled`; PRECISION is a key of numerics.MODES. ARE_TF32: operands are rounded already."""
+def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = False, FAST: tl.constexpr = False):
+    """acc + a b, to be corrected by `settled`; PRECISION is a key of numerics.MODES. ARE_TF32: operands are rounded already.
+    FAST: sums of fp8 stay in the tensor cores."""
     if PRECISION == "tf32":
         if not ARE_TF32:
             a = round_to_tf32(a)
@@ -95,6 +96,8 @@ def faithful_dot(a, b, acc, PRECISION: tl.constexpr, ARE_TF32: tl.constexpr = Fa
         return tl.dot(bf16_to_fp32(a), bf16_to_fp32(b), acc, input_precision="ieee")
     elif PRECISION == "fp8" and INTERPRETED:
         return tl.dot(fp8_to_fp32(a), fp8_to_fp32(b), acc, input_precision="ieee")
+    elif FAST:
+        return tl.dot(a, b, acc)
     elif PRECISION == "fp8":  # Hopper adds up in few bits: after at most numerics.FP8_SLICE products, add in fp32
         return tl.dot(a, b, acc, max_num_imprecise_acc=min(128, a.shape[1]))
     elif PRECISION == "uint8":

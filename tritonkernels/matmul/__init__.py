@@ -74,15 +74,18 @@ def matmul(
     c=None,
     bias=None,
     activation=None,
+    scale_a=None,
+    scale_b=None,
     out=None,
     design=None,
     config=None,
 ):
-    """activation(alpha * A B + beta * C + bias), with the shapes of torch.matmul: vectors, matrices, batches that broadcast.
+    """activation(alpha * A B + beta * C + bias), with the shapes of torch.matmul: vectors, matrices, batches that broadcast;
+    of scaled operands activation(alpha * scale_a * scale_b * A B + beta * C + bias).
 
     a       (K,), (M, K) or (..., M, K): float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, int8 or uint8, any
             strides
-    b       (K,), (K, N) or (..., K, N), of the same dtype
+    b       (K,), (K, N) or (..., K, N), of the same dtype; either fp8 with either
     precision  float32: "ieee" (default; CUDA cores), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores),
             the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9", on tensor cores at the accuracy of ieee, or "torch": what
             torch.backends.cuda.matmul.fp32_precision (and so torch.set_float32_matmul_precision) says. fp16x3 has one scale for
@@ -96,20 +99,27 @@ def matmul(
             Each other dtype has one: "fp16", "bf16", "fp64", "fp8", "int8"
     out_dtype  float16 and bfloat16: the same (default) or float32; fp8: float16 (default), bfloat16 or float32; float32 and
             float64: the same; integers: int32
-    accumulate  the type of the sums: "fp32", for float64 "fp64", for integers "int32"; for float16 also "fp16"
+    accumulate  the type of the sums: "fp32", for float64 "fp64", for integers "int32"; for float16 also "fp16"; for fp8 also
+            "fast": Hopper's tensor cores add up all of K in their own few bits, as in torch._scaled_mm(use_fast_accum=True),
+            where "fp32" adds such a sum to one in fp32 after 128 products. Other GPUs may do more than that
     alpha, beta  real numbers, rounded to fp32 (float64: to fp64); integers: whole numbers. alpha == 0: A and B are not read.
             beta: default 1 if c is given, else 0
     c       broadcastable to the result, of its dtype; needed if beta != 0, never read if beta == 0
     bias    (N,), of the result's dtype
     activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
+    scale_a, scale_b  of fp8, as torch._scaled_mm's: float32 tensors of one element, or (M, 1) with one for each row of A and
+            (1, N) with one for each column of B, or what broadcasts to (..., M, 1) and (..., 1, N) where there is a batch.
+            None is 1, so that either may be given alone, and in either form. Their products, with alpha, are rounded to fp32
+            and must be within its normal range. They have no gradient
     out     a tensor of the result's shape and dtype to write into; must not overlap an input. Default: a new tensor
     design  one of designs("matmul"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     Any size may be 0. Error, elementwise, before the activation: (gamma(K + 4) + 2v + v^2) * S plus the rounding of the result,
     S = |alpha| |A||B| + |beta| |C| + |bias|, u = 2^-24 for ieee, 2^-53 for fp64 and 2^-23 on tensor cores, v = 2^-11 for tf32,
-    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S; an activation's slope (at most 1.13) and 2^-20 S come on top
-    (`numerics.error_bound`). Integers are exact, modulo 2^32.
+    else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S, its fast sums (33 K / 32 + 5) 2^-13 S. With scales, which count
+    as alpha, it is gamma(K + 6). An activation's slope (at most 1.13) and 2^-20 S come on top (`numerics.error_bound`).
+    Integers are exact, modulo 2^32.
 
     Gradients are as gemm's, in the precision of this call ("torch": what torch's switch said then), with the default sums; of
     fp8 and integers there are none. Where one is recorded the activation is torch's own, of the product rounded to the result's
@@ -133,6 +143,8 @@ def matmul(
         c=c,
         bias=bias,
         activation=activation,
+        scale_a=scale_a,
+        scale_b=scale_b,
         out=out,
     )
 

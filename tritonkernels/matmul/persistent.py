@@ -58,10 +58,11 @@ def _load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
 
 @triton.jit
 def _persistent_kernel(
-    a, b, out_boxes, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
-    layout: Layout, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    a, b, out_boxes, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """a, b and out_boxes: TMA descriptors, the last None where TMA cannot write the result. c and bias may be None."""
+    """a, b and out_boxes: TMA descriptors, the last None where TMA cannot write the result. Scales, c and bias may be None."""
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
@@ -73,7 +74,7 @@ def _persistent_kernel(
         for k in range(0, sizes.K, BLOCK_K):
             a_slice = _load_tile(a, a_batch, row, k, layout.A_ALONG_K)
             b_slice = _load_tile(b, b_batch, col, k, layout.B_ALONG_K)
-            acc = faithful_dot(a_slice, b_slice.T, acc, how.PRECISION, how.ARE_TF32)
+            acc = faithful_dot(a_slice, b_slice.T, acc, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
         if how.ACCUMULATE == "fp16":
             acc = acc.to(tl.float32)
 
@@ -86,9 +87,9 @@ def _persistent_kernel(
             first = col + half * HALF
             cols = span(first, HALF, how.WIDE)
             if out_boxes is None:
-                store_tile(halves[half], c, bias, out, far, rows, cols, sizes, epilogue)
+                store_tile(halves[half], scale_a, scale_b, c, bias, out, far, rows, cols, sizes, epilogue)
             else:
-                result = finished(halves[half], c, bias, far, rows, cols, sizes, epilogue)
+                result = finished(halves[half], scale_a, scale_b, c, bias, far, rows, cols, sizes, epilogue)
                 result = rounded(result, out.ptr.dtype.element_ty)
                 out_boxes.store([batch, row, first], result.reshape(1, BLOCK_M, HALF))
 
@@ -165,7 +166,7 @@ def describe(t, rows, columns):
     return TensorDescriptor(t, t.shape, t.stride(), [1, rows, columns])
 
 
-def launches(problem, config, a, b, c, bias, out):
+def launches(problem, config, a, b, c, bias, out, *scales):
     tile = config.kwargs
     block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
     pack_a, a, a_along_k = operand(problem, a)
@@ -179,7 +180,7 @@ def launches(problem, config, a, b, c, bias, out):
         describe(a, *((block_m, block_k) if a_along_k else (block_k, block_m))),
         describe(b, *((block_n, block_k) if b_along_k else (block_k, block_n))),
         describe(out, block_m, block_n // 2) if as_tma_writes(out) else None,
-        *matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)[2:],
+        *matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:],
         Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
     )
 

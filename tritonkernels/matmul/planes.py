@@ -98,7 +98,7 @@ def _planes_kernel(
         a_shift = shift_of(tl.load(a_largest, mask=rows < sizes.M, other=0))
         b_shift = shift_of(tl.load(b_largest, mask=cols < sizes.N, other=0))
         acc = shifted(acc, -(a_shift[:, None] + b_shift[None, :]))
-    store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
+    store_tile(acc, None, None, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 # (BLOCK_M, BLOCK_N, num_warps), biggest tile first

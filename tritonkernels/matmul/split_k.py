@@ -26,7 +26,7 @@ from ..workspace import counters
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
-from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, tile_configs
+from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
 from .parts.splits import split_counts
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
@@ -42,11 +42,11 @@ class Splits(NamedTuple):
 
 @triton.jit
 def _split_kernel(
-    a: Matrices, b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
-    splits: Splits, counters,
+    a: Matrices, b: Matrices, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, splits: Splits, counters,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """c and bias may be None. counters: (TILES,) zeros that count the finished splits; None: a second kernel adds them up."""
+    """Scales, c and bias may be None. counters: (TILES,) zeros that count finished splits; None: a second kernel adds them."""
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     tile = tl.program_id(0) % tiles
     split = tl.program_id(0) // tiles
@@ -61,12 +61,13 @@ def _split_kernel(
     adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
     if adds:
         total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
-        store_tile(total, c, bias, out, batch, rows, cols, sizes, epilogue)
+        store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 @triton.jit
 def _add_splits_kernel(
-    c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, splits: Splits,
+    scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue,
+    splits: Splits,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """A program adds up ROWS rows of a tile."""
@@ -77,7 +78,7 @@ def _add_splits_kernel(
     cols = span(col, BLOCK_N, WIDE)
     place = _place(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
     total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
-    store_tile(total, c, bias, out, batch, rows, cols, sizes, epilogue)
+    store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 @triton.jit
@@ -99,7 +100,7 @@ def split_tiles(problem, target):
     by_mma = target.arch == 120 or (target.arch, problem.precision) == (100, "int8")
     turns = by_mma and problem.precision in ALONG_K  # B in registers, which leaves no room for 64 x 64 sums
     tiles = [tile for tile in good_tiles(problem, target) if tile[0] * tile[1] <= (32 if turns else 64) * 64]
-    more = FOR_FEW_COLUMNS if problem.precision not in (*SPECIAL, "fp8") else ()  # see numerics.FP8_SLICE
+    more = FOR_FEW_COLUMNS if problem.precision not in SPECIAL and not sums_slices(problem) else ()  # see numerics.FP8_SLICE
     if target.arch == 90 and problem.precision in ("fp16", "bf16") and not problem.wide:
         more += (FOR_MUCH_K,)
     tiles += [tile for tile in more if fits(tile, problem, target)]
@@ -119,7 +120,7 @@ def configs(problem, target):
             yield from tile_configs(problem, target, tiles, maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 
-def launches(problem, config, a, b, c, bias, out):
+def launches(problem, config, a, b, c, bias, out, *scales):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
@@ -128,7 +129,7 @@ def launches(problem, config, a, b, c, bias, out):
     workspace = torch.empty(shape, dtype=WORKSPACES[problem.accumulate], device=out.device)
     splits = Splits(workspace, ceil_div(slices, split_k) * tile["BLOCK_K"], tl.constexpr(split_k))
     last_adds = workspace[:1].nbytes <= ALONE
-    arguments = matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)
+    arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)
     zeros = counters(tiles, out) if last_adds else None
     yield TritonLaunch(_split_kernel, (split_k * tiles,), config, *arguments, splits, zeros)
     if not last_adds:

@@ -33,11 +33,11 @@ from .parts.work import of_streams
 
 @triton.jit
 def _stream_kernel(
-    a: Matrices, b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
-    pieces: Pieces,
+    a: Matrices, b: Matrices, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, pieces: Pieces,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """c and bias may be None."""
+    """Scales, c and bias may be None."""
     whole = tl.program_id(0)
     program = whole.to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
@@ -51,7 +51,7 @@ def _stream_kernel(
         end_k = min(stop * BLOCK_K, sizes.K)
         acc = tile_product(a, b, batch, rows, cols, first * BLOCK_K, end_k, sizes, how, BLOCK_K)
         if (first == 0) & (stop == pieces.slices_per_tile):
-            store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
+            store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
         else:  # a program's first slot is for a tile that another one began, its second for one that it begins
             slot = 2 * program + (first == 0).to(tl.int32)
             within = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
@@ -60,7 +60,8 @@ def _stream_kernel(
 
 @triton.jit
 def _add_parts_kernel(
-    c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, pieces: Pieces,
+    scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue,
+    pieces: Pieces,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """A program adds up ROWS rows of a tile; without operands few registers are enough."""
@@ -79,7 +80,7 @@ def _add_parts_kernel(
         batch, row, col = tile_corner(pieces.whole_tiles + tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
         rows = span(row + first_row, ROWS, WIDE)
         cols = span(col, BLOCK_N, WIDE)
-        store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
+        store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 ADD_ROWS = 16
@@ -103,14 +104,14 @@ def configs(problem, target):
                 yield config
 
 
-def launches(problem, config, a, b, c, bias, out):
+def launches(problem, config, a, b, c, bias, out, *scales):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
     tile = config.kwargs
     tiles = count_tiles(problem, tile, out.shape[0])
     dtype = WORKSPACES[problem.accumulate]
     programs, shared, pieces = cut(tiles, stored_k(problem), tile, tile["WAVES"], dtype, out.device)
-    arguments = matmul_arguments(problem, a, b, c, bias, out, out.shape[0], are_tf32)
+    arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)
     yield TritonLaunch(_stream_kernel, (programs,), config, *arguments, pieces)
     if pieces.slices_per_program % pieces.slices_per_tile:  # a cut goes through a tile
         add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)

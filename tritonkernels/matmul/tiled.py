@@ -27,15 +27,16 @@ from .parts.work import of_tiles
 
 @triton.jit
 def _tiled_kernel(
-    a: Matrices, b: Matrices, c: Matrices, bias: Vector, out: Matrices, sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
+    a: Matrices, b: Matrices, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """c and bias may be None."""
+    """Scales, c and bias may be None."""
     batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)
     acc = tile_product(a, b, batch, rows, cols, 0, sizes.K, sizes, how, BLOCK_K)
-    store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue)
+    store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 def configs(problem, target):
@@ -44,10 +45,10 @@ def configs(problem, target):
     return tiled_configs(problem, target, tiles, num_stages=1)
 
 
-def launches(problem, config, a, b, c, bias, out):
+def launches(problem, config, a, b, c, bias, out, *scales):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
-    arguments = matmul_arguments(problem, a, b, c, bias, out, are_tf32=are_tf32)
+    arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, are_tf32=are_tf32)
     yield TritonLaunch(_tiled_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, *arguments)
 
 

@@ -4,12 +4,13 @@ docs/numerics.md derives it and names the papers.
 """
 
 from .bounds import Bound, error_bound, gamma
-from .modes import ACTIVATIONS, FP8_SLICE, MODES, REFUSED, SLICE, STORES, Mode, mode_of
+from .modes import ACTIVATIONS, COARSER, FP8_SLICE, MODES, REFUSED, SLICE, STORES, Mode, mode_of
 from .references import magnitude, reference
 from .verdict import Expected, Verdict, judge
 
 __all__ = [
     "ACTIVATIONS",
+    "COARSER",
     "FP8_SLICE",
     "MODES",
     "REFUSED",

@@ -37,9 +37,11 @@ def error_bound(problem, terms=None):
     store, subnormal = STORES[problem.out_dtype]
     if problem.out_dtype == torch.int32:
         return Bound(0.0, 0.0, 0.0)
-    roundings = terms + 4
-    relative = _summation(terms, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
-    relative += min(roundings, mode.coarse_terms) * mode.coarse
+    scalings = 2 if getattr(problem, "scales", None) else 0
+    roundings = terms + 4 + scalings
+    relative = _summation(terms + scalings, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
+    instructions = min(terms, math.ceil(problem.terms / mode.depth))
+    relative += min(terms + 4 + instructions, mode.coarse_terms) * mode.coarse
     scale = max(1.0, abs(getattr(problem, "alpha", 1.0)), abs(getattr(problem, "beta", 0.0)))
     underflow = mode.products * roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0
     if activation := getattr(problem, "activation", None):

@@ -18,7 +18,8 @@ class Mode:
     accumulate: float  # unit roundoff u of the products and sums
     input_spacing: float = 0.0  # between the smallest inputs that the mode can represent
     coarse: float = 0.0  # unit u' of sums that are coarser than that
-    coarse_terms: float = math.inf  # the most products t that such a sum runs over
+    coarse_terms: float = math.inf  # the most addends t of such a sum
+    depth: float = math.inf  # products of an instruction; the sum before them is one more addend, of coarse sums
     sums: torch.dtype = torch.float32  # in which partial sums overflow and underflow
     products: int = 1  # of planes per product; all but the first are corrections
     corrections: float = 0.0  # their largest size, as a share w of the product
@@ -38,7 +39,8 @@ MODES = {
     "fp16": Mode(0.0, 2.0**-23),
     "fp16 into fp16": Mode(0.0, 2.0**-23, coarse=2.0**-11, sums=torch.float16),
     "bf16": Mode(0.0, 2.0**-23),
-    "fp8": Mode(0.0, 2.0**-23, coarse=2.0**-13, coarse_terms=FP8_SLICE / 32 * 33),
+    "fp8": Mode(0.0, 2.0**-23, coarse=2.0**-13, coarse_terms=FP8_SLICE / 32 * 33, depth=32),
+    "fp8 fast": Mode(0.0, 2.0**-23, coarse=2.0**-13, depth=32),
     "int8": Mode(0.0, 0.0),
     "uint8": Mode(0.0, 0.0),
     "int4": Mode(0.0, 0.0),
@@ -64,7 +66,10 @@ STORES = {
 }
 
 
+# (precision, type of the sums) -> mode, of those that are not the precision's own
+COARSER = {("fp16", "fp16"): "fp16 into fp16", ("fp8", "fast"): "fp8 fast"}
+
+
 def mode_of(problem):
     """The Mode of a problem."""
-    into_fp16 = problem.precision == "fp16" and getattr(problem, "accumulate", "") == "fp16"
-    return MODES["fp16 into fp16" if into_fp16 else problem.precision]
+    return MODES[COARSER.get((problem.precision, getattr(problem, "accumulate", "")), problem.precision)]

@@ -99,15 +99,27 @@ def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
     return out if bias is None else out + bias[:, None, None]
 
 
-def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None):
+def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, scale_a=None, scale_b=None):
     beta = beta_of(beta, c)
     product = torch.matmul(a, b)
     if precision == "b1_xor":  # x xor y = x + y - 2 x y
         product = torch.matmul(a, torch.ones_like(b)) + torch.matmul(torch.ones_like(a), b) - 2 * product
-    out = alpha * product if alpha else torch.zeros_like(product)
+    out = _scaled(product, a, b, scale_a, scale_b) * alpha if alpha else torch.zeros_like(product)
     out = out + beta * c if beta else out
     out = out if bias is None else out + bias
     return ACTIVATIONS[activation][0](out) if activation else out
+
+
+def _scaled(product, a, b, scale_a, scale_b):
+    """By (..., M, 1) and (..., 1, N), of a product whose vectors count as matrices."""
+    if scale_a is None and scale_b is None:
+        return product
+    vectors = [dim for dim, t in ((-2, a), (-1, b)) if t.ndim == 1]
+    for dim in reversed(vectors):
+        product = product.unsqueeze(dim)
+    for scale in (scale_a, scale_b):
+        product = product if scale is None else product * scale
+    return product.squeeze(vectors)
 
 
 def _gradient(grad_output, variable, forward):

@@ -220,8 +220,10 @@ class Operator:
         if not recorded:
             return compute(*tensors)
         for tensor in recorded:
+            name = next(name for name in self.tensors if values[name] is tensor)
+            if name in self.rules.constants:
+                raise GradientError(name, "requires_grad=True", "a tensor without: it has no gradient", "Pass .detach().")
             if tensor.dtype not in DIFFERENTIABLE:
-                name = next(name for name in self.tensors if values[name] is tensor)
                 raise GradientError(name, f"requires_grad=True of {tensor.dtype}", "a type with a backward", "Pass .detach().")
         if outer := self.rules.outer and self.rules.outer(**values):
             function, values = outer
@@ -333,6 +335,7 @@ def _has_tangent(tensor):
 
 
 def _is_cast(name, tensor, device):
-    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; and no scales of int8 weights."""
-    floats = (torch.float16, torch.bfloat16, torch.float32)
-    return tensor is not None and name != "scale" and tensor.device.type == device and tensor.dtype in floats
+    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; and no scales."""
+    if tensor is None or name.startswith("scale"):
+        return False
+    return tensor.device.type == device and tensor.dtype in (torch.float16, torch.bfloat16, torch.float32)

@@ -55,6 +55,7 @@ class Rules:
     asked      the operator's arguments -> a user's
     outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
     lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
+    constants  the tensors that have no gradient
     """
 
     arguments: str
@@ -67,6 +68,7 @@ class Rules:
     asked: Callable[..., dict[str, Any]] = unchanged
     outer: Callable[..., Any] | None = None
     lowered: bool = True
+    constants: tuple[str, ...] = ()
 
 
 def aligned(tensor, labels):

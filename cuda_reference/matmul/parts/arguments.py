@@ -11,7 +11,7 @@ TYPES = {
     torch.float64: "double",
     torch.int32: "int",
 }
-# What mma.sync multiplies, by precision, and wgmma but for fp64
+# What mma.sync multiplies, by precision, and wgmma but for fp64; wgmma also either fp8 by either
 ELEMENTS = {
     "fp16": "__half",
     "bf16": "__nv_bfloat16",
@@ -20,7 +20,8 @@ ELEMENTS = {
     "uint8": "unsigned char",
     "fp64": "double",
 }
-SUMS = {"fp16": "__half", "fp32": "float", "fp64": "double", "int32": "int"}
+FP8 = {torch.float8_e4m3fn: "E4M3", torch.float8_e5m2: "E5M2"}
+SUMS = {"fp16": "__half", "fp32": "float", "fast": "float", "fp64": "double", "int32": "int"}
 ACTIVATIONS = (None, "relu", "gelu", "silu")  # numbered as in epilogue.cuh
 
 
@@ -42,7 +43,8 @@ def arguments(problem, a, b, c, bias, out):
 
 def mma_types(problem):
     """{ELEMENT}, {RESULT} and {SUMS} of a template that uses mma.sync or wgmma."""
-    return {"ELEMENT": ELEMENTS[problem.precision], "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
+    element = ELEMENTS.get(problem.precision) or f"Fp8<{FP8[problem.dtype]}, {FP8[problem.b_dtype or problem.dtype]}>"
+    return {"ELEMENT": element, "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
 
 
 def layouts(choices=(True, False)):

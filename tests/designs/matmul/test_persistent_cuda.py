@@ -146,6 +146,20 @@ def test_half_sums_are_less_exact():
     assert in_float.error < in_half.error / 2
 
 
+def code_of(launch, folder):
+    """The machine code of a launch for Hopper, in which wgmmas are asynchronous."""
+    unit = folder / "unit.cu"
+    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
+    root = Path(cuda_reference.__file__).parent
+    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-Xptxas", "-v", "-I", root, "-o", folder / "unit.cubin", unit]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    assert "serialized" not in said and "setmaxnreg" not in said, (
+        "C7510 to C7514, C7508: ptxas serialised wgmma or ignored setmaxnreg"
+    )
+    (code,) = sass.read((folder / "unit.cubin").read_bytes()).values()
+    return code
+
+
 # (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice
 CODE = {
     "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
@@ -167,15 +181,7 @@ def test_machine_code(kind, tmp_path):
     dtype, options, config, layout, instruction, count, copies = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
-    unit = tmp_path / "unit.cu"
-    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
-    root = Path(cuda_reference.__file__).parent
-    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-Xptxas", "-v", "-I", root, "-o", tmp_path / "unit.cubin", unit]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
-    assert "serialized" not in said and "setmaxnreg" not in said, (
-        "C7510 to C7514, C7508: ptxas serialised wgmma or ignored setmaxnreg"
-    )
-    (code,) = sass.read((tmp_path / "unit.cubin").read_bytes()).values()
+    code = code_of(launch, tmp_path)
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1

@@ -16,7 +16,7 @@ MUTANTS = [
     *of(
         "tritonkernels/validate.py",
         "gemm and beta_is_zero and tritonkernels",
-        ("C read at beta = 0", "return expanded if beta != 0 else None", "return expanded"),
+        ("C read at beta = 0", "return value if beta != 0 else None", "return value"),
     ),
     *of(
         "tritonkernels/validate.py",

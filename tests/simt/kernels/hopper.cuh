@@ -74,7 +74,7 @@ template <class Number, int COUNT> struct Tile {
 enum Misuse { RIGHT, NO_FENCE, NO_WAIT, ALONE, OTHER_OPERAND, NO_PROXY_FENCE };
 
 // One wgmma on slices as they come: A's 64 x 128 bytes, then B's; every thread's registers in and out.
-template <class T, class Number, int COUNT, int TILES, bool A_K_MAJOR, bool B_K_MAJOR>
+template <class T, class Number, int COUNT, int TILES, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true>
 __global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums, int bytes, int a_offset, int b_offset,
                          int next, int misuse) {
     unsigned char* const shared = dynamic_shared<unsigned char>();
@@ -88,7 +88,7 @@ __global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums,
     if (misuse == ALONE && threadIdx.x >= 96) return;
     const int skew = misuse == OTHER_OPERAND && threadIdx.x == 5 ? 32 : 0;
     if (misuse != NO_FENCE) wgmma_fence();
-    wgmma<T, A_K_MAJOR, B_K_MAJOR>(sum, wgmma_descriptor(shared_address(shared) + a_offset + skew, next),
+    wgmma<T, A_K_MAJOR, B_K_MAJOR, ADDS>(sum, wgmma_descriptor(shared_address(shared) + a_offset + skew, next),
                                    wgmma_descriptor(shared_address(shared) + b_offset, next));
     wgmma_commit();
     if (misuse != NO_WAIT) wgmma_wait<0>();

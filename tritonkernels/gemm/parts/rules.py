@@ -25,7 +25,7 @@ def batched(ops, size, dims, a, b, c, alpha, beta):
     return ops.matmul(a, b, c, alpha=alpha, beta=beta)
 
 
-def labels(a, b, c, bias=None, **_):
+def labels(a, b, c, bias=None, scale_a=None, scale_b=None, **_):
     """(*batch, m, k) times (*batch, k, n), as torch.matmul has it: matmul's too."""
     batch = range(max(a.ndim, b.ndim) - 2)
     rows, columns = ("m",) if a.ndim > 1 else (), ("n",) if b.ndim > 1 else ()
@@ -35,6 +35,8 @@ def labels(a, b, c, bias=None, **_):
         "b": aligned(b, (*batch, "k", *columns)),
         "c": aligned(c, result),
         "bias": aligned(bias, columns),
+        "scale_a": aligned(scale_a, (*batch, "m", None)),
+        "scale_b": aligned(scale_b, (*batch, None, "n")),
         "result": result,
     }
 

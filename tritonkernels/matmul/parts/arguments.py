@@ -10,7 +10,7 @@ from ...language.triton import tl
 from ...problem import PACKED, needs_wide_offsets
 
 # accumulate -> the type in which partial sums are stored
-WORKSPACES = {"fp32": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
+WORKSPACES = {"fp32": torch.float32, "fast": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
 
 
 class Sizes(NamedTuple):
@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """Of epilogue.py, with C and bias. ACTIVATION is a constant."""
+    """Of epilogue.py, with the scales, C and bias. ACTIVATION is a constant."""
 
     alpha: Any
     beta: Any
@@ -40,12 +40,14 @@ class Arithmetic(NamedTuple):
     WIDE: Any
 
 
-def matmul_arguments(problem, a, b, c, bias, out, batches=None, are_tf32=False):
-    """(a, b, c, bias, out, sizes, epilogue, how); a and b may be packed copies."""
-    constants = problem.precision, problem.accumulate, are_tf32, needs_wide_offsets(a, b, c, bias, out)
+def matmul_arguments(problem, a, b, c, bias, out, scale_a=None, scale_b=None, batches=None, are_tf32=False):
+    """(a, b, scale_a, scale_b, c, bias, out, sizes, epilogue, how); a and b may be packed copies."""
+    constants = problem.precision, problem.accumulate, are_tf32, needs_wide_offsets(a, b, c, bias, out, scale_a, scale_b)
     return (
         Matrices.of(a),
         Matrices.of(b),
+        Matrices.of(scale_a),
+        Matrices.of(scale_b),
         *result_arguments(c, bias, out),
         Sizes(problem.m, problem.n, stored_k(problem), batches),
         epilogue_of(problem),

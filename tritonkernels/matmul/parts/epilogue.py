@@ -1,4 +1,4 @@
-"""The end of every product: activation(alpha * sum + beta * C + bias), rounded to the type of the result."""
+"""The end of every product: activation(alpha * scale_a * scale_b * sum + beta * C + bias), rounded to the result's type."""
 
 from ...language.dot import widened
 from ...language.epilogue import rounded
@@ -7,9 +7,15 @@ from ...language.triton import tl, triton
 
 
 @triton.jit
-def finished(acc, c, bias, batch, rows, cols, sizes, epilogue):
-    """activation(alpha * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0: never read."""
-    result = factor(epilogue.alpha, acc.dtype) * acc
+def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue):
+    """activation(alpha * scale_a * scale_b * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0:
+    never read; so are scales that are 1."""
+    result = factor(epilogue.alpha, acc.dtype)
+    if scale_a is not None:
+        result *= tl.load(scale_a.ptr + batch * scale_a.batch + rows * scale_a.row, mask=rows < sizes.M, other=0)[:, None]
+    if scale_b is not None:
+        result *= tl.load(scale_b.ptr + batch * scale_b.batch + cols * scale_b.col, mask=cols < sizes.N, other=0)[None, :]
+    result *= acc
     if c is not None:
         inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
         c_ptrs = c.ptr + batch * c.batch + rows[:, None] * c.row + cols[None, :] * c.col
@@ -20,9 +26,9 @@ def finished(acc, c, bias, batch, rows, cols, sizes, epilogue):
 
 
 @triton.jit
-def store_tile(acc, c, bias, out, batch, rows, cols, sizes, epilogue):
+def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue):
     """Finish a tile and write the part of it that lies inside."""
-    result = finished(acc, c, bias, batch, rows, cols, sizes, epilogue)
+    result = finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
     inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
     out_ptrs = out.ptr + batch * out.batch + rows[:, None] * out.row + cols[None, :] * out.col
     tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)

@@ -11,6 +11,8 @@ from ...numerics import ACTIVATIONS
 from ...operation import Call
 from ...problem import PACKED, MatmulProblem, is_aligned, layout_of, needs_wide_offsets
 
+FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)  # which tensor cores multiply with each other, too
+OF_FP8 = (("fp8",), (torch.float16, torch.bfloat16, torch.float32))
 # input dtype -> (precisions, result dtypes), each with the default first
 ACCEPTS = {
     torch.float16: (("fp16",), (torch.float16, torch.float32)),
@@ -19,11 +21,15 @@ ACCEPTS = {
     torch.float64: (("fp64",), (torch.float64,)),
     torch.int8: (("int8",), (torch.int32,)),
     torch.uint8: (("uint8", "int4", "uint4", "b1_xor", "b1_and"), (torch.int32,)),
-    torch.float8_e4m3fn: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
-    torch.float8_e5m2: (("fp8",), (torch.float16, torch.bfloat16, torch.float32)),
+    **dict.fromkeys(FP8, OF_FP8),
 }
-# result dtype -> the types of the sums, the default first; float16 operands also allow "fp16"
-SUMS = {torch.int32: ("int32",), torch.float64: ("fp64",)}
+# input dtype -> the types of the sums, the default first, where they are not fp32 alone
+SUMS = {
+    torch.float16: ("fp32", "fp16"),
+    torch.float64: ("fp64",),
+    **dict.fromkeys((torch.int8, torch.uint8), ("int32",)),
+    **dict.fromkeys(FP8, ("fp32", "fast")),
+}
 
 
 def prepare(
@@ -38,15 +44,21 @@ def prepare(
     c=None,
     bias=None,
     activation=None,
+    scale_a=None,
+    scale_b=None,
     out=None,
 ):
-    """Validate matmul's arguments into a Call of parts (a, b, c or None, bias or None, out).
+    """Validate matmul's arguments into a Call of parts (a, b, c or None, bias or None, out), of scaled operands (..., out,
+    scale_a or None, scale_b or None).
 
-    In a part a is (batch, M, K), b (batch, K, N), c and out (batch, M, N), bias (N,); bytes where a precision packs elements.
+    In a part a is (batch, M, K), b (batch, K, N), c and out (batch, M, N), bias (N,), scale_a (batch, M, 1), scale_b
+    (batch, 1, N); bytes where a precision packs elements.
     """
     ranks = range(1, 65)
     a = validate.tensor("a", a, dtypes=tuple(ACCEPTS), ranks=ranks)
-    b = validate.tensor("b", b, dtypes=tuple(ACCEPTS), ranks=ranks, like=("a", a))
+    of_b, like = (FP8, None) if a.dtype in FP8 else (tuple(ACCEPTS), ("a", a))
+    b = validate.tensor("b", b, dtypes=of_b, ranks=ranks, like=like)
+    validate.same_device("b", b, "a", a)
     precisions, out_dtypes = ACCEPTS[a.dtype]
     precision = validate.choice("precision", precision, precisions)
     if precision == "torch":
@@ -54,8 +66,7 @@ def prepare(
     out_dtype = out_dtypes[0] if out_dtype is None else out_dtype
     if out_dtype not in out_dtypes:
         raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)), "Convert the result with .to().")
-    sums = SUMS.get(out_dtype, ("fp32", "fp16") if a.dtype == torch.float16 else ("fp32",))
-    accumulate = validate.choice("accumulate", accumulate, sums)
+    accumulate = validate.choice("accumulate", accumulate, SUMS.get(a.dtype, ("fp32",)))
     alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", validate.beta_of(beta, c), out_dtype)
     activations = ("relu",) if out_dtype == torch.int32 else tuple(ACTIVATIONS)
     if activation is not None and activation not in activations:
@@ -73,10 +84,12 @@ def prepare(
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like))
         validate.length("bias", bias, n, "N, the columns of the result")
+    scale_a = _scale("scale_a", scale_a, a, (*batch, m, 1), "(M, 1) is one for each row of A")
+    scale_b = _scale("scale_b", scale_b, a, (*batch, 1, n), "(1, N) is one for each column of B")
     if alpha == 0:  # as in BLAS, A and B are then not read, and the product is 0
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
-        a, b = a[..., :0], b[..., :0]
-    out = validate.result(out, shape, out_dtype, a.device, a=a, b=b, c=c, bias=bias)
+        a, b, scale_a, scale_b = a[..., :0], b[..., :0], None, None
+    out = validate.result(out, shape, out_dtype, a.device, a=a, b=b, c=c, bias=bias, scale_a=scale_a, scale_b=scale_b)
 
     def as_matrix(t):
         """c and out as matrices, with the row or column that a vector operand lacks."""
@@ -86,11 +99,12 @@ def prepare(
     matrix_out = as_matrix(out)
     matrix_c = None if c is None else as_matrix(c)
     matrix_a, matrix_b = matrix_a.expand(*batch, *matrix_a.shape[-2:]), matrix_b.expand(*batch, *matrix_b.shape[-2:])
+    scales = [scale for scale in (scale_a, scale_b) if scale is not None]
     problem = MatmulProblem(
         dtype=a.dtype,
         out_dtype=out_dtype,
         precision=precision,
-        wide=needs_wide_offsets(matrix_a, matrix_b, matrix_c, bias, matrix_out),
+        wide=needs_wide_offsets(matrix_a, matrix_b, matrix_c, bias, matrix_out, *scales),
         batch=math.prod(batch),
         m=m,
         n=n,
@@ -105,10 +119,38 @@ def prepare(
         beta=beta,
         bias=bias is not None,
         activation=activation,
+        b_dtype=None if b.dtype == a.dtype else b.dtype,
+        scales="rows" if any(map(_varies, scales)) else "matrix" if scales else None,
     )
-    matrices = [matrix_a, matrix_b, matrix_out] if c is None else [matrix_a, matrix_b, matrix_c, matrix_out]
-    parts = ((x, y, rest[0] if rest else None, bias, z) for x, y, *rest, z in uniform_batches(*matrices))
-    return Call(problem, tuple(parts), out)
+    present = [t for t in (matrix_a, matrix_b, matrix_c, matrix_out, scale_a, scale_b) if t is not None]
+    return Call(problem, tuple(_part(uniform, c, bias, scale_a, scale_b) for uniform in uniform_batches(*present)), out)
+
+
+def _part(uniform, c, bias, scale_a, scale_b):
+    """A part of the tensors among its members that are matrices, in their order."""
+    matrices = iter(uniform)
+    a, b, c = next(matrices), next(matrices), None if c is None else next(matrices)
+    part = a, b, c, bias, next(matrices)
+    if scale_a is None and scale_b is None:
+        return part
+    return *part, *(None if scale is None else next(matrices) for scale in (scale_a, scale_b))
+
+
+def _varies(matrices):
+    """Whether a matrix is not one element, expanded."""
+    return any(size > 1 and stride for size, stride in zip(matrices.shape[-2:], matrices.stride()[-2:]))
+
+
+def _scale(argument, value, a, shape, example):
+    """The scales of an operand of fp8, broadcast to (*batch, M, 1) or (*batch, 1, N)."""
+    if value is None:
+        return None
+    if a.dtype not in FP8:
+        remedy = "Leave it out, or scale the operand."
+        raise DtypeError(argument, "a tensor", f"None, as a is {a.dtype}: only operands of fp8 have scales", remedy)
+    value = validate.tensor(argument, value, dtypes=(torch.float32,), ranks=range(len(shape) + 1))
+    validate.same_device(argument, value, "a", a)
+    return validate.expanded(argument, value, shape, f"A single element is the scale of all of it, {example}.")
 
 
 def _scalar(argument, value, out_dtype):

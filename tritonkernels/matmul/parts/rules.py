@@ -12,6 +12,7 @@ ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functio
 
 
 def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
+    """Of products without scales: those of fp8 have none."""
     (a_shape, dtype, _), (b_shape, _, _) = forms["a"], forms["b"]
     rows = grad if len(b_shape) > 1 else grad[..., None]
     rows = (rows if len(a_shape) > 1 else rows[..., None, :]).to(dtype)  # of the product of matrices
@@ -32,9 +33,9 @@ def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
     return {"a": of_a, "b": of_b, "c": lambda: scaled(grad, beta), "bias": lambda: of_bias}
 
 
-def batched(ops, size, dims, a, b, c, bias, alpha, beta, **options):
+def batched(ops, size, dims, a, b, c, bias, scale_a, scale_b, alpha, beta, **options):
     rank = {name: t.ndim - (dims[name] is not None) for name, t in (("a", a), ("b", b))}
-    if dims["bias"] is not None and c is not None:
+    if (dims["bias"] is not None and c is not None) or dims["scale_a"] is not None or dims["scale_b"] is not None:
         return None
     a, b = front(a, dims["a"]), front(b, dims["b"])
     a, b = a if rank["a"] > 1 else a[..., None, :], b if rank["b"] > 1 else b[..., None]
@@ -55,7 +56,7 @@ def batched(ops, size, dims, a, b, c, bias, alpha, beta, **options):
             c = c[..., None]
         if rank["a"] == 1 and c.ndim > 1:
             c = c[..., None, :]
-    result = ops.matmul(a, b, c, bias, alpha=alpha, beta=beta, **options)
+    result = ops.matmul(a, b, c, bias, scale_a, scale_b, alpha=alpha, beta=beta, **options)
     result = result if rank["b"] > 1 else result[..., 0]
     return result if rank["a"] > 1 else result[..., 0] if rank["b"] == 1 else result[..., 0, :]
 
@@ -71,8 +72,9 @@ def outer(activation, **arguments):
 
 
 RULES = Rules(
-    "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, *, str? precision=None, ScalarType? out_dtype=None, "
-    "str? accumulate=None, float alpha=1.0, float? beta=None, str? activation=None",
+    "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? scale_a=None, Tensor? scale_b=None, *, "
+    "str? precision=None, ScalarType? out_dtype=None, str? accumulate=None, float alpha=1.0, float? beta=None, "
+    "str? activation=None",
     gradients,
     batched,
     flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
@@ -83,4 +85,5 @@ RULES = Rules(
     },
     settled=settled,
     outer=outer,
+    constants=("scale_a", "scale_b"),
 )

@@ -47,17 +47,22 @@ def shared_bytes(tile):
     return (block_m + block_n) * k_bytes * num_stages
 
 
+def sums_slices(problem):
+    """Whether each slice has a sum of its own on Hopper, which is then added to a total."""
+    return problem.precision == "fp8" and problem.accumulate != "fast"
+
+
 def fits(tile, problem, target):
     """Whether the staged slices fit in shared memory and the accumulators in registers, with the operands.
 
     128 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
-    (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice; an erf or exp
-    per element needs registers too.
+    (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice, unless they
+    are "fast"; an erf or exp per element needs registers too.
     """
     if not target.is_gpu:
         return True
     block_m, block_n, _, num_warps, _ = tile
-    hopper = target.arch == 90 and problem.precision != "fp8"
+    hopper = target.arch == 90 and not sums_slices(problem)
     operands_in_shared = hopper or (target.arch == 100 and problem.precision != "int8")
     roomy = operands_in_shared and problem.activation not in ("gelu", "silu")
     per_thread = block_m * block_n / (target.warp_size * num_warps)
@@ -70,7 +75,7 @@ def serialised(tile, problem, target):
     """
     block_m, _, k_bytes, num_warps, _ = tile
     waits = (block_m == 128 and num_warps == 4) or (block_m >= 64 and k_bytes > FP8_SLICE)
-    return target.arch == 90 and problem.precision == "fp8" and waits
+    return target.arch == 90 and sums_slices(problem) and waits
 
 
 def two_warpgroups_wait(problem, target):

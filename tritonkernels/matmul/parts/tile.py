@@ -52,6 +52,6 @@ def tile_product(a, b, batch, rows, cols, first_k, end_k, sizes, how, BLOCK_K: t
         b_inside = (ks < end_k)[:, None] & (cols < sizes.N)[None, :]
         a_slice = tl.load(a_ptr + rows[:, None] * a.row + ks[None, :] * a.col, mask=a_inside, other=0.0)
         b_slice = tl.load(b_ptr + ks[:, None] * b.row + cols[None, :] * b.col, mask=b_inside, other=0.0)
-        acc = faithful_dot(a_slice, b_slice, acc, how.PRECISION, how.ARE_TF32)
+        acc = faithful_dot(a_slice, b_slice, acc, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
     acc = settled(acc, tl.cdiv(end_k - first_k, BLOCK_K) * BLOCK_K, how.PRECISION)
     return acc.to(tl.float32) if how.ACCUMULATE == "fp16" else acc
