@@ -41,17 +41,18 @@ memory that wait for each other. The model turns counts into seconds:
     cache   = blocks of the busiest SM * bytes of a block / (L2 bandwidth of an SM * share)
     memory  = bytes of all blocks / (DRAM bandwidth * share)
     latency = waves * trips of a block * (DRAM latency / share)
-    launch  = launch time / share
+    epilogue = blocks of the busiest SM * FLOPs of a block after its sums / (FP32 peak of an SM * share)
+    launch  = launch time / share, another one for kernels after the first
 
     overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
-    seconds = sum over kernels of (launch + factors * overlapped)
+    seconds = sum over kernels of (launch + factors * (overlapped + epilogue))
 
 The GPU's figures are in its [table of targets](../tritonkernels/target.py), or measured by its user
-([how](tuning.md#a-gpu-that-nobody-knows)). The five shares of each design, and the factors of its configs and of classes of
-problems (their precisions, layouts and other fields that are no sizes), are data:
-`python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records
-gets about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without
-records gets the shares of the {reference}.
+([how](tuning.md#a-gpu-that-nobody-knows)). The shares of each design, and the factors of its configs and of classes of
+problems (their layouts and other fields that are no sizes), are data: `python -m perf fit` fits them to recorded times, by
+robust least squares on the logarithm of time. Each precision of a design has its own. Where it has few records they are about
+those of the design's other precisions; a design with few records gets about the shares of its operation's other designs, and a
+config or a class with few records a factor near 1. A GPU without records gets the shares of the {reference}.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 

@@ -36,7 +36,7 @@ def ranking(package, designs, problem, target):
     for design, sustained, of_problem in _modelled(package, designs, problem, target):
         for config in design.configs(problem, target):
             works = tuple(design.work(problem, config, target))
-            estimate = model.estimate(works, rate, sustained, of_problem * sustained.of_config(config))
+            estimate = model.estimate(works, rate, sustained, of_problem * sustained.of_config(config)[0])
             found.append(Choice(design, config, estimate.seconds, estimate))
     return sorted(reversed(found), key=lambda choice: choice.cost)
 
@@ -49,7 +49,7 @@ def best(package, designs, problem, target):
     for design, sustained, of_problem in reversed(list(_modelled(package, designs, problem, target))):  # the fast ones first
         work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained)
         for config in reversed(list(design.configs(problem, target))):
-            factor = of_problem * of_config(config)
+            factor = of_problem * of_config(config)[0]
             seconds = predicted(work(problem, config, target), factor, least)
             if seconds < least:
                 least, found = seconds, (design, config)
