@@ -48,8 +48,10 @@ def fitted(runs, target, others=()):
             of_it = factors[design][precision]
             slow = _short(max(spread, _spread([of_it])))
             designs[f"{design} {precision}"] = Sustained(*map(_short, shares), _kept(of_it), slow)
-    for key, own in _grouped([*runs, *others], lambda run: run.key).items():
-        designs[key] = dataclasses.replace(designs.get(key, designs[_design(key)]), timed=_numbers(own))
+    for design, own in _grouped([*runs, *others], lambda run: _design(run.key)).items():
+        timed = _numbers(own)
+        for key in sorted({run.key for run in own}):
+            designs[key] = dataclasses.replace(designs.get(key, designs[design]), timed=timed)
     return designs
 
 

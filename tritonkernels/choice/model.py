@@ -79,7 +79,7 @@ class Sustained:
     next_launch  of the launches of a call's further kernels, which the host prepares while the first one runs
     factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: times of such configs and problems relative to the rest
     unseen    the factor of a config without records
-    timed     {name of a number: its values} of the configs that there are records of; None: there are none of the design
+    timed     {name of a number: its values} of the design's configs in the records; None: it has none in this precision
     """
 
     compute: float
