@@ -113,7 +113,7 @@ class Library:
 
     def ranking(self, problem, target, design=None):
         """The Choices of the named design; or of all designs, without configs of another error bound than the operation's. The
-        least predicted time first. UnsupportedError with all reasons if there is none."""
+        one that a call gets first, then by predicted time. UnsupportedError with all reasons if there is none."""
         return self._first(ranking, problem, target, design)
 
     def _first(self, rank, problem, target, design):
@@ -181,7 +181,8 @@ class Library:
             return {}
         found = (c for c in self.ranking(problem, target, chosen.name) if as_dict(c.config) == as_dict(config))
         facts = predict(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
-        return next(found).estimate._asdict() | facts
+        choice = next(found)
+        return choice.estimate._asdict() | {"records": _records(choice)} | facts
 
     def call(self, operation, design, config, arguments, unplain=None):
         """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
@@ -298,7 +299,18 @@ class Library:
 
 def _in_ranking(choice):
     seconds, bound_by = choice.estimate.seconds, choice.estimate.bound_by
-    return {"seconds": seconds, "bound_by": bound_by, "design": choice.design.name, "config": as_dict(choice.config)}
+    config = as_dict(choice.config)
+    return {
+        "seconds": seconds,
+        "bound_by": bound_by,
+        "records": _records(choice),
+        "design": choice.design.name,
+        "config": config,
+    }
+
+
+def _records(choice):
+    return "timed" if choice.timed else "never timed"
 
 
 def _are_unplain(tensors):

@@ -35,7 +35,7 @@ def main(options, parser):
     learnt = [run for run in runs if run.shape.half == "fit"]
     if not learnt:
         parser.error(f"no records of {target.name} to fit to")
-    designs = table.fitted(learnt, target)
+    designs = table.fitted(learnt, target, runs)
     path = table.path(target.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     processes.replace(path, table.text(target.name, commit, len(learnt), designs))

@@ -34,7 +34,7 @@ class Counted(NamedTuple):
 
     def predicted(self, target, sustained):
         """Seconds; `sustained` is the model's of its key."""
-        factor = sustained.of_problem(self.problem) * sustained.of_config(self.config)
+        factor = sustained.of_problem(self.problem) * sustained.of_config(self.config)[0]
         return model.estimate(self.works, model.rates(target), sustained, factor).seconds
 
 

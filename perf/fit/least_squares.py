@@ -3,31 +3,44 @@
 Minimised is
 
     sum of huber(log predicted - log measured)
-    + SHARES / 2 * |log share - log of its prior|^2 + FACTORS / 2 * |log factor|^2
+    + OF_DESIGN / 2 * |log shares common to the precisions - log of their prior|^2
+    + OF_PRECISION / 2 * sum over precisions of |log shares - log common shares|^2
+    + FACTORS / 2 * |log factors|^2
 
 over shares within bounds. Huber's function is half the square up to OUTLIER and grows linearly beyond, so that a wrong time
-moves little. The last two sums stand for so many records that say that the design is as its operation's others, and a factor 1:
-few records change little.
+moves little. The other sums stand for so many records that say that the design is as its operation's others, a precision as the
+design's others, and a factor 1: few records change little.
 """
+
+from typing import NamedTuple
 
 import numpy
 
-from tritonkernels.choice.model import PARTS
+from tritonkernels.choice.model import SHARES
 
 OUTLIER = 0.2  # of log time
-SHARES, FACTORS = 0.5, 2.0
-BOUNDS = {part: (1e-3, 1.5) for part in PARTS} | {"compute": (1e-3, 1.0), "memory": (1e-3, 1.0), "launch": (0.3, 3.0)}
-STEPS, ENOUGH = 300, 1e-12  # at most, and the relative gain at which they end
+OF_DESIGN, OF_PRECISION, FACTORS = 0.5, 2.0, 2.0
+BOUNDS = {share: (1e-3, 1.5) for share in SHARES}
+BOUNDS |= {"compute": (1e-3, 1.0), "memory": (1e-3, 1.0), "launch": (0.3, 3.0), "next_launch": (0.2, 3.0)}
+STEPS, ENOUGH = 300, 1e-9  # at most, and the relative gain at which they end
 
-_LEAST, _MOST = numpy.log(numpy.array([BOUNDS[part] for part in PARTS])).T
+_LEAST, _MOST = numpy.log(numpy.array([BOUNDS[share] for share in SHARES])).T
+
+
+class Fit(NamedTuple):
+    """shares: (precisions, SHARES); common: (SHARES,); factors: those of Samples.names."""
+
+    shares: numpy.ndarray
+    common: numpy.ndarray
+    factors: numpy.ndarray
 
 
 def fit(samples, prior):
-    """(shares, factors) of Samples, from the shares expected before."""
-    ends = numpy.full(len(samples.names), 5.0)
-    least, most = numpy.concatenate([_LEAST, -ends]), numpy.concatenate([_MOST, ends])
-    expected = numpy.concatenate([numpy.log(prior), numpy.zeros(len(samples.names))])
-    strength = numpy.concatenate([numpy.full(len(PARTS), SHARES), numpy.full(len(samples.names), FACTORS)])
+    """The Fit of Samples, from the shares expected before."""
+    rows, names = len(samples.precisions) + 1, len(samples.names)  # the last row of shares has the common ones
+    ends = numpy.full(names, 5.0)
+    least, most = numpy.concatenate([*[_LEAST] * rows, -ends]), numpy.concatenate([*[_MOST] * rows, ends])
+    expected, strength = numpy.concatenate([*[numpy.log(prior)] * rows, numpy.zeros(names)]), _strength(rows, names)
     at, damping = numpy.clip(expected, least, most), 1e-3
     loss, gradient, curvature = _quadratic(samples, at, expected, strength)
     for _ in range(STEPS):
@@ -48,21 +61,39 @@ def fit(samples, prior):
         damping = max(damping / 3, 1e-9)
         if gain <= ENOUGH * loss:
             break
-    values = numpy.exp(at)
-    return values[: len(PARTS)], values[len(PARTS) :]
+    return Fit(*_apart(at, rows))
+
+
+def _apart(at, rows):
+    """(shares of each precision, common ones, factors), from their logarithms in one array."""
+    shares = numpy.exp(at[: rows * len(SHARES)]).reshape(rows, -1)
+    return shares[:-1], shares[-1], numpy.exp(at[rows * len(SHARES) :])
+
+
+def _strength(rows, names):
+    """The matrix of the squares that are minimised beside the samples': the sums of the module's docstring but the first."""
+    apart = numpy.hstack([numpy.eye(rows - 1), -numpy.ones((rows - 1, 1))])
+    between = OF_PRECISION * apart.T @ apart
+    between[-1, -1] += OF_DESIGN
+    shares = rows * len(SHARES)
+    strength = FACTORS * numpy.eye(shares + names)
+    strength[:shares, :shares] = numpy.kron(between, numpy.eye(len(SHARES)))
+    return strength
 
 
 def _quadratic(samples, at, expected, strength):
     """(loss, gradient, Gauss and Newton's curvature) there."""
-    values = numpy.exp(at)
-    seconds, derivatives = samples.predicted(values[: len(PARTS)], values[len(PARTS) :])
+    rows = len(samples.precisions) + 1
+    shares, _, factors = _apart(at, rows)
+    seconds, derivatives = samples.predicted(shares, factors)
+    derivatives = numpy.insert(derivatives, [(rows - 1) * len(SHARES)] * len(SHARES), 0.0, axis=1)  # by the common shares
     slopes, off = derivatives / seconds[:, None], numpy.log(seconds) - samples.logs
     size = numpy.abs(off)
     inside = size <= OUTLIER
     huber = numpy.where(inside, off**2 / 2, OUTLIER * (size - OUTLIER / 2))
     weights = numpy.where(inside, 1, OUTLIER / numpy.maximum(size, OUTLIER))
     from_prior = at - expected
-    loss = huber.sum() + strength @ from_prior**2 / 2
-    gradient = slopes.T @ (weights * off) + strength * from_prior
-    curvature = slopes.T @ (weights[:, None] * slopes) + numpy.diag(strength)
+    loss = huber.sum() + from_prior @ strength @ from_prior / 2
+    gradient = slopes.T @ (weights * off) + strength @ from_prior
+    curvature = slopes.T @ (weights[:, None] * slopes) + strength
     return loss, gradient, curvature

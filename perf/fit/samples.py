@@ -5,22 +5,28 @@ from dataclasses import dataclass
 import numpy
 
 from tritonkernels.choice import model
+from tritonkernels.choice.model import SHARES
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Of some runs.
 
-    names    of the factors, without those of all runs: what is common to all is in the shares
-    parts    (parts, kernels): seconds by PARTS at the GPU's full figures
-    run      (kernels,): the kernel's run
-    present  (runs, factors): 1 where the factor applies, else 0
-    logs     (runs,): of the measured seconds
+    precisions  of the runs, which have shares of their own
+    names       of the factors, (name, the precision that it is of, or None if it is of all). Factors of all runs of a precision
+                are left out: what is common to them is in the shares
+    parts       (shares, kernels): seconds at the GPU's full figures, by SHARES
+    run         (kernels,): the kernel's run
+    precision   (runs,): the index of its precision
+    present     (runs, factors): 1 where the factor applies, else 0
+    logs        (runs,): of the measured seconds
     """
 
-    names: tuple[str, ...]
+    precisions: tuple[str, ...]
+    names: tuple[tuple[str, str | None], ...]
     parts: numpy.ndarray
     run: numpy.ndarray
+    precision: numpy.ndarray
     present: numpy.ndarray
     logs: numpy.ndarray
 
@@ -28,37 +34,63 @@ class Samples:
     def of(runs, rate):
         """Of Counted runs on a GPU of these Rates."""
         named = [set(run.factors) for run in runs]
-        names = tuple(sorted(set.union(*named) - set.intersection(*named)))
+        of_runs = [run.problem.precision for run in runs]
+        precisions = tuple(sorted(set(of_runs)))
+        names = [(name, None) for name in _different(named)]
+        if len(precisions) > 1:
+            for precision in precisions:
+                own = [names for names, other in zip(named, of_runs) if other == precision]
+                names += [(name, precision) for name in _different(own)]
         return Samples(
-            names,
-            numpy.array([model.parts_of(work, rate) for run in runs for work in run.works]).T,
+            precisions,
+            tuple(names),
+            numpy.array([parts for run in runs for parts in _parts(run, rate)]).T,
             numpy.repeat(numpy.arange(len(runs)), [len(run.works) for run in runs]),
-            numpy.array([[name in own for name in names] for own in named], float),
+            numpy.array([precisions.index(precision) for precision in of_runs]),
+            numpy.array([[n in own and p in (None, q) for n, p in names] for own, q in zip(named, of_runs)], float),
             numpy.log([run.run.seconds for run in runs]),
         )
 
     @staticmethod
     def joined(many):
-        """Of several designs, without factors, to fit what they have in common."""
+        """Of several designs, without factors and all of one precision, to fit what they have in common."""
         starts = numpy.cumsum([0, *(len(s.logs) for s in many)])
         return Samples(
+            ("all",),
             (),
             numpy.concatenate([s.parts for s in many], axis=1),
             numpy.concatenate([s.run + start for s, start in zip(many, starts)]),
+            numpy.zeros(starts[-1], int),
             numpy.zeros((starts[-1], 0)),
             numpy.concatenate([s.logs for s in many]),
         )
 
     def predicted(self, shares, factors):
-        """(seconds (runs,), their derivatives by the logarithms of shares and factors, (runs, parts + factors))."""
-        *parts, launches = self.parts / shares[:, None]
-        factor = numpy.exp(self.present @ numpy.log(factors))
+        """(seconds (runs,), their derivatives by the logarithms of shares and factors, (runs, precisions * SHARES + factors)).
+        shares: (precisions, SHARES)."""
+        *parts, epilogue, first, further = self.parts / shares[self.precision[self.run]].T
+        factor = numpy.exp(self.present @ numpy.log(factors))[self.run]
         powers = numpy.array(parts) ** model.OVERLAP
-        each = factor[self.run] * model.overlapped(*parts) / powers.sum(axis=0)
-        by_part = [self._by_run(power * each) for power in powers]
-        launch, overlapped = self._by_run(launches), sum(by_part)
-        by_share = -numpy.stack([*by_part, launch], axis=1)
-        return overlapped + launch, numpy.hstack([by_share, overlapped[:, None] * self.present])
+        overlapped = factor * model.overlapped(*parts)
+        each = overlapped / powers.sum(axis=0)
+        by_share = [*(power * each for power in powers), factor * epilogue, first, further]
+        derivatives = numpy.zeros((len(self.logs), len(self.precisions), len(SHARES)))
+        derivatives[numpy.arange(len(self.logs)), self.precision] = -numpy.stack(list(map(self._by_run, by_share)), axis=1)
+        scaled = self._by_run(overlapped + factor * epilogue)
+        seconds = scaled + self._by_run(first + further)
+        return seconds, numpy.hstack([derivatives.reshape(len(self.logs), -1), scaled[:, None] * self.present])
 
     def _by_run(self, of_kernels):
         return numpy.bincount(self.run, of_kernels, len(self.logs))
+
+
+def _different(named):
+    """The names that some of these sets have and others do not."""
+    return sorted(set.union(*named) - set.intersection(*named))
+
+
+def _parts(run, rate):
+    """The parts of each of its kernels, by SHARES."""
+    for at, work in enumerate(run.works):
+        *parts, launch = model.parts_of(work, rate)
+        yield (*parts, 0.0, launch) if at else (*parts, launch, 0.0)

@@ -1,56 +1,91 @@
 """The table of what designs sustain: fitted from Timed shapes, written as JSON that the model of time reads.
 
-A design's shares are expected to be those of its operation, and these to be those of all designs; few records change little.
+A design's shares in a precision are expected to be about its shares in others, these to be those of its operation, and those to
+be those of all designs; few records change little. Factors of configs and classes are about those in other precisions, too.
 A design without records in a precision counts as one standard deviation slower than its records in others say.
 """
 
+import dataclasses
 import json
 
 import numpy
 
 from tritonkernels.choice import model
-from tritonkernels.choice.model import PARTS, Sustained
+from tritonkernels.choice.model import SHARES, Sustained
 
 from ..measure.contenders import PACKAGES
 from .counted import library
 from .least_squares import fit
 from .samples import Samples
 
-SCHEMA = 1
-GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 1.0])  # shares before any record
+SCHEMA = 2
+GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 0.15, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
 
-def fitted(runs, target):
-    """{key: Sustained} from Counted runs: of each design and precision, of designs in all precisions, and of any design."""
-    of_key = {}
-    for run in runs:
-        of_key.setdefault(run.key, []).append(run)
-    samples = {key: Samples.of(of_key[key], model.rates(target)) for key in sorted(of_key)}
+def fitted(runs, target, others=()):
+    """{key: Sustained} from Counted runs: of each design and precision, of designs in all precisions, and of any design. The
+    configs of `others` count as timed, too."""
+    rate, of_design = model.rates(target), _grouped(runs, lambda run: _design(run.key))
+    samples = {design: Samples.of(own, rate) for design, own in of_design.items()}
     common = _shares(samples.values(), GUESS)
-    by_operation = {op: _shares(own, common) for op, own in _grouped(samples, _operation).items()}
-    grouped, found = _grouped(samples, _design), {}
-    by_design = {d: _shares(grouped.get(d, ()), by_operation.get(_operation(d), common)) for d in _keys()}
-    for key, own in samples.items():
-        shares, values = fit(own, by_design[_design(key)])
-        found[key] = shares, dict(zip(own.names, values)), {model.config_name(run.config) for run in of_key[key]}
-    spread = _spread([factors for _, factors, _ in found.values()])
-    unseen = _short(spread * _spread_of_precisions(samples, by_operation))
+    groups = _grouped(samples, _operation)
+    by_operation = {op: _shares([samples[design] for design in own], common) for op, own in groups.items()}
+    fits = {design: fit(own, by_operation[_operation(design)]) for design, own in samples.items()}
+    factors = {design: _factors(own, samples[design], fits[design]) for design, own in of_design.items()}
+    spread = _spread([own for of_all in factors.values() for precision, own in of_all.items() if precision])
+    slower = _spread_of_precisions(of_design, by_operation, rate)
+    unseen = _short(spread * slower)
     designs = {model.ANY: Sustained(*map(_short, common), unseen=unseen)}
-    designs |= {key: Sustained(*map(_short, shares), unseen=unseen) for key, shares in by_design.items()}
-    for key, (shares, factors, configs) in found.items():
-        kept = {name: _short(value) for name, value in factors.items() if abs(value - 1) >= NEGLIGIBLE}
-        kept |= {name: 1.0 for name in sorted(configs) if name not in kept}
-        designs[key] = Sustained(*map(_short, shares), kept, _short(max(spread, _spread([factors]))))
+    for design in _keys():
+        if design in fits:
+            own = {name: value * (slower if name.startswith("config") else 1) for name, value in factors[design][None].items()}
+            designs[design] = Sustained(*map(_short, fits[design].common), _kept(own), unseen)
+        else:
+            designs[design] = Sustained(*map(_short, by_operation.get(_operation(design), common)), unseen=unseen)
+    for design, own in samples.items():
+        for precision, shares in zip(own.precisions, fits[design].shares):
+            of_it = factors[design][precision]
+            slow = _short(max(spread, _spread([of_it])))
+            designs[f"{design} {precision}"] = Sustained(*map(_short, shares), _kept(of_it), slow)
+    for design, own in _grouped([*runs, *others], lambda run: _design(run.key)).items():
+        timed = _numbers(own)
+        for key in sorted({run.key for run in own}):
+            designs[key] = dataclasses.replace(designs.get(key, designs[design]), timed=timed)
     return designs
 
 
-def _grouped(samples, group):
-    """{group of a key: [Samples]}"""
+def _numbers(runs):
+    """{name of a number: its values} of the configs of Counted runs."""
     found = {}
-    for key, own in samples.items():
-        found.setdefault(group(key), []).append(own)
-    return found
+    for run in runs:
+        for name, value in model.own_numbers(run.config).items():
+            found.setdefault(name, set()).add(value)
+    return {name: sorted(values, key=str) for name, values in sorted(found.items())}
+
+
+def _factors(runs, samples, found):
+    """{precision: {name: factor}} of a design; None: what its precisions have in common. So a config or a class has a factor
+    also in a precision in which it is not in the records."""
+    own, names = dict(zip(samples.names, found.factors)), {name for run in runs for name in run.factors}
+    common = {name: own.get((name, None), 1.0) for name in sorted(names)}
+    return {None: common} | {
+        precision: {name: value * own.get((name, precision), 1.0) for name, value in common.items()}
+        for precision in samples.precisions
+    }
+
+
+def _kept(factors):
+    """As they are written: a config's factor also if it is 1, or else it would be one without records."""
+    return {name: _short(value) for name, value in factors.items() if name.startswith("config") or abs(value - 1) >= NEGLIGIBLE}
+
+
+def _grouped(items, group):
+    """{group of an item: items}, sorted by group."""
+    found = {}
+    for item in items:
+        found.setdefault(group(item), []).append(item)
+    return dict(sorted(found.items()))
 
 
 def _spread(many):
@@ -59,21 +94,25 @@ def _spread(many):
     return float(numpy.exp(numpy.std(logs))) if logs else 1.0
 
 
-def _spread_of_precisions(samples, by_operation):
+def _spread_of_precisions(of_design, by_operation, rate):
     """The factor of a design in a precision that is one standard deviation slower than its records in other precisions say."""
     off = []
-    for key, own in samples.items():
-        others = [of for other, of in samples.items() if other != key and _design(other) == _design(key)]
-        if others:
-            seconds = own.predicted(_shares(others, by_operation[_operation(key)]), numpy.ones(len(own.names)))[0]
-            off.append(numpy.median(own.logs - numpy.log(seconds)))
+    for design, runs in of_design.items():
+        of_precision = _grouped(runs, lambda run: run.problem.precision)
+        samples = {precision: Samples.of(own, rate) for precision, own in of_precision.items()}
+        for precision, own in samples.items():
+            if others := [of for other, of in samples.items() if other != precision]:
+                shares = _shares(others, by_operation[_operation(design)])
+                seconds = own.predicted(shares[None], numpy.ones(len(own.names)))[0]
+                off.append(numpy.median(own.logs - numpy.log(seconds)))
     return float(numpy.exp(numpy.std(off))) if off else 1.0
 
 
 def text(gpu, commit, records, designs):
     """The file, the same for the same records."""
     rows = {
-        key: {part: getattr(own, part) for part in PARTS} | {"factors": own.factors, "unseen": own.unseen}
+        key: {share: getattr(own, share) for share in SHARES}
+        | {"factors": own.factors, "unseen": own.unseen, "timed": own.timed}
         for key, own in designs.items()
     }
     head = json.dumps({"schema": SCHEMA, "gpu": gpu, "commit": commit, "records": records}, indent=1)
@@ -93,7 +132,7 @@ def _keys():
 
 def _shares(samples, prior):
     samples = list(samples)
-    return fit(Samples.joined(samples), prior)[0] if samples else prior
+    return fit(Samples.joined(samples), prior).shares[0] if samples else prior
 
 
 def _design(key):

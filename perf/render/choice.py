@@ -17,7 +17,14 @@ A call gets its design and its config (tile sizes, warps, stages) from, in this 
 
 1. the caller: `design=`, `config=`;
 2. the user's tuned table, or else the shipped one of this GPU, if it has an entry for such calls: see [tuning.md](tuning.md);
-3. the model of time: of every legal config of every design that does not refuse, the one with the least predicted seconds.
+3. the model of time: of every legal config of every design that does not refuse, the one with the least predicted seconds
+   among those that were timed.
+
+*Timed* are the configs of a design that has records in the call's precision, if each of their numbers (tile sizes, warps, ...)
+occurs in the design's records; numbers that follow from the problem or the GPU, as the number of splits, do not count. So what
+is new to the package becomes nobody's default before it has run on a GPU: `explain` ranks it, and says "never timed";
+`config=`, `tune` and `perf sweep` reach it at once; after `perf sweep` and `perf fit` it competes. Where nothing timed is
+willing, all compete.
 
 Nothing is benchmarked at a call. The choice is a pure function of the problem, the GPU's figures and the tables, so it is the
 same on every rank. To see what it is:
@@ -41,17 +48,19 @@ memory that wait for each other. The model turns counts into seconds:
     cache   = blocks of the busiest SM * bytes of a block / (L2 bandwidth of an SM * share)
     memory  = bytes of all blocks / (DRAM bandwidth * share)
     latency = waves * trips of a block * (DRAM latency / share)
-    launch  = launch time / share
+    epilogue = blocks of the busiest SM * FLOPs of a block after its sums / (FP32 peak of an SM * share)
+    launch  = launch time / share, another one for kernels after the first
 
     overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
-    seconds = sum over kernels of (launch + factors * overlapped)
+    seconds = sum over kernels of (launch + factors * (overlapped + epilogue))
 
 The GPU's figures are in its [table of targets](../tritonkernels/target.py), or measured by its user
-([how](tuning.md#a-gpu-that-nobody-knows)). The five shares of each design, and the factors of its configs and of classes of
-problems (their precisions, layouts and other fields that are no sizes), are data:
-`python -m perf fit` fits them to recorded times, by robust least squares on the logarithm of time. A design with few records
-gets about the shares of its operation's other designs, and a config or a class with few records a factor near 1. A GPU without
-records gets the shares of the {reference}.
+([how](tuning.md#a-gpu-that-nobody-knows)). The shares of each design, and the factors of its configs and of classes of
+problems (their layouts and other fields that are no sizes), are data: `python -m perf fit` fits them to recorded times, by
+robust least squares on the logarithm of time. Each precision of a design has its own. Where it has few records they are about
+those of the design's other precisions; a design with few records gets about the shares of its operation's other designs, and a
+config or a class with few records a factor near 1. A GPU without records gets the shares of the {reference}, and what was
+timed there counts as timed.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 

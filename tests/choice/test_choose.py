@@ -9,10 +9,13 @@ import random
 import pytest
 import torch
 
+import cuda_reference.launch
 from perf.measure import shapes
 from tests.harness import LIBRARIES, prepare
 from tritonkernels import OPS
 from tritonkernels.choice import model
+from tritonkernels.choice.work import Work
+from tritonkernels.config import config_of
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import KNOWN, Target
@@ -53,9 +56,12 @@ def test_every_gpu_gets_a_legal_choice_or_all_reasons(library, op):
 @pytest.mark.parametrize("op", DRAWN)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_the_ranking_has_every_legal_config_once_the_least_time_first(library, op):
+    """After the choice, which is the first of those that were timed."""
     for problem in willing(library, op, 5, seed=2):
         ranked = library.ranking(problem, H200)
-        assert [c.cost for c in ranked] == sorted(c.cost for c in ranked) and ranked[0].cost > 0
+        others = [c.cost for c in ranked[1:]]
+        assert others == sorted(others) and min(c.cost for c in ranked) > 0
+        assert ranked[0].cost == min(c.cost for c in ranked if c.timed or not any(c.timed for c in ranked))
         found = [(c.design.name, str(as_dict(c.config))) for c in ranked]
         legal = [
             (d.name, str(as_dict(c)))
@@ -94,7 +100,7 @@ def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(libr
         return dataclasses.replace(design, work=work)
 
     problem, monkeypatched = willing(library, op, 1, seed=6)[0], tuple(map(counting, library.designs(op)))
-    number = len(library.ranking(problem, H200))
+    number = sum(choice.timed for choice in library.ranking(problem, H200))
     monkeypatch.setitem(library._designs, op, monkeypatched)
     monkeypatch.setattr(library, "_choices", {})
     monkeypatch.setattr(model, "estimate", None)
@@ -102,6 +108,66 @@ def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(libr
     assert len(asked) == len(set(asked)) == number
     library.choose(problem, H200)
     assert len(asked) == number
+
+
+def with_new(design, number):
+    """The design with new configs: of each another one, with a number that no record has, and that takes just a launch."""
+
+    def new(config):
+        own = as_dict(config) | number
+        if isinstance(config, dict):
+            return cuda_reference.launch.config_of(**own)
+        numbers = {name: value for name, value in own.items() if name in config.kwargs or name in number}
+        return config_of(numbers, config.num_warps, config.num_stages, config.maxnreg)
+
+    def configs(problem, target):
+        known = list(design.configs(problem, target))
+        return [*known, *map(new, known)]
+
+    def work(problem, config, target):
+        nothing = Work(1, 32, 0.0, "ieee", 0.0, 0.0, 0.0)
+        return (nothing,) if number.items() <= as_dict(config).items() else design.work(problem, config, target)
+
+    return dataclasses.replace(design, configs=configs, work=work)
+
+
+@pytest.mark.parametrize("target", (H200, Target.named("a100")), ids=lambda target: target.name)
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_what_was_never_timed_is_not_chosen_unasked(library, op, target, monkeypatch):
+    """On a GPU without records neither. It is reached by its name, and leads the others of the ranking."""
+    number = {"NEVER": 2}
+    problem = next(p for p in willing(library, op, 9, seed=8) if any(c.timed for c in choices(library, p, target)))
+    expected = library.choose(problem, target)
+    assert library.ranking(problem, target)[0].timed
+    monkeypatch.setitem(library._designs, op, tuple(with_new(design, number) for design in library.designs(op)))
+    monkeypatch.setattr(library, "_choices", {})
+    chosen = library.choose(problem, target)
+    assert (chosen[0].name, chosen[1]) == (expected[0].name, expected[1])
+    first, second, *_ = library.ranking(problem, target)
+    assert first[:2] == chosen and first.timed and number.items() <= as_dict(second.config).items() and not second.timed
+    assert as_dict(library.choose(problem, target, None, number)[1])["NEVER"] == 2
+    assert number.items() <= as_dict(library.candidates(problem, target)[0][1][1]).items(), (
+        "tune tries it right after the choice"
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_where_nothing_was_timed_all_compete(library, monkeypatch):
+    """Designs of a precision without records among them: those that have records in others do not come first."""
+    problem = willing(library, "matmul", 1, seed=9)[0]
+    figures = {key: dataclasses.replace(own, timed=None) for key, own in model.sustained("h200").items()}
+    monkeypatch.setattr(model, "sustained", lambda name: figures)
+    monkeypatch.setattr(library, "_choices", {})
+    ranked = library.ranking(problem, H200)
+    assert [c.cost for c in ranked] == sorted(c.cost for c in ranked) and not any(c.timed for c in ranked)
+    assert library.choose(problem, H200) == ranked[0][:2]
+
+
+def choices(library, problem, target):
+    with contextlib.suppress(UnsupportedError):
+        return library.ranking(problem, target)
+    return []
 
 
 @pytest.mark.parametrize("op", DRAWN)

@@ -4,12 +4,13 @@ import dataclasses
 
 import pytest
 
+from cuda_reference.launch import config_of
 from tritonkernels.choice import model
 from tritonkernels.choice.work import Work, copy
 from tritonkernels.target import KNOWN, Target
 
 H200 = Target.named("h200")
-FULL = model.Sustained(1.0, 1.0, 1.0, 1.0, 1.0)
+FULL = model.Sustained(*[1.0] * len(model.SHARES))
 
 
 def kernel(**fields):
@@ -35,6 +36,7 @@ def test_each_part_by_hand():
     held = 2048 // 256  # blocks of an SM, by threads
     assert estimate(kernel(steps=10, blocks=132 * held)).latency_s == pytest.approx(10 * H200.latency)
     assert estimate(kernel(steps=10, blocks=132 * held + 1)).latency_s == pytest.approx(20 * H200.latency)
+    assert estimate(kernel(epilogue=1e6, blocks=133)).epilogue_s == pytest.approx(2 * 1e6 * 132 / 67e12)
     assert estimate(kernel()).bound_by == "launch"
     equal = estimate(kernel(dram=4.8e9, flops=67e12 / 132 / 1e3))
     assert 1.5e-3 < equal.seconds < 1.7e-3, "parts that take equally long hide each other, but not wholly"
@@ -43,17 +45,20 @@ def test_each_part_by_hand():
 def test_kernels_follow_each_other_and_shares_and_factors_scale():
     one, both = estimate(copy(1, 4096, 4096, 4)), estimate(copy(1, 4096, 4096, 4), copy(1, 4096, 4096, 4))
     assert both.seconds == pytest.approx(2 * one.seconds)
-    half = model.Sustained(1.0, 1.0, 0.5, 1.0, 1.0)
+    half = dataclasses.replace(FULL, memory=0.5)
     assert estimate(copy(1, 4096, 4096, 4), sustained=half).memory_s == pytest.approx(2 * one.memory_s)
     assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds - 0.5 * one.launch_s)
 
 
 def test_seconds_are_those_of_the_parts_as_sustained():
     """Of one kernel; of several those up to `most`."""
-    sustained, works = model.Sustained(0.9, 0.8, 0.7, 0.6, 0.5), (kernel(flops=1e6, fetched=1e4, dram=1e6, steps=9.0),) * 2
+    sustained = model.Sustained(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+    works = (kernel(flops=1e6, fetched=1e4, dram=1e6, steps=9.0, epilogue=1e5),) * 2
     one, both = estimate(works[0], sustained=sustained), estimate(*works, sustained=sustained)
-    *overlapping, launch = (getattr(one, f"{part}_s") for part in model.PARTS)
-    assert one.seconds == pytest.approx(model.overlapped(*overlapping) + launch)
+    *overlapping, epilogue, launch = (getattr(one, f"{part}_s") for part in model.PARTS)
+    assert one.seconds == pytest.approx(model.overlapped(*overlapping) + epilogue + launch)
+    assert launch == pytest.approx(2e-6 / 0.4) and both.launch_s == pytest.approx(2e-6 / 0.4 + 2e-6 / 0.3)
+    assert both.seconds - one.seconds == pytest.approx(model.overlapped(*overlapping) + epilogue + 2e-6 / 0.3)
     seconds = model.predictor(model.rates(H200), sustained)
     stopped = [seconds(works, most=most) for most in (one.seconds, both.seconds)]
     assert stopped == [one.seconds, both.seconds]
@@ -76,5 +81,17 @@ def test_a_gpu_without_figures_gets_the_reference_s_in_proportion():
 
 def test_a_config_s_name_has_its_own_numbers_only():
     same = [model.config_name({"BM": 128, "BLOCKS": blocks, "SPLITS": splits}) for blocks, splits in ((132, 2), (114, 4))]
-    assert same == ["config 128"] * 2
-    assert model.config_name({"BM": 64}) != same[0]
+    assert same == ["config BM=128"] * 2
+    assert model.config_name({"BM": 64}) != same[0] != model.config_name({"BN": 128})
+
+
+def test_a_config_was_timed_if_each_of_its_numbers_was():
+    """In whatever config, of a design that has records; numbers that follow from the problem do not count."""
+    known = {"timed": {"BM": [64, 128], "MATH": ["MMA", "WGMMA"]}, "factors": {"config BM=64 MATH=MMA": 1.2}, "unseen": 1.5}
+    own = dataclasses.replace(FULL, **known)
+    assert own.of_config(config_of(BM=64, MATH="MMA")) == (1.2, True)
+    assert own.of_config(config_of(BM=128, MATH="MMA", SPLITS=77)) == (1.5, True)
+    for new in ({"BM": 192, "MATH": "MMA"}, {"BM": 64, "MATH": "FFMA"}, {"BM": 64, "MATH": "MMA", "CLUSTER": 2}, {"MATH": 64}):
+        assert own.of_config(config_of(**new)) == (1.5, False)
+    for timed, records in ((False, None), (True, {})):
+        assert dataclasses.replace(FULL, timed=records).of_config(config_of()) == (1.0, timed)

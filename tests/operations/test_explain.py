@@ -12,6 +12,7 @@ import tritonkernels
 from tests import cases
 from tests.harness import SMALL, built, gradient_call, prepare
 from tritonkernels import backend
+from tritonkernels.choice import model
 from tritonkernels.design import as_dict
 from tritonkernels.errors import ArgumentError, BackendError, DeviceError, ShapeError, UnknownDesignError, UnsupportedError
 from tritonkernels.launch import TritonLaunch
@@ -113,10 +114,22 @@ def test_the_ranking_says_why(package):
     assert (best["design"], best["config"]) == (report["design"], report["config"]) and len(others) == 9
     assert best["seconds"] == report["predicted"]["seconds"] >= report["limits"]["compute_s"]
     assert [row["seconds"] for row in (best, *others)] == sorted(row["seconds"] for row in (best, *others))
+    assert {row["records"] for row in (best, *others)} == {"timed"}, "every config of gemm was"
     assert best["bound_by"] == "compute" and report["chosen_by"] == "model"
     printed = str(report).partition("ranking\n")[2].splitlines()
-    assert len(printed) == 10 and printed[0].split()[1:3] == ["compute", best["design"]]
+    assert len(printed) == 10 and printed[0].split()[1:4] == ["compute", "timed", best["design"]]
     assert "ranking" not in package.explain("gemm", a, a, design="tiled", target="h200"), "there was no choice"
+
+
+def test_a_design_that_was_never_timed_in_a_precision_is_said_to_be(monkeypatch):
+    figures = model.sustained("h200")
+    left = {key: own for key, own in figures.items() if key != "tritonkernels matmul.pipelined bf16"}
+    monkeypatch.setattr(model, "sustained", lambda name: left)
+    a = torch.empty(1000, 1000, dtype=torch.bfloat16, device="meta")
+    report = tritonkernels.explain("matmul", a, a, design="pipelined", target="h200")
+    assert report["predicted"]["records"] == "never timed"
+    of_designs = {row["design"]: row["records"] for row in tritonkernels.explain("matmul", a, a, target="h200")["ranking"]}
+    assert of_designs["persistent"] == "timed" and of_designs.get("pipelined", "never timed") == "never timed"
 
 
 @PACKAGES

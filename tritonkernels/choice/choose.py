@@ -14,17 +14,22 @@ NEAREST = 3  # configs that an error names
 
 
 class Choice(NamedTuple):
-    """A design and its config; `estimate` is the model's, None without a GPU."""
+    """A design and its config; `estimate` is the model's, and `timed` whether the records that it stands on have the design in
+    this precision and each of the config's numbers. Both are None without a GPU."""
 
     design: Any
     config: Any
     cost: float
     estimate: model.Estimate | None
+    timed: bool | None
 
 
 def ranking(package, designs, problem, target):
-    """The Choices of these designs, all willing, the least predicted time first; of equals the later design, without a GPU the
-    simpler one.
+    """The Choices of these designs, all willing: the one that a call gets, then the others, the least predicted time first; of
+    equals the later design, without a GPU the simpler one.
+
+    A call gets what was timed, if there is any: the model has only guesses for the rest, and nobody has seen it run. What is
+    new is chosen once `perf sweep` has timed it and `perf fit` has learnt from that.
 
     The emulations are slow, in the number of a kernel's steps, and building many kernels is slower: there only the first config
     of each design counts.
@@ -35,24 +40,34 @@ def ranking(package, designs, problem, target):
     found, rate = [], model.rates(target)
     for design, sustained, of_problem in _modelled(package, designs, problem, target):
         for config in design.configs(problem, target):
-            works = tuple(design.work(problem, config, target))
-            estimate = model.estimate(works, rate, sustained, of_problem * sustained.of_config(config))
-            found.append(Choice(design, config, estimate.seconds, estimate))
-    return sorted(reversed(found), key=lambda choice: choice.cost)
+            works, (factor, timed) = tuple(design.work(problem, config, target)), sustained.of_config(config)
+            estimate = model.estimate(works, rate, sustained, of_problem * factor)
+            found.append(Choice(design, config, estimate.seconds, estimate, timed))
+    found = sorted(reversed(found), key=lambda choice: choice.cost)
+    first = next((at for at, choice in enumerate(found) if choice.timed), 0)
+    return [*found[first : first + 1], *found[:first], *found[first + 1 :]]
 
 
 def best(package, designs, problem, target):
     """The (design, config) of ranking's first Choice, None if there is none: in less time, without the others' Estimates."""
     if not target.is_gpu:
         return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
-    least, found, rate = math.inf, None, model.rates(target)
-    for design, sustained, of_problem in reversed(list(_modelled(package, designs, problem, target))):  # the fast ones first
+    rate, modelled = model.rates(target), list(_modelled(package, designs, problem, target))[::-1]  # the fast ones first
+    spaces = [(*each, list(each[0].configs(problem, target))[::-1]) for each in modelled]
+    return _least(spaces, True, problem, target, rate) or _least(spaces, False, problem, target, rate)
+
+
+def _least(spaces, asked, problem, target, rate):
+    """The (design, config) of the least predicted time of those that were timed, or of those that were not; None if none is."""
+    least, found = math.inf, None
+    for design, sustained, of_problem, configs in spaces:
         work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained)
-        for config in reversed(list(design.configs(problem, target))):
-            factor = of_problem * of_config(config)
-            seconds = predicted(work(problem, config, target), factor, least)
-            if seconds < least:
-                least, found = seconds, (design, config)
+        for config in configs:
+            factor, timed = of_config(config)
+            if timed is asked:
+                seconds = predicted(work(problem, config, target), of_problem * factor, least)
+                if seconds < least:
+                    least, found = seconds, (design, config)
     return found
 
 
@@ -67,7 +82,7 @@ def _modelled(package, designs, problem, target):
 
 def _emulated(design, problem, target):
     for config in islice(design.configs(problem, target), 1):
-        yield Choice(design, config, sum(map(model.emulated_cost, design.work(problem, config, target))), None)
+        yield Choice(design, config, sum(map(model.emulated_cost, design.work(problem, config, target))), None, None)
 
 
 def numbers_of(config):

@@ -1,11 +1,12 @@
 """The model of time: a Work's seconds on a Target, from its figures and from what the design sustains of them.
 
-A kernel takes a launch and four things, which overlap in part:
+A kernel takes a launch, four things that overlap in part, and an epilogue:
 
     arithmetic = blocks of the busiest SM * FLOPs of a block / what an SM computes
     cache      = blocks of the busiest SM * bytes of a block / what an SM fetches from L2
     memory     = bytes / bandwidth of DRAM
     latency    = waves * steps of a block * latency of DRAM
+    epilogue   = blocks of the busiest SM * FLOPs of a block after its sums / what the CUDA cores of an SM compute
 
 The busiest SM has one block more than others where the last wave is not full; a wave is what all SMs hold at once (occupancy).
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
@@ -55,49 +56,64 @@ class Rates(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Predicted seconds of a call, the seconds of its kernels' parts, and the part that takes most of them."""
+    """Predicted seconds of a call, the seconds of its kernels' PARTS, and the part that takes most of them."""
 
     seconds: float
     compute_s: float
     cache_s: float
     memory_s: float
     latency_s: float
+    epilogue_s: float
     launch_s: float
     bound_by: str
 
 
-PARTS = ("compute", "cache", "memory", "latency", "launch")
+PARTS = ("compute", "cache", "memory", "latency", "epilogue", "launch")
+SHARES = (*PARTS, "next_launch")
 
 
 @dataclass(frozen=True)
 class Sustained:
-    """Of one design: what it sustains of the figures, by PARTS, and factors of its time.
+    """Of one design: what it sustains of the figures, by SHARES, and factors of its time.
 
+    next_launch  of the launches of a call's further kernels, which the host prepares while the first one runs
     factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: times of such configs and problems relative to the rest
     unseen    the factor of a config without records
+    timed     {name of a number: its values} of the design's configs in the records; None: it has none in this precision
     """
 
     compute: float
     cache: float
     memory: float
     latency: float
+    epilogue: float
     launch: float
+    next_launch: float
     factors: dict[str, float] = field(default_factory=dict, hash=False)
     unseen: float = 1.0
+    timed: dict[str, list] | None = field(default=None, hash=False)
+    _configs: dict = field(default_factory=dict, init=False, repr=False, compare=False)  # what of_config found
 
     @functools.cached_property
     def shares(self):
-        """By PARTS."""
-        return tuple(getattr(self, name) for name in PARTS)
+        """By SHARES."""
+        return tuple(getattr(self, name) for name in SHARES)
 
     def of_problem(self, problem):
         """The factor of a problem's classes."""
         return math.prod(self.factors.get(name, 1.0) for name in classes(problem)) if self.factors else 1.0
 
     def of_config(self, config):
-        """A config's factor. One without records gets that of a slow one: of many that are only guessed, the best guess is
-        too good."""
-        return self.factors.get(_name(config), self.unseen)
+        """(a config's factor, whether each of its numbers was timed). One without records gets the factor of a slow one: of
+        many that are only guessed, the best guess is too good."""
+        name = _name(config)
+        found = self._configs.get(name)
+        if found is None:
+            found = self._configs[name] = self.factors.get(name, self.unseen), self._has_timed(own_numbers(config))
+        return found
+
+    def _has_timed(self, numbers):
+        return self.timed is not None and all(value in self.timed.get(name, ()) for name, value in numbers.items())
 
 
 @functools.lru_cache(256)
@@ -111,13 +127,18 @@ def _class_fields(kind):
     return [f.name for f in dataclasses.fields(kind) if f.type in (str, bool) or f.name in ("activation",)]
 
 
-def config_name(config):
-    """The config as a key of factors: its numbers, without those that follow from the problem or the GPU."""
+def own_numbers(config):
+    """{name: value} of a config, without those that follow from the problem or the GPU."""
     if isinstance(config, dict):
         numbers = config
     else:  # a triton.Config; its all_kwargs() takes as long as the rest of an estimate
         numbers = config.kwargs | {"num_warps": config.num_warps, "num_stages": config.num_stages, "maxnreg": config.maxnreg}
-    return " ".join(["config", *[str(value) for name, value in numbers.items() if name not in DEPENDENT]])
+    return {name: value for name, value in numbers.items() if name not in DEPENDENT}
+
+
+def config_name(config):
+    """The config as a key of factors."""
+    return " ".join(["config", *[f"{name}={value}" for name, value in own_numbers(config).items()]])
 
 
 _name = kept(config_name)
@@ -164,20 +185,20 @@ def blocks_per_sm(rate, threads, registers, shared):
 def predictor(rate, sustained):
     """seconds(works, factor, most) of a design's calls on a target of these Rates. It estimates a kernel once: the configs of a
     design have many in common."""
-    of_compute, of_cache, of_memory, of_latency, of_launch = sustained.shares
-    to_launch, known = rate.launch / of_launch, {}
+    of_compute, of_cache, of_memory, of_latency, of_epilogue, of_launch, of_next = sustained.shares
+    first, further, known = rate.launch / of_launch, rate.launch / of_next, {}
 
     def seconds(works, factor=1.0, most=math.inf):
         """Predicted, of a call whose kernels are `works`, one after the other; `factor` is of all but the launches. From `most`
         on those of further kernels are left out."""
-        total = 0.0
+        total, launch = 0.0, first
         for work in works:
-            overlap = known.get(work)
-            if overlap is None:
-                compute, cache, memory, latency, _ = parts_of(work, rate)
+            kernel = known.get(work)
+            if kernel is None:
+                compute, cache, memory, latency, epilogue, _ = parts_of(work, rate)
                 overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
-                known[work] = overlap
-            total += factor * overlap + to_launch
+                kernel = known[work] = overlap + epilogue / of_epilogue
+            total, launch = total + factor * kernel + launch, further
             if total >= most:
                 break
         return total
@@ -187,7 +208,8 @@ def predictor(rate, sustained):
 
 def estimate(works, rate, sustained, factor=1.0):
     """The Estimate of such a call."""
-    parts = [map(truediv, parts_of(work, rate), sustained.shares) for work in works]
+    first, further = sustained.shares[:-1], (*sustained.shares[:-2], sustained.next_launch)
+    parts = [map(truediv, parts_of(work, rate), further if at else first) for at, work in enumerate(works)]
     totals = tuple(map(sum, zip(*parts)))
     return Estimate(predictor(rate, sustained)(works, factor), *totals, PARTS[totals.index(max(totals))])
 
@@ -198,20 +220,27 @@ def emulated_cost(work):
 
 
 def overlapped(compute, cache, memory, latency):
-    """The seconds of a kernel whose PARTS but the launch take so long; or of many, of arrays."""
+    """The seconds of a kernel of which these PARTS take so long, without its epilogue and launch; or of many, of arrays."""
     return (compute**OVERLAP + cache**OVERLAP + memory**OVERLAP + latency**OVERLAP) ** (1 / OVERLAP)
 
 
 def parts_of(work, rate):
     """The seconds of each of PARTS at the target's full figures."""
-    blocks, threads, flops, unit, fetched, dram, steps, registers, shared = work
+    blocks, threads, flops, unit, fetched, dram, steps, registers, shared, epilogue = work
     _, sms, peaks, l2_bandwidth, dram_bandwidth, trip, launch, known = rate
     held = known.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
     full, rest = divmod(blocks, sms * held)
     busiest = full * held - (-rest // sms)
     waves = full + 1 if rest else full
     peak = peaks.get(unit) or peaks["ieee"]
-    return busiest * flops / peak, busiest * fetched / l2_bandwidth, dram / dram_bandwidth, waves * steps * trip, launch
+    return (
+        busiest * flops / peak,
+        busiest * fetched / l2_bandwidth,
+        dram / dram_bandwidth,
+        waves * steps * trip,
+        busiest * epilogue / peaks["ieee"],
+        launch,
+    )
 
 
 def key_of(package, design, precision):

@@ -24,6 +24,7 @@ class Work(NamedTuple):
     steps      trips to memory of a block, one after the other: each waits for the one before
     registers  of a thread, as far as is known before compiling
     shared     bytes of shared memory of a block
+    epilogue   FLOPs of a block on the CUDA cores when its sums are done: its results are scaled, converted and stored
     """
 
     blocks: int
@@ -35,7 +36,11 @@ class Work(NamedTuple):
     steps: float
     registers: int = 32
     shared: int = 0
+    epilogue: float = 0.0
 
+
+STORED, ACTIVATED = 8.0, 20.0  # FLOPs of an epilogue for each element, and for an activation with an exponential
+EXPONENTIAL = ("gelu", "silu")
 
 PATCH, COPY_THREADS = 64, 256  # rows and columns that a block of a copying kernel takes, and its threads
 
@@ -88,6 +93,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         2 + lengths / (stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
+        -(-tiles // max(1, blocks)) * bm * bn * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
     )
 
 

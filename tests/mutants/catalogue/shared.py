@@ -43,11 +43,13 @@ MUTANTS = [
         ),
         (
             "the last config of each design only",
-            "list(design.configs(problem, target))):",
-            "list(design.configs(problem, target))[-1:]):",
+            "configs(problem, target))[::-1]) for each",
+            "configs(problem, target))[::-1][:1]) for each",
         ),
         ("the first of equals chosen", "if seconds < least:", "if seconds <= least:"),
-        ("kernels after the first for nothing", "target), factor, least)", "target), factor, 0.0)"),
+        ("kernels after the first for nothing", "of_problem * factor, least)", "of_problem * factor, 0.0)"),
+        ("what was never timed chosen", "if timed is asked:", "if asked:"),
+        ("what was never timed ranked first", "if choice.timed), 0)", "if True), 0)"),
     ),
     *of(
         "tritonkernels/choice/model.py",
@@ -57,7 +59,14 @@ MUTANTS = [
             "busiest = full * held - (-rest // sms)",
             "busiest = full * held + rest / sms",
         ),
-        ("what a design sustains left out", "map(truediv, parts_of(work, rate), sustained.shares)", "parts_of(work, rate)"),
+        (
+            "what a design sustains left out",
+            "map(truediv, parts_of(work, rate), further if at else first)",
+            "parts_of(work, rate)",
+        ),
+        ("all launches as long as the first", "kernel + launch, further", "kernel + launch, first"),
+        ("an epilogue for nothing", "overlap + epilogue / of_epilogue", "overlap"),
+        ("new numbers beside known ones taken for timed", "and all(value in self.timed", "and any(value in self.timed"),
         ("what a design sustains of the latency left out", "latency / of_latency)", "latency)"),
     ),
     *of(

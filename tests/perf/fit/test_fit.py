@@ -1,5 +1,6 @@
 """perf fit on a synthetic GPU, whose times follow the model with known shares: it finds them, and the choice is good."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -16,7 +17,7 @@ from perf.fit.counted import library
 from perf.fit.samples import Samples
 from perf.fit.timed import Run, Timed
 from tritonkernels.choice import model
-from tritonkernels.choice.model import PARTS, Sustained
+from tritonkernels.choice.model import PARTS, SHARES, Sustained
 from tritonkernels.design import as_dict
 from tritonkernels.problem import GemmProblem
 from tritonkernels.target import Target
@@ -25,9 +26,9 @@ H200 = Target.named("h200")
 PACKAGE, KEY = "tritonkernels", "tritonkernels gemm."
 SLOW = model.config_name(triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}, num_warps=4, num_stages=1))
 TRUE = {  # each part is the longest of some shapes
-    "tiled": Sustained(0.6, 0.35, 0.2, 0.9, 1.2, {SLOW: 1.2, "b_layout col": 1.15}),
-    "rasterized": Sustained(0.8, 0.4, 0.3, 0.6, 0.9),
-    "split_k": Sustained(0.5, 0.3, 0.25, 0.8, 1.0),
+    "tiled": Sustained(0.6, 0.35, 0.2, 0.9, 0.15, 1.2, 1.0, {SLOW: 1.2, "b_layout col": 1.15}),
+    "rasterized": Sustained(0.8, 0.4, 0.3, 0.6, 0.15, 0.9, 1.0),
+    "split_k": Sustained(0.5, 0.3, 0.25, 0.8, 0.15, 1.0, 0.4),
 }
 
 
@@ -47,7 +48,7 @@ def shapes(number, noise=0.03, outliers=0.05, seed=0, names=tuple(TRUE)):
             configs = list(design.configs(own, H200))
             for config in pick.sample(configs, min(6, len(configs))):
                 true = TRUE[design.name]
-                factor = true.of_problem(own) * true.of_config(config) * math.exp(pick.gauss(0, noise))
+                factor = true.of_problem(own) * true.of_config(config)[0] * math.exp(pick.gauss(0, noise))
                 seconds = model.estimate(design.work(own, config, H200), model.rates(H200), true, factor).seconds
                 runs.append(Run(design.name, as_dict(config), seconds * (3 if pick.random() < outliers else 1)))
         yield Timed("synthetic", own, None, {PACKAGE: runs})
@@ -65,18 +66,20 @@ def fitted(runs):
 
 @pytest.mark.parametrize("name", ("rasterized", "split_k"))
 def test_shares_are_found_in_spite_of_noise_and_outliers(fitted, name):
-    own = fitted[KEY + name + " ieee"]
-    assert {part: getattr(own, part) for part in PARTS} == pytest.approx(
-        {part: getattr(TRUE[name], part) for part in PARTS}, rel=0.15
-    )
+    """Of the launches what can be: rasterized has no second kernel, and split_k always has one."""
+
+    def shares(own):
+        launches = 1 / own.launch + (1 / own.next_launch if name == "split_k" else 0)
+        return {part: getattr(own, part) for part in PARTS} | {"launch": launches}
+
+    assert shares(fitted[KEY + name + " ieee"]) == pytest.approx(shares(TRUE[name]), rel=0.15)
 
 
 def test_factors_are_found(fitted):
     """Up to what is common to all: that is in the shares."""
     factors = fitted[KEY + "tiled ieee"].factors
     assert factors.get("b_layout col", 1) / factors.get("b_layout row", 1) == pytest.approx(1.15, rel=0.03)
-    others = [value for name, value in factors.items() if name.startswith("config") and name != SLOW]
-    assert factors[SLOW] / numpy.median([1, *others]) == pytest.approx(1.2, rel=0.05)
+    assert factor_of_slow(fitted[KEY + "tiled ieee"]) == pytest.approx(1.2, rel=0.05)
 
 
 def test_the_choice_is_good_on_other_shapes(fitted):
@@ -112,12 +115,52 @@ def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
 
 
 def test_designs_without_records_are_as_the_others_of_their_operation(fitted):
-    expected = [getattr(fitted[KEY + "naive"], part) for part in PARTS]
-    assert expected == [getattr(fitted["cuda_reference gemm.naive"], part) for part in PARTS]
-    known = [[getattr(fitted[KEY + name], part) for part in PARTS] for name in TRUE]
+    expected = [getattr(fitted[KEY + "naive"], part) for part in SHARES]
+    assert expected == [getattr(fitted["cuda_reference gemm.naive"], part) for part in SHARES]
+    known = [[getattr(fitted[KEY + name], part) for part in SHARES] for name in TRUE]
     assert all(min(column) <= value <= max(column) for value, column in zip(expected[:1], zip(*known)))
     nothing = table.fitted([], H200)[KEY + "naive"]
-    assert [getattr(nothing, part) for part in PARTS] == list(table.GUESS)
+    assert [getattr(nothing, part) for part in SHARES] == list(table.GUESS)
+
+
+def as_tf32(runs):
+    """The same times as if the design had taken them in another precision."""
+    for run in runs:
+        yield run._replace(key=run.key.replace("ieee", "tf32"), problem=dataclasses.replace(run.problem, precision="tf32"))
+
+
+def test_a_precision_with_few_records_is_about_as_the_design_s_others(runs, fitted):
+    """Also in the factors of configs; its own records move it as far as they are many."""
+    own = [run for run in runs if run.key == KEY + "tiled ieee"]
+    slow = [run._replace(run=run.run._replace(seconds=2 * run.run.seconds)) for run in as_tf32(own)]
+    off = []
+    for few in (2, len(own)):
+        found = table.fitted([*own, *slow[:few]], H200)
+        predicted = [[run.predicted(H200, found[run.key]) for run in of_one] for of_one in (own, slow)]
+        off.append(numpy.median(numpy.divide(*predicted[::-1])))
+        alone = [run.predicted(H200, fitted[run.key]) for run in own]
+        assert numpy.median(numpy.divide(predicted[0], alone)) == pytest.approx(1, abs=0.02)
+        assert factor_of_slow(found[KEY + "tiled tf32"]) == pytest.approx(1.2, rel=0.05)
+    assert 1.05 < off[0] < 1.5 < off[1] == pytest.approx(2, rel=0.02)
+
+
+def factor_of_slow(sustained):
+    others = [value for name, value in sustained.factors.items() if name.startswith("config") and name != SLOW]
+    return sustained.factors[SLOW] / numpy.median(others)
+
+
+def test_what_was_timed_is_written(runs):
+    """Of each precision that has records, all numbers of the design, of the half that is not fitted to as well; but none that
+    follows from the problem."""
+    for name in ("tiled", "split_k"):
+        own = [run for run in runs if run.key == KEY + name + " ieee"]
+        found = table.fitted(own[:1], H200, [*own[1:], *as_tf32(own[:1])])
+        configs = [as_dict(run.config) for run in own]
+        names = [number for number in configs[0] if number not in ("SPLIT_K", "num_ctas")]
+        expected = {number: sorted({config[number] for config in configs}, key=str) for number in names} | {"maxnreg": [None]}
+        assert found[KEY + name + " ieee"].timed == found[KEY + name + " tf32"].timed == expected
+        assert found[KEY + name].timed is None is found[model.ANY].timed and found[KEY + "rasterized"].timed is None
+        assert KEY + name + " fp16" not in found
 
 
 def test_shares_stay_within_bounds():
@@ -125,7 +168,7 @@ def test_shares_stay_within_bounds():
     for scale in (1e-5, 1e5):
         wrong = [shape._replace(runs=_scaled(shape.runs, scale)) for shape in shapes(10, names=("tiled",))]
         own = table.fitted(counted.counted(wrong, H200), H200)[KEY + "tiled"]
-        values = {part: getattr(own, part) for part in PARTS}
+        values = {part: getattr(own, part) for part in SHARES}
         assert all(least <= values[part] <= most for part, (least, most) in least_squares.BOUNDS.items())
         assert any(value in least_squares.BOUNDS[part] for part, value in values.items())
 
@@ -139,7 +182,7 @@ def test_a_single_record_changes_little(fitted):
     odd = one[0]._replace(run=one[0].run._replace(seconds=10 * one[0].run.seconds))
     many = counted.counted(shapes(60, names=("rasterized", "split_k")), H200)
     without, with_it = (table.fitted(runs, H200)[KEY + "tiled"] for runs in (many, [*many, odd]))
-    moved = [abs(math.log(getattr(with_it, part) / getattr(without, part))) for part in PARTS]
+    moved = [abs(math.log(getattr(with_it, part) / getattr(without, part))) for part in SHARES]
     assert 0 < max(moved) < 0.5
 
 
@@ -148,15 +191,15 @@ def test_arrays_predict_what_the_model_predicts(runs, fitted):
     for key in {run.key for run in runs}:
         own = pick.sample([run for run in runs if run.key == key], 50)
         samples = Samples.of(own, model.rates(H200))
-        shares = numpy.array([pick.uniform(0.1, 1.2) for _ in PARTS])
+        shares = numpy.array([pick.uniform(0.1, 1.2) for _ in SHARES])
         factors = numpy.array([pick.uniform(0.5, 2) for _ in samples.names])
-        sustained = Sustained(*shares, dict(zip(samples.names, factors)))
-        seconds, derivatives = samples.predicted(shares, factors)
+        sustained = Sustained(*shares, {name: factor for (name, _), factor in zip(samples.names, factors)})
+        seconds, derivatives = samples.predicted(shares[None], factors)
         assert seconds == pytest.approx([run.predicted(H200, sustained) for run in own], rel=1e-9)
-        for column in range(len(PARTS) + len(factors)):
-            step = numpy.ones(len(PARTS) + len(factors))
+        for column in range(len(SHARES) + len(factors)):
+            step = numpy.ones(len(SHARES) + len(factors))
             step[column] = math.exp(1e-5)
-            ahead = samples.predicted(shares * step[: len(PARTS)], factors * step[len(PARTS) :])[0]
+            ahead = samples.predicted((shares * step[: len(SHARES)])[None], factors * step[len(SHARES) :])[0]
             assert (ahead - seconds) / 1e-5 == pytest.approx(derivatives[:, column], rel=1e-3, abs=1e-4 * seconds.max())
 
 

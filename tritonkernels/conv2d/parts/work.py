@@ -5,7 +5,7 @@ import functools
 import torch
 
 from ...analysis.sectors import SECTOR
-from ...choice.work import KNOWN_PROBLEMS, Work
+from ...choice.work import KNOWN_PROBLEMS, STORED, Work
 
 
 def whole(size):
@@ -97,6 +97,7 @@ def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stag
         2 + own / stages + (2 if splits > 1 and adds else 0),
         min(255, bm * bn // threads + 40),
         (bm + bn) * bk * itemsize * stages if shared is None else shared,
+        bm * bn * STORED,
     )
 
 
