@@ -60,6 +60,11 @@ struct AsyncCopy {
     void* to;
     const void* from;
     int bytes, valid;
+
+    void land() const {
+        std::memcpy(to, from, valid);
+        std::memset(static_cast<char*>(to) + valid, 0, bytes - valid);
+    }
 };
 
 // A thread's uncommitted copies, and its groups, oldest first.
@@ -82,7 +87,9 @@ template <int BYTES> __forceinline__ void cp_async(void* to_shared, const void* 
         simt::fail("cp.async with a misaligned address");
     if (valid > 0) simt::check_inside("the whole chunk of a cp.async", from, BYTES);
     simt::trace_copy(to_shared, BYTES, from, valid);
-    simt::AsyncCopies::mine().open.push_back({to_shared, from, BYTES, valid});
+    const simt::AsyncCopy copy{to_shared, from, BYTES, valid};
+    if (simt::Block::current->flip()) copy.land();  // at once, while wgmmas in flight still read what was there
+    simt::AsyncCopies::mine().open.push_back(copy);
 }
 
 inline void cp_async_commit() {
@@ -96,8 +103,7 @@ template <int PENDING> void cp_async_wait() {
     for (; groups.size() > PENDING; groups.pop_front())
         for (const simt::AsyncCopy& copy : groups.front()) {
             simt::Block::current->wrote_to_shared();
-            std::memcpy(copy.to, copy.from, copy.valid);
-            std::memset(static_cast<char*>(copy.to) + copy.valid, 0, copy.bytes - copy.valid);
+            copy.land();
         }
 }
 

@@ -147,6 +147,11 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/tensor_cores.cuh",
+        "test_weight_cuda and same_bits and fp16",
+        ("a stage filled while wgmma reads it", "WGMMA ? STAGES - 2 : STAGES - 1", "STAGES - 1"),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/parts/tensor_cores.cuh",
         "test_weight_cuda and test_accesses",
         ("pairs over the last slice", "    __syncthreads();  // all slices have been read\n", ""),
     ),

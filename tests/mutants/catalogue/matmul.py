@@ -400,6 +400,11 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/slices.cuh",
+        "test_split_k_cuda and no_stage_is_refilled",
+        ("a stage refilled before its products are done", "wgmma_wait<1>();", "wgmma_wait<2>();"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/slices.cuh",
         "cuda_reference and matmul and (pipelined or planes)",
         (
             "the plane of A for that of B",
