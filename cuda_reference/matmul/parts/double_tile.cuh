@@ -25,8 +25,8 @@ template <bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct DoubleTile {
         return K_MAJOR ? at(g, t / CHUNK) + t % CHUNK : at(t, g / CHUNK) + g % CHUNK;
     }
 
-    // Loads the fragment i * 16 rows or columns and step * 8 of k further. XOR adds to the chunk that is swizzled: its bits are 0
-    // in `fragment`.
+    // Loads the fragment i * 16 rows or columns and step * 8 of k further. XOR adds to the chunk before the swizzle, where those
+    // bits are 0 in `fragment`.
     __device__ __forceinline__ static void load(double (&numbers)[4], const double* tile, int fragment, int i, int step) {
 #pragma unroll
         for (int half = 0; half < 2; ++half)
