@@ -27,8 +27,8 @@ split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict_
         int activation, Strides stride, int group, int split_size) {
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / MMA_BYTES<T>;
-    using ATile = SwizzledTile<T, true, BM, BK, A_K_MAJOR>;
-    using BTile = SwizzledTile<T, false, BN, BK, B_K_MAJOR>;
+    using ATile = MmaTile<T, true, BM, BK, A_K_MAJOR>;
+    using BTile = MmaTile<T, false, BN, BK, B_K_MAJOR>;
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;

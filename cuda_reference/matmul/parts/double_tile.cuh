@@ -4,11 +4,13 @@
 // a row is stored at c XOR 2 (row % 4), so that the 8 chunks are in different banks. Loads of 16 bytes would be half as many,
 // but an mma wants numbers in neighbouring registers that are not neighbours along k: each would be moved once more.
 #pragma once
+#include <type_traits>
+
 #include "swizzled_tile.cuh"
 
 namespace matmul {
 
-template <bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTile<double, OF_A, SPAN, BK, K_MAJOR_> {
+template <bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct DoubleTile {
     using Element = double;
     static constexpr bool K_MAJOR = K_MAJOR_;
     static_assert(BK == 16 && SPAN % 16 == 0, "rows are 128 bytes or a multiple");
@@ -23,8 +25,8 @@ template <bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTile<double
         return K_MAJOR ? at(g, t / CHUNK) + t % CHUNK : at(t, g / CHUNK) + g % CHUNK;
     }
 
-    // Loads the fragment i * 16 rows or columns and step * 8 of k further. XOR adds to the chunk that is swizzled: its bits are 0
-    // in `fragment`.
+    // Loads the fragment i * 16 rows or columns and step * 8 of k further. XOR adds to the chunk before the swizzle, where those
+    // bits are 0 in `fragment`.
     __device__ __forceinline__ static void load(double (&numbers)[4], const double* tile, int fragment, int i, int step) {
 #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -36,5 +38,10 @@ template <bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTile<double
             }
     }
 };
+
+// What mma_sync<T> multiplies.
+template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR>
+using MmaTile = std::conditional_t<std::is_same_v<T, double>, DoubleTile<OF_A, SPAN, BK, K_MAJOR>,
+                                   SwizzledTile<T, OF_A, SPAN, BK, K_MAJOR>>;
 
 }  // namespace matmul
