@@ -71,6 +71,7 @@ SUITE = (
     "tests/choice/test_table.py",
     "tests/choice/test_tuner.py",
     "tests/perf/measure/test_comparison.py",
+    "tests/perf/measure/test_sweep.py",
     "tests/designs/matmul/test_persistent_cuda.py",
     "tests/designs/matmul/test_cuda_cores.py",
     "tests/designs/test_tma_stores.py",
