@@ -1,9 +1,10 @@
-"""python -m perf sweep: times of random shapes, of every design's best configs and some others, to fit the choice to.
+"""python -m perf sweep: times of random shapes, of the choice's first candidates and some others, to fit the choice to.
 
-Of each shape (shapes.py) and package every willing design runs its best configs and as many random ones. Each result is
-checked, and they are timed together, beside torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it
-has measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one ended; changed sources
-begin anew. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep --share 1/2 ...
+Of each shape (shapes.py) and package some contenders run (trial.py): most are the first of the choice's ranking, some are
+random, and some were never timed, as new designs and configs are. Each result is checked, and they are timed together, beside
+torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it has measured in DIR, one file an operation
+(sweep_records.py). A second call goes on where the first one ended; changed sources begin anew. On several GPUs each process
+takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep --share 1/2 ...
 
 Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU or for bad arguments.
 """
@@ -31,7 +32,9 @@ def add_arguments(parser):
     parser.add_argument(
         "--seconds", type=positive("seconds"), default=360.0, metavar="S", help="the limit of it all; default: %(default)g"
     )
-    parser.add_argument("--configs", type=_count, default=2, metavar="N", help="best, and random ones; default: %(default)s")
+    parser.add_argument(
+        "--contenders", type=_count, default=10, metavar="N", help="per shape and package; default: %(default)s"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
     parser.add_argument("--out", type=folder, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
@@ -65,16 +68,16 @@ def main(options, parser):
     target = Target.live(device) if device.type == "cuda" else shapes.H200
     drawn = interleaved({op: shapes.draw(op, options.shapes, options.seed) for op in options.op}, *options.share)
     if options.dry_run:
-        count(jobs(drawn, packages, target, options.configs))
+        count(jobs(drawn, packages, target, options.contenders))
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
     writers, described = {}, environment(device, options.commit)
     index, of = options.share
     for op in options.op:
         path = options.out / (f"{op}.{index}of{of}.jsonl" if of > 1 else f"{op}.jsonl")
-        writers[op] = Writer(path, described, configs=options.configs, seed=options.seed)
+        writers[op] = Writer(path, described, contenders=options.contenders, seed=options.seed)
     done = {op: writer.done for op, writer in writers.items()}
-    planned = jobs(drawn, packages, target, options.configs, done)
+    planned = jobs(drawn, packages, target, options.contenders, done)
     return run(planned, options.workers, options.seconds - (time.monotonic() - begun), writers)
 
 
@@ -83,10 +86,10 @@ def interleaved(by_op, index=0, of=1):
     return [shape for together in zip(*(drawn[index::of] for drawn in by_op.values())) for shape in together]
 
 
-def jobs(drawn, packages, target, configs, done=None):
-    """A Job for each shape and package that is not done yet."""
+def jobs(drawn, packages, target, number, done=None):
+    """A Job of `number` contenders for each shape and package that is not done yet."""
     trials = [
-        trial.plan(shape, package, target, configs)
+        trial.plan(shape, package, target, number)
         for shape in drawn
         for package in packages
         if (shape.key, package) not in (done or {}).get(shape.problem.op, ())

@@ -15,6 +15,7 @@ import torch
 from tritonkernels import numerics
 from tritonkernels.choice.bench import HOPELESS, Bench, Candidate, Contender, UnfitError, WrongError
 from tritonkernels.choice.clock import GpuClock
+from tritonkernels.design import as_dict
 from tritonkernels.errors import TritonKernelsError, UnsupportedError
 from tritonkernels.plans import on_device
 
@@ -22,6 +23,7 @@ from . import baselines
 from . import contenders as torch_and_packages
 from .shapes import Shape, prepared
 
+FEW = 5  # of so many contenders one was never timed, and another one is any
 ROUNDS = 6  # of the contenders that are not hopelessly slow, after a first sample of each
 
 
@@ -37,14 +39,31 @@ def library(package):
     return importlib.import_module(f"{package}.launch").LIBRARY
 
 
-def plan(shape, package, target, each):
-    """The Trial of each willing design's `each` best configs in the order of the choice, and of as many random others."""
-    pick, by_design = random.Random(shape.key), {}
-    for design, config in library(package).candidates(shape.problem, target)[0]:
-        by_design.setdefault(design.name, []).append(Candidate(design, config))
-    best = [candidate for found in by_design.values() for candidate in found[:each]]
-    others = [c for found in by_design.values() for c in pick.sample(found[each:], min(each, len(found[each:])))]
-    return Trial(shape, package, tuple((c.design.name, c.numbers) for c in (*best, *others)))
+def plan(shape, package, target, number):
+    """The Trial of `number` contenders: the first of the ranking; some that were never timed; and some of any kind, so that the
+    fit sees slow ones as well. The latter two are drawn by design, then by config: a design with many configs has no more."""
+    try:
+        ranked = library(package).ranking(shape.problem, target)
+    except UnsupportedError:
+        ranked = []
+    pick, others = random.Random(shape.key), set(range(1, len(ranked)))
+    new = _drawn(pick, ranked, {at for at in others if not ranked[at].timed}, number // FEW)
+    new += _drawn(pick, ranked, others - set(new), number // FEW)
+    best = [at for at in range(len(ranked)) if at not in new][: number - len(new)]
+    return Trial(shape, package, tuple((ranked[at].design.name, as_dict(ranked[at].config)) for at in (*best, *new)))
+
+
+def _drawn(pick, ranked, places, number):
+    """`number` of the places of Choices, or all: each of a random design that has some left."""
+    left, found = {}, []
+    for at in sorted(places):
+        left.setdefault(ranked[at].design.name, []).append(at)
+    while left and len(found) < number:
+        name = pick.choice(list(left))
+        found.append(left[name].pop(pick.randrange(len(left[name]))))
+        if not left[name]:
+            del left[name]
+    return found
 
 
 def launches(case, package, target, contender):

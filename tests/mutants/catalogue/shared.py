@@ -70,6 +70,16 @@ MUTANTS = [
         ("what a design sustains of the latency left out", "latency / of_latency)", "latency)"),
     ),
     *of(
+        "perf/measure/trial.py",
+        "test_sweep",
+        ("what was never timed left out of a sweep", "if not ranked[at].timed}", "if False}"),
+        (
+            "random contenders of the design with most configs",
+            "pick.choice(list(left))",
+            "max(left, key=lambda n: len(left[n]))",
+        ),
+    ),
+    *of(
         "tritonkernels/workspace.py",
         "test_workspace",
         ("counters of graphs freed", "    _allocated.append(zeros)\n", ""),
