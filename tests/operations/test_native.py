@@ -85,6 +85,19 @@ def test_the_same_bits(counted, name):
     assert all(counted.outcomes[-40:]) and not wrong
 
 
+def test_scales_are_operands_of_a_repeated_call(counted):
+    """With other values each time; of another form they make a call of its own."""
+    a, b = torch.randn(70, 300).to(torch.float8_e4m3fn), torch.randn(300, 37).to(torch.float8_e5m2)
+    forms = {(70, 1): (1, 37), (1, 1): (1, 37), (): ()}
+    for _ in range(5):
+        for shapes in forms.items():
+            scale_a, scale_b = (torch.rand(shape) for shape in shapes)
+            result = cuda_reference.matmul(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=torch.float32)
+            plain = cuda_reference.matmul(a, b, out_dtype=torch.float32)
+            torch.testing.assert_close(result, plain * scale_a * scale_b)
+    assert all(counted.outcomes[-2 * len(forms) :])
+
+
 def gradients(name, tensors, needed, order=1):
     """The result, and its gradients of that order, of the tensors that need one."""
     leaves = [t.detach().clone().requires_grad_(need) for t, need in zip(tensors, needed)]

@@ -22,6 +22,7 @@ from tests.harness import (
     transposed,
 )
 from tritonkernels.errors import DeviceError, DtypeError, GradientError, ShapeError
+from tritonkernels.matmul import MATMUL
 from tritonkernels.numerics import error_bound
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
@@ -275,3 +276,11 @@ def test_machine_code(kind, tmp_path):
     assert code.stack_bytes == 0 and code.registers * 3 == 40 + 2 * 232 and len(code.instructions) <= 1600
     fresh = [text for _, text in code.instructions if text.startswith("QGMMA") and "!UPT" in text]
     assert len(fresh) == (4 if slices == 2 else 0)
+
+
+def test_ranks_may_share_out_scales_as_the_rows_and_columns_that_they_are_of():
+    shapes = {"a": (3, M, 8), "b": (8, N), "c": (N,), "scale_a": (3, M, 1), "scale_b": (1, N)}
+    labels = MATMUL.rules.labels(**{name: torch.empty(shape, device="meta") for name, shape in shapes.items()})
+    assert (labels["result"], labels["scale_a"], labels["scale_b"]) == ((0, "m", "n"), (0, "m", None), (None, "n"))
+    one = MATMUL.rules.labels(torch.empty(8), torch.empty(8, N), None, None, torch.empty(1, 1), torch.empty(()))
+    assert (one["scale_a"], one["scale_b"]) == ((None, None), ())
