@@ -23,7 +23,13 @@ _SPACE = configs_of(
     (128, 64, 2, 8, 8),
     (64, 64, 1, 4, 8),
 )
-_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
+_IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its numbers is the first that has them
+    "BM BN CONSUMERS STAGES GROUP CLUSTER",
+    (128, 256, 2, 4, 8, 2),
+    (256, 128, 2, 4, 4, 2),
+    (128, 128, 2, 6, 8, 2),
+)
+_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}"
 # SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
 _TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {SCALED}, {IN_BOXES}>"
 
@@ -35,8 +41,21 @@ def shared_bytes(config):
 
 def configs(problem, target):
     """Those whose slices fit; in the emulation so few blocks that each walks several tiles."""
-    fitting = [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
-    return [config | {"BLOCKS": target.sms or 3} for config in fitting]
+    space = (*in_order(_SPACE, target), *_IN_CLUSTERS)
+    fitting = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    return [config | {"BLOCKS": _blocks(config, target)} for config in fitting]
+
+
+def _blocks(config, target):
+    """Whole clusters."""
+    cluster = config.get("CLUSTER", 1)
+    return target.sms // cluster * cluster or 3 * cluster
+
+
+def sharers(config):
+    """(the blocks that share a slice of A, and of B): a cluster's share the larger operand's."""
+    cluster = config.get("CLUSTER", 1)
+    return (cluster, 1) if config["BM"] > config["BN"] else (1, cluster)
 
 
 def _refuses(problem, target):
@@ -69,18 +88,21 @@ def _operand(problem, matrix, span_dim, span):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
-    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
+    share_a, share_b = sharers(config)
+    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b)
     yield from copies_of_a + copies_of_b
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     scaled = c is None and bias is None and problem.activation is None
     _, _, *others = arguments(problem, a, b, c, bias, out)
+    whole = {"CLUSTER": 1, **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
+    clusters = out.shape[0] * tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
     yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(
-        {**mma_types(problem), **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes},
-        (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
+        mma_types(problem) | whole,
+        (min(config["BLOCKS"], clusters * share_a * share_b),),
         (config["CONSUMERS"] + 1) * 128,
-        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"]),
+        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"] // share_b),
         shared_bytes(config),
     )
 
@@ -98,6 +120,7 @@ def _work(itemsize):
             "stages": config["STAGES"],
             "GROUP_M": config["GROUP"],
             "programs": config["BLOCKS"],
+            "share": sharers(config),
         }
 
     return of_tiles(tile, _packs)
