@@ -33,9 +33,9 @@ __device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
 #endif
 }
 
-// At the barrier that is at this place in another block of the cluster (or in this one). Without a scope of its own: with
-// .release.cluster each arrival would wait until all of the thread's writes are visible to the GPU (MEMBAR.ALL.GPU), which takes
-// as long as a slice. Nothing is handed over but the permission to overwrite what wgmma has read.
+// At the barrier in this place of another block of the cluster, or of this one. It names no scope: with .release.cluster each
+// arrival would wait until the whole GPU sees the thread's writes (MEMBAR.ALL.GPU), which takes as long as a slice. There are
+// none to see: it permits overwriting what wgmma has read.
 __device__ __forceinline__ void mbarrier_arrive_at(uint64_t* barrier, int block) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(

@@ -16,12 +16,17 @@
 // copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read:
 // 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
 // lane.
-// A CLUSTER of two blocks has neighbouring tiles, which need the same slices of the larger operand: along M those of B, or along
-// N those of A. Each block requests half of them for both (multicast), and all of its other operand. So L2 sends the pair
-// 2 * 128 + 256 rows of 128 bytes a slice for two tiles of 128 x 256, not 2 * (128 + 256): a third less. A stage of either block
-// is written by both: it is full when the bytes of both have landed, and empty when the consumers of both have read theirs.
-// Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k,
-// a step 32.
+//
+// Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
+// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
+//
+// A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
+// along N those of A. Each block requests half of them for both (multicast), and all of its other operand. So L2 sends a pair
+// of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a slice, not 2 * (128 + 256): a third less. A stage of either block is
+// written by both: it is full when the bytes of both have landed, and empty when the consumers of both have read theirs.
+//
+// Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of
+// k, a step 32.
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
 #include "../common/index.cuh"
@@ -60,6 +65,14 @@ template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
             for (int i = 0; i < SPAN / 64; ++i) load(to + i * BLOCK_BYTES, first + i * 64, k);
         }
     }
+};
+
+// Registers of a thread: at first, and once consumers have taken the producer's. One consumer has enough at first.
+template <int CONSUMERS> struct Registers {
+    static constexpr int AT_FIRST = 65536 / 128 / (CONSUMERS + 1) / 8 * 8;
+    static constexpr int PRODUCER = CONSUMERS == 2 ? 40 : 32, CONSUMER = CONSUMERS == 2 ? 232 : 160;
+    static_assert(CONSUMERS <= 3 && (CONSUMERS == 1 || PRODUCER + CONSUMERS * CONSUMER == (CONSUMERS + 1) * AT_FIRST),
+                  "what one gives up others take; if they want more, they wait for ever");
 };
 
 // A position in the ring of stages; the parity of a stage's barriers changes in every round.
@@ -148,11 +161,11 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
           const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int batches, int group) {
-    static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
-    constexpr int SHARE_A = BM > BN ? CLUSTER : 1, SHARE_B = CLUSTER / SHARE_A;  // the blocks that share the slices of an operand
-    static_assert((CLUSTER == 1 || CLUSTER == 2) && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests whole boxes");
+    static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
+    constexpr int SHARE_A = BM > BN ? CLUSTER : 1, SHARE_B = CLUSTER / SHARE_A;  // the blocks that share an operand's slices
+    static_assert((CLUSTER == 1 || CLUSTER == 2) && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     using APart = OperandSlice<T, BM / SHARE_A, A_K_MAJOR>;  // what a block requests of a slice
@@ -178,8 +191,8 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
     __syncthreads();
     if constexpr (CLUSTER > 1) cluster_barrier();  // the other block's barriers are ready, too
 
-    // From here on a tile, as it is counted, is the cluster's: SHARE_B x SHARE_A block tiles, of which some may lie outside of the
-    // result. They are computed of zeros and not written.
+    // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which one may lie outside of the result. It is computed
+    // of zeros and not written.
     const int tiles_m = ceil_div(M, BM * SHARE_B), tiles_n = ceil_div(N, BN * SHARE_A), tiles = tiles_m * tiles_n;
     const int slices = ceil_div(K, ASlice::DEPTH), block = blockIdx.x % CLUSTER;
     const int a_part = SHARE_A > 1 ? block * (BM / SHARE_A) : 0, b_part = SHARE_B > 1 ? block * (BN / SHARE_B) : 0;
@@ -191,7 +204,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
     };
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {
-        if constexpr (CONSUMERS > 1) give_up_registers<40>();
+        if constexpr (CONSUMERS > 1) give_up_registers<Registers<CONSUMERS>::PRODUCER>();
         if (threadIdx.x != CONSUMERS * 128) return;
         for (int i = blockIdx.x / CLUSTER; i < batches * tiles; i += gridDim.x / CLUSTER) {
             const TileIndex tile = place(i);
@@ -217,7 +230,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
             }
         }
     } else {
-        if constexpr (CONSUMERS > 1) take_registers<232>();  // 40 + 2 * 232 is three times the 168 that each starts with
+        if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);

@@ -154,8 +154,11 @@ void Block::wait_cluster(const char* name) {
         cluster_.arrived = 0;
         ++cluster_.phase;
     }
-    wait_until(name, [](void* operand) { return static_cast<Wait*>(operand)->cluster.phase != static_cast<Wait*>(operand)->phase; },
-               &wait);
+    const auto over = [](void* operand) {
+        const auto& wait = *static_cast<const Wait*>(operand);
+        return wait.cluster.phase != wait.phase;
+    };
+    wait_until(name, over, &wait);
 }
 
 void Block::wait_until(const char* name, bool (*ready)(void* operand), void* operand) {
@@ -264,7 +267,7 @@ Fiber* Block::take_fiber() {
 
 std::string Block::fault() const {
     if (!ended()) return "block " + text(index_) + " diverged: " + states();
-    if (landing > 0) return "block " + text(index_) + " ended before a copy that another of its cluster requested had landed in it";
+    if (landing > 0) return "block " + text(index_) + " ended before a copy that another of its cluster requested had landed";
     return "";
 }
 

@@ -83,7 +83,7 @@ static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
         refuse("grid " + text(grid) + " is not within (1..2^31-1, 1..65535, 1..65535)");
     if (cluster < 1 || cluster > MOST_BLOCKS || grid.x % cluster != 0)
-        refuse("grid " + text(grid) + " in clusters of " + std::to_string(cluster) + " blocks, of which only 1 and 2 are emulated");
+        refuse("grid " + text(grid) + " in clusters of " + std::to_string(cluster) + " blocks; only 1 and 2 are emulated");
 #ifdef SIMT_TRACE
     if (cluster > 1) refuse("blocks in clusters are not traced");
 #endif

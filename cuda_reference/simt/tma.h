@@ -13,7 +13,8 @@
 namespace simt {
 
 // To the block's shared memory, given the addresses where it is in turn.
-inline void load_box(Block& block, const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row, int batch) {
+inline void load_box(Block& block, const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row,
+                     int batch) {
     const int size = int(tensor.element_bytes), width = int(tensor.box[1]) * size, height = int(tensor.box[0]);
     const int64_t first = std::max(0, -column), last = std::min<int64_t>(tensor.box[1], tensor.sizes[2] - column);
     const unsigned start = shared_address(to);
@@ -32,6 +33,27 @@ inline void load_box(Block& block, const TiledTensor& tensor, unsigned char* to,
     Mbarrier barrier = read_mbarrier(counts);
     barrier.bytes -= width * height;
     write_mbarrier(counts, barrier);
+}
+
+// A request for it. In each block of a cluster the box lands at a time of its own.
+inline void load_to(Block& block, const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row,
+                    int batch) {
+    if (block.ended()) fail("a tensor copy to a block that has ended");
+    initialized("a tensor copy's barrier", reinterpret_cast<uint64_t*>(block.there(place)));
+    Copies& copies = Copies::of(block);
+    if (!copies.knows_barriers) fail("a tensor copy without mbarrier_init_fence() after its barrier was made");
+    if (shared_address(to) % 128 != 0) fail("a tensor copy to an address that is not a multiple of 128");
+    const bool from_elsewhere = &block != Block::current;
+    block.landing += from_elsewhere;
+    // The map by value: the requesting thread may have exited when the box lands
+    const auto copy = [&block, tensor, to, place, column, row, batch, from_elsewhere] {
+        load_box(block, tensor, to, place, column, row, batch);
+        block.landing -= from_elsewhere;
+    };
+    if (Block::current->flip())
+        copy();
+    else
+        copies.of_barrier[place].push_back(copy);
 }
 
 inline void store_box(const TiledTensor& tensor, const unsigned char* from, int column, int row, int batch) {
@@ -67,34 +89,15 @@ struct Stores {
 
 }  // namespace simt
 
-// Box by box: in each block of a cluster it lands at a time of its own.
-inline void tma_load_to(simt::Block& block, void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch) {
-    if (block.ended()) simt::fail("a tensor copy to a block that has ended");
-    simt::initialized("a tensor copy's barrier", reinterpret_cast<uint64_t*>(block.there(barrier)));
-    simt::Copies& copies = simt::Copies::of(block);
-    if (!copies.knows_barriers) simt::fail("a tensor copy without mbarrier_init_fence() after its barrier was made");
-    if (shared_address(to) % 128 != 0) simt::fail("a tensor copy to an address that is not a multiple of 128");
-    const bool from_elsewhere = &block != simt::Block::current;
-    block.landing += from_elsewhere;
-    // The map by value: the requesting thread may have exited when the box lands
-    const auto copy = [&block, tensor = map.tensor, to = static_cast<unsigned char*>(to), barrier, column, row, batch, from_elsewhere] {
-        simt::load_box(block, tensor, to, barrier, column, row, batch);
-        block.landing -= from_elsewhere;
-    };
-    if (simt::Block::current->flip())
-        copy();
-    else
-        copies.of_barrier[barrier].push_back(copy);
-}
-
 inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch) {
-    tma_load_to(*simt::Block::current, to, map, barrier, column, row, batch);
+    simt::load_to(*simt::Block::current, map.tensor, static_cast<unsigned char*>(to), barrier, column, row, batch);
 }
 
-inline void tma_load_multicast(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch, unsigned blocks) {
-    for (int block = 0; blocks >> block != 0; ++block)
-        if (blocks >> block & 1)
-            tma_load_to(simt::Block::current->peer(block), to, map, barrier, column, row, batch);
+inline void tma_load_multicast(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch,
+                               unsigned blocks) {
+    auto* const place = static_cast<unsigned char*>(to);
+    for (int i = 0; blocks >> i != 0; ++i)
+        if (blocks >> i & 1) simt::load_to(simt::Block::current->peer(i), map.tensor, place, barrier, column, row, batch);
 }
 
 inline void prefetch_tensor_map(const CUtensorMap&) {}

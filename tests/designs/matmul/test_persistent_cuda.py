@@ -17,6 +17,7 @@ from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
 SMALL, BIG, HIGH = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
+THREE = {"BM": 192, "BN": 192}  # by three consumers
 PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
 
 
@@ -147,10 +148,10 @@ def test_the_code_of_what_may_follow_alpha_is_there_only_where_something_does():
 
 @short(lambda tile, scaled: scaled == (tile == HIGH))
 @pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("tile", [BIG, HIGH], ids=["big", "high"])
+@pytest.mark.parametrize("tile", [BIG, HIGH, THREE], ids=["big", "high", "three consumers"])
 def test_tiles_of_several_boxes(tile, scaled):
     """Each box of the result gets its own sums, addends and place, also where only a part of the tile's boxes is inside."""
-    m, n, k = (136, 456, 72) if tile == BIG else (328, 200, 72)
+    m, n, k = (328, 200, 72) if tile == HIGH else (264, 456, 72)
     a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, m, k), (2, k, n), (2, m, n)))
     others = {} if scaled else {"c": c, "beta": -0.5, "bias": random(n, dtype=torch.float16), "activation": "silu"}
     *_, product = launches(a, b, tile, "simt", **others)
@@ -191,7 +192,7 @@ def test_half_sums_are_less_exact():
     assert in_float.error < in_half.error / 2
 
 
-BIG_PAIR = BIG | {"CLUSTER": 2}
+BIG_PAIR, LOW_THREE = BIG | {"CLUSTER": 2}, {"BM": 192, "BN": 128}
 # (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice, of which to both blocks
 CODE = {
     "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5, 0),
@@ -202,6 +203,13 @@ CODE = {
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5, 0),
     "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 0),
     "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2, 0),
+    "fp16, three": (torch.float16, {}, THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
+    "fp16, three, gelu": (torch.float16, {"activation": "gelu"}, THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
+    "fp16 to fp32, three, gelu": (
+        *(torch.float16, {"out_dtype": torch.float32, "activation": "gelu"}),
+        *(THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
+    ),
+    "tf32, three": (torch.float32, {"precision": "tf32"}, LOW_THREE, "row", "HGMMA.64x128x8.F32.TF32", 4, 2, 0),
     "fp16, pairs": (torch.float16, {}, BIG_PAIR, "row", "HGMMA.64x256x16.F32", 4, 3, 2),
     "fp16, B along K, pairs": (torch.float16, {}, BIG_PAIR, "col", "HGMMA.64x256x16.F32", 4, 2, 1),
     "fp16, high pairs": (torch.float16, {}, HIGH_PAIR, "row", "HGMMA.64x128x16.F32", 8, 3, 1),
@@ -209,7 +217,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind in ("fp16", "fp16, gelu", "fp16, pairs"))
+@short(lambda kind: kind in ("fp16", "fp16, gelu", "fp16, pairs", "fp16, three"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind, tmp_path):
@@ -239,10 +247,12 @@ def test_machine_code(kind, tmp_path):
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
     assert sum(opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in opcodes) == to_both
     in_halves = options.get("out_dtype", dtype).itemsize == 2
-    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if in_halves else 32) if "activation" not in options else 1
+    consumers = 3 if config["BM"] == 192 else 2
+    boxes = config["BM"] // consumers // 64 * config["BN"] // (64 if in_halves else 32) if "activation" not in options else 1
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, (
         "of 64 rows of 128 bytes, of a consumer's tile; of a loop over them one"
     )
     assert sum(opcode.startswith("STSM.16.M88.4") for opcode in opcodes) == (4 * boxes if in_halves else 0)
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
-    assert code.registers * 3 == 40 + 2 * 232, "per warpgroup: otherwise a consumer waits for its registers forever"
+    at_first, (producer, consumer) = code.registers, {2: (40, 232), 3: (32, 160)}[consumers]
+    assert at_first * (consumers + 1) == producer + consumers * consumer, "otherwise a consumer waits for its registers forever"
