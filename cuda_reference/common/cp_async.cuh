@@ -73,8 +73,8 @@ struct AsyncCopies {
     std::deque<std::vector<AsyncCopy>> groups;
 
     static AsyncCopies& mine() {
-        static thread_local std::vector<AsyncCopies> of_threads(1024);
-        return of_threads[Block::current->rank()];
+        static thread_local std::vector<AsyncCopies> of_threads(MOST_BLOCKS * MOST_THREADS);
+        return of_threads[Block::current->slot()];
     }
 };
 

@@ -33,6 +33,21 @@ __device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
 #endif
 }
 
+// At the barrier in this place of another block of the cluster, or of this one. It names no scope: with .release.cluster each
+// arrival would wait until the whole GPU sees the thread's writes (MEMBAR.ALL.GPU), which takes as long as a slice. There are
+// none to see: it permits overwriting what wgmma has read.
+__device__ __forceinline__ void mbarrier_arrive_at(uint64_t* barrier, int block) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "}" ::"r"(shared_address(barrier)), "r"(block)
+        : "memory");
+#endif
+}
+
 __device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, int bytes) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
@@ -50,6 +65,13 @@ __device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, unsigned parity
         "@!ended bra again;\n"
         "}" ::"r"(shared_address(barrier)), "r"(parity)
         : "memory");
+#endif
+}
+
+// Waits for all threads of the cluster, whose mbarriers are then known to each other if mbarrier_init_fence came before.
+__device__ __forceinline__ void cluster_barrier() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 

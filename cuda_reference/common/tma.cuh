@@ -27,6 +27,27 @@ __device__ __forceinline__ void tma_load(void* to, const CUtensorMap& map, uint6
 #endif
 }
 
+// The same box to the same place in each block of the cluster whose bit is set, and its bytes to the barrier there.
+__device__ __forceinline__ void tma_load_multicast(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row,
+                                                   int batch, unsigned blocks) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "r"(column), "r"(row), "r"(batch), "h"((unsigned short)blocks)
+        : "memory");
+#else
+    __trap();
+#endif
+}
+
+// Before its first use, which else would wait for it.
+__device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
+}
+
 #if __CUDA_ARCH__ >= 900
 #define SM90(...) asm volatile(__VA_ARGS__)
 #else

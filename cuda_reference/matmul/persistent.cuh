@@ -21,8 +21,16 @@
 // which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
 // before is added. With the fp32 sums they fill the registers, so a warpgroup has 64 x 128 of the tile at most.
 //
-// Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of k,
-// a step 32.
+// Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
+// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
+//
+// A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
+// along N those of A. Each block requests half of them for both (multicast), and all of its other operand. So L2 sends a pair
+// of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a slice, not 2 * (128 + 256): a third less. A stage of either block is
+// written by both: it is full when the bytes of both have landed, and empty when the consumers of both have read theirs.
+//
+// Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of
+// k, a step 32.
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
 #include "../common/index.cuh"
@@ -45,15 +53,31 @@ template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
     static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes and tf32 along k only, and 64 elements are 128 bytes");
 
+    // To each of BLOCKS blocks of the cluster, or to this one.
+    template <int BLOCKS>
     __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
                                                 int k, int batch) {
+        const auto load = [&](unsigned char* to, int column, int row) {
+            if constexpr (BLOCKS > 1)
+                tma_load_multicast(to, map, barrier, column, row, batch, (1 << BLOCKS) - 1);
+            else
+                tma_load(to, map, barrier, column, row, batch);
+        };
         if constexpr (K_MAJOR) {
-            tma_load(to, map, barrier, k, first, batch);
+            load(to, k, first);
         } else {
 #pragma unroll
-            for (int i = 0; i < SPAN / 64; ++i) tma_load(to + i * BLOCK_BYTES, map, barrier, first + i * 64, k, batch);
+            for (int i = 0; i < SPAN / 64; ++i) load(to + i * BLOCK_BYTES, first + i * 64, k);
         }
     }
+};
+
+// Registers of a thread: at first, and once consumers have taken the producer's. One consumer has enough at first.
+template <int CONSUMERS> struct Registers {
+    static constexpr int AT_FIRST = 65536 / 128 / (CONSUMERS + 1) / 8 * 8;
+    static constexpr int PRODUCER = CONSUMERS == 2 ? 40 : 32, CONSUMER = CONSUMERS == 2 ? 232 : 160;
+    static_assert(CONSUMERS <= 3 && (CONSUMERS == 1 || PRODUCER + CONSUMERS * CONSUMER == (CONSUMERS + 1) * AT_FIRST),
+                  "what one gives up others take; if they want more, they wait for ever");
 };
 
 // A position in the ring of stages; the parity of a stage's barriers changes in every round.
@@ -147,20 +171,24 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
 // SCALED: nothing follows alpha, and there is no code for what might. Such code takes time though it does not run: what does is
 // then far apart, and read from memory in more pieces. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
 // few bits. SCALES: those of fp8 (scales.cuh).
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
           bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
-__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
           const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
           int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
           ScaleStrides scale_stride) {
-    static_assert(CONSUMERS == 1 || CONSUMERS == 2, "registers are shared out among so many");
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
-    static_assert(!PROMOTES || BLOCKS * BN <= 128, "three sets of sums must fit in registers");
+    static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
+    static_assert(!PROMOTES || (BLOCKS * BN <= 128 && CONSUMERS < 3), "three sets of sums must fit in registers");
+    constexpr int SHARE_A = BM > BN ? CLUSTER : 1, SHARE_B = CLUSTER / SHARE_A;  // the blocks that share an operand's slices
+    static_assert((CLUSTER == 1 || CLUSTER == 2) && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
+    using APart = OperandSlice<T, BM / SHARE_A, A_K_MAJOR>;  // what a block requests of a slice
+    using BPart = OperandSlice<T, BN / SHARE_B, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
     unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
@@ -170,20 +198,34 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(full + stage, 1);
-            mbarrier_init(empty + stage, CONSUMERS * 4);  // one lane of each warp that reads
+            mbarrier_init(empty + stage, CLUSTER * CONSUMERS * 4);  // one lane of each warp that reads
         }
         mbarrier_init_fence();
+        if constexpr (CLUSTER > 1) {
+            prefetch_tensor_map(a_map);
+            prefetch_tensor_map(b_map);
+            if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
+        }
     }
     __syncthreads();
+    if constexpr (CLUSTER > 1) cluster_barrier();  // the other block's barriers are ready, too
 
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), tiles = tiles_m * tiles_n;
-    const int slices = ceil_div(K, ASlice::DEPTH);
-    const auto place = [&](int i) { return rasterize(i % tiles, tiles_m, tiles_n, group); };
+    // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which one may lie outside of the result. It is computed
+    // of zeros and not written.
+    const int tiles_m = ceil_div(M, BM * SHARE_B), tiles_n = ceil_div(N, BN * SHARE_A), tiles = tiles_m * tiles_n;
+    const int slices = ceil_div(K, ASlice::DEPTH), block = blockIdx.x % CLUSTER;
+    const int a_part = SHARE_A > 1 ? block * (BM / SHARE_A) : 0, b_part = SHARE_B > 1 ? block * (BN / SHARE_B) : 0;
+    const auto place = [&](int i) {
+        TileIndex tile = rasterize(i % tiles, tiles_m, tiles_n, group);
+        if constexpr (SHARE_B > 1) tile.m = tile.m * SHARE_B + block;
+        if constexpr (SHARE_A > 1) tile.n = tile.n * SHARE_A + block;
+        return tile;
+    };
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {
-        if constexpr (CONSUMERS > 1) give_up_registers<40>();
+        if constexpr (CONSUMERS > 1) give_up_registers<Registers<CONSUMERS>::PRODUCER>();
         if (threadIdx.x != CONSUMERS * 128) return;
-        for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
+        for (int i = blockIdx.x / CLUSTER; i < batches * tiles; i += gridDim.x / CLUSTER) {
             const TileIndex tile = place(i);
             const int a_batch = stride.a.batch == 0 ? 0 : i / tiles, b_batch = stride.b.batch == 0 ? 0 : i / tiles;
 #pragma unroll 1
@@ -192,18 +234,34 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
                 const int k = slice * ASlice::DEPTH;
-                ASlice::copy(a_slices + ring.stage * ASlice::BYTES, a_map, landed, tile.m * BM, k, a_batch);
-                BSlice::copy(b_slices + ring.stage * BSlice::BYTES, b_map, landed, tile.n * BN, k, b_batch);
+                APart::template copy<SHARE_A>(a_slices + ring.stage * ASlice::BYTES + a_part * SLICE, a_map, landed,
+                                              tile.m * BM + a_part, k, a_batch);
+                BPart::template copy<SHARE_B>(b_slices + ring.stage * BSlice::BYTES + b_part * SLICE, b_map, landed,
+                                              tile.n * BN + b_part, k, b_batch);
+                ring.advance();
+            }
+        }
+        if constexpr (CLUSTER > 1) {  // the other block arrives at this one's barriers: it must not end before
+#pragma unroll 1
+            for (int stage = 0; stage < STAGES; ++stage) {
+                mbarrier_wait(empty + ring.stage, ring.parity ^ 1);
                 ring.advance();
             }
         }
     } else {
-        if constexpr (CONSUMERS > 1) take_registers<232>();  // 40 + 2 * 232 is three times the 168 that each starts with
+        if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
-        for (int i = blockIdx.x; i < batches * tiles; i += gridDim.x) {
+        const auto give_back = [&](int stage) {  // to all that write to it
+            if constexpr (CLUSTER > 1) {
+                if (lane < CLUSTER) mbarrier_arrive_at(empty + stage, lane);
+            } else {
+                if (lane == 0) mbarrier_arrive(empty + stage);
+            }
+        };
+        for (int i = blockIdx.x / CLUSTER; i < batches * tiles; i += gridDim.x / CLUSTER) {
             TileScales<SCALES, BLOCKS, BN> scales;
             const auto load_scales = [&] {
                 const TileIndex tile = place(i);
@@ -228,7 +286,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                                                        b + (k * BSlice::STEP >> 4));
                 wgmma_commit();
                 wgmma_wait<1>();
-                if (slice > 0 && lane == 0) mbarrier_arrive(empty + last);
+                if (slice > 0) give_back(last);
                 last = ring.stage;
                 ring.advance();
             };
@@ -257,7 +315,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                     promote(sum, even);
                 }
             }
-            if (slices > 0 && lane == 0) mbarrier_arrive(empty + last);
+            if (slices > 0) give_back(last);
             if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
             scales.apply(sum);
             const TileIndex tile = place(i);

@@ -19,11 +19,19 @@ _SPACE = configs_of(
     (128, 256, 2, 4, 8),
     (256, 128, 2, 4, 4),
     (128, 192, 2, 4, 8),
+    (192, 192, 3, 3, 8),
+    (192, 128, 3, 4, 8),
     (128, 128, 2, 6, 8),
     (128, 64, 2, 8, 8),
     (64, 64, 1, 4, 8),
 )
-_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
+_IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its numbers is the first that has them
+    "BM BN CONSUMERS STAGES GROUP CLUSTER",
+    (128, 256, 2, 4, 8, 2),
+    (256, 128, 2, 4, 4, 2),
+    (128, 128, 2, 6, 8, 2),
+)
+_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}"
 # PROMOTES: slices have sums of their own. SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
 _TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
@@ -42,10 +50,25 @@ def _promotes(problem):
 def configs(problem, target):
     """Those whose slices fit, and sums: three sets of them where slices are promoted. In the emulation so few blocks that each
     walks several tiles."""
-    fitting = [c for c in in_order(_SPACE, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    space = (*in_order(_SPACE, target), *_IN_CLUSTERS)
+    fitting = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    if problem.precision == "fp8":  # the registers of three consumers have no room for scales
+        fitting = [c for c in fitting if c["CONSUMERS"] < 3]
     if _promotes(problem):
         fitting = [c for c in fitting if c["BM"] // c["CONSUMERS"] * c["BN"] <= 64 * 128]
-    return [config | {"BLOCKS": target.sms or 3} for config in fitting]
+    return [config | {"BLOCKS": _blocks(config, target)} for config in fitting]
+
+
+def _blocks(config, target):
+    """Whole clusters."""
+    cluster = config.get("CLUSTER", 1)
+    return target.sms // cluster * cluster or 3 * cluster
+
+
+def sharers(config):
+    """(the blocks that share a slice of A, and of B): a cluster's share the larger operand's."""
+    cluster = config.get("CLUSTER", 1)
+    return (cluster, 1) if config["BM"] > config["BN"] else (1, cluster)
 
 
 def _refuses(problem, target):
@@ -79,8 +102,9 @@ def _operand(problem, matrix, span_dim, span):
 
 
 def _launches(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
-    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"])
-    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"])
+    share_a, share_b = sharers(config)
+    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b)
     yield from copies_of_a + copies_of_b
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
@@ -90,13 +114,14 @@ def _launches(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
         *((0, 0) if scale_a is None else scale_a.stride()[:2]),
         *((0, 0) if scale_b is None else scale_b.stride()[::2]),
     )
-    switches = {"A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
-    switches |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
+    whole = {"CLUSTER": 1, **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
+    whole |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
+    clusters = out.shape[0] * tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
     yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(
-        {**mma_types(problem), **config, **switches},
-        (min(config["BLOCKS"], out.shape[0] * tiles(problem, config["BM"], config["BN"])),),
+        mma_types(problem) | whole,
+        (min(config["BLOCKS"], clusters * share_a * share_b),),
         (config["CONSUMERS"] + 1) * 128,
-        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"], scale_a, scale_b, scale_strides),
+        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides),
         shared_bytes(config),
     )
 
@@ -110,6 +135,7 @@ def _work(itemsize):
             "stages": config["STAGES"],
             "GROUP_M": config["GROUP"],
             "programs": config["BLOCKS"],
+            "share": sharers(config),
         }
 
     return of_tiles(tile, packs)

@@ -1,7 +1,8 @@
 // The scheduling of a block's threads (block.h).
-#include "block.h"
+#include "cuda_runtime.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -24,8 +25,10 @@ std::string place() {
     return "block " + text(blockIdx) + ", thread " + text(threadIdx) + ": ";
 }
 
-Block::Block(const Body& kernel, dim3 shape, const uint64_t* seed)
+Block::Block(const Body& kernel, dim3 shape, const uint64_t* seed, Cluster& cluster, int cluster_rank)
     : kernel_(kernel),
+      cluster_(cluster),
+      cluster_rank_(cluster_rank),
       threads_(shape.x * shape.y * shape.z),
       seed_(seed) {
     uint3 index{0, 0, 0};
@@ -35,7 +38,6 @@ Block::Block(const Body& kernel, dim3 shape, const uint64_t* seed)
         if (++index.x == shape.x) index.x = 0, ++index.y;
         if (index.y == shape.y) index.y = 0, ++index.z;
     }
-    current = this;
     std::lock_guard<std::mutex> lock(Pool::mutex);
     if (Pool::fibers.empty()) return;
     fibers_ = std::move(Pool::fibers.back());
@@ -50,19 +52,66 @@ Block::~Block() {
 
 int Block::warp_lanes() const { return std::min<int>(warpSize, int(threads_.size()) - rank() / warpSize * warpSize); }
 
-void Block::run(uint64_t number) {
-    ++count;
+void Block::begin(uint64_t number) {
+    static thread_local uint64_t begun = 0;
+    serial_ = ++begun;
+    index_ = {unsigned(number % gridDim.x), unsigned(number / gridDim.x % gridDim.y), unsigned(number / gridDim.x / gridDim.y)};
+    kept_.assign(cluster_.shared_bytes, 0xFF);
     for (Thread& thread : threads_) {
         thread.state = Thread::UNSTARTED;
         thread.fenced = thread.proxy_unfenced = false;
     }
-    exited_ = at_barrier_ = proxy_unfenced_ = 0;
+    exited_ = at_barrier_ = proxy_unfenced_ = landing = 0;
     if (seed_ != nullptr) random_ = {*seed_ * 0x9E3779B97F4A7C15u + number};
+}
+
+bool Block::round() {
+    if (cluster_.in_turn != this) {
+        Block& before = *cluster_.in_turn;
+        std::memcpy(before.kept_.data(), dynamic_shared_memory, before.kept_.size());
+        std::memcpy(dynamic_shared_memory, kept_.data(), kept_.size());
+        cluster_.in_turn = this;
+    }
+    current = this;
+    blockIdx = index_;
+    begin_round();
+    while (Thread* thread = next()) resume(*thread);
+    return progress_;
+}
+
+Cluster::Cluster(const Body& kernel, dim3 shape, int size, size_t shared_bytes, const uint64_t* seed)
+    : shared_bytes(size > 1 ? shared_bytes : 0) {
+    for (int rank = 0; rank < size; ++rank) blocks.emplace_back(kernel, shape, seed, *this, rank);
+}
+
+void Cluster::run(uint64_t first) {
+    for (Block& block : blocks) block.begin(first + block.cluster_rank());
+    in_turn = &blocks[0];
+    arrived = phase = 0;
+    bool progress;
     do {
-        begin_round();
-        while (Thread* thread = next()) resume(*thread);
-    } while (progress_ && exited_ < threads_.size());
-    if (exited_ < threads_.size()) throw std::runtime_error("block " + text(blockIdx) + " diverged: " + states());
+        progress = false;
+        for (Block& block : blocks)
+            while (!block.ended() && block.round()) {  // as far as it gets without the others, or less far in a random order
+                progress = true;
+                if (blocks.size() > 1 && block.flip()) break;
+            }
+    } while (progress);
+    std::string faults;
+    for (const Block& block : blocks)
+        if (const std::string fault = block.fault(); !fault.empty()) faults += (faults.empty() ? "" : "; ") + fault;
+    if (!faults.empty()) throw std::runtime_error(faults);
+}
+
+Block& Block::peer(int rank) {
+    if (rank < 0 || rank >= int(cluster_.blocks.size()))
+        fail("block " + std::to_string(rank) + " of a cluster of " + std::to_string(cluster_.blocks.size()));
+    return cluster_.blocks[rank];
+}
+
+unsigned char* Block::there(const void* pointer) {
+    const size_t offset = static_cast<const unsigned char*>(pointer) - dynamic_shared_memory;
+    return (cluster_.in_turn == this ? dynamic_shared_memory : kept_.data()) + offset;
 }
 
 void Block::wait_block(const char* name, Exchange exchange, void* operand) {
@@ -94,6 +143,22 @@ void Block::wait_warpgroup(const char* name, Exchange exchange, void* operand) {
         fail(std::string(name) + " needs 4 warps; the block's last warpgroup has fewer");
     wait(name, exchange, 0, operand);
     wait_for(&threads_[first], SIZE, exchange, 0);
+}
+
+void Block::wait_cluster(const char* name) {
+    struct Wait {
+        const Cluster& cluster;
+        const size_t phase;
+    } wait{cluster_, cluster_.phase};
+    if (++cluster_.arrived == cluster_.blocks.size() * threads_.size()) {
+        cluster_.arrived = 0;
+        ++cluster_.phase;
+    }
+    const auto over = [](void* operand) {
+        const auto& wait = *static_cast<const Wait*>(operand);
+        return wait.cluster.phase != wait.phase;
+    };
+    wait_until(name, over, &wait);
 }
 
 void Block::wait_until(const char* name, bool (*ready)(void* operand), void* operand) {
@@ -198,6 +263,12 @@ Fiber* Block::take_fiber() {
     if (begun_ == fibers_.size()) fibers_.emplace_back().allocate(unsigned(begun_));
     fibers_[begun_].restart(fiber_main);
     return &fibers_[begun_++];
+}
+
+std::string Block::fault() const {
+    if (!ended()) return "block " + text(index_) + " diverged: " + states();
+    if (landing > 0) return "block " + text(index_) + " ended before a copy that another of its cluster requested had landed";
+    return "";
 }
 
 std::string Block::states() const {

@@ -1,5 +1,5 @@
 // The threads of one block, run as fibers in turn on one OS thread, and the rendezvous behind barriers, votes, shuffles and
-// WMMA.
+// WMMA; and the blocks of a cluster, which take turns on that OS thread.
 //
 // A thread runs until it must wait for others or exits. On exit its fiber goes to the next thread that has not begun, so a
 // kernel that never waits needs one fiber and no switch. If no thread can run and not all have exited, the block has diverged:
@@ -53,21 +53,35 @@ private:
     void (*call_)(const void* object);
 };
 
+constexpr int MOST_THREADS = 1024, MOST_BLOCKS = 2;  // of a block, of a cluster
+struct Cluster;
+
 class Block {
 public:
     static inline thread_local Block* current = nullptr;
-    static inline thread_local uint64_t count = 0;  // how many blocks this OS thread has begun
 
-    Block(const Body& kernel, dim3 shape, const uint64_t* seed);
+    Block(const Body& kernel, dim3 shape, const uint64_t* seed, Cluster& cluster, int cluster_rank);
     ~Block();
     Block(const Block&) = delete;
 
-    void run(uint64_t number);
+    void begin(uint64_t number);
+    bool round();  // lets each thread run that can; whether one could
+    bool ended() const { return exited_ == threads_.size(); }
 
     Thread& self() { return *self_; }
     bool in_thread() const { return self_ != nullptr; }
     int rank() const { return int(self_ - threads_.data()); }
+    int slot() const { return cluster_rank_ * MOST_THREADS + rank(); }  // which no other thread of the cluster has
+    int cluster_rank() const { return cluster_rank_; }
+    uint64_t serial() const { return serial_; }                  // which no other block has on this OS thread
     int warp_lanes() const;
+
+    // Another block of the cluster, or this one.
+    Block& peer(int rank);
+    // Where this block has what the running block has at an address of dynamic_shared_memory.
+    unsigned char* there(const void* pointer);
+    // Copies to it that other blocks have requested and that have not landed.
+    size_t landing = 0;
 
     // Returns once every thread of the block has arrived, after the last one has called `exchange`.
     void wait_block(const char* name, Exchange exchange, void* operand);
@@ -77,6 +91,9 @@ public:
 
     // The same for the 4 warps of a warpgroup.
     void wait_warpgroup(const char* name, Exchange exchange, void* operand);
+
+    // Returns once every thread of the cluster has arrived. Unlike hardware's it waits for those that have exited, too.
+    void wait_cluster(const char* name);
 
     // Returns once `ready` is true, by what other threads have done.
     void wait_until(const char* name, bool (*ready)(void* operand), void* operand);
@@ -99,6 +116,8 @@ public:
     // Random with a seed, else always false.
     bool flip() { return seed_ != nullptr && random_() % 2 != 0; }
 
+    std::string fault() const;  // in the end: what went wrong, or ""
+
 private:
     // A mask of 0 means all.
     void wait_for(Thread* group, int count, Exchange exchange, unsigned mask);
@@ -115,6 +134,11 @@ private:
     std::string states() const;
 
     const Body& kernel_;
+    Cluster& cluster_;
+    const int cluster_rank_;
+    uint3 index_{};
+    uint64_t serial_ = 0;
+    std::vector<unsigned char> kept_;  // its shared memory, while another block of the cluster runs
     std::vector<Thread> threads_;
     std::vector<size_t> order_;
     const uint64_t* seed_;  // null: in thread order
@@ -128,6 +152,18 @@ private:
     size_t cursor_ = 0, exited_ = 0, at_barrier_ = 0, proxy_unfenced_ = 0;
     bool progress_ = false;
     std::exception_ptr error_;
+};
+
+// dynamic_shared_memory is that of the block in turn. Other variables in shared memory are not kept: a kernel in clusters must
+// not have any.
+struct Cluster {
+    std::deque<Block> blocks;
+    const size_t shared_bytes;
+    Block* in_turn = nullptr;
+    size_t arrived = 0, phase = 0;  // of its barrier
+
+    Cluster(const Body& kernel, dim3 shape, int size, size_t shared_bytes, const uint64_t* seed);
+    void run(uint64_t first);  // the blocks of this number and the next
 };
 
 }  // namespace simt

@@ -11,7 +11,8 @@
 #define __constant__
 #define __grid_constant__
 #define __global__ static  // local statics of an external template get no redzones from AddressSanitizer
-#define __launch_bounds__(...)  // launch_bounds.py reads it, and launch.cpp checks it
+#define __launch_bounds__(...)  // launch_bounds.py reads both, and launch.cpp checks them
+#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __forceinline__ inline __attribute__((always_inline))
 #ifdef __SANITIZE_ADDRESS__

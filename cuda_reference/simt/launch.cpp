@@ -1,4 +1,4 @@
-// A launch: the blocks of the grid, spread over OS threads (launch.h).
+// A launch: the blocks or clusters of the grid, spread over OS threads (launch.h).
 #include "cuda_runtime.h"
 
 #include <link.h>
@@ -45,14 +45,14 @@ static const char* setting(const char* name) {
     return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-static unsigned os_threads(uint64_t blocks) {
+static unsigned os_threads(uint64_t clusters) {
 #if defined(__SANITIZE_ADDRESS__) || defined(SIMT_TRACE)
-    (void)blocks;
+    (void)clusters;
     return 1;  // there __shared__ is one array for the whole process; the recorder supports one thread
 #else
     const char* wanted = setting("SIMT_THREADS");
     const int count = wanted != nullptr ? std::atoi(wanted) : int(std::thread::hardware_concurrency());
-    return unsigned(std::min<uint64_t>(std::max(count, 1), blocks));
+    return unsigned(std::min<uint64_t>(std::max(count, 1), clusters));
 #endif
 }
 
@@ -65,11 +65,12 @@ static void fresh_shared(size_t bytes) {
     std::memset(dynamic_shared_memory, 0xFF, bytes);
 }
 
-static std::map<const void*, unsigned> most_threads;  // of a kernel
+static std::map<const void*, unsigned> most_threads, cluster_sizes;  // of a kernel
 
 void at_most(const void* kernel, unsigned threads) { most_threads[kernel] = threads; }
+void in_clusters(const void* kernel, unsigned blocks) { cluster_sizes[kernel] = blocks; }
 
-static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared_bytes) {
+static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared_bytes, unsigned cluster) {
     const auto refuse = [](const std::string& what) {
         throw std::runtime_error("cudaErrorInvalidConfiguration: " + what);
     };
@@ -81,16 +82,23 @@ static void check_shape(const void* kernel, dim3 grid, dim3 block, size_t shared
         refuse("block " + text(block) + " has more threads than the kernel's __launch_bounds__(" + std::to_string(bound->second) + ")");
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
         refuse("grid " + text(grid) + " is not within (1..2^31-1, 1..65535, 1..65535)");
+    if (cluster < 1 || cluster > MOST_BLOCKS || grid.x % cluster != 0)
+        refuse("grid " + text(grid) + " in clusters of " + std::to_string(cluster) + " blocks; only 1 and 2 are emulated");
+#ifdef SIMT_TRACE
+    if (cluster > 1) refuse("blocks in clusters are not traced");
+#endif
     if (shared_bytes > SIMT_SHARED_LIMIT)
         refuse(std::to_string(shared_bytes) + " bytes of shared memory; a block can have 232448");
 }
 
 void run_grid(const void* address, const Body& kernel, dim3 grid, dim3 block, size_t shared_bytes) {
-    check_shape(address, grid, block, shared_bytes);
-    const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    const auto found = cluster_sizes.find(address);
+    const unsigned size = found == cluster_sizes.end() ? 1 : found->second;
+    check_shape(address, grid, block, shared_bytes, size);
+    const uint64_t clusters = uint64_t(grid.x) * grid.y * grid.z / size;
     const char* order = setting("SIMT_ORDER");
     const uint64_t seed = order != nullptr ? std::strtoull(order, nullptr, 10) : 0;
-    std::vector<uint64_t> shuffled(order != nullptr ? blocks : 0);
+    std::vector<uint64_t> shuffled(order != nullptr ? clusters : 0);
     std::iota(shuffled.begin(), shuffled.end(), uint64_t(0));
     if (order != nullptr) Chance{seed}.shuffle(shuffled);
 
@@ -104,26 +112,23 @@ void run_grid(const void* address, const Body& kernel, dim3 grid, dim3 block, si
     const auto work = [&, given = tensors] {
         try {
             tensors = given;
-            Block threads(kernel, block, order != nullptr ? &seed : nullptr);
+            Cluster cluster(kernel, block, int(size), shared_bytes, order != nullptr ? &seed : nullptr);
             blockDim = block;
             gridDim = grid;
-            for (uint64_t i; (i = next++) < blocks;) {
-                const uint64_t number = order != nullptr ? shuffled[i] : i;
-                blockIdx = {unsigned(number % grid.x), unsigned(number / grid.x % grid.y),
-                            unsigned(number / grid.x / grid.y)};
+            for (uint64_t i; (i = next++) < clusters;) {
                 fresh_shared(shared_bytes);
                 trace_block();
-                threads.run(number);
+                cluster.run((order != nullptr ? shuffled[i] : i) * size);
             }
         } catch (...) {
-            next = blocks;  // begin no further block
+            next = clusters;  // begin no further one
             std::lock_guard<std::mutex> lock(mutex);
             if (!error) error = std::current_exception();
         }
     };
     std::vector<std::thread> helpers;
     try {
-        for (unsigned i = os_threads(blocks); i > 1; --i) helpers.emplace_back(work);
+        for (unsigned i = os_threads(clusters); i > 1; --i) helpers.emplace_back(work);
     } catch (const std::system_error&) {
         // the machine has no more threads: the existing ones run all blocks
     }

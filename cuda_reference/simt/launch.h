@@ -16,11 +16,15 @@ alignas(1024) inline __shared__ unsigned char dynamic_shared_memory[SIMT_SHARED_
 
 namespace simt {
 
-// The __launch_bounds__ of each kernel, set by the module's source (launch_bounds.py).
+// The __launch_bounds__ and __cluster_dims__ of each kernel, set by the module's source (launch_bounds.py).
 void at_most(const void* kernel, unsigned threads);
+void in_clusters(const void* kernel, unsigned blocks);
 
 template <class... P> void at_most(void (*kernel)(P...), unsigned threads) {
     at_most(reinterpret_cast<const void*>(kernel), threads);
+}
+template <class... P> void in_clusters(void (*kernel)(P...), unsigned blocks) {
+    in_clusters(reinterpret_cast<const void*>(kernel), blocks);
 }
 
 template <class... T> constexpr unsigned first_of(unsigned threads, T...) { return threads; }

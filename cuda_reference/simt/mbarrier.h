@@ -38,15 +38,19 @@ inline Mbarrier initialized(const char* name, const uint64_t* place) {
     return barrier;
 }
 
-// Pending copies of the block that runs on this OS thread, by their barrier.
+// Pending copies to a block that runs on this OS thread, by their barrier.
 struct Copies {
     uint64_t block;
     std::map<const uint64_t*, std::vector<std::function<void()>>> of_barrier;
     bool knows_barriers;  // mbarrier_init_fence() has made the initialized ones known to the copy engine
 
     static Copies& mine() {
-        static thread_local Copies copies{};
-        if (copies.block != Block::count) copies = {Block::count, {}, false};
+        return of(*Block::current);
+    }
+    static Copies& of(const Block& block) {
+        static thread_local Copies of_blocks[MOST_BLOCKS] = {};
+        Copies& copies = of_blocks[block.cluster_rank()];
+        if (copies.block != block.serial()) copies = {block.serial(), {}, false};
         return copies;
     }
 };
@@ -104,6 +108,18 @@ inline void mbarrier_arrive_expect(uint64_t* place, int bytes) {
 }
 
 inline void mbarrier_arrive(uint64_t* place) { mbarrier_arrive_expect(place, 0); }
+
+inline void mbarrier_arrive_at(uint64_t* place, int block) {
+    simt::Block& there = simt::Block::current->peer(block);
+    if (there.ended()) simt::fail("mbarrier.arrive at a block that has ended");
+    mbarrier_arrive(reinterpret_cast<uint64_t*>(there.there(place)));
+}
+
+inline void cluster_barrier() {
+    simt::fence();
+    simt::Block::current->wait_cluster("barrier.cluster.wait");
+    simt::fence();
+}
 
 inline void mbarrier_wait(uint64_t* place, unsigned parity) {
     simt::initialized("mbarrier.try_wait", place);

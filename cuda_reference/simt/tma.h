@@ -21,7 +21,9 @@ inline void line_to_tf32(unsigned char (&line)[128]) {
     std::memcpy(line, words, sizeof words);
 }
 
-inline void load_box(const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row, int batch) {
+// To the block's shared memory, given the addresses where it is in turn.
+inline void load_box(Block& block, const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row,
+                     int batch) {
     const int size = int(tensor.element_bytes), width = int(tensor.box[1]) * size, height = int(tensor.box[0]);
     const int64_t first = std::max(0, -column), last = std::min<int64_t>(tensor.box[1], tensor.sizes[2] - column);
     const unsigned start = shared_address(to);
@@ -35,11 +37,33 @@ inline void load_box(const TiledTensor& tensor, unsigned char* to, uint64_t* pla
             if (tensor.to_tf32) line_to_tf32(line);
         }
         for (int byte = 0; byte < width; byte += 16)
-            untraced_copy(dynamic_shared_memory + swizzled(start + r * 128 + byte), line + byte, 16);
+            untraced_copy(block.there(dynamic_shared_memory + swizzled(start + r * 128 + byte)), line + byte, 16);
     }
-    Mbarrier barrier = read_mbarrier(place);
+    uint64_t* const counts = reinterpret_cast<uint64_t*>(block.there(place));
+    Mbarrier barrier = read_mbarrier(counts);
     barrier.bytes -= width * height;
-    write_mbarrier(place, barrier);
+    write_mbarrier(counts, barrier);
+}
+
+// A request for it. In each block of a cluster the box lands at a time of its own.
+inline void load_to(Block& block, const TiledTensor& tensor, unsigned char* to, uint64_t* place, int column, int row,
+                    int batch) {
+    if (block.ended()) fail("a tensor copy to a block that has ended");
+    initialized("a tensor copy's barrier", reinterpret_cast<uint64_t*>(block.there(place)));
+    Copies& copies = Copies::of(block);
+    if (!copies.knows_barriers) fail("a tensor copy without mbarrier_init_fence() after its barrier was made");
+    if (shared_address(to) % 128 != 0) fail("a tensor copy to an address that is not a multiple of 128");
+    const bool from_elsewhere = &block != Block::current;
+    block.landing += from_elsewhere;
+    // The map by value: the requesting thread may have exited when the box lands
+    const auto copy = [&block, tensor, to, place, column, row, batch, from_elsewhere] {
+        load_box(block, tensor, to, place, column, row, batch);
+        block.landing -= from_elsewhere;
+    };
+    if (Block::current->flip())
+        copy();
+    else
+        copies.of_barrier[place].push_back(copy);
 }
 
 inline void store_box(const TiledTensor& tensor, const unsigned char* from, int column, int row, int batch) {
@@ -66,9 +90,9 @@ struct Stores {
     std::deque<std::vector<std::function<void()>>> groups;  // oldest first
 
     static Stores& mine() {
-        static thread_local std::vector<Stores> of_threads(1024);
-        Stores& stores = of_threads[Block::current->rank()];
-        if (stores.block != Block::count) stores = {Block::count, false, {}, {}};
+        static thread_local std::vector<Stores> of_threads(MOST_BLOCKS * MOST_THREADS);
+        Stores& stores = of_threads[Block::current->slot()];
+        if (stores.block != Block::current->serial()) stores = {Block::current->serial(), false, {}, {}};
         return stores;
     }
 };
@@ -76,18 +100,17 @@ struct Stores {
 }  // namespace simt
 
 inline void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch) {
-    simt::initialized("a tensor copy's barrier", barrier);
-    if (!simt::Copies::mine().knows_barriers) simt::fail("a tensor copy without mbarrier_init_fence() after its barrier was made");
-    if (shared_address(to) % 128 != 0) simt::fail("a tensor copy to an address that is not a multiple of 128");
-    // The map by value: the requesting thread may have exited when the box lands
-    const auto copy = [tensor = map.tensor, to = static_cast<unsigned char*>(to), barrier, column, row, batch] {
-        simt::load_box(tensor, to, barrier, column, row, batch);
-    };
-    if (simt::Block::current->flip())
-        copy();
-    else
-        simt::Copies::mine().of_barrier[barrier].push_back(copy);
+    simt::load_to(*simt::Block::current, map.tensor, static_cast<unsigned char*>(to), barrier, column, row, batch);
 }
+
+inline void tma_load_multicast(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch,
+                               unsigned blocks) {
+    auto* const place = static_cast<unsigned char*>(to);
+    for (int i = 0; blocks >> i != 0; ++i)
+        if (blocks >> i & 1) simt::load_to(simt::Block::current->peer(i), map.tensor, place, barrier, column, row, batch);
+}
+
+inline void prefetch_tensor_map(const CUtensorMap&) {}
 
 inline void tma_store(const CUtensorMap& map, const void* from, int column, int row, int batch) {
     if (shared_address(from) % 128 != 0) simt::fail("a tensor copy from an address that is not a multiple of 128");

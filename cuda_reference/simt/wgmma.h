@@ -23,9 +23,9 @@ struct Wgmmas {
     std::deque<std::vector<Wgmma>> groups;  // oldest first
 
     static Wgmmas& mine() {
-        static thread_local std::vector<Wgmmas> of_threads(1024);
-        Wgmmas& wgmmas = of_threads[Block::current->rank()];
-        if (wgmmas.block != Block::count) wgmmas = {Block::count, false, {}, {}};
+        static thread_local std::vector<Wgmmas> of_threads(MOST_BLOCKS * MOST_THREADS);
+        Wgmmas& wgmmas = of_threads[Block::current->slot()];
+        if (wgmmas.block != Block::current->serial()) wgmmas = {Block::current->serial(), false, {}, {}};
         return wgmmas;
     }
 };

@@ -36,6 +36,11 @@ BARRIERS = {
     "ptx": ("mbarrier.init", "fence.mbarrier_init", "fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.shared"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
 }
+# Another block of the cluster must know them, too.
+CLUSTER_BARRIERS = {
+    "ptx": (*BARRIERS["ptx"][:-1], "barrier.cluster.arrive", "barrier.cluster.wait", "cp.async.bulk.tensor.3d.shared"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "HGMMA"),
+}
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
     ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
@@ -58,18 +63,24 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "tensor_cores",
         [SLICES],
     ),
-    (
-        "matmul/persistent.cuh",
-        "matmul::persistent<__half, __half, float, 64, 64, 1, 4, true, true, false, matmul::NO_SCALES, true, true>",
-    ): (
-        "persistent",
-        [BARRIERS, BOXES],
-    ),
+    **{
+        (
+            "matmul/persistent.cuh",
+            f"matmul::persistent<__half, __half, float, {of}, true, true, false, matmul::NO_SCALES, true, true>",
+        ): (
+            name,
+            [fences, BOXES],
+        )
+        for of, name, fences in (
+            ("64, 64, 1, 4, 1", "persistent.*Li1ELb", BARRIERS),
+            ("128, 128, 2, 4, 2", "persistent.*Li2ELb", CLUSTER_BARRIERS),
+        )
+    },
 }
 WORDS = {
     "ptx": r"bar\.sync|membar\.gl|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init|mbarrier\.init|wgmma\.fence"
-    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+",
-    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG",
+    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+|barrier\.cluster\.\w+",
+    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG|UCGABAR_\w+",
 }
 
 

@@ -12,6 +12,14 @@ from cuda_reference.launch import TensorMap
 
 SOURCE = Path(__file__).parent / "kernels/hopper.cuh"
 MISTAKES = ("NONE", "NO_ARRIVAL", "WRONG_PARITY", "NO_INIT", "TWO_INITS")
+IN_CLUSTER = {
+    "NO_BARRIER": "a tensor copy's barrier on memory that is not an mbarrier",
+    "NO_FENCE_THERE": "without mbarrier_init_fence",
+    "GONE": "a tensor copy to a block that has ended",
+    "NOBODY_WAITS": r"block \(1, 0, 0\) ended before a copy that another of its cluster requested",
+    "FAR": "block 2 of a cluster of 2",
+    "NO_TAIL": "mbarrier.arrive at a block that has ended",
+}
 MISUSES = ("RIGHT", "NO_FENCE", "NO_WAIT", "ALONE", "OTHER_OPERAND", "NO_PROXY_FENCE")
 FP8 = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 # (T, number, how many a tile of 16 x 8 has of it in a lane, tiles, A along K, B along K) -> (torch's T, torch's sums); of fp8
@@ -35,7 +43,7 @@ def name_of(product):
 
 @pytest.fixture(scope="module")
 def kernels():
-    others = "hopper::hand_over", "hopper::copy_box<true>", "hopper::copy_box<false>", "hopper::store_box"
+    others = "hopper::hand_over", "hopper::share_box", "hopper::copy_box<true>", "hopper::copy_box<false>", "hopper::store_box"
     return load(SOURCE, [*others, *map(name_of, [*PRODUCTS, ANEW])], "simt")
 
 
@@ -111,6 +119,34 @@ def test_a_copy_that_nobody_waits_for_has_not_landed(kernels):
 def test_a_barrier_that_the_copy_engine_does_not_know_of(kernels):
     with pytest.raises(RuntimeError, match="without mbarrier_init_fence"):
         copied(kernels, torch.ones(1, 8, 64, dtype=torch.int16), (8, 64), fence="false")
+
+
+def shared(kernels, blocks=4, mistake="SOUND"):
+    """(a tensor of 2 x 16 rows of 128 bytes, what each of the blocks has of it)."""
+    tensor = torch.randint(0, 256, (2, 16, 128), dtype=torch.uint8)
+    out = torch.zeros(4, 16, 128, dtype=torch.uint8)
+    arguments = (TensorMap(tensor, (8, 128)).wire(), out.data_ptr(), ("SOUND", *IN_CLUSTER).index(mistake))
+    kernels["hopper::share_box"]((blocks, 1, 1), (64, 1, 1), 16 * 128 + 16, 0, *arguments)
+    return tensor, out
+
+
+@pytest.mark.parametrize("order", ["", *"123456"])
+def test_blocks_of_a_cluster_copy_to_each_other(kernels, monkeypatch, order):
+    monkeypatch.setenv("SIMT_ORDER", order)
+    tensor, out = shared(kernels)
+    for block in range(4):
+        assert torch.equal(unswizzled(out[block]), tensor[block // 2])
+
+
+@pytest.mark.parametrize("mistake", IN_CLUSTER)
+def test_a_mistake_in_a_cluster_is_an_error(kernels, mistake):
+    with pytest.raises(RuntimeError, match=IN_CLUSTER[mistake]):
+        shared(kernels, 2, mistake)
+
+
+def test_a_grid_of_no_whole_clusters(kernels):
+    with pytest.raises(RuntimeError, match=r"grid \(3, 1, 1\) in clusters of 2"):
+        shared(kernels, 3)
 
 
 def stored(kernels, tensor, column, times=1, fences=1):

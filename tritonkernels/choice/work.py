@@ -56,15 +56,18 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     """The main kernel of a blocked product (m, n, k), with sums of four bytes.
 
     tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
-              memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles; and the
-              last `waves` of tiles that they share to the slice, as in `streamed`
+              memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles; the
+              last `waves` of tiles that they share to the slice, as in `streamed`; and how many blocks of a cluster `share` a
+              slice of A, and of B (1, 1): L2 sends it to them once
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     """
     bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
     stages, splits, programs, waves = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("waves")
     m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
-    tiles, slices = batch * -(-m // bm) * -(-n // bn), -(-k // (bk * splits))
+    share_a, share_b = tile.get("share", (1, 1))  # blocks with other rows share a slice of B, those with other columns one of A
+    tiles = batch * -(-m // (bm * share_b)) * -(-n // (bn * share_a)) * share_a * share_b
+    slices, fetched = -(-k // (bk * splits)), (bm // share_a + bn // share_b) * bk * itemsize
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     if waves:
@@ -88,7 +91,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         threads,
         2.0 * bm * bn * bk * per_byte * lengths,
         problem.precision,
-        a_slice * lengths + sums + results / max(1, blocks),
+        fetched * lengths + sums + results / max(1, blocks),
         read + results,
         2 + lengths / (stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),

@@ -1,5 +1,6 @@
 """The CUDA design persistent: tile edges and several rounds of the ring in the emulation, and its machine code for Hopper."""
 
+import dataclasses
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,11 +17,12 @@ from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
 SMALL, BIG, HIGH = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
+THREE = {"BM": 192, "BN": 192}  # by three consumers
+PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
 
 
-def config_of(call, tile, target):
-    (config,) = (c for c in DESIGN.configs(call.problem, Target.named(target)) if tile.items() <= c.items())
-    return config
+def config_of(call, tile, target="simt"):
+    return next(c for c in DESIGN.configs(call.problem, Target.named(target)) if tile.items() <= c.items())
 
 
 def launches(a, b, tile, target="h200", **kwargs):
@@ -59,6 +61,63 @@ def test_batches_in_any_order(monkeypatch, order):
     a, b = random(2, 72, 328, dtype=torch.float16), transposed(random(2, 328, 72, dtype=torch.float16))
     run_checked(LIBRARY, "matmul", "persistent", a, b)
     run_checked(LIBRARY, "matmul", "persistent", a, b[:1].expand(2, 328, 72))
+
+
+@short(lambda order: order in ("", "1"))
+@pytest.mark.parametrize("order", ["", "1", "2", "3"])
+@pytest.mark.parametrize(
+    "sizes, batches, tile",
+    [
+        ((256, 128, 328), 1, PAIR),  # a tile for each block
+        ((300, 264, 520), 1, PAIR),  # the last pair's second tile lies outside; several pairs and rounds of the ring
+        ((8, 136, 1000), 2, PAIR),  # every pair's second tile does
+        ((264, 300, 328), 1, HIGH_PAIR),
+    ],
+    ids=str,
+)
+def test_clusters(monkeypatch, sizes, batches, tile, order):
+    """In any order: of blocks, too, of which one may be ahead of the other by as much as their barriers let it."""
+    monkeypatch.setenv("SIMT_ORDER", order)
+    m, n, k = sizes
+    a, b = random(batches, m, k, dtype=torch.float16), random(batches, k, n, dtype=torch.float16)
+    run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
+
+
+@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR], ids=["of B", "of A"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_halves_of_shared_slices(layout, tile):
+    """By rows of a box along K, and by boxes across it; results that TMA does not write, too."""
+    a, b = (LAYOUTS[layout](random(*shape, dtype=torch.float16)) for shape in ((264, 136), (136, 260)))
+    if layout == "col":
+        a, b = b.T, a.T
+    run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
+
+
+def test_work_of_clusters():
+    """Of a pair's slices L2 sends what both need once: 3 of 4 rows of 128 x 128 tiles, 2 of 3 of 128 x 256 tiles."""
+    a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
+    call, target = prepare("matmul", a, a), Target.named("h200")
+    for tile, share in (({"BM": 128, "BN": 128}, 3 / 4), (BIG, 2 / 3), (HIGH, 2 / 3)):
+        ((alone,), (paired,)) = (
+            DESIGN.work(call.problem, config_of(call, tile | more, "h200"), target) for more in ({}, {"CLUSTER": 2})
+        )
+        results = 4096 * 4096 * 2 / alone.blocks
+        assert paired.fetched - results == pytest.approx(share * (alone.fetched - results))
+        assert paired == alone._replace(fetched=paired.fetched)
+
+
+def test_clusters_are_whole():
+    a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
+    (launch,) = launches(a, a, PAIR)
+    assert launch.grid == (132,)
+    call, fewer = prepare("matmul", a, a), dataclasses.replace(Target.named("h200"), sms=131)
+    for config in DESIGN.configs(call.problem, fewer):
+        assert config["BLOCKS"] == (130 if "CLUSTER" in config else 131)
+    (launch,) = launches(a[:8], a[:, :384], PAIR)
+    assert launch.grid == (6,)
+    assert [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 64]
+    (launch,) = launches(a, a[:384].T, HIGH_PAIR)
+    assert launch.grid == (64,) and [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 128]
 
 
 @pytest.mark.parametrize(
@@ -102,15 +161,15 @@ def test_the_code_of_what_may_follow_alpha_is_there_only_where_something_does():
 
 @short(lambda tile, scaled: scaled == (tile == HIGH))
 @pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("tile", [BIG, HIGH], ids=["big", "high"])
+@pytest.mark.parametrize("tile", [BIG, HIGH, THREE], ids=["big", "high", "three consumers"])
 def test_tiles_of_several_boxes(tile, scaled):
     """Each box of the result gets its own sums, addends and place, also where only a part of the tile's boxes is inside."""
-    m, n, k = (136, 456, 72) if tile == BIG else (328, 200, 72)
+    m, n, k = (328, 200, 72) if tile == HIGH else (264, 456, 72)
     a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, m, k), (2, k, n), (2, m, n)))
     others = {} if scaled else {"c": c, "beta": -0.5, "bias": random(n, dtype=torch.float16), "activation": "silu"}
     *_, product = launches(a, b, tile, "simt", **others)
     assert product.expression.endswith(", true, true>" if scaled else ", false, true>")
-    config = config_of(prepare("matmul", a, b), tile, "simt")
+    config = config_of(prepare("matmul", a, b), tile)
     run_checked(LIBRARY, "matmul", "persistent", a, b, alpha=1.5, config=config, **others)
 
 
@@ -146,6 +205,9 @@ def test_half_sums_are_less_exact():
     assert in_float.error < in_half.error / 2
 
 
+BIG_PAIR, LOW_THREE = BIG | {"CLUSTER": 2}, {"BM": 192, "BN": 128}
+
+
 def code_of(launch, folder):
     """The machine code of a launch for Hopper, in which wgmmas are asynchronous."""
     unit = folder / "unit.cu"
@@ -160,25 +222,36 @@ def code_of(launch, folder):
     return code
 
 
-# (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice
+# (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice, of which to both blocks
 CODE = {
-    "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
-    "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2),
-    "fp16, gelu": (torch.float16, {"activation": "gelu"}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
-    "fp16 to fp32": (torch.float16, {"out_dtype": torch.float32}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5),
-    "fp16, high": (torch.float16, {}, HIGH, "row", "HGMMA.64x128x16.F32", 8, 3),
-    "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5),
-    "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2),
-    "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2),
+    "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5, 0),
+    "bf16, B along K": (torch.bfloat16, {}, BIG, "col", "HGMMA.64x256x16.F32.BF16", 4, 2, 0),
+    "fp16, gelu": (torch.float16, {"activation": "gelu"}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5, 0),
+    "fp16 to fp32": (torch.float16, {"out_dtype": torch.float32}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5, 0),
+    "fp16, high": (torch.float16, {}, HIGH, "row", "HGMMA.64x128x16.F32", 8, 3, 0),
+    "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5, 0),
+    "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 0),
+    "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2, 0),
+    "fp16, three": (torch.float16, {}, THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
+    "fp16, three, gelu": (torch.float16, {"activation": "gelu"}, THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
+    "fp16 to fp32, three, gelu": (
+        *(torch.float16, {"out_dtype": torch.float32, "activation": "gelu"}),
+        *(THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
+    ),
+    "tf32, three": (torch.float32, {"precision": "tf32"}, LOW_THREE, "row", "HGMMA.64x128x8.F32.TF32", 4, 2, 0),
+    "fp16, pairs": (torch.float16, {}, BIG_PAIR, "row", "HGMMA.64x256x16.F32", 4, 3, 2),
+    "fp16, B along K, pairs": (torch.float16, {}, BIG_PAIR, "col", "HGMMA.64x256x16.F32", 4, 2, 1),
+    "fp16, high pairs": (torch.float16, {}, HIGH_PAIR, "row", "HGMMA.64x128x16.F32", 8, 3, 1),
+    "tf32, pairs": (torch.float32, {"precision": "tf32"}, BIG_PAIR, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 1),
 }
 
 
-@short(lambda kind: kind in ("fp16", "fp16, gelu"))
+@short(lambda kind: kind in ("fp16", "fp16, gelu", "fp16, pairs", "fp16, three"))
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind, tmp_path):
     """No waits between the wgmmas of a slice, no spills, consistent register counts, and no code but what the call needs."""
-    dtype, options, config, layout, instruction, count, copies = CODE[kind]
+    dtype, options, config, layout, instruction, count, copies, to_both = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
     code = code_of(launch, tmp_path)
@@ -186,15 +259,21 @@ def test_machine_code(kind, tmp_path):
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
     assert code.stack_bytes == 0
+    assert sass.count(loop, ("MEMBAR",)) == 0 and not any(
+        "MEMBAR" in text and ".CTA" not in text for _, text in code.instructions
+    )
     assert "activation" in options or len(code.instructions) <= 1500, "no addends and activations"
     assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
     opcodes = [text.split()[0] for _, text in code.instructions]
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
+    assert sum(opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in opcodes) == to_both
     in_halves = options.get("out_dtype", dtype).itemsize == 2
-    boxes = config["BM"] // 2 // 64 * config["BN"] // (64 if in_halves else 32) if "activation" not in options else 1
+    consumers = 3 if config["BM"] == 192 else 2
+    boxes = config["BM"] // consumers // 64 * config["BN"] // (64 if in_halves else 32) if "activation" not in options else 1
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes, (
         "of 64 rows of 128 bytes, of a consumer's tile; of a loop over them one"
     )
     assert sum(opcode.startswith("STSM.16.M88.4") for opcode in opcodes) == (4 * boxes if in_halves else 0)
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
-    assert code.registers * 3 == 40 + 2 * 232, "per warpgroup: otherwise a consumer waits for its registers forever"
+    at_first, (producer, consumer) = code.registers, {2: (40, 232), 3: (32, 160)}[consumers]
+    assert at_first * (consumers + 1) == producer + consumers * consumer, "otherwise a consumer waits for its registers forever"

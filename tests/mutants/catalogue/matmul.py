@@ -227,12 +227,12 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent.cuh",
         "cuda and persistent and (without_a_copy or any_order or every_config)",
-        ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);", ""),
+        ("nobody waits until a stage is empty", "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of", "// of"),
         ("nobody waits until a stage is full", "mbarrier_wait(full + ring.stage, ring.parity);", ""),
         (
             "a stage given back while it is read",
-            "if (slice > 0 && lane == 0) mbarrier_arrive(empty + last);",
-            "if (lane == 0) mbarrier_arrive(empty + ring.stage);",
+            "if (slice > 0) give_back(last);",
+            "give_back(ring.stage);",
         ),
         ("parity of the first round for ever", "parity ^= 1;", "parity ^= 0;"),
         (
@@ -254,6 +254,34 @@ MUTANTS = [
         ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
         ("both halves of a tile written to its upper rows", "place(lane % 16,", "place(lane % 8,"),
         ("a tile written in place of the next", "(n + lane / 16) * 16", "n * 16"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.cuh",
+        "cuda and persistent and clusters",
+        ("barriers that the other block does not have yet", "if constexpr (CLUSTER > 1) cluster_barrier();", ""),
+        (
+            "a block that ends before the other has arrived",
+            "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);\n                ring.advance();\n            }\n        }\n",
+            "ring.advance();\n            }\n        }\n",
+        ),
+        (
+            "a stage given back to its own block only",
+            "if (lane < CLUSTER) mbarrier_arrive_at(empty + stage, lane);",
+            "if (lane < CLUSTER) mbarrier_arrive(empty + stage);",
+        ),
+        ("a stage empty for the warps of one block", "CLUSTER * CONSUMERS * 4", "CONSUMERS * 4"),
+        ("a stage full without the other block's part", "ASlice::BYTES + BSlice::BYTES);", "APart::BYTES + BPart::BYTES);"),
+        ("the same half of B from both blocks", "block * (BN / SHARE_B)", "0"),
+        ("the same half of A from both blocks", "block * (BM / SHARE_A)", "0"),
+        ("one tile for both blocks along M", "tile.m * SHARE_B + block", "tile.m * SHARE_B"),
+        ("one tile for both blocks along N", "tile.n * SHARE_A + block", "tile.n * SHARE_A"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.py",
+        "cuda and persistent and clusters",
+        ("half a cluster", "return target.sms // cluster * cluster or 3 * cluster", "return target.sms or 3 * cluster"),
+        ("as many blocks as clusters", "clusters * share_a * share_b", "clusters"),
+        ("L2 sends every slice to each block", '"share": sharers(config)', '"share": (1, 1)'),
     ),
     *of(
         "cuda_reference/matmul/persistent.cuh",

@@ -67,6 +67,35 @@ __global__ void store_box(const __grid_constant__ CUtensorMap map, int bytes, in
     }
 }
 
+enum InCluster { SOUND, NO_BARRIER, NO_FENCE_THERE, GONE, NOBODY_WAITS, FAR, NO_TAIL };
+
+// Two blocks each request half of a box of 16 rows of 128 bytes for both, and tell both when they have read it.
+__global__ void __launch_bounds__(64) __cluster_dims__(2, 1, 1)
+share_box(const __grid_constant__ CUtensorMap map, unsigned char* out, int mistake) {
+    constexpr int BYTES = 16 * 128;
+    unsigned char* const box = dynamic_shared<unsigned char>();
+    uint64_t* const landed = reinterpret_cast<uint64_t*>(box + BYTES);
+    uint64_t* const read = landed + 1;
+    const int block = blockIdx.x % 2;
+    if (threadIdx.x == 0) {
+        mbarrier_init(landed, 1);
+        mbarrier_init(read, 2);
+        if (mistake != NO_FENCE_THERE || block == 0) mbarrier_init_fence();
+    }
+    __syncthreads();
+    if (mistake != NO_BARRIER) cluster_barrier();
+    if (mistake == GONE && block == 1) return;
+    if (threadIdx.x == 0) {
+        mbarrier_arrive_expect(landed, BYTES);
+        tma_load_multicast(box + block * BYTES / 2, map, landed, 0, block * 8, blockIdx.x / 2, 3);
+    }
+    if (mistake != NOBODY_WAITS || block == 0) mbarrier_wait(landed, 0);
+    for (int i = threadIdx.x; i < BYTES; i += 64) out[blockIdx.x * BYTES + i] = box[i];
+    __syncthreads();
+    if (threadIdx.x < 2) mbarrier_arrive_at(read, mistake == FAR ? 2 : threadIdx.x);
+    if (mistake != NO_TAIL) mbarrier_wait(read, 0);
+}
+
 template <class Number, int COUNT> struct Tile {
     Number x[COUNT];
 };
