@@ -216,11 +216,11 @@ class Operator:
     def _recorded(self, compute, values):
         """compute(*tensors), recorded if one requires a gradient or has a tangent."""
         tensors, enabled = self._tensors(values), torch.is_grad_enabled()
-        recorded = [t for t in tensors if t is not None and ((enabled and t.requires_grad) or _has_tangent(t))]
+        given = [(name, t) for name, t in zip(self.tensors, tensors) if t is not None]
+        recorded = [(name, t) for name, t in given if (enabled and t.requires_grad) or _has_tangent(t)]
         if not recorded:
             return compute(*tensors)
-        for tensor in recorded:
-            name = next(name for name in self.tensors if values[name] is tensor)
+        for name, tensor in recorded:
             if name in self.rules.constants:
                 raise GradientError(name, "requires_grad=True", "a tensor without: it has no gradient", "Pass .detach().")
             if tensor.dtype not in DIFFERENTIABLE:
