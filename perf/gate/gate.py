@@ -26,7 +26,7 @@ import torch
 
 from tritonkernels import backend
 
-from ..measure import environment
+from ..measure import environment, kernels
 from ..render import table
 from . import gate_steps, gate_text, processes
 
@@ -207,6 +207,7 @@ class Gate:
             counts = {name: o.counts for name, o in ordered.items()}
             skipped = {name: o.note for name, o in ordered.items() if o.status == "skipped"}
             self._last_passed = {"commit": outcome.commit, "date": outcome.date, "counts": counts, "skipped": skipped}
+            self._last_passed["kernels"] = kernels.digests()
         kept = {name: self._about[name] for name in (*KEY, "commit")}
         kept |= {"last_passed": self._last_passed, "steps": {name: asdict(o) for name, o in ordered.items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import json
 import re
 
 from .. import HERE, ROOT
+from ..measure import kernels
 
 RESULTS = HERE / "results"
 FILES = (ROOT / "README.md", ROOT / "docs/guarantees.md")
@@ -37,6 +38,9 @@ def _of_gpu(gate):
         counts = ", ".join(f"{count:,} in {kind}" for kind, count in passes.items() if count)
         skipped = "".join(f"; {name} was skipped: {why}" for name, why in passed["skipped"].items())
         yield f"{gate['gpu']}: commit `{passed['commit']}` passed the whole gate on {passed['date'][:10]} ({counts}{skipped})."
+        changed = [op for op, digest in kernels.digests().items() if passed["kernels"][op] != digest]
+        if changed:
+            yield f"{gate['gpu']}: what the kernels of {', '.join(changed)} are made of has changed since, and awaits it."
     red = [name for name, step in steps.items() if step["status"] == "failed"]
     if red:
         yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, failed in {', '.join(red)}."

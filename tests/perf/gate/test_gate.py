@@ -161,7 +161,7 @@ def test_two_gpus_that_passed_stay_passed(visit, step):
     assert visit(step("two_gpus", instead="there is one GPU here"))["steps"]["two_gpus"]["status"] == "passed"
 
 
-def test_the_commit_that_passed_last(visit, step, tmp_path):
+def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
     names, green, red = ["calls", "tests-1", "tests-2"], "print('a b')", "print('a!')"
     results = tmp_path
     assert gate_text.lines(results) == "The gate has not been run yet.\n"
@@ -174,6 +174,10 @@ def test_the_commit_that_passed_last(visit, step, tmp_path):
     visit(step("calls", red), names=names, sources="others", commit="def+changes")
     failed = "- some gpu: the last run, of commit `def+changes`, failed in calls.\n"
     assert gate_text.lines(results) == passed + failed
+    monkeypatch.setattr(
+        gate_text.kernels, "digests", lambda: told["last_passed"]["kernels"] | {"gemv": "other", "matmul": "other"}
+    )
+    failed = "- some gpu: since then sources have changed of which kernels of gemv, matmul are made.\n" + failed
     text = "before\n<!-- gate: by a command -->\nold\n<!-- /gate -->\nafter\n"
     assert gate_text.with_lines(text, results) == text.replace("old\n", passed + failed)
 
