@@ -174,10 +174,9 @@ def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
     visit(step("calls", red), names=names, sources="others", commit="def+changes")
     failed = "- some gpu: the last run, of commit `def+changes`, failed in calls.\n"
     assert gate_text.lines(results) == passed + failed
-    monkeypatch.setattr(
-        gate_text.kernels, "digests", lambda: told["last_passed"]["kernels"] | {"gemv": "other", "matmul": "other"}
-    )
-    failed = "- some gpu: since then sources have changed of which kernels of gemv, matmul are made.\n" + failed
+    changed = told["last_passed"]["kernels"] | {"gemv": "other", "matmul": "other"}
+    monkeypatch.setattr(gate_text.kernels, "digests", lambda: changed)
+    failed = "- some gpu: what the kernels of gemv, matmul are made of has changed since, and awaits it.\n" + failed
     text = "before\n<!-- gate: by a command -->\nold\n<!-- /gate -->\nafter\n"
     assert gate_text.with_lines(text, results) == text.replace("old\n", passed + failed)
 
