@@ -54,7 +54,7 @@ def test_the_compiled_calls_cover_precisions_offsets_and_epilogues():
     rows = [p.describe() for p in problems if design.refuses(p, Target.named("sm_90")) is None]
     held = {"fp16", "bf16", "ieee", "tf32", "int8", "fp64", "fp8", "uint8", "int4", "b1_xor"}
     assert {row["precision"] for row in rows} == held
-    assert {row["accumulate"] for row in rows} == {"fp32", "fp16", "fp64", "int32"}
+    assert {row["accumulate"] for row in rows} == {"fp32", "fp16", "fp64", "int32", "fast"}
     assert any(row["activation"] and row["beta"] for row in rows)
     assert {row["wide"] for row in rows} == {True, False}
 

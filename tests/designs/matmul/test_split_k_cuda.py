@@ -54,8 +54,8 @@ def test_no_split_is_empty(config, layout_a, layout_b, k):
 def test_no_stage_is_refilled_while_wgmma_reads_it(monkeypatch, order):
     """About half of the copies land at once here, and all products when they are waited for."""
     monkeypatch.setenv("SIMT_ORDER", order)
-    a, b = random(64, 640).mul(4).round().half(), transposed(random(640, 64).mul(4).round().half())
-    _, result = computed(a, b, WGMMA | {"SPLIT_K": 1}, out_dtype=torch.float32)
+    a, b = random(64, 1280).mul(4).round().half(), transposed(random(1280, 64).mul(4).round().half())
+    _, result = computed(a, b, WGMMA | {"SPLIT_K": 2}, out_dtype=torch.float32)
     assert torch.equal(result.double(), a.double() @ b.double())
 
 

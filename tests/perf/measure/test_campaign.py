@@ -136,6 +136,7 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "grouped",
         "resnet50",
         "square",
+        "fp8",
         "skinny",
         "llm",
         "unaligned",
