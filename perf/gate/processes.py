@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
 from .. import ROOT
 
 GLANCE = 0.05  # seconds between checks whether it still runs
@@ -41,6 +39,8 @@ def run(jobs, limit, watch=lambda: None, grace=10):
 
 def gpus():
     """This machine's GPUs, named as in CUDA_VISIBLE_DEVICES."""
+    import torch
+
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return visible.split(",") if visible else [str(index) for index in range(max(1, torch.cuda.device_count()))]
 
