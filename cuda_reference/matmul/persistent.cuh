@@ -181,8 +181,7 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
     }
 }
 
-// SCALED: nothing follows alpha, and there is no code for what might. Such code takes time though it does not run: what does is
-// then far apart, and read from memory in more pieces. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
+// SCALED: nothing follows alpha, as epilogue.cuh says. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
 // few bits. SCALES: those of fp8 (scales.cuh). walk_of(tiles, slices) makes a Walk, as WholeTiles is.
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
           bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES, class WalkOf>
@@ -337,8 +336,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 if (!walk.add_others(sum, piece, M - row, reinterpret_cast<bool*>(empty + STAGES))) return;
             if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
             scales.apply(sum);
-            const Epilogue<Sum, Out> epilogue(SCALED ? nullptr : c, SCALED ? nullptr : bias, out, scales.times(alpha), beta,
-                                              SCALED ? NONE : activation, stride, batch);
+            const auto epilogue =
+                epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
             if constexpr (OUT_BOXES) {
                 constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
 #pragma unroll(SCALED ? BOXES : 1)  // a box's addends and activations are 3,000 instructions, which each call reads from memory

@@ -8,7 +8,7 @@ from tritonkernels.problem import rows_are_whole_chunks
 
 from ..launch import Kernel, TensorMap, configs_of
 from .parts.align import aligned, k_major
-from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
+from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .pipelined import packs
 
@@ -32,7 +32,7 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (128, 128, 2, 6, 8, 2),
 )
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
-# PROMOTES: slices have sums of their own. SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
+# PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
 _TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
@@ -113,13 +113,19 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
     b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
-    scaled = c is None and bias is None and problem.activation is None
     _, _, *others = arguments(problem, a, b, c, bias, out)
     scale_strides = (
         *((0, 0) if scale_a is None else scale_a.stride()[:2]),
         *((0, 0) if scale_b is None else scale_b.stride()[::2]),
     )
-    whole = {"CLUSTER": 1, **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
+    whole = {
+        "CLUSTER": 1,
+        **config,
+        "A_BY_K": a_by_k,
+        "B_BY_K": b_by_k,
+        "SCALED": scaled(problem, c, bias),
+        "IN_BOXES": in_boxes,
+    }
     whole |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
     given = a_map, b_map, out_map, *others, out.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides
     return copies_of_a + copies_of_b, given, mma_types(problem) | whole

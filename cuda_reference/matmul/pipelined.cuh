@@ -19,7 +19,7 @@
 namespace matmul {
 
 template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
-          bool B_K_MAJOR>
+          bool B_K_MAJOR, bool SCALED>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
@@ -37,7 +37,7 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
         {a + batch * stride.a.batch, first_row, M, stride.a.row, stride.a.col, 0},
         {b + batch * stride.b.batch, first_col, N, stride.b.col, stride.b.row, 0});
     multiply_by_mma(sum, slices, K, row, col);
-    const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
+    const auto epilogue = epilogue_of<Sum, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
     store_tile(sum, epilogue, first_row + row, first_col + col, M, N);
 }
 

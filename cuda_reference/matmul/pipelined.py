@@ -7,7 +7,7 @@ from tritonkernels.matmul.parts.work import of_tiles
 
 from ..launch import Kernel, configs_of
 from .parts.align import aligned, k_major
-from .parts.arguments import ELEMENTS, arguments, layouts, mma_types
+from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 
 # SLICE is BK in bytes: copies and ldmatrix work on bytes of any type, and shared memory limits the slices
@@ -25,7 +25,9 @@ _SPACE = configs_of(
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
 _FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
-_TEMPLATE = "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
+_TEMPLATE = (
+    "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}, {SCALED}>"
+)
 
 
 def shared_bytes(config):
@@ -50,6 +52,7 @@ def _launches(problem, config, a, b, c, bias, out):
     b, copies_of_b = aligned(b, 2)
     yield from copies_of_a + copies_of_b
     numbers = {**config, "DEPTH": config["SLICE"] // a.element_size(), "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
+    numbers["SCALED"] = scaled(problem, c, bias)
     # the layouts of operands that need not lie along K are built in one module, which takes little longer than one of them
     yield Kernel(_TEMPLATE, layouts() if turns(problem) else [{}]).launch(
         {**mma_types(problem), **numbers},

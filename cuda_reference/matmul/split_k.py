@@ -10,7 +10,7 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.align import aligned, in_whole_chunks, k_major
-from .parts.arguments import arguments, layouts, mma_types
+from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .pipelined import block_tile, packs, refuses, shared_bytes, turns
 
@@ -21,9 +21,8 @@ _TILES = (128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4), (64, 64, 8)
 _WGMMA = tuple((True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in _TILES)
 # for few rows or columns
 _THIN = ((False, 16, 128, 128, 16, 32, 4, 8), (False, 16, 64, 128, 16, 32, 8, 8), (False, 128, 32, 128, 32, 32, 4, 8))
-_TEMPLATE = (
-    "matmul::split_k<{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
-)
+_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}"
+_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{SCALED}}>"
 
 
 def _by_wgmma(problem, target):
@@ -72,8 +71,8 @@ def _launches(problem, config, a, b, c, bias, out):
     partial = arrivals = None
     if splits > 1:
         partial, arrivals = partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)
+    numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2), "SCALED": scaled(problem, c, bias)}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
-    numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
     yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
         {**mma_types(problem), **numbers},
         (blocks, splits),

@@ -16,8 +16,8 @@
 // Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU (2023).
 // Mirrors tritonkernels/matmul/stream_k.py, which adds up the parts in a second kernel.
 #pragma once
-#include "../common/last_to_arrive.cuh"
 #include "../common/runs.cuh"
+#include "parts/add_splits.cuh"
 #include "persistent.cuh"
 
 namespace matmul {
@@ -26,10 +26,9 @@ namespace matmul {
 template <class Sum, int CONSUMERS> struct SharedTiles {
     static constexpr bool CUTS = true;
     using Number = Scalar<Sum>;
-    struct __align__(16) Quad { Number x[4]; };  // of a lane's sums in a 16 x 8 tile
     int whole_tiles, slices;  // slices of a tile
     Runs runs;
-    Quad* parts;  // (block, beginning or end of its run, consumer, 16 x 8 tile, thread)
+    Number* parts;  // (block, beginning or end of its run, consumer, 64 rows, sums of 128 threads)
     int* counters;  // a consumer's of each shared tile
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
@@ -58,56 +57,42 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
         const int consumer = threadIdx.x / 128, shared_tile = piece.tile - whole_tiles, row = threadIdx.x % 128 / 32 * 16;
         const int64_t begin = int64_t(shared_tile) * slices;
         const int first_block = runs.block_of(begin), last_block = runs.block_of(begin + slices - 1);
-        const auto part_of = [&](int block) {
+        using Own = Parts<Number, TILES * 4, 128>;
+        const auto part_of = [&](int block, int m) {
             const int64_t slot = 2 * block + (runs.begin(block) < begin);  // the tile is at the end of the block's run
-            return parts + (slot * CONSUMERS + consumer) * (BLOCKS * TILES * 128) + threadIdx.x % 128;
+            Number* const own = parts + ((slot * CONSUMERS + consumer) * BLOCKS + m) * (TILES * 4 * 128);
+            return reinterpret_cast<typename Own::Word*>(own) + threadIdx.x % 128;
         };
-        Quad* const own = part_of(blockIdx.x);
+        Number numbers[TILES * 4];
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m) {
             wgmma_results(sum[m][0]);
             if (m * 64 + row >= rows) continue;
 #pragma unroll
-            for (int n = 0; n < TILES; ++n) {
-                Quad quad;
-#pragma unroll
-                for (int i = 0; i < 4; ++i) quad.x[i] = widen(sum[m][0][n].at(i));
-                own[(m * TILES + n) * 128] = quad;
-            }
+            for (int i = 0; i < TILES * 4; ++i) numbers[i] = widen(sum[m][0][i / 4].at(i % 4));
+            Own::store(numbers, part_of(blockIdx.x, m));
         }
         int* const counter = counters + shared_tile * CONSUMERS + consumer;
         const bool leads = threadIdx.x % 128 == 0;
         if (!last_to_arrive(counter, last_block - first_block + 1, leads, last + consumer, [] { warpgroup_barrier(); }))
             return false;
-
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m) {
             if (m * 64 + row >= rows) continue;
-            Quad total[TILES] = {};
-#pragma unroll 1
-            for (int block = first_block; block <= last_block; ++block) {
-                const uint4* const part = reinterpret_cast<const uint4*>(part_of(block)) + m * TILES * 128;
+            Own::add(numbers, first_block, last_block, [&](int block) { return part_of(block, m); });
 #pragma unroll
-                for (int n = 0; n < TILES; ++n) {
-                    const uint4 loaded = __ldcg(part + n * 128);
-                    const Quad& quad = reinterpret_cast<const Quad&>(loaded);
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) total[n].x[i] += quad.x[i];
-                }
-            }
-#pragma unroll
-            for (int n = 0; n < TILES; ++n) narrow(total[n], sum[m][0][n]);
+            for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
         }
         return true;
     }
 
-    __device__ __forceinline__ static void narrow(const Quad& total, LaneSums<Sum>& sum) {
+    __device__ __forceinline__ static void narrow(const Number* total, LaneSums<Sum>& sum) {
         if constexpr (std::is_same_v<Sum, __half>) {  // parts are added up in fp32, their sum is rounded once
-            sum.x[0] = __floats2half2_rn(total.x[0], total.x[1]);
-            sum.x[1] = __floats2half2_rn(total.x[2], total.x[3]);
+            sum.x[0] = __floats2half2_rn(total[0], total[1]);
+            sum.x[1] = __floats2half2_rn(total[2], total[3]);
         } else {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) sum.x[i] = Sum(total.x[i]);
+            for (int i = 0; i < 4; ++i) sum.x[i] = Sum(total[i]);
         }
     }
 };
@@ -126,7 +111,7 @@ stream_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUte
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [=](int tiles, int slices) {
             const Runs runs{int64_t(tiles - whole_tiles) * slices, sharers};
-            return Walk{whole_tiles, slices, runs, reinterpret_cast<typename Walk::Quad*>(parts), counters};
+            return Walk{whole_tiles, slices, runs, parts, counters};
         });
 }
 

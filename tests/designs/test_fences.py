@@ -19,8 +19,8 @@ CUDA = Path(cuda_reference.__file__).parent
 
 # A block's stores come before its arrival, and the loads of the last to arrive after it.
 ARRIVAL = {
-    "ptx": ("bar.sync", "membar.gl", "atom.global.add", "atom.global.exch", "membar.gl", "bar.sync"),
-    "sass": ("BAR.SYNC", "MEMBAR.GPU", "ATOMG.ADD", "ATOMG.EXCH", "MEMBAR.GPU", "BAR.SYNC"),
+    "ptx": ("bar.sync", "atom.acq_rel.add", "atom.global.exch", "bar.sync"),
+    "sass": ("BAR.SYNC", "MEMBAR.GPU", "ATOMG.ADD", "CCTL.IVALL", "ATOMG.EXCH", "BAR.SYNC"),
 }
 # wgmma reads shared memory that cp.async and stores have written; TMA, memory that stores have written.
 SLICES = {
@@ -39,7 +39,7 @@ BARRIERS = {
 # Another block of the cluster must know them, too.
 CLUSTER_BARRIERS = {
     "ptx": (*BARRIERS["ptx"][:-1], "barrier.cluster.arrive", "barrier.cluster.wait", "cp.async.bulk.tensor.3d.shared"),
-    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "HGMMA"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL", "HGMMA"),
 }
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
@@ -55,10 +55,14 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     **{
         ("matmul/split_k.cuh", f"matmul::split_k<__half, __half, float, {of}>"): (f"split_kI.*{name}E", fences)
         for of, name, fences in (
-            ("false, 64, 64, 64, 32, 32, 4, true, false", "fLb0", [ARRIVAL]),
-            ("true, 64, 128, 64, 16, 128, 4, true, true", "fLb1", [SLICES, ARRIVAL]),
+            ("false, 64, 64, 64, 32, 32, 4, true, false, true", "fLb0", [ARRIVAL]),
+            ("true, 64, 128, 64, 16, 128, 4, true, true, true", "fLb1", [SLICES, ARRIVAL]),
         )
     },
+    (
+        "matmul/stream_k.cuh",
+        "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",
+    ): ("stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -78,9 +82,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     },
 }
 WORDS = {
-    "ptx": r"bar\.sync|membar\.gl|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init|mbarrier\.init|wgmma\.fence"
+    "ptx": r"bar\.sync|atom\.global\.gpu\.\w+\.\w+\.\w+|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init"
+    r"|mbarrier\.init|wgmma\.fence"
     r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+|barrier\.cluster\.\w+",
-    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG|UCGABAR_\w+",
+    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|CCTL\.IVALL|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG|UCGABAR_\w+",
 }
 
 

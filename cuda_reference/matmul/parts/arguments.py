@@ -47,6 +47,11 @@ def mma_types(problem):
     return {"ELEMENT": element, "RESULT": TYPES[problem.out_dtype], "SUMS": SUMS[problem.accumulate]}
 
 
+def scaled(problem, c, bias):
+    """{SCALED} of a template: nothing follows alpha."""
+    return c is None and bias is None and problem.activation is None
+
+
 def layouts(choices=(True, False)):
     """All {A_BY_K} and {B_BY_K} of a template: whether the slices of an operand lie along K."""
     return [{"A_BY_K": a, "B_BY_K": b} for a, b in itertools.product(choices, repeat=2)]

@@ -32,7 +32,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/add_splits.cuh",
         "test_channels_by_16_bytes and (ieee or fp16)",
-        ("sums of the last to arrive counted twice", "{ number = 0; });", "{});"),
+        ("sums of the last to arrive counted twice", "i < COUNT; ++i) total[i] = 0;", "i < 0; ++i) total[i] = 0;"),
     ),
     *of(
         "cuda_reference/matmul/parts/products.cuh",

@@ -27,13 +27,14 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/add_splits.cuh",
         "cuda_reference and matmul and split_k",
-        ("the last split forgotten", "split < splits; ++split)", "split < splits - 1; ++split)"),
+        ("the last split forgotten", "Own::add(numbers, 0, splits - 1, part_of)", "Own::add(numbers, 0, splits - 2, part_of)"),
+        ("parts after the last added, too", "first + ahead <= last ? ", "true ? "),
         ("one counter for all tiles", "last_to_arrive(counters + blockIdx.x, splits)", "last_to_arrive(counters, splits)"),
     ),
     *of(
         "cuda_reference/matmul/parts/add_splits.cuh",
         "split_k_cuda",
-        ("added in another order", "of_tile + split * apart", "of_tile + (splits - 1 - split) * apart"),
+        ("added in another order", "part_of(min(first + ahead, last))", "part_of(last - min(first + ahead, last))"),
     ),
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
@@ -43,11 +44,7 @@ MUTANTS = [
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "fences_of_cuda and matmul",
-        (
-            "no fence around the arrival of a matmul's split",
-            "        __threadfence();  // the stores come before the arrival\n",
-            "",
-        ),
+        ("no order around the arrival of a matmul's split", "atom.global.gpu.acq_rel", "atom.global.gpu.relaxed"),
     ),
     *of(
         "cuda_reference/matmul/split_k.py",
@@ -227,21 +224,25 @@ MUTANTS = [
         ("a piece as long as the rest of the run", "int(min(int64_t(slices - first), end - at))", "int(end - at)"),
         ("a piece taken for a whole tile", "if (piece.count == slices) return true;", "return true;"),
         ("one place for a run's beginning and end", "2 * block + (runs.begin(block) < begin)", "2 * block"),
-        ("one place for both warpgroups", "(slot * CONSUMERS + consumer)", "slot"),
+        ("one place for both warpgroups", "(slot * CONSUMERS + consumer)", "slot * CONSUMERS"),
         ("one counter for both warpgroups", "shared_tile * CONSUMERS + consumer", "shared_tile * CONSUMERS"),
         (
             "sixteen rows too few",
             "if (m * 64 + row >= rows) continue;\n#pragma unroll",
             "if (m * 64 + row + 16 > rows) continue;\n#pragma unroll",
         ),
-        ("the first part left out", "int block = first_block; block", "int block = first_block + 1; block"),
+        (
+            "the first part left out",
+            "Own::add(numbers, first_block, last_block",
+            "Own::add(numbers, first_block + 1, last_block",
+        ),
         (
             "its own part last",
-            "part_of(block)) + m",
-            "part_of((block + 1 - first_block) % (last_block - first_block + 1) + first_block)) + m",
+            "return part_of(block, m); });",
+            "return part_of((block + 1 - first_block) % (last_block - first_block + 1) + first_block, m); });",
         ),
-        ("parts of the first 64 rows for all", "part_of(block)) + m * TILES * 128", "part_of(block))"),
-        ("half sums added in half", "__floats2half2_rn(total.x[0], total.x[1])", "__floats2half2_rn(0, 0)"),
+        ("parts of the first 64 rows for all", "* BLOCKS + m) * (TILES", "* BLOCKS) * (TILES"),
+        ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
     ),
     *of(
         "cuda_reference/matmul/stream_k.py",

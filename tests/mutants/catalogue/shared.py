@@ -166,12 +166,13 @@ MUTANTS = [
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "gemv_sizes and cuda_reference and split_n",
-        ("no fence before the arrival", "        __threadfence();  // the stores come before the arrival\n", ""),
+        ("arrives before all have written", "    wait();  // they have", "    // they have"),
     ),
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "fences_of_cuda and split_n",
-        ("no fence after the arrival", "            __threadfence();  // and the loads after it\n", ""),
+        ("stores not before the arrival", "atom.global.gpu.acq_rel", "atom.global.gpu.acquire"),
+        ("loads not after the arrival", "atom.global.gpu.acq_rel", "atom.global.gpu.release"),
     ),
     *of(
         "cuda_reference/common/raster.cuh",
