@@ -147,6 +147,7 @@ struct Piece { int tile, first, count; };
 // What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {
     static constexpr bool CUTS = false;
+    static constexpr int SPLITS = 1;  // blocks of a cluster with a piece each of the same tile
     int tiles, slices;
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
@@ -203,14 +204,17 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
     unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
-    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + OUT_BOXES * CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES);
-    uint64_t* const empty = full + STAGES;
+    using Walk = decltype(walk_of(0, 0));
+    constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES : 0;
+    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + (Walk::SPLITS > 1 ? Walk::PARTS_BYTES : BOXES_BYTES));
+    uint64_t *const empty = full + STAGES, *const more = empty + STAGES;  // what a walk needs
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(full + stage, 1);
             mbarrier_init(empty + stage, CLUSTER * CONSUMERS * 4);  // one lane of each warp that reads
         }
+        if constexpr (Walk::SPLITS > 1) mbarrier_init(more, 1);
         mbarrier_init_fence();
         if constexpr (CLUSTER > 1) {
             prefetch_tensor_map(a_map);
@@ -219,7 +223,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         }
     }
     __syncthreads();
-    if constexpr (CLUSTER > 1) cluster_barrier();  // the other block's barriers are ready, too
+    if constexpr (CLUSTER * Walk::SPLITS > 1) cluster_barrier();  // the other block's barriers are ready, too
 
     // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which one may lie outside of the result. It is computed
     // of zeros and not written.
@@ -332,8 +336,12 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             if (slices > 0) give_back(last);
             const TileIndex tile = place(piece.tile);
             const int row = tile.m * BM + first_row, col = tile.n * BN;
-            if constexpr (decltype(walk)::CUTS)
-                if (!walk.add_others(sum, piece, M - row, reinterpret_cast<bool*>(empty + STAGES))) return;
+            if constexpr (Walk::CUTS)
+                if (!walk.add_others(sum, piece, M - row, reinterpret_cast<bool*>(more))) return;
+            if constexpr (Walk::SPLITS > 1) {
+                const auto epilogue = epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
+                return walk.share(sum, epilogue, boxes, more, tile.m * BM, first_row + warp * 16, col, M, N);
+            }
             if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
             scales.apply(sum);
             const auto epilogue =

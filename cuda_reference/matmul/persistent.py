@@ -30,6 +30,7 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (128, 256, 2, 4, 8, 2),
     (256, 128, 2, 4, 4, 2),
     (128, 128, 2, 6, 8, 2),
+    (128, 64, 2, 8, 8, 2),
 )
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
@@ -48,7 +49,7 @@ def _promotes(problem):
     return problem.precision == "fp8" and problem.accumulate != "fast"
 
 
-def fitting(problem, target, space):
+def fitting(problem, target, space, shared_bytes=shared_bytes):
     """Those whose slices fit, and sums: three sets of them where slices are promoted."""
     space = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
     if problem.precision == "fp8":  # the registers of three consumers have no room for scales

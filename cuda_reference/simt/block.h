@@ -53,7 +53,7 @@ private:
     void (*call_)(const void* object);
 };
 
-constexpr int MOST_THREADS = 1024, MOST_BLOCKS = 2;  // of a block, of a cluster
+constexpr int MOST_THREADS = 1024, MOST_BLOCKS = 8;  // of a block, of a cluster
 struct Cluster;
 
 class Block {

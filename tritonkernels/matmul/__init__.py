@@ -48,6 +48,13 @@ LADDER = (
         "beyond the tensor-core seed: gemm's split_k",
     ),
     Rung(
+        "cluster_split_k",
+        "persistent's loop, with the blocks of a cluster for one tile; they send each other their sums through shared memory",
+        "beyond the tensor-core seed: distributed shared memory",
+        only="cuda_reference",
+        why="Triton has no distributed shared memory.",
+    ),
+    Rung(
         "stream_k",
         "a fixed number of programs share the last waves evenly, to the slice; cut tiles are added up in a fixed order",
         "beyond the tensor-core seed: gemm's stream_k",

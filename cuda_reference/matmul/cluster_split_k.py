@@ -1,0 +1,75 @@
+"""Matrix product, split-K in a cluster: the configs and launches of cluster_split_k.cuh."""
+
+import functools
+
+from tritonkernels.design import Design
+from tritonkernels.matmul.parts.work import of_tiles
+
+from ..launch import Kernel, ceil_div, configs_of
+from . import persistent
+from .parts.space import in_order, tiles
+from .persistent import SIZES, SLICE, prepared, variants
+from .pipelined import packs
+
+_SPACE = configs_of(
+    "BM BN CONSUMERS STAGES GROUP",
+    (64, 64, 1, 8, 8),
+    (64, 128, 1, 7, 8),
+    (128, 64, 2, 7, 8),
+    (128, 128, 2, 4, 8),
+)
+_SPLITS = (2, 4, 8)
+_WAVES = 2  # of blocks at most: with more there are tiles enough
+_TEMPLATE = f"matmul::cluster_split_k<{SIZES}, {{SPLIT_K}}, {{A_BY_K}}, {{B_BY_K}}, {{PROMOTES}}, {{SCALED}}>"
+
+
+def shared_bytes(config):
+    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage and one of the parts, a tile's sums in padded
+    rows."""
+    slices = config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16)
+    return slices + 8 + 4 * config["BM"] * (config["BN"] + 8)
+
+
+def _blocks(problem, config, batch):
+    return batch * tiles(problem, config["BM"], config["BN"]) * config["SPLIT_K"]
+
+
+def configs(problem, target):
+    """With a slice for every split."""
+    slices = ceil_div(problem.k * problem.dtype.itemsize, SLICE)
+    for splits in _SPLITS:
+        for config in persistent.fitting(problem, target, in_order(_SPACE, target), shared_bytes):
+            config = config | {"SPLIT_K": splits}
+            if not target.is_gpu or (splits <= slices and _blocks(problem, config, problem.batch) <= _WAVES * target.sms):
+                yield config
+
+
+def _refuses(problem, target):
+    if problem.scales:
+        return "the sums that it exchanges have no scales"
+    return persistent.refuses(problem, target)
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    copies, given, parameters = prepared(problem, config, a, b, c, bias, out)
+    yield from copies
+    blocks, threads = _blocks(problem, config, out.shape[0]), (config["CONSUMERS"] + 1) * 128
+    yield Kernel(_TEMPLATE, variants(problem)).launch(parameters, (blocks,), threads, given, shared_bytes(config))
+
+
+def _tile(config):
+    return persistent.block_tile(config | {"BLOCKS": None}, 1) | {"splits": config["SPLIT_K"]}
+
+
+@functools.cache
+def _work(itemsize):
+    return of_tiles(lambda config: _tile(config) | {"BK": SLICE // itemsize}, packs)
+
+
+def work(problem, config, target):
+    """What it sends stays on the chip."""
+    *copies, kernel = _work(problem.dtype.itemsize)(problem, config, target)
+    return *copies, kernel._replace(steps=kernel.steps + 2)
+
+
+DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)
