@@ -37,7 +37,7 @@ def compiled(architecture, headers, expressions, *options):
     command = ("nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", *options)
     digest = hashlib.sha256("\0".join((unit, *command, _version())).encode())
     for file in sorted(build._sources(ROOT / header for header in headers)):
-        digest.update(f"\0{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+        digest.update(f"\0{file.name}\0".encode() + file.read_bytes())
     name = f"nvcc_{digest.hexdigest()[:16]}"
     if (kept := cache.find(name, ".json")) is None:
         cache.store(name, lambda folder: (folder / f"{name}.json").write_text(json.dumps(_compile(unit, command))), ".json")

@@ -74,6 +74,22 @@ def check_spills(architecture, headers, expressions):
 
 
 @nvcc.needed
+def test_what_is_kept_is_compiled_again_when_a_header_changes(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(tmp_path / "cache"))
+    units = []
+    monkeypatch.setattr(nvcc, "_compile", lambda unit, _: units.append(unit) or {"cubin": "07", "ptx": "", "said": ""})
+    header, part = tmp_path / "kernel.cuh", tmp_path / "part.cuh"
+    header.write_text('#include "part.cuh"\n')
+    for content in ("", "", "// another"):
+        part.write_text(content)
+        assert nvcc.compiled("90a", [header], ["kernel"]).cubin == b"\7"
+    assert len(units) == 2
+    nvcc.compiled("80", [header], ["kernel"])
+    nvcc.compiled("80", [header], ["kernel"], "-G")
+    assert len(units) == 4
+
+
+@nvcc.needed
 @pytest.mark.long
 def test_the_default_kernel_of_every_cuda_design_compiles_without_spills():
     launches = [launch for p in CUDA_DESIGNS for launch in first_launches(*p.values)]

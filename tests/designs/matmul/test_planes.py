@@ -2,9 +2,6 @@
 
 import importlib
 import math
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import torch
 import tritonkernels
 from perf.measure import records
 from perf.offline import sass
-from tests import nvcc
+from tests import compiler, nvcc
 from tests.harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked, short, thorough
 from tritonkernels import backend, numerics
 from tritonkernels.matmul.parts.schemes import SCHEMES
@@ -244,9 +241,7 @@ def inspect_fp16x3(arch):
     """The facts of both packages' planes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "facts.json")
-        command = [sys.executable, "-m", "perf", "inspect", "matmul.planes", "--arch", arch, "--json", str(out)]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
-        subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
+        compiler.command("inspect", "matmul.planes", "--arch", arch, "--json", str(out)).check_returncode()
         rows = records.read_rows(out)
     assert [row["implementation"] for row in rows] == ["triton", "cuda"]
     for row in rows:
