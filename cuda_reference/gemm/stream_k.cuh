@@ -7,17 +7,10 @@
 // tiles of workspace per block, and one more launch. After Osama, Merrill, Cecka, Garland, Owens: Stream-K (PPoPP 2023), the
 // variant called "two-tile".
 #pragma once
+#include "../common/runs.cuh"
 #include "rasterized.cuh"
 
 namespace gemm {
-
-// The slices of the tiles that are left, numbered through; block i of `blocks` takes begin(i) up to begin(i + 1).
-struct Runs {
-    int64_t slices;
-    int blocks;
-    __device__ __forceinline__ int64_t begin(int block) const { return slices * block / blocks; }
-    __device__ __forceinline__ int block_of(int64_t slice) const { return int(((slice + 1) * blocks - 1) / slices); }
-};
 
 // A quad of the sums of a block's partial tile: those of all threads side by side, each access contiguous across the warp.
 template <int THREADS, int TM, int TN>

@@ -141,6 +141,19 @@ template <class Out> struct OutBoxes {
     }
 };
 
+// `count` slices of a tile, from the first-th on.
+struct Piece { int tile, first, count; };
+
+// What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
+struct WholeTiles {
+    static constexpr bool CUTS = false;
+    int tiles, slices;
+
+    template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
+        for (int i = blockIdx.x / CLUSTER; i < tiles; i += gridDim.x / CLUSTER) compute(Piece{i, 0, slices});
+    }
+};
+
 // results = alpha times the sums of a box. Registers have no index: a branch finds them, which wgmma_results keeps the compiler
 // from replacing by a choice among all of them.
 template <class Sum, class Out, int TILES, int BLOCKS, int COUNT>
@@ -170,15 +183,14 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
 
 // SCALED: nothing follows alpha, and there is no code for what might. Such code takes time though it does not run: what does is
 // then far apart, and read from memory in more pieces. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
-// few bits. SCALES: those of fp8 (scales.cuh).
+// few bits. SCALES: those of fp8 (scales.cuh). walk_of(tiles, slices) makes a Walk, as WholeTiles is.
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
-          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
-__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
-persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
-          const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
-          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
-          int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
-          ScaleStrides scale_stride) {
+          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES, class WalkOf>
+__device__ __forceinline__ void
+multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtensorMap& out_map, const Out* __restrict__ c,
+               const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
+               int activation, const Strides& stride, int batches, int group, const float* __restrict__ scale_a,
+               const float* __restrict__ scale_b, const ScaleStrides& scale_stride, const WalkOf& walk_of) {
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
     static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
@@ -213,7 +225,8 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
     // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which one may lie outside of the result. It is computed
     // of zeros and not written.
     const int tiles_m = ceil_div(M, BM * SHARE_B), tiles_n = ceil_div(N, BN * SHARE_A), tiles = tiles_m * tiles_n;
-    const int slices = ceil_div(K, ASlice::DEPTH), block = blockIdx.x % CLUSTER;
+    const int block = blockIdx.x % CLUSTER;
+    const auto walk = walk_of(batches * tiles, ceil_div(K, ASlice::DEPTH));
     const int a_part = SHARE_A > 1 ? block * (BM / SHARE_A) : 0, b_part = SHARE_B > 1 ? block * (BN / SHARE_B) : 0;
     const auto place = [&](int i) {
         TileIndex tile = rasterize(i % tiles, tiles_m, tiles_n, group);
@@ -225,11 +238,12 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
     if (threadIdx.x >= CONSUMERS * 128) {
         if constexpr (CONSUMERS > 1) give_up_registers<Registers<CONSUMERS>::PRODUCER>();
         if (threadIdx.x != CONSUMERS * 128) return;
-        for (int i = blockIdx.x / CLUSTER; i < batches * tiles; i += gridDim.x / CLUSTER) {
-            const TileIndex tile = place(i);
-            const int a_batch = stride.a.batch == 0 ? 0 : i / tiles, b_batch = stride.b.batch == 0 ? 0 : i / tiles;
+        walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
+            const TileIndex tile = place(piece.tile);
+            const int batch = piece.tile / tiles;
+            const int a_batch = stride.a.batch == 0 ? 0 : batch, b_batch = stride.b.batch == 0 ? 0 : batch;
 #pragma unroll 1
-            for (int slice = 0; slice < slices; ++slice) {
+            for (int slice = piece.first; slice < piece.first + piece.count; ++slice) {
                 uint64_t* const landed = full + ring.stage;
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
@@ -240,7 +254,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                                               tile.n * BN + b_part, k, b_batch);
                 ring.advance();
             }
-        }
+        });
         if constexpr (CLUSTER > 1) {  // the other block arrives at this one's barriers: it must not end before
 #pragma unroll 1
             for (int stage = 0; stage < STAGES; ++stage) {
@@ -261,11 +275,12 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                 if (lane == 0) mbarrier_arrive(empty + stage);
             }
         };
-        for (int i = blockIdx.x / CLUSTER; i < batches * tiles; i += gridDim.x / CLUSTER) {
+        walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
+            const int batch = piece.tile / tiles, slices = piece.count;
             TileScales<SCALES, BLOCKS, BN> scales;
             const auto load_scales = [&] {
-                const TileIndex tile = place(i);
-                scales.load(scale_a, scale_b, scale_stride, i / tiles, tile.m * BM + first_row + warp * 16, tile.n * BN, M, N);
+                const TileIndex tile = place(piece.tile);
+                scales.load(scale_a, scale_b, scale_stride, batch, tile.m * BM + first_row + warp * 16, tile.n * BN, M, N);
             };
             if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
             LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
@@ -316,12 +331,14 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                 }
             }
             if (slices > 0) give_back(last);
+            const TileIndex tile = place(piece.tile);
+            const int row = tile.m * BM + first_row, col = tile.n * BN;
+            if constexpr (decltype(walk)::CUTS)
+                if (!walk.add_others(sum, piece, M - row, reinterpret_cast<bool*>(empty + STAGES))) return;
             if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
             scales.apply(sum);
-            const TileIndex tile = place(i);
-            const int row = tile.m * BM + first_row, col = tile.n * BN;
             const Epilogue<Sum, Out> epilogue(SCALED ? nullptr : c, SCALED ? nullptr : bias, out, scales.times(alpha), beta,
-                                              SCALED ? NONE : activation, stride, i / tiles);
+                                              SCALED ? NONE : activation, stride, batch);
             if constexpr (OUT_BOXES) {
                 constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
 #pragma unroll(SCALED ? BOXES : 1)  // a box's addends and activations are 3,000 instructions, which each call reads from memory
@@ -331,7 +348,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                     scale(results, sum, box, epilogue);
                     epilogue.finish([&](const auto& change) { for_all(results, change); }, box_row + warp * 16 + lane / 4,
                                     box_col + lane % 4 * 2, M, N);
-                    out_boxes.store(results, box_row, box_col, i / tiles);
+                    out_boxes.store(results, box_row, box_col, batch);
                 }
             } else {
 #pragma unroll
@@ -340,9 +357,22 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
                     store_tile(sum[m], epilogue, row + m * 64 + warp * 16, col, M, N);
                 }
             }
-        }
+        });
         if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // the stores read shared memory, which ends with the block
     }
+}
+
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
+          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
+persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
+           const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
+           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
+           int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
+           ScaleStrides scale_stride) {
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
+        a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
+        scale_stride, [](int tiles, int slices) { return WholeTiles{tiles, slices}; });
 }
 
 }  // namespace matmul

@@ -14,7 +14,7 @@ from .pipelined import packs
 
 SLICE = 128  # bytes of k: the period of the swizzle
 
-_SPACE = configs_of(
+SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
     (128, 256, 2, 4, 8),
     (256, 128, 2, 4, 4),
@@ -31,9 +31,10 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (256, 128, 2, 4, 4, 2),
     (128, 128, 2, 6, 8, 2),
 )
-_SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}"
+SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. SCALED: nothing follows alpha. IN_BOXES: TMA writes the result
-_TEMPLATE = "matmul::persistent<" + _SIZES + ", {A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}>"
+CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
+_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
@@ -47,16 +48,20 @@ def _promotes(problem):
     return problem.precision == "fp8" and problem.accumulate != "fast"
 
 
-def configs(problem, target):
-    """Those whose slices fit, and sums: three sets of them where slices are promoted. In the emulation so few blocks that each
-    walks several tiles."""
-    space = (*in_order(_SPACE, target), *_IN_CLUSTERS)
-    fitting = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+def fitting(problem, target, space):
+    """Those whose slices fit, and sums: three sets of them where slices are promoted."""
+    space = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
     if problem.precision == "fp8":  # the registers of three consumers have no room for scales
-        fitting = [c for c in fitting if c["CONSUMERS"] < 3]
+        space = [c for c in space if c["CONSUMERS"] < 3]
     if _promotes(problem):
-        fitting = [c for c in fitting if c["BM"] // c["CONSUMERS"] * c["BN"] <= 64 * 128]
-    return [config | {"BLOCKS": _blocks(config, target)} for config in fitting]
+        space = [c for c in space if c["BM"] // c["CONSUMERS"] * c["BN"] <= 64 * 128]
+    return space
+
+
+def configs(problem, target):
+    """In the emulation so few blocks that each walks several tiles."""
+    space = fitting(problem, target, (*in_order(SPACE, target), *_IN_CLUSTERS))
+    return [config | {"BLOCKS": _blocks(config, target)} for config in space]
 
 
 def _blocks(config, target):
@@ -71,7 +76,7 @@ def sharers(config):
     return (cluster, 1) if config["BM"] > config["BN"] else (1, cluster)
 
 
-def _refuses(problem, target):
+def refuses(problem, target):
     if problem.precision not in (*ELEMENTS, "fp8") or problem.precision == "fp64":
         return f"it has no {problem.precision}"
     if target.is_gpu and target.arch != 90:
@@ -101,11 +106,11 @@ def _operand(problem, matrix, span_dim, span):
     return matrix, tensor_map, by_k, copies
 
 
-def _launches(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
+def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
+    """(launches that copy operands, the kernel's arguments, the parameters of its template) of tiles of the config's sizes."""
     share_a, share_b = sharers(config)
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
     b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b)
-    yield from copies_of_a + copies_of_b
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
     scaled = c is None and bias is None and problem.activation is None
@@ -116,33 +121,48 @@ def _launches(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
     )
     whole = {"CLUSTER": 1, **config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "SCALED": scaled, "IN_BOXES": in_boxes}
     whole |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
+    given = a_map, b_map, out_map, *others, out.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides
+    return copies_of_a + copies_of_b, given, mma_types(problem) | whole
+
+
+def variants(problem):
+    """What is built together."""
+    return layouts((True, False) if problem.dtype.itemsize == 2 else (True,))
+
+
+def _launches(problem, config, a, b, c, bias, out, *scales):
+    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales)
+    yield from copies
+    share_a, share_b = sharers(config)
     clusters = out.shape[0] * tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
-    yield Kernel(_TEMPLATE, layouts((True, False) if problem.dtype.itemsize == 2 else (True,))).launch(
-        mma_types(problem) | whole,
+    yield Kernel(_TEMPLATE, variants(problem)).launch(
+        parameters,
         (min(config["BLOCKS"], clusters * share_a * share_b),),
         (config["CONSUMERS"] + 1) * 128,
-        (a_map, b_map, out_map, *others, out.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides),
+        given,
         shared_bytes(config),
     )
 
 
+def block_tile(config, itemsize):
+    """The block tile of a config in the analysis' terms."""
+    return config | {
+        "BK": SLICE // itemsize,
+        "threads": (config["CONSUMERS"] + 1) * 128,
+        "stages": config["STAGES"],
+        "GROUP_M": config["GROUP"],
+        "programs": config["BLOCKS"],
+        "share": sharers(config),
+    }
+
+
 @functools.cache
 def _work(itemsize):
-    def tile(config):
-        return config | {
-            "BK": SLICE // itemsize,
-            "threads": (config["CONSUMERS"] + 1) * 128,
-            "stages": config["STAGES"],
-            "GROUP_M": config["GROUP"],
-            "programs": config["BLOCKS"],
-            "share": sharers(config),
-        }
-
-    return of_tiles(tile, packs)
+    return of_tiles(lambda config: block_tile(config, itemsize), packs)
 
 
 def work(problem, config, target):
     return _work(problem.dtype.itemsize)(problem, config, target)
 
 
-DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)
+DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)

@@ -24,6 +24,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "pipelined": {"ieee", "fp8"} | PLANES | BITS,
         "persistent": {"ieee", "fp64"} | PLANES | BITS,
         "split_k": {"ieee", "fp8"} | PLANES | BITS,
+        "stream_k": {"ieee", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "cuda_cores": ALL - {"ieee"},
     },

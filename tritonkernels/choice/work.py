@@ -57,8 +57,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
 
     tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
               memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles; the
-              last `waves` of tiles that they share to the slice, as in `streamed`; and how many blocks of a cluster `share` a
-              slice of A, and of B (1, 1): L2 sends it to them once
+              last `waves` of tiles that they, or `sharers` of them, share to the slice, as in `streamed`; and how many blocks
+              of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     """
@@ -72,8 +72,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     if waves:
         shared = streamed(tiles, programs, waves)
-        lengths = -(-tiles * max(1, slices) // programs)
-        blocks = programs if shared < tiles else -(-tiles * max(1, slices) // lengths) if lengths else 0
+        lengths = (tiles - shared) // programs * max(1, slices) - (-shared * max(1, slices) // tile.get("sharers", programs))
+        blocks = programs if shared < tiles else tile.get("sharers", -(-tiles * max(1, slices) // max(1, lengths)))
         cut = min(shared, blocks)  # by the end of each block's part
     elif programs is not None:
         blocks = min(programs, tiles)

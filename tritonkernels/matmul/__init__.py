@@ -51,8 +51,6 @@ LADDER = (
         "stream_k",
         "a fixed number of programs share the last waves evenly, to the slice; cut tiles are added up in a fixed order",
         "beyond the tensor-core seed: gemm's stream_k",
-        only="tritonkernels",
-        why="Not written in CUDA yet.",
     ),
     Rung(
         "planes",

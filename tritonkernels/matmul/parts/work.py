@@ -48,22 +48,28 @@ def of_splits(tile, packs, alone, rows):
     return work
 
 
-def of_streams(tile, packs, rows):
-    """Of tiles of which the last ones are shared to the slice; a second kernel adds up those that are cut."""
+def of_streams(tile, packs, rows=None, sharers=None):
+    """Of tiles of which the last ones are shared to the slice, by all programs or sharers(problem, config) of them. Those that
+    are cut are added up by a second kernel, whose blocks take `rows` rows, or by the last of their own blocks."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
         t = tile_of(config)
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        shared = streamed(tiles, t["programs"], t["waves"])
+        shared, by = streamed(tiles, t["programs"], t["waves"]), t["programs"]
+        if sharers and shared:
+            by = max(1, sharers(problem, config))
+            t = t | {"sharers": by}
         kernel = main_kernel(problem, t, target)
-        kernels = *copies(problem, *packs(problem, config)), kernel
+        before = tuple(copies(problem, *packs(problem, config)))
         slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
-        if -(-shared * slices // t["programs"]) % slices == 0:  # no tile is cut
-            return kernels
+        if -(-shared * slices // by) % slices == 0:  # no tile is cut
+            return *before, kernel
+        if rows is None:  # a block cuts about one tile, and a part of that is read once
+            fetched, steps = kernel.fetched + 4.0 * t["BM"] * t["BN"], kernel.steps + 2 + (1 + by / shared) / 2
+            return *before, kernel._replace(fetched=fetched, steps=steps)
         blocks = shared * (t["BM"] // rows)
-        adds = stream_addition(problem, shared, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
-        return *kernels, adds
+        return *before, kernel, stream_addition(problem, shared, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
 
     return work
 

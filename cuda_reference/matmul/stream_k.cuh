@@ -1,0 +1,133 @@
+// Matrix product on Hopper, stream-K (TMA, wgmma): `persistent`, with the last tiles cut into equal runs of slices, one a block.
+//
+// A block per SM that walks whole tiles has a tail: 144 tiles on 132 SMs take two waves, and the second keeps 12 of them busy. A
+// product of few rows may have 20 tiles in all, each with K = 13824 to go through, and 112 SMs idle. Here whole waves are computed
+// as in `persistent`; the slices of the tiles that are left form one line, which is cut into equal runs, wherever tiles begin and
+// end. So every SM streams its share of the operands, and TMA fetches the slices of the next run while this one is multiplied.
+//
+// A run that covers a tile writes it. Of a tile that is cut each block writes its sums to a workspace, and the last to arrive adds
+// them up, in the order of K: the same bits every time, in one launch. Each warpgroup arrives for its own rows, so that nobody
+// waits for the other, or for the producer, which is at the next piece. A block's run begins inside one tile and ends inside
+// another, so that it has 2 tiles of workspace.
+//
+// Only the last block adds, a part after the other, each a trip to L2. So a tile has at most PARTS of them (stream_k.py), although
+// one alone could occupy all SMs.
+//
+// Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU (2023).
+// Mirrors tritonkernels/matmul/stream_k.py, which adds up the parts in a second kernel.
+#pragma once
+#include "../common/last_to_arrive.cuh"
+#include "../common/runs.cuh"
+#include "persistent.cuh"
+
+namespace matmul {
+
+// A walk: every gridDim.x-th of the whole tiles, then this block's run of the slices of the others.
+template <class Sum, int CONSUMERS> struct SharedTiles {
+    static constexpr bool CUTS = true;
+    using Number = Scalar<Sum>;
+    struct __align__(16) Quad { Number x[4]; };  // of a lane's sums in a 16 x 8 tile
+    int whole_tiles, slices;  // slices of a tile
+    Runs runs;
+    Quad* parts;  // (block, beginning or end of its run, consumer, 16 x 8 tile, thread)
+    int* counters;  // a consumer's of each shared tile
+
+    template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
+        const bool shares = blockIdx.x < runs.blocks;
+        int64_t at = shares ? runs.begin(blockIdx.x) : 0;
+        const int64_t end = shares ? runs.begin(blockIdx.x + 1) : 0;
+        for (int whole = blockIdx.x; whole < whole_tiles || at < end;) {
+            Piece piece{whole, 0, slices};
+            if (whole < whole_tiles) {
+                whole += gridDim.x;
+            } else {
+                const int first = int(at % slices);
+                piece = {whole_tiles + int(at / slices), first, int(min(int64_t(slices - first), end - at))};
+                at += piece.count;
+            }
+            compute(piece);
+        }
+    }
+
+    // Whether this warpgroup has the sums of all of K: of a piece it has if it is the last, and adds the others'. `rows` of its
+    // rows are in the result: for few of them most warps have nothing to exchange.
+    template <int BLOCKS, int TILES>
+    __device__ __forceinline__ bool add_others(LaneSums<Sum> (&sum)[BLOCKS][1][TILES], const Piece& piece, int rows,
+                                               bool* last) const {
+        if (piece.count == slices) return true;
+        const int consumer = threadIdx.x / 128, shared_tile = piece.tile - whole_tiles, row = threadIdx.x % 128 / 32 * 16;
+        const int64_t begin = int64_t(shared_tile) * slices;
+        const int first_block = runs.block_of(begin), last_block = runs.block_of(begin + slices - 1);
+        const auto part_of = [&](int block) {
+            const int64_t slot = 2 * block + (runs.begin(block) < begin);  // the tile is at the end of the block's run
+            return parts + (slot * CONSUMERS + consumer) * (BLOCKS * TILES * 128) + threadIdx.x % 128;
+        };
+        Quad* const own = part_of(blockIdx.x);
+#pragma unroll
+        for (int m = 0; m < BLOCKS; ++m) {
+            wgmma_results(sum[m][0]);
+            if (m * 64 + row >= rows) continue;
+#pragma unroll
+            for (int n = 0; n < TILES; ++n) {
+                Quad quad;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) quad.x[i] = widen(sum[m][0][n].at(i));
+                own[(m * TILES + n) * 128] = quad;
+            }
+        }
+        int* const counter = counters + shared_tile * CONSUMERS + consumer;
+        const bool leads = threadIdx.x % 128 == 0;
+        if (!last_to_arrive(counter, last_block - first_block + 1, leads, last + consumer, [] { warpgroup_barrier(); }))
+            return false;
+
+#pragma unroll
+        for (int m = 0; m < BLOCKS; ++m) {
+            if (m * 64 + row >= rows) continue;
+            Quad total[TILES] = {};
+#pragma unroll 1
+            for (int block = first_block; block <= last_block; ++block) {
+                const uint4* const part = reinterpret_cast<const uint4*>(part_of(block)) + m * TILES * 128;
+#pragma unroll
+                for (int n = 0; n < TILES; ++n) {
+                    const uint4 loaded = __ldcg(part + n * 128);
+                    const Quad& quad = reinterpret_cast<const Quad&>(loaded);
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) total[n].x[i] += quad.x[i];
+                }
+            }
+#pragma unroll
+            for (int n = 0; n < TILES; ++n) narrow(total[n], sum[m][0][n]);
+        }
+        return true;
+    }
+
+    __device__ __forceinline__ static void narrow(const Quad& total, LaneSums<Sum>& sum) {
+        if constexpr (std::is_same_v<Sum, __half>) {  // parts are added up in fp32, their sum is rounded once
+            sum.x[0] = __floats2half2_rn(total.x[0], total.x[1]);
+            sum.x[1] = __floats2half2_rn(total.x[2], total.x[3]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum.x[i] = Sum(total.x[i]);
+        }
+    }
+};
+
+// `sharers` blocks share the tiles after the first `whole_tiles`, none of them without a slice.
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
+stream_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
+         const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
+         Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
+         int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
+         ScaleStrides scale_stride, Scalar<Sum>* parts, int* counters, int whole_tiles, int sharers) {
+    using Walk = SharedTiles<Sum, CONSUMERS>;
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
+        a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
+        scale_stride, [=](int tiles, int slices) {
+            const Runs runs{int64_t(tiles - whole_tiles) * slices, sharers};
+            return Walk{whole_tiles, slices, runs, reinterpret_cast<typename Walk::Quad*>(parts), counters};
+        });
+}
+
+}  // namespace matmul

@@ -1,0 +1,205 @@
+"""The CUDA design stream_k of matmul: which tiles are shared to the slice and by whom, the order in which parts are added, and
+its machine code for Hopper. Sums of small integers are exact, so results must be equal."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY, config_of
+from cuda_reference.matmul.stream_k import DESIGN, cut
+from perf.offline import sass
+from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, transposed
+from tritonkernels.target import Target
+
+BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16
+SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=BLOCKS, WAVES=1, PARTS=8)
+LOW, HIGH = SMALL | {"BN": 128, "STAGES": 8}, SMALL | {"BM": 256, "BN": 128, "CONSUMERS": 2}
+on_devices = pytest.mark.parametrize("device", DEVICES)
+
+
+def available(device):
+    available_on(LIBRARY, device)
+    if device == "cuda" and LIBRARY.target(torch.device("cuda")).arch != 90:
+        pytest.skip("no wgmma")
+
+
+def computed(config, a, b, **options):
+    """(the last launch, the result)"""
+    call = prepare("matmul", a, b, **options)
+    call.result.fill_(torch.nan if call.result.dtype.is_floating_point else 77)
+    for tensors in call.parts:
+        launches = list(DESIGN.launches(call.problem, config, *tensors))
+        for launch in launches:
+            launch.run()
+    return launches[-1], call.result
+
+
+def integers(*shape, device="cpu"):
+    return random(*shape, device=device).mul(3).round().half()
+
+
+@short(lambda device, tiles, k, waves: k > 0 or tiles in (1, 4))
+@pytest.mark.parametrize("waves", (1, 2))
+@pytest.mark.parametrize("k", (0, 64, 200, 800))
+@pytest.mark.parametrize("tiles", (1, 2, BLOCKS, BLOCKS + 1, 2 * BLOCKS - 1, 2 * BLOCKS + 1))
+@on_devices
+def test_at_the_edges_of_waves(device, tiles, k, waves):
+    """Of 0, 1, 4 and 13 slices. All of the epilogue follows, once."""
+    available(device)
+    a, b, c = (integers(*shape, device=device) for shape in ((9, k), (k, 64 * tiles - 3), (9, 64 * tiles - 3)))
+    _, result = computed(SMALL | {"WAVES": waves}, a, b, c=c, beta=0.5, activation="relu")
+    assert torch.equal(result.double().cpu(), (a.double() @ b.double() + c.double() / 2).relu().half().double().cpu())
+
+
+@short(lambda device, rows, config: rows in (1, 17, 64) or config is HIGH)
+@pytest.mark.parametrize("rows", (1, 16, 17, 48, 64))
+@pytest.mark.parametrize("config", (SMALL, LOW, HIGH), ids=("small", "low", "high"))
+@on_devices
+def test_parts_of_few_rows(device, rows, config):
+    """Warps without a row in the result exchange nothing, and those with one all of theirs."""
+    available(device)
+    rows += (config is HIGH) * 128
+    a, b = integers(rows, 900, device=device), integers(900, 200, device=device)
+    launch, result = computed(config, a, b, out_dtype=torch.float32)
+    assert launch.arguments[-1] == BLOCKS, "all share"
+    assert torch.equal(result.double(), a.double() @ b.double())
+
+
+@pytest.mark.parametrize("waves", (1, 2))
+@pytest.mark.parametrize("batch, n", [(4, 45), (5, 129)])
+@on_devices
+def test_a_run_goes_from_one_matrix_of_a_batch_to_the_next(device, batch, n, waves):
+    available(device)
+    a, b = integers(batch, 70, 520, device=device), integers(batch, 520, n, device=device)
+    _, result = computed(SMALL | {"WAVES": waves}, a, b, out_dtype=torch.float32)
+    assert torch.equal(result.double(), a.double() @ b.double())
+    _, result = computed(SMALL | {"WAVES": waves}, a, b[:1].expand_as(b), out_dtype=torch.float32)
+    assert torch.equal(result.double(), a.double() @ b[:1].double())
+
+
+@pytest.mark.parametrize("before", (0, 4))
+@on_devices
+def test_parts_are_added_in_the_order_of_k(device, before):
+    """1 is lost in 2^26, which goes before 2 comes. Of the only tile, and of one after a whole wave. The next call finds the
+    counters at zero."""
+    available(device)
+    a, b = (torch.zeros(16 * DEPTH, dtype=torch.float16, device=device) for _ in range(2))
+    a[:: 4 * DEPTH] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0])
+    b[:: 4 * DEPTH] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
+    a, b = a.repeat(64, 1), b.repeat(64 * (before + 1), 1).t()
+    launch, result = computed(SMALL | {"BLOCKS": 4}, a, b, out_dtype=torch.float32)
+    counters = launch.arguments[-3]
+    assert result[:, -64:].unique().tolist() == [2.0] and len(counters) == 1 and not counters.any()
+
+
+def test_half_sums_are_added_in_float():
+    """2048 + 1 is 2048 in fp16, and so is its sum with the next 1; the parts' sum is 2050."""
+    a, b = torch.ones(8, 12 * DEPTH, dtype=torch.float16), torch.zeros(12 * DEPTH, 8, dtype=torch.float16)
+    b[0], b[4 * DEPTH], b[8 * DEPTH] = 2048, 1, 1
+    _, result = computed(SMALL, a, b, accumulate="fp16", out_dtype=torch.float32)
+    assert result.unique().tolist() == [2050.0]
+
+
+@pytest.mark.parametrize("order", ["1", "2", "3"])
+def test_in_any_order(monkeypatch, order):
+    """Of blocks, threads and copies; with all that may follow the sums. The same bits each time."""
+    monkeypatch.setenv("SIMT_ORDER", order)
+    a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, 136, 840), (2, 840, 200), (2, 136, 200)))
+    options = {"c": c, "beta": 0.5, "bias": random(200, dtype=torch.float16), "activation": "silu"}
+    first, _ = run_checked(LIBRARY, "matmul", "stream_k", a, b, config={"BM": 64, "BN": 128}, **options)
+    monkeypatch.setenv("SIMT_ORDER", "4")
+    again, _ = run_checked(LIBRARY, "matmul", "stream_k", a, b, config={"BM": 64, "BN": 128}, **options)
+    assert torch.equal(bits(first), bits(again))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn], ids=str)
+def test_bytes(dtype):
+    """Exact sums in int32; of fp8 each slice has sums of its own, and the parts have theirs."""
+    a, b = random(72, 1300).mul(3).round().to(dtype), transposed(random(1300, 136).mul(3).round()).to(dtype)
+    out_dtype = torch.int32 if dtype == torch.int8 else torch.float32
+    _, result = computed(SMALL, a, b, out_dtype=out_dtype)
+    assert torch.equal(result.double(), a.double() @ b.double())
+
+
+def problem_of(m, n, k, batch=1):
+    a, b = (torch.empty(batch, *shape, dtype=torch.float16, device="meta") for shape in ((m, k), (k, n)))
+    return prepare("matmul", a, b).problem
+
+
+@pytest.mark.parametrize(
+    "m, n, k, more, expected",
+    [
+        (64, 64, 64 * 100, {}, (0, 1, 8)),  # as many parts as may be
+        (64, 64, 64 * 100, {"PARTS": 32}, (0, 1, 25)),  # of 4 slices each
+        (64, 64, 64 * 3, {}, (0, 1, 1)),
+        (64, 64 * 20, 13824, {}, (0, 20, 132)),
+        (64, 64 * 132, 4096, {}, (132, 0, 0)),
+        (64, 64 * 133, 4096, {}, (132, 1, 8)),
+        (64, 64 * 133, 4096, {"WAVES": 2}, (0, 133, 132)),
+        (64, 64 * 131, 64, {}, (0, 131, 131)),  # no tile is cut
+        (64, 64 * 140, 0, {}, (140, 0, 0)),
+    ],
+)
+def test_cut(m, n, k, more, expected):
+    assert cut(problem_of(m, n, k), SMALL | {"BLOCKS": 132} | more, 1) == expected
+
+
+@pytest.mark.parametrize("tiles", (1, 20, 131, 132, 133, 263, 264, 265, 1000))
+def test_work_has_the_slices_of_the_busiest_block(tiles):
+    target, problem = Target.named("h200"), problem_of(64, 64 * tiles, 4096)
+    for config in DESIGN.configs(problem, target):
+        whole, left, sharers = cut(problem, config, 1)
+        slices = -(-whole // 132) * 64 + (-(-left * 64 // sharers) if left else 0)
+        assert DESIGN.work(problem, config, target)[0].flops == 2 * config["BM"] * config["BN"] * DEPTH * slices
+
+
+def test_configs_are_different_cuts_that_fit():
+    target = Target.named("h200")
+    for problem in (problem_of(4096, 4096, 4096), problem_of(64, 1280, 13824), problem_of(64, 64, 2**16)):
+        a, b = torch.empty(problem.m, problem.k, device="meta"), torch.empty(problem.k, problem.n, device="meta")
+        call = prepare("matmul", a.half(), b.half())
+        configs, cuts = list(DESIGN.configs(problem, target)), []
+        for config in configs:
+            (launch,) = DESIGN.launches(problem, config, *call.parts[0])
+            assert launch.shared_bytes <= target.shared_per_block and max(launch.grid) <= 132
+            cuts.append((config["BM"], config["BN"], *cut(problem, config, 1)))
+        assert len(set(cuts)) == len(cuts) > 8
+
+
+# (dtype, options, config, instruction, how many of them in the loop)
+CODE = {
+    "fp16": (torch.float16, {}, {"BM": 128, "BN": 256}, "HGMMA.64x256x16.F32", 4),
+    "fp16, low": (torch.float16, {}, {"BM": 64, "BN": 128}, "HGMMA.64x128x16.F32", 4),
+    "fp16, three": (torch.float16, {}, {"BM": 192, "BN": 192}, "HGMMA.64x192x16.F32", 4),
+    "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, {"BM": 256}, "HGMMA.64x128x16.F16", 8),
+    "bf16, gelu": (torch.bfloat16, {"activation": "gelu"}, {"BM": 128, "BN": 192}, "HGMMA.64x192x16.F32.BF16", 4),
+    "tf32, gelu": (torch.float32, {"precision": "tf32", "activation": "gelu"}, {"BN": 256}, "HGMMA.64x256x8.F32.TF32", 4),
+    "int8": (torch.int8, {}, {"BN": 256}, "IGMMA.64x256x32.S8.S8", 4),
+    "fp8": (torch.float8_e4m3fn, {"out_dtype": torch.bfloat16}, {"BM": 128, "BN": 128}, "QGMMA.64x128x32.F32.E4M3.E4M3", 8),
+}
+
+
+@short(lambda kind: kind in ("fp16", "tf32, gelu"))
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@pytest.mark.parametrize("kind", CODE)
+def test_machine_code(kind, tmp_path):
+    """The loop is persistent's: no waits between the wgmmas of a slice, and no spills for what adds up parts."""
+    dtype, options, sizes, instruction, count = CODE[kind]
+    a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
+    call = prepare("matmul", a, b.t(), **options)
+    config = next(c for c in DESIGN.configs(call.problem, Target.named("h200")) if sizes.items() <= c.items())
+    (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
+    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
+    unit.write_text(f'#include "matmul/stream_k.cuh"\nauto kernel = &{launch.expression};\n')
+    folder = Path(cuda_reference.__file__).parent
+    subprocess.run(["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-I", folder, unit, "-o", cubin], check=True)
+    (code,) = sass.read(cubin.read_bytes()).values()
+    loop = code.hot_loop()
+    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
+    groups = 2 if kind == "fp8" else 1  # of products: slices in turn
+    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == groups
+    assert code.stack_bytes == 0
