@@ -44,3 +44,21 @@ def printed(program, *arguments):
     out, error = json.loads(server.stdout.readline())
     assert error is None, error[-3000:]
     return out
+
+
+COMMAND = """
+import contextlib, io, json, sys
+from perf.__main__ import main
+said, complained = io.StringIO(), io.StringIO()
+with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+    try:
+        status = main(sys.argv[1:])
+    except SystemExit as end:
+        status = end.code
+print(json.dumps([status, said.getvalue(), complained.getvalue()]))
+"""
+
+
+def command(*arguments):
+    """A run of `python -m perf ARGUMENTS`: returncode, stdout and stderr."""
+    return subprocess.CompletedProcess(arguments, *json.loads(printed(COMMAND, *arguments)))

@@ -1,6 +1,8 @@
 """Which of the cases run, and how many do not, so that a green run never hides it: its last lines say how many were left to
 `make test-all`, and how many need a GPU."""
 
+import functools
+import gc
 import inspect
 import os
 import types
@@ -34,6 +36,18 @@ def pytest_configure(config):
     config.stash[COUNTS] = dict.fromkeys(LEFT_OUT, 0)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """The garbage collector is off meanwhile, and passes over all that was collected from then on: a million objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)  # after -k and -m: what they leave out is not counted
 def pytest_collection_modifyitems(config, items):
     kept, counts = [], config.stash[COUNTS]
@@ -56,9 +70,15 @@ def holds(item, name):
     """Whether all the conditions that its markers of this name set hold for the parameters of the case."""
     for marker in item.iter_markers(name):
         (when,) = marker.args
-        if not when(*(item.callspec.params[parameter] for parameter in inspect.signature(when).parameters)):
+        if not when(*(item.callspec.params[parameter] for parameter in parameters(when))):
             return False
     return True
+
+
+@functools.cache
+def parameters(function):
+    """The names of its parameters."""
+    return tuple(inspect.signature(function).parameters)
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,6 +12,8 @@ All this holds for this library's kernels alone, whose interpreter is a copy (co
 
 import bisect
 import copy
+import dataclasses
+import functools
 import types
 
 import numpy
@@ -126,6 +128,41 @@ def _prepare_language():
     interpreter._patch_lang = lambda function: nothing_to_restore
 
 
+def _omit_what_is_dropped():
+    """Compute no overflow checks, for which half of the time went: each of int32 is done in int64 and compared with both
+    limits, and the outcome is dropped unless the builder is debugging."""
+    builder = interpreter.interpreter_builder
+    builder.options = dataclasses.replace(builder.options, sanitize_overflow=builder.options.debug)
+
+
+def _remember_types():
+    """Derive once what depends on a type and a shape alone: they are few, and took longer than the arithmetic on blocks."""
+    numpy_type = functools.cache(interpreter._get_np_dtype)
+    interpreter._get_np_dtype = lambda type: numpy_type(tl.uint64 if type.scalar.is_ptr() else type.scalar)
+
+    new_block_type, new_tensor = tl.core.block_type.__init__, tl.core.tensor.__init__
+    of_block_types, of_tensors = {}, {}  # their attributes
+
+    def init_block_type(self, element_ty, shape):
+        key = (element_ty.name, *(size.value if isinstance(size, tl.constexpr) else size for size in shape))
+        if key in of_block_types:
+            vars(self).update(of_block_types[key])
+            return
+        new_block_type(self, element_ty, shape)
+        if not element_ty.is_ptr():  # whose name does not say all
+            of_block_types[key] = vars(self).copy()
+
+    def init_tensor(self, handle, type):
+        key = tuple(type.shape) if type.is_block() else ()
+        if key in of_tensors:
+            vars(self).update(of_tensors[key], handle=handle, type=type, dtype=type.scalar)
+            return
+        new_tensor(self, handle, type)
+        of_tensors[key] = {name: value for name, value in vars(self).items() if name not in ("handle", "type", "dtype")}
+
+    tl.core.block_type.__init__, tl.core.tensor.__init__ = init_block_type, init_tensor
+
+
 class _GridExecutor(interpreter.GridExecutor):
     def __call__(self, *args, **kwargs):
         if not callable(self.grid) and 0 in self.grid:
@@ -135,5 +172,7 @@ class _GridExecutor(interpreter.GridExecutor):
 
 
 _prepare_language()
+_omit_what_is_dropped()
+_remember_types()
 interpreter.interpreter_builder.__class__ = _HarshBuilder
 interpreter.GridExecutor = _GridExecutor

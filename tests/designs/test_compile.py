@@ -6,16 +6,14 @@ it is installed, and neither spills, except for FEW_WORDS.
 
 import functools
 import json
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.toolchain import with_its_own
 from perf.offline import representative_calls, sass, unusual_calls
+from tests import nvcc
 from tests.compiler import printed
 from tests.harness import SMALL, built, designs, prepare, short, suited, taken, thorough
 from tritonkernels.target import Target
@@ -66,42 +64,48 @@ def nvcc_architectures():
     return [with_its_own(int(a)) for a in known]  # as a build on such a GPU has it
 
 
-def compiled(folder, architecture, headers, expressions):
-    """The cubin of these kernels, after a check that none spills in its hot loop, nor more than a few words outside."""
-    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
-    uses = [f"auto kernel_{n} = &{expression};" for n, expression in enumerate(expressions)]
-    unit.write_text("\n".join([*(f'#include "{header}"' for header in headers), *uses, ""]))
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings"]
-    root = Path(cuda_reference.__file__).parent
-    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    stacks = [stack for _, stack, _ in sass.resource_usage(cubin.read_bytes()).values()]
-    assert len(stacks) >= len(expressions) and max(stacks) <= FEW_WORDS, run.stderr
-    for code in sass.read(cubin.read_bytes()).values() if any(stacks) else ():
+def check_spills(architecture, headers, expressions):
+    """None spills in its hot loop, nor more than a few words outside."""
+    cubin = nvcc.compiled(architecture, headers, expressions, "-Werror", "all-warnings").cubin
+    stacks = [stack for _, stack, _ in sass.resource_usage(cubin).values()]
+    assert len(stacks) >= len(expressions) and max(stacks) <= FEW_WORDS, stacks
+    for code in sass.read(cubin).values() if any(stacks) else ():
         assert sass.count(code.hot_loop(), sass.LOCAL) == 0, f"spills in the hot loop of {code.name}"
 
 
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
+def test_what_is_kept_is_compiled_again_when_a_header_changes(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITONKERNELS_CACHE", str(tmp_path / "cache"))
+    units = []
+    monkeypatch.setattr(nvcc, "_compile", lambda unit, _: units.append(unit) or {"cubin": "07", "ptx": "", "said": ""})
+    header, part = tmp_path / "kernel.cuh", tmp_path / "part.cuh"
+    header.write_text('#include "part.cuh"\n')
+    for content in ("", "", "// another"):
+        part.write_text(content)
+        assert nvcc.compiled("90a", [header], ["kernel"]).cubin == b"\7"
+    assert len(units) == 2
+    nvcc.compiled("80", [header], ["kernel"])
+    nvcc.compiled("80", [header], ["kernel"], "-G")
+    assert len(units) == 4
 
 
-@needs_nvcc
+@nvcc.needed
 @pytest.mark.long
-def test_the_default_kernel_of_every_cuda_design_compiles_without_spills(tmp_path):
-    """In one translation unit, since headers take most of the time."""
+def test_the_default_kernel_of_every_cuda_design_compiles_without_spills():
     launches = [launch for p in CUDA_DESIGNS for launch in first_launches(*p.values)]
     headers, expressions = (list(dict.fromkeys(x)) for x in zip(*((x.source.header, x.expression) for x in launches)))
-    compiled(tmp_path, "90a", headers, expressions)
+    check_spills("90a", headers, expressions)
 
 
-@needs_nvcc
+@nvcc.needed
 @pytest.mark.long
 @thorough
 @pytest.mark.parametrize("library, op, design", CUDA_DESIGNS)
-def test_every_cuda_kernel_compiles_without_spills(library, op, design, tmp_path):
+def test_every_cuda_kernel_compiles_without_spills(library, op, design):
     sources = {launch.source for launch in first_launches(library, op, design)}
     expressions = [expression for source in sources for expression in source.expressions]
     for architecture in nvcc_architectures():
-        compiled(tmp_path, architecture, [source.header for source in sources], expressions)
+        check_spills(architecture, [source.header for source in sources], expressions)
 
 
 def first_launches(library, op, design):

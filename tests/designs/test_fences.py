@@ -5,14 +5,13 @@ A run in the interpreter or on a GPU seldom fails without a fence. The emulation
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import cuda_reference
 from perf.offline import sass
+from tests import nvcc
 from tests.compiler import printed
 
 CUDA = Path(cuda_reference.__file__).parent
@@ -112,22 +111,17 @@ def check(fences, words, codes):
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
+def compiled():
     """[(mangled name, {"ptx": code, "sass": code})] of all kernels in REQUIRED, from one translation unit."""
-    folder = tmp_path_factory.mktemp("fences")
-    headers = "".join(f'#include "{header}"\n' for header in dict.fromkeys(header for header, _ in REQUIRED))
-    pointers = "".join(f"auto kernel_{i} = &{kernel};\n" for i, (_, kernel) in enumerate(REQUIRED))
-    (folder / "unit.cu").write_text(headers + pointers)
-    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "--keep", "--keep-dir", ".", "-I", CUDA, "unit.cu"]
-    subprocess.run(command, cwd=folder, check=True)
-    ptx = dict(kernel.split("(", 1) for kernel in (folder / "unit.ptx").read_text().split(".entry ")[1:])
-    machine_code = sass.read((folder / "unit.cubin").read_bytes())
+    unit = nvcc.compiled("90a", *zip(*REQUIRED))
+    ptx = dict(kernel.split("(", 1) for kernel in unit.ptx.split(".entry ")[1:])
+    machine_code = sass.read(unit.cubin)
     assert ptx.keys() == machine_code.keys() and len(ptx) == len(REQUIRED)
     texts = {name: "\n".join(text for _, text in code.instructions) for name, code in machine_code.items()}
     return [(name, {"ptx": ptx[name], "sass": texts[name]}) for name in ptx]
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("required", REQUIRED, ids=lambda required: required[1])
 def test_fences_of_cuda_kernels(compiled, required):
     pattern, fences = REQUIRED[required]

@@ -1,17 +1,14 @@
 """conv2d beyond the tests of every operation: types, every width of filter, promised loads and machine code, the choice."""
 
 import itertools
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import (
     DEVICES,
     LIBRARIES,
@@ -186,19 +183,15 @@ def test_padded_halos_are_loaded_in_aligned_pieces(design):
 
 
 @short(lambda architecture: architecture == "sm_90")
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture, dtype", [("sm_80", "float32"), ("sm_90", "float16"), ("sm_120", "float32")])
-def test_the_hot_loop_is_arithmetic(architecture, dtype, tmp_path):
+def test_the_hot_loop_is_arithmetic(architecture, dtype):
     """For dense filters, at least three quarters of it is arithmetic, and nothing spills."""
     shapes = ((1, 6, 40, 192), (6, 6, 6, 6))
     _, launch = launch_of("register_blocked", *(random(*shape, dtype=getattr(torch, dtype)) for shape in shapes))
     kernels = [name for name in launch.source.expressions if name.endswith("true>")]
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "{launch.source.header}"\n{uses}\n')
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", Path(cuda_reference.__file__).parent]
-    subprocess.run([*command, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes()).values()
+    cubin = nvcc.compiled(architecture.removeprefix("sm_"), [launch.source.header], kernels).cubin
+    codes = sass.read(cubin).values()
     assert len(codes) == len(kernels) >= 4
     for code in codes:
         assert code.stack_bytes == 0 and sass.share(code.hot_loop(), ("FFMA",)) >= 0.75, code.name

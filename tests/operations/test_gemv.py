@@ -4,15 +4,12 @@ import dataclasses
 import itertools
 import json
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.launch import LIBRARY as CUDA
+from tests import nvcc
 from tests.compiler import printed
 from tests.harness import (
     DEVICES,
@@ -201,23 +198,15 @@ def first_launches(library, kinds, target):
 
 
 @short(lambda arch, kinds: (arch, kinds) == ("sm_90", FLOAT))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
-def test_machine_code(arch, kinds, tmp_path):
+def test_machine_code(arch, kinds):
     from perf.offline import sass
 
     launches = first_launches(CUDA, kinds, Target.named(arch))
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    unit.write_text(
-        "".join(
-            f'#include "{launch.source.header}"\nauto {name} = &{launch.expression};\n' for name, launch in launches.items()
-        )
-    )
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={arch}", "-Werror", "all-warnings"]
-    root = Path(cuda_reference.__file__).parent
-    run = subprocess.run([*command, "-I", root, unit, "-o", cubin], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    codes = {re.match(r"_ZN4gemv\d+([a-z_]+?)I", code.name)[1]: code for code in sass.read(cubin.read_bytes()).values()}
+    headers, kernels = zip(*((launch.source.header, launch.expression) for launch in launches.values()))
+    cubin = nvcc.compiled(arch.removeprefix("sm_"), headers, kernels, "-Werror", "all-warnings").cubin
+    codes = {re.match(r"_ZN4gemv\d+([a-z_]+?)I", code.name)[1]: code for code in sass.read(cubin).values()}
     assert set(codes) == set(VECTOR_DESIGNS)
     for name, code in codes.items():
         assert code.stack_bytes == 0, name

@@ -1,16 +1,13 @@
 """The CUDA design grouped: both layouts, unrolled and other filters, remainders, its accesses, its machine code; and the parts
 that depthwise and depthwise_channels share with it."""
 
-import shutil
-import subprocess
-
 import pytest
 import torch
 
 from cuda_reference.conv2d.grouped import DESIGN
 from cuda_reference.launch import LIBRARY
-from cuda_reference.toolchain import ROOT
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import (
     channels_last,
     first_dim_inside,
@@ -209,21 +206,17 @@ SHARES = {
 }
 
 
-def codes_of(architecture, header, kernels, folder):
+def codes_of(architecture, header, kernels):
     """The machine code of the kernels, by mangled name."""
-    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "{header}"\n{uses}\n')
-    subprocess.run(["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", ROOT, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes())
+    codes = sass.read(nvcc.compiled(architecture.removeprefix("sm_"), [header], kernels).cubin)
     assert len(codes) == len(set(kernels))
     return codes
 
 
 @thorough
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture, types", [("sm_90", TYPES), ("sm_80", TYPES[:1]), ("sm_120", TYPES[:1])])
-def test_machine_code(architecture, types, tmp_path):
+def test_machine_code(architecture, types):
     """For every layout: no spills, the widest possible loads of inputs and taps, and mostly multiply-adds."""
     kernels = []
     for dtype in types:
@@ -231,7 +224,7 @@ def test_machine_code(architecture, types, tmp_path):
             for size in (3, 5, 2):
                 image = layout(random(1, 16, 9, 9, dtype=dtype))
                 kernels += launch_of(image, random(16, 8, size, size, dtype=dtype), groups=2).source.expressions
-    codes = codes_of(architecture, "conv2d/grouped.cuh", kernels, tmp_path)
+    codes = codes_of(architecture, "conv2d/grouped.cuh", kernels)
     for code in codes.values():
         assert code.stack_bytes <= FEW_WORDS and not sass.count(code.hot_loop(), sass.LOCAL), f"spills: {code.name}"
     for numbers, least in SHARES.items():
@@ -243,14 +236,14 @@ def test_machine_code(architecture, types, tmp_path):
 
 
 @short(lambda architecture: architecture == "sm_90")
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
-def test_machine_code_of_depthwise_channels(architecture, tmp_path):
+def test_machine_code_of_depthwise_channels(architecture):
     """No spills; for 3 x 3 taps all columns of inputs are loaded together, by 128 bits."""
     input, weight = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
     call = prepare("conv2d", input, weight, groups=8)
     expressions = only_launch("depthwise_channels", call).source.expressions
-    codes = codes_of(architecture, "conv2d/depthwise_channels.cuh", expressions, tmp_path)
+    codes = codes_of(architecture, "conv2d/depthwise_channels.cuh", expressions)
     assert all(code.stack_bytes <= FEW_WORDS for code in codes.values())
     for step, rows in ((1, 9), (2, 15)):
         (code,) = (code for name, code in codes.items() if f"Li128ELi3ELi{step}ELi7E" in name)

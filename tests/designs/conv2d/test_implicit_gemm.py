@@ -1,16 +1,13 @@
 """conv2d's precision, and what implicit_gemm promises beyond the tests of every design."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 import triton
 
 from perf.offline import representative_calls
+from tests.compiler import printed
 from tests.harness import DEVICES, available_on, bits, channels_last, cropped, prepare, random, rounded_to_tf32, short
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts.slices import count_slices, fits, is_flat
@@ -199,11 +196,7 @@ def test_the_hot_loop_copies_vectors_without_divisions(architecture):
 
     In NCHW lanes go along the pixels.
     """
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-c", COMPILE, architecture]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[3])
-    assert run.returncode == 0, run.stderr[-3000:]
-    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    rows = [json.loads(line) for line in printed(COMPILE, architecture).splitlines()]
     assert {row[0] for row in rows} == set(PRODUCTS[architecture]) and len(rows) == 9
     for kind, is_last, stack_bytes, loop, orders in rows:
         products = sum(n for opcode, n in loop.items() if opcode.startswith(PRODUCTS[architecture][kind]))
@@ -235,10 +228,7 @@ print(config.kwargs["FLAT"])
 
 def test_the_shortest_slices_compile():
     """tl.dot takes 16 products at least: slices of 32 bytes of fp32 are too short."""
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-c", COMPILE_FLAT]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[3])
-    assert run.stdout == "True\n", run.stderr[-3000:]
+    assert printed(COMPILE_FLAT) == "True\n"
 
 
 # The precision.

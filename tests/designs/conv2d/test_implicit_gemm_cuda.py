@@ -1,15 +1,13 @@
 """The CUDA design implicit_gemm: both ways of loading inputs, split reductions, its accesses in the trace, its machine code."""
 
-import shutil
-import subprocess
-
 import pytest
 import torch
 
 from cuda_reference.conv2d.implicit_gemm import DESIGN, in_chunks
 from cuda_reference.launch import LIBRARY
-from cuda_reference.toolchain import ROOT, with_its_own
+from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import channels_last, first_dim_inside, offset_by_one, padded, prepare, random, run_checked, short, step_two
 from tritonkernels.target import Target
 
@@ -179,9 +177,9 @@ PRODUCTS = {
 
 
 @short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture, kind", [*((90, kind) for kind in PRODUCTS), (80, "fp16"), (80, "ieee")])
-def test_machine_code(architecture, kind, tmp_path):
+def test_machine_code(architecture, kind):
     """For every tile: its instruction, no spills, slices copied by cp.async, one barrier per slice."""
     (input, weight), precision = of_kind(kind, (1, 16, 9, 9), (8, 16, 3, 3))
     problem, target = prepare("conv2d", input, weight, **precision).problem, Target.named(f"sm_{architecture}")
@@ -191,12 +189,7 @@ def test_machine_code(architecture, kind, tmp_path):
         for config in configs.values()
         for name in launches(input, weight, config=config, target=target, **precision)[-1].source.expressions
     ]
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "conv2d/implicit_gemm.cuh"\n{uses}\n')
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{with_its_own(architecture)}", "-I", ROOT]
-    subprocess.run([*command, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes()).values()
+    codes = sass.read(nvcc.compiled(with_its_own(architecture), ["conv2d/implicit_gemm.cuh"], kernels).cubin).values()
     assert len(codes) == len(kernels) >= 2
     instruction, chunked, one_by_one = PRODUCTS[kind]
     for code in codes:

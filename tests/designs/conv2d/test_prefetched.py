@@ -1,14 +1,11 @@
 """prefetched, in machine code: a tap's multiply-adds do not wait for the loads of the next tap."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.compiler import printed
 from tests.harness import short
 
 # The innermost loop that multiplies, as instructions, of each design's first config.
@@ -57,11 +54,7 @@ def loaded_and_read(body):
 @short(lambda architecture: architecture == "sm_90")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_nothing_waits_for_the_loads_of_the_next_tap(architecture):
-    environment = {**os.environ, "TRITONKERNELS_BACKEND": "gpu", "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-c", COMPILE, architecture]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[3])
-    assert run.returncode == 0, run.stderr[-3000:]
-    loops = json.loads(run.stdout)
+    loops = json.loads(printed(COMPILE, architecture))
     for body in loops["prefetched"]:
         kinds = [text.split()[0].split(".")[0] for text in body]
         assert "LDG" in kinds and loaded_and_read(body) == []

@@ -1,14 +1,11 @@
 """The CUDA design prefetched: its loads while a channel is multiplied, in the trace and in the machine code."""
 
-import shutil
-import subprocess
-
 import pytest
 import torch
 
 from cuda_reference.launch import LIBRARY
-from cuda_reference.toolchain import ROOT
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import prepare, random, run_checked, thorough
 from tritonkernels.target import Target
 
@@ -59,20 +56,17 @@ def test_accesses():
 
 
 @thorough
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90"))
-def test_machine_code(architecture, tmp_path):
+def test_machine_code(architecture):
     """No spills for any type; types of 32 and 64 bits are copied by cp.async."""
     kernels = [
         name
         for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)
         for name in launch_of(random(1, 2, 8, 8, dtype=dtype), random(8, 2, 3, 3, dtype=dtype)).source.expressions
     ]
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "conv2d/prefetched.cuh"\n{uses}\n')
-    subprocess.run(["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", ROOT, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes()).values()
+    cubin = nvcc.compiled(architecture.removeprefix("sm_"), ["conv2d/prefetched.cuh"], kernels).cubin
+    codes = sass.read(cubin).values()
     assert len(codes) == len(kernels) == 12
     for code in codes:
         copies = [text for _, text in code.instructions if text.startswith("LDGSTS")]

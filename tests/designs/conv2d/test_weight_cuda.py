@@ -1,8 +1,6 @@
 """The CUDA design conv2d_weight.implicit_gemm on tensor cores: edges of tiles, chunks and splits, layouts, accesses, code."""
 
 import math
-import shutil
-import subprocess
 
 import pytest
 import torch
@@ -10,8 +8,9 @@ import torch
 from cuda_reference.conv2d_weight.implicit_gemm import DESIGN
 from cuda_reference.conv2d_weight.parts.tensor_cores import PLACES, shared_bytes, tiles
 from cuda_reference.launch import LIBRARY
-from cuda_reference.toolchain import ROOT, with_its_own
+from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import (
     DEVICES,
     available_on,
@@ -219,9 +218,9 @@ PRODUCTS = {"fp16": ("HMMA.16816.F32", 0.07), "tf32": ("HMMA.1688.F32.TF32", 0.0
 
 
 @short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture, kind", [(90, "fp16"), (90, "tf32"), (80, "fp16"), (80, "tf32")])
-def test_machine_code(architecture, kind, tmp_path):
+def test_machine_code(architecture, kind):
     """For every tile: its instruction, no spills, slices copied by cp.async, one barrier per slice."""
     args, options = operands(kind, ((1, 16, 9, 9), (8, 16, 3, 3), {}))
     call = prepare("conv2d_weight", *args, **options)
@@ -229,12 +228,8 @@ def test_machine_code(architecture, kind, tmp_path):
     for tile in tiles(call.problem, Target.named(f"sm_{architecture}")):
         *_, launch = DESIGN.launches(call.problem, tile | {"SPLITS": 1}, *call.parts[0])
         kernels.append(launch.expression)
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "conv2d_weight/parts/tensor_cores.cuh"\n{uses}\n')
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{with_its_own(architecture)}", "-I", ROOT]
-    subprocess.run([*command, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes()).values()
+    header = "conv2d_weight/parts/tensor_cores.cuh"
+    codes = sass.read(nvcc.compiled(with_its_own(architecture), [header], kernels).cubin).values()
     assert len(codes) == len(kernels) >= 3
     instruction, least = PRODUCTS[kind]
     for code in codes:

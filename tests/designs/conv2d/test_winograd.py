@@ -1,17 +1,14 @@
 """winograd: both variants at the edges of their tiles, the products they save, their error bound, and their machine code."""
 
 import itertools
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.conv2d.winograd import PRODUCT_SOURCES, TRANSFORM_SOURCES
 from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import DEVICES, LAYOUTS, available_on, channels_last, prepare, random, run_checked, small_integers, thorough
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts import points
@@ -213,17 +210,13 @@ def test_the_faster_variant_is_predicted_to_be(first, asked):
 
 # Machine code.
 @thorough
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architecture, tmp_path):
+def test_the_product_is_arithmetic_and_the_transforms_stay_in_registers(architecture):
     sources = PRODUCT_SOURCES[torch.float32], TRANSFORM_SOURCES[torch.float32]
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    includes = "".join(f'#include "{source.header}"\n' for source in sources)
+    headers = [source.header for source in sources]
     kernels = [name for source in sources for name in source.expressions]
-    unit.write_text(includes + "".join(f"auto kernel_{i} = &{name};\n" for i, name in enumerate(kernels)))
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", Path(cuda_reference.__file__).parent]
-    subprocess.run([*command, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes()).values()
+    codes = sass.read(nvcc.compiled(architecture.removeprefix("sm_"), headers, kernels).cubin).values()
     assert len(codes) == len(kernels) and all(code.stack_bytes == 0 for code in codes)
     products = [code for code in codes if "winograd_product" in code.name]
     assert len(products) == 6

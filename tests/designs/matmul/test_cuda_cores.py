@@ -1,7 +1,5 @@
 """cuda_cores: the IEEE fp32 products of CUDA's matmul, beyond the tests of every design (tests/designs/test_designs.py)."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ import cuda_reference
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.cuda_cores import DESIGN
 from perf.offline import sass
-from tests import cases
+from tests import cases, nvcc
 from tests.harness import DEVICES, offset_by_one, padded, prepare, random, run_checked, thorough, transposed
 from tritonkernels.target import KNOWN, Target
 
@@ -103,15 +101,12 @@ def test_it_is_chosen_for_ieee_only():
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @thorough  # tests/designs/test_compile.py has the kernels of the smallest tile
 @pytest.mark.parametrize("architecture", ("80", "90a", "100a", "120a"))
-def test_no_kernel_spills(architecture, tmp_path):
+def test_no_kernel_spills(architecture):
     kernels = [kernel for config in CONFIGS for kernel in launch(random(4, 8), random(8, 4), config=config).source.expressions]
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    unit.write_text('#include "matmul/cuda_cores.cuh"\n' + "".join(f"auto k{i} = &{k};\n" for i, k in enumerate(kernels)))
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", "-Werror", "all-warnings", "-I", ROOT, "-o", cubin]
-    subprocess.run([*command, unit], check=True)
-    code = sass.read(cubin.read_bytes()).values()
+    cubin = nvcc.compiled(architecture, ["matmul/cuda_cores.cuh"], kernels, "-Werror", "all-warnings").cubin
+    code = sass.read(cubin).values()
     assert len(code) == len(kernels) == 24 and not any(kernel.stack_bytes for kernel in code)
     assert all(sass.share(kernel.hot_loop(), ("FFMA",)) > 0.6 for kernel in code), "IEEE fp32, on CUDA cores"

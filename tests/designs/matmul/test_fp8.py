@@ -1,7 +1,6 @@
 """Products of fp8: both types with each other, scales of every form, sums that are promoted and sums that are not."""
 
 import itertools
-import shutil
 
 import pytest
 import torch
@@ -9,6 +8,7 @@ import torch
 import cuda_reference
 import tritonkernels
 from perf.offline import sass
+from tests import nvcc
 from tests.designs.matmul.test_persistent_cuda import code_of, launches
 from tests.harness import (
     DEVICES,
@@ -261,15 +261,15 @@ CODE = {
 
 
 @short(lambda kind: kind == "promoted, rows")
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
-def test_machine_code(kind, tmp_path):
+def test_machine_code(kind):
     """The products of a slice wait for none before them: they are under way while the sums of the slice before are added. The
     first adds to nothing. Nothing is spilled, and scales of rows take a few hundred instructions."""
     types, options, config, instruction, products, slices = CODE[kind]
     a, b = (torch.empty(4096, 4096, device="meta").to(dtype) for dtype in types)
     (launch,) = launches(a, b.mT, config, out_dtype=torch.bfloat16, **options)
-    code = code_of(launch, tmp_path)
+    code = code_of(launch)
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == products
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == slices

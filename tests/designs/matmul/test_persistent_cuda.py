@@ -1,9 +1,6 @@
 """The CUDA design persistent: tile edges and several rounds of the ring in the emulation, and its machine code for Hopper."""
 
 import dataclasses
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +9,7 @@ import cuda_reference
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.persistent import DESIGN, as_tma_reads
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
@@ -208,17 +206,13 @@ def test_half_sums_are_less_exact():
 BIG_PAIR, LOW_THREE = BIG | {"CLUSTER": 2}, {"BM": 192, "BN": 128}
 
 
-def code_of(launch, folder):
+def code_of(launch):
     """The machine code of a launch for Hopper, in which wgmmas are asynchronous."""
-    unit = folder / "unit.cu"
-    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
-    root = Path(cuda_reference.__file__).parent
-    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-Xptxas", "-v", "-I", root, "-o", folder / "unit.cubin", unit]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
-    assert "serialized" not in said and "setmaxnreg" not in said, (
+    compiled = nvcc.compiled("90a", [launch.source.header], [launch.expression], "-Xptxas", "-v")
+    assert "serialized" not in compiled.said and "setmaxnreg" not in compiled.said, (
         "C7510 to C7514, C7508: ptxas serialised wgmma or ignored setmaxnreg"
     )
-    (code,) = sass.read((folder / "unit.cubin").read_bytes()).values()
+    (code,) = sass.read(compiled.cubin).values()
     return code
 
 
@@ -247,14 +241,14 @@ CODE = {
 
 
 @short(lambda kind: kind in ("fp16", "fp16, gelu", "fp16, pairs", "fp16, three"))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
-def test_machine_code(kind, tmp_path):
+def test_machine_code(kind):
     """No waits between the wgmmas of a slice, no spills, consistent register counts, and no code but what the call needs."""
     dtype, options, config, layout, instruction, count, copies, to_both = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
-    code = code_of(launch, tmp_path)
+    code = code_of(launch)
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1

@@ -1,17 +1,15 @@
 """The CUDA design pipelined: its accesses in the emulation's trace, and its machine code for GPUs that need not be present."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
 from cuda_reference.matmul.parts.align import along_k, k_major
 from cuda_reference.matmul.pipelined import DESIGN
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
@@ -152,24 +150,20 @@ CODE = {
 }
 
 
-def compiled(launch, architecture, folder):
-    unit = folder / "unit.cu"
-    unit.write_text(f'#include "{launch.source.header}"\nauto kernel = &{launch.expression};\n')
-    root = Path(cuda_reference.__file__).parent
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={architecture}", "-I", root, "-o", folder / "unit.cubin", unit]
-    subprocess.run(command, check=True)
-    (code,) = sass.read((folder / "unit.cubin").read_bytes()).values()
+def compiled(launch, architecture):
+    cubin = nvcc.compiled(architecture.removeprefix("sm_"), [launch.source.header], [launch.expression]).cubin
+    (code,) = sass.read(cubin).values()
     return code
 
 
 @short(lambda kind, architecture: (kind, architecture) == ("fp16", "sm_90"))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize(
     "kind, architecture",
     # sm_80 and sm_90 have the same instructions: one of each kind of loop is enough
     [*((kind, "sm_90") for kind in CODE), *((kind, "sm_80") for kind in ("fp16", "tf32", "int8")), ("fp16", "sm_120")],
 )
-def test_machine_code(kind, architecture, tmp_path):
+def test_machine_code(kind, architecture):
     """No spills; 8 LDSM and 32 MMA per warp and 32 bytes of k; 12 LDGSTS and one barrier per slice."""
     dtype, options, instruction, count = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
@@ -177,7 +171,7 @@ def test_machine_code(kind, architecture, tmp_path):
     config = BIG if architecture != "sm_120" else BIG | {"SLICE": 64}  # all that shared memory allows
     slice_part = config["SLICE"] / BIG["SLICE"]
     (launch,) = launches(a, b, config, **options)
-    code = compiled(launch, architecture, tmp_path)
+    code = compiled(launch, architecture)
     loop = code.hot_loop()
     assert code.stack_bytes == 0 and code.registers <= 255
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count * slice_part
@@ -191,15 +185,15 @@ def test_machine_code(kind, architecture, tmp_path):
 
 
 @short(lambda layout_a, layout_b, architecture: (layout_a, layout_b, architecture) == ("row", "row", "sm_90"))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("architecture, instruction, count", [("sm_90", "DMMA.16x8x8", 32), ("sm_80", "DMMA.884", 128)])
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
-def test_machine_code_of_doubles(layout_a, layout_b, architecture, instruction, count, tmp_path):
+def test_machine_code_of_doubles(layout_a, layout_b, architecture, instruction, count):
     """A 64 x 32 warp tile and 16 of k: 12 KB are loaded straight into the registers of the products, nothing is spilled."""
     a, b = (LAYOUTS[layout](torch.empty(4096, 4096, dtype=torch.float64, device="meta")) for layout in (layout_a, layout_b))
     (launch,) = launches(a, b, BIG_DOUBLE)
-    code = compiled(launch, architecture, tmp_path)
+    code = compiled(launch, architecture)
     loop = code.hot_loop()
     assert code.stack_bytes <= 8 and sass.count(loop, sass.LOCAL) == 0
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count

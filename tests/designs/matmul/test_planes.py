@@ -2,10 +2,6 @@
 
 import importlib
 import math
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,6 +11,7 @@ import torch
 import tritonkernels
 from perf.measure import records
 from perf.offline import sass
+from tests import compiler, nvcc
 from tests.harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked, short, thorough
 from tritonkernels import backend, numerics
 from tritonkernels.matmul.parts.schemes import SCHEMES
@@ -244,9 +241,7 @@ def inspect_fp16x3(arch):
     """The facts of both packages' planes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "facts.json")
-        command = [sys.executable, "-m", "perf", "inspect", "matmul.planes", "--arch", arch, "--json", str(out)]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
-        subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
+        compiler.command("inspect", "matmul.planes", "--arch", arch, "--json", str(out)).check_returncode()
         rows = records.read_rows(out)
     assert [row["implementation"] for row in rows] == ["triton", "cuda"]
     for row in rows:
@@ -255,18 +250,14 @@ def inspect_fp16x3(arch):
 
 
 @thorough
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("precision, arch", [("tf32x3", "sm_80"), ("tf32x3", "sm_90"), ("bf16x9", "sm_90")])
-def test_cuda_kernels_spill_nothing(precision, arch, tmp_path):
+def test_cuda_kernels_spill_nothing(precision, arch):
     """test_compile.py has the kernels of fp16x3; bf16x6 and bf16x9 differ only in the number of products."""
     call = prepare("matmul", torch.empty(8, 8), torch.empty(8, 8), precision=precision)
     design = {d.name: d for d in LIBRARIES[0].designs("matmul")}["planes"]
     config = next(iter(design.configs(call.problem, LIBRARIES[0].target(torch.device("cpu")))))
     *_, product = design.launches(call.problem, config, *call.parts[0])
-    unit = tmp_path / "unit.cu"
-    uses = "".join(f"auto kernel_{i} = &{name};\n" for i, name in enumerate(product.source.expressions))
-    unit.write_text(f'#include "{product.source.header}"\n{uses}')
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch={arch}", "-I", ROOT / "cuda_reference", "-o", tmp_path / "unit.cubin"]
-    subprocess.run([*command, unit], check=True)
-    used = sass.resource_usage((tmp_path / "unit.cubin").read_bytes())
-    assert len(used) == len(product.source.expressions) and not any(stack for _, stack, _ in used.values())
+    source = product.source
+    used = sass.resource_usage(nvcc.compiled(arch.removeprefix("sm_"), [source.header], source.expressions).cubin)
+    assert len(used) == len(source.expressions) and not any(stack for _, stack, _ in used.values())

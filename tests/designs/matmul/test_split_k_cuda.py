@@ -1,17 +1,13 @@
 """The CUDA design split_k of matmul: its splits, the order in which they are added, its accesses, its machine code."""
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.split_k import DESIGN
 from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
@@ -140,9 +136,9 @@ CODE = {
 
 
 @short(lambda kind, architecture: (kind, architecture) == ("fp16", 90))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("kind, architecture", [*((kind, 90) for kind in CODE), ("fp16", 80), ("tf32", 80)])
-def test_machine_code(kind, architecture, tmp_path):
+def test_machine_code(kind, architecture):
     """For every tile: its instruction, no spills, slices copied by cp.async, one barrier per slice."""
     dtype, options, instructions = CODE[kind]
     kernels = []
@@ -153,19 +149,7 @@ def test_machine_code(kind, architecture, tmp_path):
             (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
             kernels.append(launch.expression)
     kernels = list(dict.fromkeys(kernels))
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{name};" for i, name in enumerate(kernels))
-    unit.write_text(f'#include "matmul/split_k.cuh"\n{uses}\n')
-    command = [
-        "nvcc",
-        "-std=c++17",
-        "-cubin",
-        f"-arch=sm_{with_its_own(architecture)}",
-        "-I",
-        Path(cuda_reference.__file__).parent,
-    ]
-    subprocess.run([*command, unit, "-o", cubin], check=True)
-    codes = sass.read(cubin.read_bytes()).values()
+    codes = sass.read(nvcc.compiled(with_its_own(architecture), ["matmul/split_k.cuh"], kernels).cubin).values()
     assert len(codes) == len(kernels) >= 4
     for code in codes:
         loop, by_wgmma = code.hot_loop(), "Lb1ELi" in code.name

@@ -1,17 +1,13 @@
 """The CUDA design stream_k of matmul: which tiles are shared to the slice and by whom, the order in which parts are added, and
 its machine code for Hopper. Sums of small integers are exact, so results must be equal."""
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 import torch
 
-import cuda_reference
 from cuda_reference.launch import LIBRARY, config_of
 from cuda_reference.matmul.stream_k import DESIGN, cut
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
@@ -184,20 +180,16 @@ CODE = {
 
 
 @short(lambda kind: kind in ("fp16", "tf32, gelu"))
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
-def test_machine_code(kind, tmp_path):
+def test_machine_code(kind):
     """The loop is persistent's: no waits between the wgmmas of a slice, and no spills for what adds up parts."""
     dtype, options, sizes, instruction, count = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     call = prepare("matmul", a, b.t(), **options)
     config = next(c for c in DESIGN.configs(call.problem, Target.named("h200")) if sizes.items() <= c.items())
     (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
-    unit, cubin = tmp_path / "unit.cu", tmp_path / "unit.cubin"
-    unit.write_text(f'#include "matmul/stream_k.cuh"\nauto kernel = &{launch.expression};\n')
-    folder = Path(cuda_reference.__file__).parent
-    subprocess.run(["nvcc", "-std=c++17", "-cubin", "-arch=sm_90a", "-I", folder, unit, "-o", cubin], check=True)
-    (code,) = sass.read(cubin.read_bytes()).values()
+    (code,) = sass.read(nvcc.compiled("90a", [launch.source.header], [launch.expression]).cubin).values()
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     groups = 2 if kind == "fp8" else 1  # of products: slices in turn

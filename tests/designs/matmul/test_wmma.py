@@ -1,16 +1,14 @@
 """The CUDA designs with nvcuda::wmma: every combination of types and shapes in every layout, and its machine code."""
 
 import itertools
-import shutil
-import subprocess
 
 import pytest
 import torch
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.parts.operands import OPERANDS
-from cuda_reference.toolchain import ROOT
 from perf.offline import sass
+from tests import nvcc
 from tests.harness import offset_by_one, prepare, random, run_checked, thorough, transposed
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.problem import PACKED
@@ -108,12 +106,12 @@ INSTRUCTIONS = {
 
 
 @thorough
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
+@nvcc.needed
 @pytest.mark.parametrize("arch", [80, 90])
 @pytest.mark.parametrize("name, precision", [(n, p) for n in DESIGNS for p in OPERANDS if takes(n, p)])
-def test_every_instance_is_the_instruction_and_spills_nothing(name, precision, arch, tmp_path):
+def test_every_instance_is_the_instruction_and_spills_nothing(name, precision, arch):
     source = launch_of(name, *call(precision, None)).source
-    cubin = compile_(tmp_path, arch, source.header, source.expressions)
+    cubin = nvcc.compiled(arch, [source.header], source.expressions, "-Werror", "all-warnings").cubin
     usage = sass.resource_usage(cubin).values()
     assert len(usage) == len(source.expressions)
     assert {stack_bytes for _, stack_bytes, _ in usage} == {0}
@@ -122,13 +120,3 @@ def test_every_instance_is_the_instruction_and_spills_nothing(name, precision, a
     for code in sass.read(cubin).values():
         opcodes = {text.split()[0] for _, text in code.instructions}
         assert any(opcode.startswith(wanted) for opcode in opcodes), (code.name, wanted, sorted(opcodes))
-
-
-def compile_(folder, arch, header, expressions):
-    unit, cubin = folder / "unit.cu", folder / "unit.cubin"
-    uses = "\n".join(f"auto kernel_{i} = &{expression};" for i, expression in enumerate(expressions))
-    unit.write_text(f'#include "{header}"\n{uses}\n')
-    command = ["nvcc", "-std=c++17", "-cubin", f"-arch=sm_{arch}", "-Werror", "all-warnings", "-I", ROOT, unit, "-o", cubin]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return cubin.read_bytes()

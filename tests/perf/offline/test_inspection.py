@@ -11,6 +11,7 @@ import pytest
 
 from perf.measure import records
 from perf.offline import configs, sass
+from tests import compiler
 from tests.harness import thorough
 
 ROOT = Path(__file__).parents[3]
@@ -60,11 +61,15 @@ def test_a_listing_of_the_hot_loop_shortens_runs_and_keeps_predicates(monkeypatc
 
 
 def inspect(what, tmp_path, *options, **settings):
-    """In a process of its own: in this one kernels are decorated for the interpreter. The settings are of the environment."""
+    """In the process of all compilations, or in one of its own with these settings in its environment."""
     out = tmp_path / "facts.json"
-    command = [sys.executable, "-m", "perf", "inspect", *what.split(), "--json", str(out), *options]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment | settings)
+    command = ["inspect", *what.split(), "--json", str(out), *options]
+    if settings:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON")}
+        command = [sys.executable, "-m", "perf", *command]
+        run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment | settings)
+    else:
+        run = compiler.command(*command)
     return run, records.read_rows(out) if run.returncode == 0 else None
 
 
