@@ -22,10 +22,9 @@ namespace matmul {
 // A walk: the piece of a tile that is this block's of its cluster.
 template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struct SplitTiles {
     static constexpr bool CUTS = false;
-    static constexpr int SPLITS = BLOCKS_OF_CLUSTER;
     using Number = Scalar<Sum>;
     static constexpr int PITCH = BN + 8;  // numbers from a row to the next: lanes of a warp write to all banks
-    static constexpr int PARTS_BYTES = BM * PITCH * sizeof(Number);
+    static constexpr int SPLITS = BLOCKS_OF_CLUSTER, PARTS_BYTES = BM * PITCH * sizeof(Number);
     static_assert(sizeof(Number) == 4 && BM % SPLITS == 0, "words of 4 bytes; the rows of all blocks are a tile's at most");
     int slices;  // of a tile
 

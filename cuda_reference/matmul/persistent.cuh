@@ -147,7 +147,8 @@ struct Piece { int tile, first, count; };
 // What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {
     static constexpr bool CUTS = false;
-    static constexpr int SPLITS = 1;  // blocks of a cluster with a piece each of the same tile
+    static constexpr int SPLITS = 1;       // blocks of a cluster with a piece each of the same tile
+    static constexpr int PARTS_BYTES = 0;  // of shared memory, for what they send each other
     int tiles, slices;
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
@@ -206,7 +207,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
     using Walk = decltype(walk_of(0, 0));
     constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES : 0;
-    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + (Walk::SPLITS > 1 ? Walk::PARTS_BYTES : BOXES_BYTES));
+    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + BOXES_BYTES + Walk::PARTS_BYTES);
     uint64_t *const empty = full + STAGES, *const more = empty + STAGES;  // what a walk needs
     if (threadIdx.x == 0) {
 #pragma unroll
