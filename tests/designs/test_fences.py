@@ -62,6 +62,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",
     ): ("stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
+    (
+        "matmul/cluster_split_k.cuh",
+        "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, true>",
+    ): ("cluster_split_k", [CLUSTER_BARRIERS]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -130,7 +134,9 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
-    wants = re.compile(r"\b(?:last_to_arrive|add_splits<THREADS>|walk_behind|tma_store|tma_store_fence|mbarrier_init)\(")
+    wants = re.compile(
+        r"\b(?:last_to_arrive|add_splits<THREADS>|walk_behind|store_at|tma_store|tma_store_fence|mbarrier_init)\("
+    )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
     parts = ("slices", "products", "add_splits")
     shared = {CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma")}

@@ -40,6 +40,7 @@ SUITE = (
     "tests/designs/matmul/test_split_k_cuda.py",
     "tests/designs/matmul/test_stream_k.py",
     "tests/designs/matmul/test_stream_k_cuda.py",
+    "tests/designs/matmul/test_cluster_split_k_cuda.py",
     "tests/operations/test_gemv.py",
     "tests/operations/test_conv2d.py",
     "tests/designs/conv2d/test_implicit_gemm_cuda.py",

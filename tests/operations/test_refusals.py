@@ -25,6 +25,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "persistent": {"ieee", "fp64"} | PLANES | BITS,
         "split_k": {"ieee", "fp8"} | PLANES | BITS,
         "stream_k": {"ieee", "fp64"} | PLANES | BITS,
+        "cluster_split_k": {"ieee", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "cuda_cores": ALL - {"ieee"},
     },

@@ -133,7 +133,11 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent.cuh",
         "cuda and persistent and clusters",
-        ("barriers that the other block does not have yet", "if constexpr (CLUSTER > 1) cluster_barrier();", ""),
+        (
+            "barriers that the other block does not have yet",
+            "if constexpr (CLUSTER * Walk::SPLITS > 1) cluster_barrier();",
+            "",
+        ),
         (
             "a block that ends before the other has arrived",
             "mbarrier_wait(empty + ring.stage, ring.parity ^ 1);\n                ring.advance();\n            }\n        }\n",
@@ -243,6 +247,31 @@ MUTANTS = [
         ),
         ("parts of the first 64 rows for all", "* BLOCKS + m) * (TILES", "* BLOCKS) * (TILES"),
         ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
+    ),
+    *of(
+        "cuda_reference/matmul/cluster_split_k.cuh",
+        "cluster_split_k_cuda and (finishes or ranges or order or half_sums)",
+        ("the same range of K for all", "int64_t(slices) * split / SPLITS)", "int64_t(slices) * 0 / SPLITS)"),
+        ("the last slice left out", "int64_t(slices) * (split + 1) / SPLITS)", "int64_t(slices - 1) * (split + 1) / SPLITS)"),
+        ("rows outside of the result expected", "SPLITS * own * BN", "SPLITS * each * BN"),
+        ("adds up what has not arrived", "        mbarrier_wait(landed, 0);\n", ""),
+        ("all to the first block", "landed, row / each);", "landed, 0);"),
+        ("all at the same place", "(split * each + row % each) * PITCH", "(row % each) * PITCH"),
+        ("rows of the first block", "tile_row + split * each + i / RUNS", "tile_row + i / RUNS"),
+        ("added in another order", "first + split * apart + i", "first + (SPLITS - 1 - split) * apart + i"),
+        ("sums of the lower rows twice", ".at(half * 2))", ".at(0))"),
+        ("alpha left out", "result = epilogue.scaled(result); });", "});"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.cuh",
+        "cluster_split_k_cuda and (finishes or ranges or order)",
+        ("a mailbox that nobody has opened", "if constexpr (CLUSTER * Walk::SPLITS > 1) cluster_barrier();", ""),
+    ),
+    *of(
+        "cuda_reference/matmul/cluster_split_k.py",
+        "cluster_split_k_cuda and configs",
+        ("splits of nothing", "splits <= slices and ", ""),
+        ("any number of blocks", " <= _WAVES * target.sms", " <= 100 * target.sms"),
     ),
     *of(
         "cuda_reference/matmul/stream_k.py",
