@@ -1,5 +1,7 @@
-"""The CUDA design cluster_split_k of matmul: who gets which sums of whom, the order in which they are added, its machine code for
-Hopper. Sums of small integers are exact, so results must be equal."""
+"""The CUDA design cluster_split_k of matmul: who gets which sums, the order in which they are added, its machine code for Hopper.
+
+Sums of small integers are exact, so results must be equal.
+"""
 
 import pytest
 import torch

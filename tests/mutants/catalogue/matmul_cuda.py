@@ -209,9 +209,9 @@ MUTANTS = [
         ("rows that are not apart", "strides[row] >= sizes[column]", "True"),
     ),
     *of(
-        "cuda_reference/matmul/persistent.py",
+        "cuda_reference/matmul/parts/arguments.py",
         "cuda_reference and persistent and matmul or what_may_follow_alpha",
-        ("C left out", "scaled = c is None and ", "scaled = "),
+        ("C left out", "return c is None and ", "return "),
         ("bias left out", "c is None and bias is None and ", "c is None and "),
         ("activation left out", "bias is None and problem.activation is None", "bias is None"),
     ),
