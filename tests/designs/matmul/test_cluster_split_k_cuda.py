@@ -1,4 +1,4 @@
-"""The CUDA design cluster_split_k of matmul: who gets which sums, the order in which they are added, its machine code for Hopper.
+"""The CUDA design cluster_split_k of matmul: who gets which sums, in which order they are added, its machine code for Hopper.
 
 Sums of small integers are exact, so results must be equal.
 """
@@ -49,11 +49,10 @@ def test_each_block_finishes_some_rows(device, rows, splits):
     """Fewer rows than blocks, and rows that they cannot share evenly. All of the epilogue follows, once."""
     available(device)
     a, b, c = (integers(*shape, device=device) for shape in ((rows, 900), (900, 75), (rows, 75)))
-    launch, result = computed(
-        SMALL | {"SPLIT_K": splits}, a, b, c=c.float(), beta=0.5, activation="relu", out_dtype=torch.float32
-    )
+    more = {"alpha": 2.0, "c": c.float(), "beta": 0.5, "activation": "relu", "out_dtype": torch.float32}
+    launch, result = computed(SMALL | {"SPLIT_K": splits}, a, b, **more)
     assert launch.grid == (-(-rows // 64) * 2 * splits,)
-    assert torch.equal(result.double(), (a.double() @ b.double() + c.double() / 2).relu())
+    assert torch.equal(result.double(), (2 * a.double() @ b.double() + c.double() / 2).relu())
 
 
 @short(lambda device, k, config: config is SMALL or k == 700)

@@ -166,7 +166,6 @@ MUTANTS = [
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "fences_of_cuda and split_n",
-        ("arrives before all have written", "    wait();  // they have", "    // they have"),
         ("stores not before the arrival", "atom.global.gpu.acq_rel", "atom.global.gpu.acquire"),
         ("loads not after the arrival", "atom.global.gpu.acq_rel", "atom.global.gpu.release"),
     ),
