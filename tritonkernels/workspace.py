@@ -46,7 +46,7 @@ def _counters(count, device):
 
 def _take(count, device):
     """Take counters out of the free ones. If none are left, a graph zeroes its own with a kernel at every replay."""
-    if len(_free.get(device, ())) < count:
+    if device not in _free or len(_free[device]) < count:
         if torch.cuda.is_current_stream_capturing():
             return torch.zeros(count, dtype=torch.int32, device=device)
         _free[device] = _zeroed(max(count, AT_ONCE), device)

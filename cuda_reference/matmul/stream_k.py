@@ -40,8 +40,10 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales)
     yield from copies
     whole, left, sharers = cut(problem, config, out.shape[0])
-    parts = partial_sums(2 * sharers, config["BM"] * config["BN"], out)
-    arrivals = counters(left * config["CONSUMERS"], out)
+    parts = arrivals = None
+    if left != sharers:  # a cut goes through a tile
+        parts = partial_sums(2 * sharers, config["BM"] * config["BN"], out)
+        arrivals = counters(left * config["CONSUMERS"], out)
     yield Kernel(_TEMPLATE, variants(problem)).launch(
         parameters,
         (max(sharers, min(config["BLOCKS"], whole)),),

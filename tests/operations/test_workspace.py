@@ -120,3 +120,8 @@ def test_graphs_replay_after_others_took_the_free_counters(library, unused, monk
         verdict = library.judge(call, "split_n", None, a, x)
         assert verdict.ok, verdict
     assert all(bool((other == -1).all()) for other in others)
+
+
+def test_no_counters_before_any(gpu):
+    """The first call of a process may need none."""
+    assert len(workspace.counters(0, OUT)) == 0 and len(workspace.counters(COUNT, OUT)) == COUNT
