@@ -96,14 +96,14 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
 };
 
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int SPLIT_K, bool A_K_MAJOR, bool B_K_MAJOR,
-          bool PROMOTES, bool SCALED>
+          bool PROMOTES, Scales SCALES, bool SCALED>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(SPLIT_K, 1, 1)
 cluster_split_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                 const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
                 Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
                 int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
                 ScaleStrides scale_stride) {
-    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, A_K_MAJOR, B_K_MAJOR, PROMOTES, NO_SCALES, SCALED, false>(
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, false>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [](int, int slices) { return SplitTiles<Sum, BM, BN, CONSUMERS, SPLIT_K>{slices}; });
 }

@@ -20,7 +20,9 @@ _SPACE = configs_of(
 )
 _SPLITS = (2, 4, 8)
 _WAVES = 2  # of blocks at most: with more there are tiles enough
-_TEMPLATE = f"matmul::cluster_split_k<{SIZES}, {{SPLIT_K}}, {{A_BY_K}}, {{B_BY_K}}, {{PROMOTES}}, {{SCALED}}>"
+_TEMPLATE = (
+    f"matmul::cluster_split_k<{SIZES}, {{SPLIT_K}}, {{A_BY_K}}, {{B_BY_K}}, {{PROMOTES}}, matmul::{{SCALES}}, {{SCALED}}>"
+)
 
 
 def shared_bytes(config):
@@ -44,14 +46,8 @@ def configs(problem, target):
                 yield config
 
 
-def _refuses(problem, target):
-    if problem.scales:
-        return "the sums that it exchanges have no scales"
-    return persistent.refuses(problem, target)
-
-
-def _launches(problem, config, a, b, c, bias, out):
-    copies, given, parameters = prepared(problem, config, a, b, c, bias, out)
+def _launches(problem, config, a, b, c, bias, out, *scales):
+    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales)
     yield from copies
     blocks, threads = _blocks(problem, config, out.shape[0]), (config["CONSUMERS"] + 1) * 128
     yield Kernel(_TEMPLATE, variants(problem)).launch(parameters, (blocks,), threads, given, shared_bytes(config))
@@ -72,4 +68,4 @@ def work(problem, config, target):
     return *copies, kernel._replace(steps=kernel.steps + 2)
 
 
-DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=work)
+DESIGN = Design(refuses=persistent.refuses, configs=configs, launches=_launches, work=work)

@@ -339,12 +339,13 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             const int row = tile.m * BM + first_row, col = tile.n * BN;
             if constexpr (Walk::CUTS)
                 if (!walk.add_others(sum, piece, M - row, reinterpret_cast<bool*>(more))) return;
-            if constexpr (Walk::SPLITS > 1) {
-                const auto epilogue = epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
-                return walk.share(sum, epilogue, boxes, more, tile.m * BM, first_row + warp * 16, col, M, N);
-            }
             if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
             scales.apply(sum);
+            if constexpr (Walk::SPLITS > 1) {
+                const auto epilogue =
+                    epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
+                return walk.share(sum, epilogue, boxes, more, tile.m * BM, first_row + warp * 16, col, M, N);
+            }
             const auto epilogue =
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
             if constexpr (OUT_BOXES) {

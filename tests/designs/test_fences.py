@@ -64,7 +64,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     ): ("stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
     (
         "matmul/cluster_split_k.cuh",
-        "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, true>",
+        "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
     ): ("cluster_split_k", [CLUSTER_BARRIERS]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",

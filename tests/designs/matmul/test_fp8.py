@@ -134,7 +134,7 @@ def test_slices_are_added_in_fp32(library, op, design, device, slices):
     result = prepare(op, a.to(E4M3), b.to(E4M3), out_dtype=torch.float32)
     assert (library.run(result, design) == exact).all()
     fast = prepare(op, a.to(E4M3), b.to(E4M3), out_dtype=torch.float32, accumulate="fast")
-    # Triton's interpreter has fp32 sums, and the sums of stream_k's other blocks are small
+    # Triton's interpreter has fp32 sums, and other blocks' sums are small
     lossy = library.package == "cuda_reference" and design == "persistent" and device == "cpu"
     assert not lossy or (library.run(fast, design) == 2.0**10).all()
 

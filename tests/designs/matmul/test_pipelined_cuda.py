@@ -125,7 +125,7 @@ def test_other_operands_are_aligned_first():
     names = [launch.expression.partition("<")[0] for launch in launches(a.float(), b.float(), SMALL, precision="tf32")]
     assert names == ["matmul::align", "matmul::align", "matmul::pipelined"]
     names = [launch.expression for launch in launches(a.double(), b.double(), SMALL_DOUBLE)]
-    assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false>")
+    assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false, true>")
 
 
 def test_configs_fit_the_target():
