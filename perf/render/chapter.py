@@ -1,8 +1,8 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`rung`: what a rung of gemm's ladder gains over the one it builds on; `step`: the same of matmul's; `others`: designs without a
-rung; `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of the chosen designs; `noise`: how far times
-can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and some minutes.
+`rung`: what a rung of gemm's ladder gains over the one it builds on; `step`: the same of matmul's; `few`: its designs for few
+tiles; `others`: designs without a rung; `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs
+that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes.
 """
 
 import difflib
@@ -30,6 +30,7 @@ def texts(slow=False):
     fillers = {
         "rung": rung,
         "step": steps.step,
+        "few": steps.few,
         "others": others,
         "measured": speeds,
         "errors": errors_of,

@@ -1,6 +1,7 @@
 """The ladder of tensor cores in docs/matmul.md: what each rung reaches on random products, and the machine code behind it.
 
-The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a rung that keeps tensor cores busier pays.
+The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a rung that keeps tensor cores busier pays. `few`
+has those of few tiles, which are for splits of K.
 """
 
 import json
@@ -15,15 +16,22 @@ from .measured import PACKAGES
 from .picture import Picture
 
 LEAST = 2e9  # FLOP of a product
+FEW = 66, 1024  # tiles of 128 x 128 at most, half the SMs of an H200, and a K of this at least
+SPLITTING = ("persistent", "split_k", "stream_k", "cluster_split_k")
 PRECISIONS = ("fp16", "bf16")
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
 
-def products(folder):
+def products(folder, wanted=lambda problem: problem.flops >= LEAST):
     """The rows of the sweep's products, which torch has times of, too."""
     path = folder / "sweep" / "matmul.jsonl"
     rows = sweep_records.load([path]) if path.exists() else []
-    return [row for row in rows if row.problem.precision in PRECISIONS and row.problem.flops >= LEAST and row.torch]
+    return [row for row in rows if row.problem.precision in PRECISIONS and wanted(row.problem) and row.torch]
+
+
+def of_few_tiles(problem):
+    tiles = problem.batch * -(-problem.m // 128) * -(-problem.n // 128)
+    return tiles <= FEW[0] and problem.k >= FEW[1]
 
 
 def speeds(rows, package):
@@ -68,6 +76,24 @@ def step(*names):
     return table.markdown([headings[i] for i in kept], [[row[i] for i in kept] for row in body if row])
 
 
+def few(gpu):
+    """The table of the designs that split K, on products of few tiles: speed, and gain over split_k where both were timed."""
+    rows, body = products(measured.RESULTS / gpu, of_few_tiles), []
+    for package, title in PACKAGES.items():
+        of_designs = speeds(rows, package)
+        for name in SPLITTING:
+            own = of_designs.get(name, [])
+            gains = [x / y for x, y in zip(own, of_designs.get("split_k", ())) if x and y]
+            timed = [x for x in own if x]
+            if timed:
+                body.append([title, f"`{name}`", _mean(timed), _mean(gains), str(len(timed))])
+    return table.markdown(["", "design", "relative to cuBLAS", "to `split_k`", "shapes"], body)
+
+
+def _mean(ratios):
+    return f"{statistics.geometric_mean(ratios):.2f}" if ratios else "-"
+
+
 def _of_package(package, title, speeds, name, before, code):
     """None where the package has no such design."""
     if name not in speeds and (package, name) not in code:
@@ -75,9 +101,8 @@ def _of_package(package, title, speeds, name, before, code):
     own = speeds.get(name, [])
     timed = [x for x in own if x]
     gains = [x / y for x, y in zip(own, speeds.get(before, ())) if x and y]
-    means = [f"{statistics.geometric_mean(xs):.2f}" if xs else "-" for xs in (timed, gains)]
     facts = code.get((package, name))
-    return [title, *means, str(len(timed)), *(_code(facts) if facts else ["-"] * 4)]
+    return [title, _mean(timed), _mean(gains), str(len(timed)), *(_code(facts) if facts else ["-"] * 4)]
 
 
 def _code(facts):

@@ -33,6 +33,20 @@ def test_a_step_is_compared_on_the_shapes_of_both_rungs(monkeypatch):
     assert len(steps.step("naive").splitlines()) == 3, "Triton has none"
 
 
+def test_designs_for_few_tiles_are_compared_with_split_k_where_both_ran(monkeypatch):
+    own = rows([("split_k", 20.0), ("cluster_split_k", 10.0), ("naive", 1.0)], [("cluster_split_k", 2.5)])
+    monkeypatch.setattr(steps, "products", lambda folder, wanted: own)
+    lines = [line.strip("| ").split(" | ") for line in steps.few("h200").splitlines()[2:]]
+    assert lines == [["CUDA", "`split_k`", "0.50", "1.00", "1"], ["CUDA", "`cluster_split_k`", "2.00", "2.00", "2"]]
+
+
+@pytest.mark.parametrize(
+    "batch, m, n, k, expected", [(1, 8, 66 * 128, 1024, True), (1, 8, 66 * 128 + 1, 1024, False), (2, 129, 1, 1023, False)]
+)
+def test_few_tiles(batch, m, n, k, expected):
+    assert steps.of_few_tiles(SimpleNamespace(batch=batch, m=m, n=n, k=k)) is expected
+
+
 def test_the_loops_are_those_of_the_records():
     code = json.loads((SWEEP / "code.json").read_text())["records"]
     (facts,) = (row for row in code if (row["op"], row["implementation"], row["design"]) == ("matmul", "cuda", "persistent"))
