@@ -37,12 +37,13 @@ def _blocks(problem, config, batch):
 
 
 def configs(problem, target):
-    """With a slice for every split."""
+    """2 splits, and more with a slice for each while their blocks are not too many."""
     slices = ceil_div(problem.k * problem.dtype.itemsize, SLICE)
     for splits in _SPLITS:
         for config in persistent.fitting(problem, target, in_order(_SPACE, target), shared_bytes):
             config = config | {"SPLIT_K": splits}
-            if not target.is_gpu or (splits <= slices and _blocks(problem, config, problem.batch) <= _WAVES * target.sms):
+            few = splits <= slices and _blocks(problem, config, problem.batch) <= _WAVES * target.sms
+            if splits == 2 or few or not target.is_gpu:
                 yield config
 
 

@@ -17,11 +17,12 @@ __device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change
     for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
 }
 
-// A thread's part of a tile in the workspace: 16 bytes at a time, of THREADS threads side by side.
-template <class Number, int COUNT, int THREADS> struct Parts {
+// A thread's part of a tile in the workspace: 16 bytes at a time, of THREADS threads side by side. MOST parts are under way at
+// most, each in as many registers as the sums, and 1 where these are many.
+template <class Number, int COUNT, int THREADS, int MOST = 4> struct Parts {
     static constexpr int WORDS = COUNT * sizeof(Number) / 16, PER_WORD = 16 / sizeof(Number);
+    static constexpr int AT_ONCE = WORDS <= 8 ? MOST : 1;
     static_assert(COUNT % PER_WORD == 0, "whole words of 16 bytes");
-    static constexpr int AT_ONCE = WORDS <= 8 ? 4 : 1;  // parts under way: each has WORDS * 4 registers
     struct __align__(16) Word { Number x[PER_WORD]; };
 
     __device__ __forceinline__ static void store(const Number (&numbers)[COUNT], Word* part) {
@@ -60,10 +61,10 @@ template <class Number, int COUNT, int THREADS> struct Parts {
 
 // Whether this block has the sum of all splits, which are gridDim.y, of tile blockIdx.x. `partial` is (splits, tiles, threads'
 // sums).
-template <int THREADS, class Number, class Sums>
+template <int THREADS, int MOST = 4, class Number, class Sums>
 __device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
     constexpr int COUNT = sizeof sum / sizeof(Number);
-    using Own = Parts<Number, COUNT, THREADS>;
+    using Own = Parts<Number, COUNT, THREADS, MOST>;
     const int splits = gridDim.y;
     if (splits == 1) return true;
     const auto part_of = [&](int split) {
