@@ -10,7 +10,9 @@ from cuda_reference.launch import LIBRARY, config_of
 from cuda_reference.matmul.cluster_split_k import DESIGN
 from perf.offline import sass
 from tests import nvcc
-from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, transposed
+from tests.designs.matmul import exact
+from tests.designs.matmul.exact import integers, with_wgmma
+from tests.harness import DEVICES, bits, prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
 DEPTH = 64  # elements of a slice of fp16
@@ -20,25 +22,8 @@ BIG = HIGH | {"BN": 128, "STAGES": 4}
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def available(device):
-    available_on(LIBRARY, device)
-    if device == "cuda" and LIBRARY.target(torch.device("cuda")).arch != 90:
-        pytest.skip("no wgmma")
-
-
 def computed(config, a, b, **options):
-    """(the last launch, the result)"""
-    call = prepare("matmul", a, b, **options)
-    call.result.fill_(torch.nan if call.result.dtype.is_floating_point else 77)
-    for tensors in call.parts:
-        launches = list(DESIGN.launches(call.problem, config, *tensors))
-        for launch in launches:
-            launch.run()
-    return launches[-1], call.result
-
-
-def integers(*shape, device="cpu"):
-    return random(*shape, device=device).mul(3).round().half()
+    return exact.computed(DESIGN, config, a, b, **options)
 
 
 @short(lambda device, rows, splits: rows in (1, 5, 33, 64) or splits == 4)
@@ -47,7 +32,7 @@ def integers(*shape, device="cpu"):
 @on_devices
 def test_each_block_finishes_some_rows(device, rows, splits):
     """Fewer rows than blocks, and rows that they cannot share evenly. All of the epilogue follows, once."""
-    available(device)
+    with_wgmma(device)
     a, b, c = (integers(*shape, device=device) for shape in ((rows, 900), (900, 75), (rows, 75)))
     more = {"alpha": 2.0, "c": c.float(), "beta": 0.5, "activation": "relu", "out_dtype": torch.float32}
     launch, result = computed(SMALL | {"SPLIT_K": splits}, a, b, **more)
@@ -61,7 +46,7 @@ def test_each_block_finishes_some_rows(device, rows, splits):
 @on_devices
 def test_ranges_of_k(device, k, config):
     """Of fewer slices than splits, and of several rounds of the ring; tiles that end outside of the result."""
-    available(device)
+    with_wgmma(device)
     a, b = integers(2, 150, k, device=device), integers(2, k, 140, device=device)
     _, result = computed(config, a, b)
     assert torch.equal(result.double(), (a.double() @ b.double()).half().double())
@@ -73,7 +58,7 @@ def test_ranges_of_k(device, k, config):
 @on_devices
 def test_sums_are_added_in_the_order_of_k(device, config):
     """1 is lost in 2^26, which goes before 2 comes."""
-    available(device)
+    with_wgmma(device)
     a, b = (torch.zeros(4 * DEPTH, dtype=torch.float16, device=device) for _ in range(2))
     a[::DEPTH] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0])
     b[::DEPTH] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
@@ -106,7 +91,7 @@ def test_in_any_order(monkeypatch, order):
 @on_devices
 def test_bytes(device, dtype):
     """Exact sums in int32; of fp8 each slice has sums of its own."""
-    available(device)
+    with_wgmma(device)
     a = random(72, 1296, device=device).mul(3).round().to(dtype)
     b = transposed(random(1296, 136, device=device).mul(3).round()).to(dtype)
     out_dtype = torch.int32 if dtype == torch.int8 else torch.float32

@@ -4,7 +4,8 @@ import pytest
 import torch
 import triton
 
-from tests.harness import DEVICES, available_on, prepare, random
+from tests.designs.matmul.exact import integers
+from tests.harness import DEVICES, available_on, prepare
 from tritonkernels.choice.work import streamed
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
@@ -23,11 +24,6 @@ def computed(call, waves):
         for launch in STREAM_K.launches(call.problem, config, *tensors):
             launch.run()
     return call.result
-
-
-def integers(*shape, device):
-    """Small enough that no sum is rounded."""
-    return random(*shape, device=device).mul(3).round().half()
 
 
 @pytest.mark.parametrize("waves", (1, 2))

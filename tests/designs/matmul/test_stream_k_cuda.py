@@ -8,7 +8,9 @@ from cuda_reference.launch import LIBRARY, config_of
 from cuda_reference.matmul.stream_k import DESIGN, cut
 from perf.offline import sass
 from tests import nvcc
-from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, transposed
+from tests.designs.matmul import exact
+from tests.designs.matmul.exact import integers, with_wgmma
+from tests.harness import DEVICES, bits, prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
 BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16
@@ -17,25 +19,8 @@ LOW, HIGH = SMALL | {"BN": 128, "STAGES": 8}, SMALL | {"BM": 256, "BN": 128, "CO
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def available(device):
-    available_on(LIBRARY, device)
-    if device == "cuda" and LIBRARY.target(torch.device("cuda")).arch != 90:
-        pytest.skip("no wgmma")
-
-
 def computed(config, a, b, **options):
-    """(the last launch, the result)"""
-    call = prepare("matmul", a, b, **options)
-    call.result.fill_(torch.nan if call.result.dtype.is_floating_point else 77)
-    for tensors in call.parts:
-        launches = list(DESIGN.launches(call.problem, config, *tensors))
-        for launch in launches:
-            launch.run()
-    return launches[-1], call.result
-
-
-def integers(*shape, device="cpu"):
-    return random(*shape, device=device).mul(3).round().half()
+    return exact.computed(DESIGN, config, a, b, **options)
 
 
 @short(lambda device, tiles, k, waves: k > 0 or tiles in (1, 4))
@@ -45,7 +30,7 @@ def integers(*shape, device="cpu"):
 @on_devices
 def test_at_the_edges_of_waves(device, tiles, k, waves):
     """Of 0, 1, 4 and 13 slices. All of the epilogue follows, once."""
-    available(device)
+    with_wgmma(device)
     a, b, c = (integers(*shape, device=device) for shape in ((9, k), (k, 64 * tiles - 3), (9, 64 * tiles - 3)))
     _, result = computed(SMALL | {"WAVES": waves}, a, b, c=c, beta=0.5, activation="relu")
     assert torch.equal(result.double().cpu(), (a.double() @ b.double() + c.double() / 2).relu().half().double().cpu())
@@ -57,7 +42,7 @@ def test_at_the_edges_of_waves(device, tiles, k, waves):
 @on_devices
 def test_parts_of_few_rows(device, rows, config):
     """Warps without a row in the result exchange nothing, and those with one all of theirs."""
-    available(device)
+    with_wgmma(device)
     rows += (config is HIGH) * 128
     a, b = integers(rows, 900, device=device), integers(900, 200, device=device)
     launch, result = computed(config, a, b, out_dtype=torch.float32)
@@ -69,7 +54,7 @@ def test_parts_of_few_rows(device, rows, config):
 @pytest.mark.parametrize("batch, n", [(4, 45), (5, 129)])
 @on_devices
 def test_a_run_goes_from_one_matrix_of_a_batch_to_the_next(device, batch, n, waves):
-    available(device)
+    with_wgmma(device)
     a, b = integers(batch, 70, 520, device=device), integers(batch, 520, n, device=device)
     _, result = computed(SMALL | {"WAVES": waves}, a, b, out_dtype=torch.float32)
     assert torch.equal(result.double(), a.double() @ b.double())
@@ -82,7 +67,7 @@ def test_a_run_goes_from_one_matrix_of_a_batch_to_the_next(device, batch, n, wav
 def test_parts_are_added_in_the_order_of_k(device, before):
     """1 is lost in 2^26, which goes before 2 comes. Of the only tile, and of one after a whole wave. The next call finds the
     counters at zero."""
-    available(device)
+    with_wgmma(device)
     a, b = (torch.zeros(16 * DEPTH, dtype=torch.float16, device=device) for _ in range(2))
     a[:: 4 * DEPTH] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0])
     b[:: 4 * DEPTH] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
