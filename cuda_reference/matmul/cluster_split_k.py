@@ -54,13 +54,9 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     yield Kernel(_TEMPLATE, variants(problem)).launch(parameters, (blocks,), threads, given, shared_bytes(config))
 
 
-def _tile(config):
-    return persistent.block_tile(config | {"BLOCKS": None}, 1) | {"splits": config["SPLIT_K"]}
-
-
 @functools.cache
 def _work(itemsize):
-    return of_tiles(lambda config: _tile(config) | {"BK": SLICE // itemsize}, packs)
+    return of_tiles(lambda config: persistent.block_tile(config, itemsize) | {"splits": config["SPLIT_K"]}, packs)
 
 
 def work(problem, config, target):

@@ -158,7 +158,7 @@ def block_tile(config, itemsize):
         "threads": (config["CONSUMERS"] + 1) * 128,
         "stages": config["STAGES"],
         "GROUP_M": config["GROUP"],
-        "programs": config["BLOCKS"],
+        "programs": config.get("BLOCKS"),  # None: a block a tile
         "share": sharers(config),
     }
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cuda_reference.launch import LIBRARY
-from tests.harness import available_on, prepare, random
+from tests.harness import available_on, bits, prepare, random, run_checked
 
 
 def integers(*shape, device="cpu"):
@@ -27,3 +27,16 @@ def with_wgmma(device):
     available_on(LIBRARY, device)
     if device == "cuda" and LIBRARY.target(torch.device("cuda")).arch != 90:
         pytest.skip("no wgmma")
+
+
+def check_order(monkeypatch, order, design, config):
+    """Of blocks, threads and copies, of which about half land at once: right, with all that may follow the sums, and the same
+    bits as in another order."""
+    a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, 136, 840), (2, 840, 200), (2, 136, 200)))
+    options = {"c": c, "beta": 0.5, "bias": random(200, dtype=torch.float16), "activation": "silu"}
+
+    def result(order):
+        monkeypatch.setenv("SIMT_ORDER", order)
+        return bits(run_checked(LIBRARY, "matmul", design, a, b, config=config, **options)[0])
+
+    assert torch.equal(result(order), result("4"))

@@ -6,13 +6,13 @@ Sums of small integers are exact, so results must be equal.
 import pytest
 import torch
 
-from cuda_reference.launch import LIBRARY, config_of
+from cuda_reference.launch import config_of
 from cuda_reference.matmul.cluster_split_k import DESIGN
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import integers, with_wgmma
-from tests.harness import DEVICES, bits, prepare, random, run_checked, short, transposed
+from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
 DEPTH = 64  # elements of a slice of fp16
@@ -76,15 +76,7 @@ def test_half_sums_are_added_in_float():
 
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 def test_in_any_order(monkeypatch, order):
-    """Of blocks, threads and copies, with all that may follow the sums: about half of what is sent lands at once, the rest when
-    it is waited for. The same bits each time."""
-    monkeypatch.setenv("SIMT_ORDER", order)
-    a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, 136, 840), (2, 840, 200), (2, 136, 200)))
-    options = {"c": c, "beta": 0.5, "bias": random(200, dtype=torch.float16), "activation": "silu"}
-    first, _ = run_checked(LIBRARY, "matmul", "cluster_split_k", a, b, config={"BM": 128, "SPLIT_K": 8}, **options)
-    monkeypatch.setenv("SIMT_ORDER", "4")
-    again, _ = run_checked(LIBRARY, "matmul", "cluster_split_k", a, b, config={"BM": 128, "SPLIT_K": 8}, **options)
-    assert torch.equal(bits(first), bits(again))
+    exact.check_order(monkeypatch, order, "cluster_split_k", {"BM": 128, "SPLIT_K": 8})
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn], ids=str)

@@ -4,13 +4,13 @@ its machine code for Hopper. Sums of small integers are exact, so results must b
 import pytest
 import torch
 
-from cuda_reference.launch import LIBRARY, config_of
+from cuda_reference.launch import config_of
 from cuda_reference.matmul.stream_k import DESIGN, cut
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import integers, with_wgmma
-from tests.harness import DEVICES, bits, prepare, random, run_checked, short, transposed
+from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
 BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16
@@ -87,14 +87,7 @@ def test_half_sums_are_added_in_float():
 
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 def test_in_any_order(monkeypatch, order):
-    """Of blocks, threads and copies; with all that may follow the sums. The same bits each time."""
-    monkeypatch.setenv("SIMT_ORDER", order)
-    a, b, c = (random(*shape, dtype=torch.float16) for shape in ((2, 136, 840), (2, 840, 200), (2, 136, 200)))
-    options = {"c": c, "beta": 0.5, "bias": random(200, dtype=torch.float16), "activation": "silu"}
-    first, _ = run_checked(LIBRARY, "matmul", "stream_k", a, b, config={"BM": 64, "BN": 128}, **options)
-    monkeypatch.setenv("SIMT_ORDER", "4")
-    again, _ = run_checked(LIBRARY, "matmul", "stream_k", a, b, config={"BM": 64, "BN": 128}, **options)
-    assert torch.equal(bits(first), bits(again))
+    exact.check_order(monkeypatch, order, "stream_k", {"BM": 64, "BN": 128})
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn], ids=str)
