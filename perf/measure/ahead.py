@@ -1,4 +1,4 @@
-"""Builds the CUDA kernels of some cases before the comparison, on all cores.
+"""Builds the kernels of some cases before the comparison, on all cores.
 
 Built one after the other, on first use, they would take most of the time of a first comparison.
 """
@@ -9,45 +9,61 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 from cuda_reference import build
-from cuda_reference.launch import LIBRARY
-from tritonkernels.errors import TritonKernelsError, UnsupportedError
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.plans import on_device
 
+from ..offline.compiling import specialised
 from ..render import table
+from .contenders import PACKAGES
 
 
 def sources(cases, names, device):
-    """[(header, expressions)] of the kernels that the designs (all, or those named) launch on the cases."""
-    unique = {}
+    """[(header, expressions)] of the CUDA kernels that the designs (all, or those named) launch on the cases."""
+    return list({(launch.source.header, launch.source.expressions): None for launch in _launches("cuda", cases, names, device)})
+
+
+def triton_launches(cases, names, device):
+    """A launch of each Triton kernel, as Triton specialises it, that the designs launch on the cases."""
+    return list({_identity(launch): launch for launch in _launches("triton", cases, names, device)}.values())
+
+
+def _identity(launch):
+    return launch.kernel, str(specialised(launch)), str(launch.options)
+
+
+def _launches(implementation, cases, names, device):
+    """The launches of the package's designs, of tensors without memory."""
+    library = importlib.import_module(f"{PACKAGES[implementation]}.launch").LIBRARY
+    target = library.target(device)
     for case in cases:
         args, kwargs = case.outlines()
-        call = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
-        for name in LIBRARY.names(case.op):
+        call = library.operation(case.op).prepare(*args, **kwargs)
+        for name in library.names(case.op):
             if names is None or name in names:
-                for launch in _launches(call, name, device):
-                    unique[launch.source.header, launch.source.expressions] = None
-    return list(unique)
+                with contextlib.suppress(UnsupportedError):
+                    design, config = library.choose(call.problem, target, name)
+                    for tensors in call.parts:
+                        yield from design.launches(call.problem, config, *tensors)
 
 
-def _launches(call, name, device):
-    try:
-        design, config = LIBRARY.choose(call.problem, LIBRARY.target(device), name)
-    except UnsupportedError:
-        return []
-    return [launch for tensors in call.parts for launch in design.launches(call.problem, config, *tensors)]
+def build_all(cases, implementations, names, device, quiet=False):
+    """Build the kernels. An error comes again in the comparison, as the failure of a row."""
 
+    def run(title, build_one):
+        with contextlib.suppress(Exception), on_device(device):
+            build_one()
+        advance(f"building {title}")
 
-def build_all(cases, names, device, quiet=False):
-    """Build the kernels. The comparison reports a failed build as the failure of a row."""
-
-    def build_one(source):
-        with contextlib.suppress(TritonKernelsError):
-            build.load(*source, "cuda" if device.type == "cuda" else "simt")
-        advance(f"building {source[0]}")
-
-    modules = sources(cases, names, device)
-    with table.progress(len(modules), quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
+    todo = []
+    if "cuda" in implementations:  # first, since a module takes longer than many Triton kernels
+        backend = "cuda" if device.type == "cuda" else "simt"
+        for source in sources(cases, names, device):
+            todo.append((source[0], lambda source=source: build.load(*source, backend)))
+    if "triton" in implementations and device.type == "cuda":  # the interpreter compiles nothing
+        todo += [(launch.name, launch.build) for launch in triton_launches(cases, names, device)]
+    with table.progress(len(todo), quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            list(pool.map(build_one, modules))
+            list(pool.map(run, *zip(*todo)))
         except KeyboardInterrupt:  # those that have not begun are cancelled, and the pool waits for the others
             build.stop()
             raise

@@ -89,8 +89,7 @@ def main(options, parser):
     if options.list:
         return _list(cases, options.design, implementations, device)
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
-    if "cuda" in implementations:
-        ahead.build_all(runnable, options.design, device, options.quiet)
+    ahead.build_all(runnable, implementations, options.design, device, options.quiet)
     names = PEERS if "all" in options.peers else options.peers
     with entrants.Entrants(names, device, options.seed) as peers, Monitor(device) as monitor:
         comparison = Comparison(

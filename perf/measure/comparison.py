@@ -102,7 +102,7 @@ class Comparison:
         self._watch, self._drawn = tampering.Watch(device), 0
 
     def run(self, case):
-        args, kwargs = case.arguments(self._seed, self._device)
+        args, kwargs = case.arguments(self._seed, self._device, drawn_on=self._device)
         prepared = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
         checker = Checker(args, kwargs)
         with baselines.precision(prepared.problem.precision):

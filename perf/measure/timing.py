@@ -25,7 +25,7 @@ __all__ = ["GpuClock", "Timing", "interleaved", "summary"]
 
 WARM_UPS = 5  # compilation, handles, cuDNN's search, clocks
 ROUNDS = (30, 200)  # least, most
-BUDGET_S = 1.0  # of a case, after the least number of rounds
+BUDGET_S = 0.5  # of a case, after the least number of rounds
 OWN_S = 0.5  # of a contender, which then sits out
 KEPT = 10  # rounds are enough for one that sits out, and without host time to leave those with it out
 CALLS = (5, 50)  # for the median host time, least and most; the GPU's queue holds more, so that no call waits for it

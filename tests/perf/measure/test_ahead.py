@@ -1,6 +1,10 @@
 """Kernels built before the comparison are those that it runs; the comparison reports a failed build."""
 
 import contextlib
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +13,7 @@ import cuda_reference
 from cuda_reference import build
 from cuda_reference.launch import LIBRARY
 from perf.measure import ahead
+from perf.measure.contenders import PACKAGES
 from perf.measure.suites import SUITES
 from tritonkernels.errors import BuildError, UnsupportedError
 
@@ -39,13 +44,21 @@ def test_the_first_kernel_of_a_call_is_among_them(case, asked):
 
 
 def test_all_are_built_once(asked):
-    ahead.build_all(SUITES["smoke"], None, CPU)
+    ahead.build_all(SUITES["smoke"], PACKAGES, None, CPU)
     assert sorted(asked) == sorted(ahead.sources(SUITES["smoke"], None, CPU)) and len(asked) == len(set(asked)) > 20
+
+
+def test_no_call_compiles_another_triton_kernel():
+    code = [sys.executable, "-m", "tests.perf.measure.fake_ahead"]
+    run = subprocess.run(code, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert run.returncode == 0, run.stderr
+    built, calls, again = json.loads(run.stdout)
+    assert built > 150 and calls > 150 and not again
 
 
 def test_it_has_no_bar_where_it_is_to_be_quiet(asked, monkeypatch, capsys):
     pytest.importorskip("rich")
     monkeypatch.setenv("FORCE_COLOR", "1")  # makes a terminal of standard error for rich
     for quiet in (False, True):
-        ahead.build_all(SUITES["smoke"][:1], None, CPU, quiet)
+        ahead.build_all(SUITES["smoke"][:1], PACKAGES, None, CPU, quiet)
         assert (capsys.readouterr().err == "") is quiet
