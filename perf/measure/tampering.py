@@ -12,14 +12,15 @@ from tritonkernels.choice.clock import GpuClock
 from .check import Checker, Output
 
 WATCHED = {
-    "torch.cuda": (torch.cuda, "Event CUDAGraph graph synchronize current_stream"),
+    "torch.cuda": (torch.cuda, "Event CUDAGraph synchronize current_stream stream"),
     "torch.cuda.Event": (torch.cuda.Event, "record query elapsed_time synchronize"),
     "torch.cuda.CUDAGraph": (torch.cuda.CUDAGraph, "replay capture_begin capture_end"),
     "time": (time, "perf_counter"),
     "GpuClock": (GpuClock, "now flush event synchronize replay"),
     "Output": (Output, "poison copy left escaped"),
     "Checker": (Checker, "judge verdict restore"),
-    "numerics": (numerics, "judge"),
+    "numerics": (numerics, "Expected"),
+    "Expected": (numerics.Expected, "judge"),
 }
 PERSISTING_L2 = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 

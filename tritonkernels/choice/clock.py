@@ -19,6 +19,7 @@ class GpuClock:
         self.l2_bytes = Target.live(device).l2_bytes
         self._other_data = torch.zeros(2 * self.l2_bytes // 4, dtype=torch.int32, device=device)
         self._largest = torch.empty((), dtype=torch.int32, device=device)
+        self._captures = torch.cuda.Stream(device)
 
     def flush(self):
         torch.amax(self._other_data, 0, out=self._largest)
@@ -34,11 +35,18 @@ class GpuClock:
 
     def replay(self, call):
         """A function that repeats the GPU work of the call; None where a graph cannot capture it. It keeps the call's tensors
-        alive: a graph keeps only those that were made while it was captured."""
+        alive: a graph keeps only those that were made while it was captured.
+
+        Unlike torch.cuda.graph, this leaves the allocator its memory: to return it takes longer than most captures."""
         graph = torch.cuda.CUDAGraph()
+        self.synchronize()
         try:
-            with torch.cuda.graph(graph):
-                call()
+            with torch.cuda.stream(self._captures):
+                graph.capture_begin()
+                try:
+                    call()
+                finally:
+                    graph.capture_end()
         except RuntimeError:  # for instance because it waits for the GPU
             self.synchronize()
             return None
