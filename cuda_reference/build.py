@@ -8,6 +8,7 @@ timeout can kill, with the tools of toolchain.py, and is kept in cache.py's fold
 
 import ctypes
 import dataclasses
+import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -35,6 +36,7 @@ from .toolchain import ROOT, sanitizer_preload
 __all__ = ["BACKENDS", "ROOT", "doctor", "load", "load_part", "sanitizer_preload", "stop"]
 
 BACKENDS = ("simt", "cuda", "trace")
+OVERLAP = "common/overlap.cuh"
 _RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # functions of a traced module besides its kernels
 
 # SIGTERM, also sent when the parent process dies, goes to all of the child's process group: to g++ and its compiler, and to
@@ -190,17 +192,23 @@ def _named(prefix, backend, source, files, suffix=".so"):
     return _Recipe(f"{prefix}_{digest.hexdigest()[:16]}", backend, source, tuple(flags), suffix)
 
 
+@functools.cache
+def overlaps(header: str) -> bool:
+    """Whether the header's kernels may begin on this GPU while those before them run: it includes overlap.cuh, so they wait."""
+    return int(toolchain.gpu_architecture().rstrip("a")) >= 90 and ROOT / OVERLAP in _sources([ROOT / header])
+
+
 def _source(path, expressions, backend, files):
     header = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     constants, bounds = ([], []) if backend == "cuda" else launch_bounds.lines(expressions, sorted(files))
-    traced = backend == "trace"
+    traced, early = backend == "trace", str(backend == "cuda" and overlaps(str(header))).lower()
     lines = [
         '#include "common/binding.cuh"',
         f'#include "{header}"',
         *(['#include "simt/trace_recorder.h"'] if traced else []),
         *constants,
         "KERNEL_MODULE(TORCH_EXTENSION_NAME, module) {",
-        *(f'    bind(module, "{expression}", {expression});' for expression in expressions),
+        *(f'    bind(module, "{expression}", {expression}, {early});' for expression in expressions),
         *bounds,
         *(["    bind_trace(module);"] if traced else []),
         "}",

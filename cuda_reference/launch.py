@@ -52,7 +52,8 @@ class CudaLaunch:
         stream = stream_of(device)
         before = (self.kernel(device), self.expression, (*self.grid, 1, 1)[:3], self.block, self.shared_bytes)
         _launch(*before, stream, *map(_wire, self.arguments))
-        return Launched(_launch, before, (), tuple(map(_with_address, self.arguments)))
+        overlaps = device.type == "cuda" and build.overlaps(self.source.header)
+        return Launched(_launch, before, (), tuple(map(_with_address, self.arguments)), overlaps=overlaps)
 
     def kernel(self, device):
         """The function that launches it on that device; built if need be."""

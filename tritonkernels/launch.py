@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import types
 
 import numpy
@@ -14,6 +15,7 @@ from .plans import FromAddress, Launched, with_address
 
 FOREIGN = {"maxnreg": None}  # options for ptxas, which AMD's compiler refuses
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
+OVERLAPS = {"launch_pdl": True}  # language/overlap.py
 
 
 class TritonLaunch:
@@ -38,7 +40,13 @@ class TritonLaunch:
     def options(self):
         """The compiler's options."""
         chosen = self.config.all_kwargs() | (FOREIGN if torch.version.hip else {})
-        return {k: v for k, v in chosen.items() if v is not None and k not in self.config.kwargs} | COMPILER_OPTIONS
+        options = {k: v for k, v in chosen.items() if v is not None and k not in self.config.kwargs} | COMPILER_OPTIONS
+        return options | (OVERLAPS if self.waits and _can_overlap() else {})
+
+    @property
+    def waits(self):
+        """Whether the kernel waits for those before it, so that it may begin while they run."""
+        return _waits(self.kernel)
 
     def run(self):
         if backend.name() == "gpu":
@@ -68,7 +76,24 @@ class TritonLaunch:
         values = tuple(map(_with_address, self.values.values()))
         metadata = compiled.metadata
         is_pure = not (metadata.global_scratch_size or metadata.profile_scratch_size)  # which each launch allocates
-        return Launched(compiled.run, (*self.grid, 1, 1)[:3], after, values, keeps=compiled, is_pure=is_pure)
+        traits = {"is_pure": is_pure, "overlaps": getattr(metadata, "launch_pdl", False)}
+        return Launched(compiled.run, (*self.grid, 1, 1)[:3], after, values, keeps=compiled, **traits)
+
+
+@functools.cache
+def _waits(kernel):
+    return "wait_for_earlier_kernels()" in inspect.getsource(kernel.fn)
+
+
+def _can_overlap():
+    """Whether the present GPU can begin a kernel while another one runs."""
+    from triton.runtime import driver
+
+    try:
+        target = driver.active.get_current_target()
+    except RuntimeError:  # there is no GPU
+        return False
+    return target.backend == "cuda" and target.arch >= 90
 
 
 @functools.cache

@@ -36,6 +36,7 @@ class Launched:
     values: tuple
     keeps: Any = None  # must live as long as function
     is_pure: bool = True  # what the kernel gets follows from these arguments alone
+    overlaps: bool = False  # it may begin while the kernel before it runs, for which it waits
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-// bind(module, name, kernel): any kernel as a Python function (grid, block, shared_bytes, stream, *args).
+// bind(module, name, kernel, overlaps): any kernel as a Python function (grid, block, shared_bytes, stream, *args).
+//
+// `overlaps`: it waits for earlier kernels, as overlap.cuh says, and is launched accordingly.
 //
 // Grid and block are three ints, the stream is its handle. For a pointer, the argument is an int (tensor.data_ptr()); for an
 // int, a float or a bool it is one; for a struct whose members are all int or all int64_t it is a tuple of ints, and for a
@@ -124,6 +126,7 @@ template <class... P> PyObject* call(PyObject* capsule, PyObject* const* args, P
     return guarded([&] {
         const char* const name = PyCapsule_GetName(capsule);
         const auto kernel = reinterpret_cast<void (*)(P...)>(PyCapsule_GetPointer(capsule, name));
+        const bool overlaps = PyCapsule_GetContext(capsule) != nullptr;
         constexpr int CONFIGURATION = 4;
         if (count < CONFIGURATION)
             raise(PyExc_TypeError, "%s takes grid, block, shared_bytes, stream and kernel arguments", name);
@@ -138,7 +141,7 @@ template <class... P> PyObject* call(PyObject* capsule, PyObject* const* args, P
         const auto values = to_arguments<P...>(args + CONFIGURATION, std::index_sequence_for<P...>());
         {
             const WithoutGil during_the_launch;
-            std::apply([&](const P&... p) { launch(kernel, grid, block, shared_bytes, stream, p...); }, values);
+            std::apply([&](const P&... p) { launch(kernel, grid, block, shared_bytes, overlaps, stream, p...); }, values);
         }
         return Py_NewRef(Py_None);
     });
@@ -155,9 +158,10 @@ inline void add_function(PyObject* module, const char* name, Function function, 
 
 }  // namespace binding
 
-template <class... P> void bind(PyObject* module, const char* name, void (*kernel)(P...)) {
-    binding::add_function(module, name, binding::call<P...>,
-                          PyCapsule_New(reinterpret_cast<void*>(kernel), name, nullptr));
+template <class... P> void bind(PyObject* module, const char* name, void (*kernel)(P...), bool overlaps) {
+    PyObject* const capsule = PyCapsule_New(reinterpret_cast<void*>(kernel), name, nullptr);
+    if (overlaps) PyCapsule_SetContext(capsule, capsule);
+    binding::add_function(module, name, binding::call<P...>, capsule);
 }
 
 // KERNEL_MODULE(name, module) { bind(module, ...); } is what Python imports as `name`.

@@ -1,5 +1,5 @@
-// launch(kernel, grid, block, shared_bytes, stream, args...): one name for <<<>>> and for the emulation. A fault becomes a
-// std::runtime_error with CUDA's name and text.
+// launch(kernel, grid, block, shared_bytes, overlaps, stream, args...): one name for <<<>>> and for the emulation. A fault
+// becomes a std::runtime_error with CUDA's name and text. `overlaps`: the kernel waits as overlap.cuh says.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -14,18 +14,21 @@ inline void check(cudaError_t error) {
 }
 
 template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... args) {
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, bool overlaps, cudaStream_t stream, A... args) {
     constexpr size_t DEFAULT = 47 * 1024;  // of 48 KB with what a kernel declares statically; more only on request
     if (shared_bytes > DEFAULT)
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)));
-    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);
-    check(cudaGetLastError());
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, &attribute, overlaps ? 1u : 0u};
+    check(cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...));
 }
 
 #else
 
 template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, A... args) {
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, bool, cudaStream_t, A... args) {
     const std::tuple<P...> values(static_cast<P>(args)...);
     simt::run_grid(reinterpret_cast<const void*>(kernel), [&] { std::apply(kernel, values); }, grid, block, shared_bytes);
 }

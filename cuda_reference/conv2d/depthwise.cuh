@@ -9,6 +9,7 @@
 // multiply-adds: `grouped` has them in shared memory, and in channels_last `depthwise_channels`. Mirrors
 // tritonkernels/conv2d/depthwise.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/runs.cuh"
 
 namespace conv2d {
@@ -18,6 +19,7 @@ template <class T, int THREADS, int TAPS, int STEP, int RUN>
 __global__ void __launch_bounds__(THREADS)
 depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
           Strides stride) {
+    wait_for_earlier_kernels();
     const bool channels_inside = stride.out.c == 1 && g.K > 1;
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     int k = channels_inside ? take(index, g.K) : 0;

@@ -5,6 +5,7 @@
 // memory, tap by tap. TAPS is R and S, unrolled, where taps of a column are neighbours and outputs STEP rows apart; 0 takes
 // any. For one filter a channel. Mirrors tritonkernels/conv2d/depthwise_channels.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/filters.cuh"
 #include "parts/runs.cuh"
 
@@ -17,6 +18,7 @@ template <class T, int THREADS, int TAPS, int STEP, int RUN, int WIDTH>
 __global__ void __launch_bounds__(THREADS, 3)  // with registers for three columns of inputs under way
 depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
                    Geometry g, Strides stride) {
+    wait_for_earlier_kernels();
     using Layout = Filters<WIDTH, LANES>;
     Sum<T>* const filters = dynamic_shared<Sum<T>>();
     const int blocks_k = ceil_div(g.K, Layout::CHANNELS), first = blockIdx.x % blocks_k * Layout::CHANNELS;

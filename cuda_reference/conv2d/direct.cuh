@@ -8,6 +8,7 @@
 // A halo that does not fit in shared memory (huge steps or dilations) is not staged: STAGED = false reads global memory instead.
 // Mirrors tritonkernels/conv2d/direct.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "../common/shared.cuh"
 #include "parts/halo.cuh"
 
@@ -27,6 +28,7 @@ template <class T, int KT, bool STAGED>
 __global__ void __launch_bounds__(THREADS, 8)  // 8 blocks: otherwise ptxas spills to fit 32 on an SM
 direct(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
        Strides stride) {
+    wait_for_earlier_kernels();
     const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
     const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     const int first_k = tile.k, group = tile.group;

@@ -10,6 +10,7 @@
 // stores are as wide. TAPS is R and S, unrolled, where taps are neighbours and outputs STEP rows apart, so that inputs slide;
 // 0 takes any filter, tap by tap. Mirrors tritonkernels/conv2d/grouped.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/filters.cuh"
 #include "parts/runs.cuh"
 
@@ -48,6 +49,7 @@ template <class T, int KT, int CT, int LANES, int TAPS, int STEP>
 __global__ void __launch_bounds__(THREADS_OF<LANES>, resident<T>(KT, LANES, STEP))
 grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
         Strides stride, int staged) {
+    wait_for_earlier_kernels();
     using Layout = Filters<KT, LANES>;
     Sum<T>* const filters = dynamic_shared<Sum<T>>();
     const int per_group = g.k_per_group(), tiles = ceil_div(per_group, KT), blocks_k = ceil_div(g.groups * tiles, LANES);

@@ -11,6 +11,7 @@
 // so the bits do not depend on which block that is. Mirrors tritonkernels/conv2d/implicit_gemm.py.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile.
 #pragma once
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "../matmul/parts/add_splits.cuh"
 #include "../matmul/parts/products.cuh"
@@ -80,6 +81,7 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, MATH == Math::WGMMA 
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
               const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
               int split_size, int band) {
+    wait_for_earlier_kernels();
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / (MATH == Math::FFMA ? 16 : 32);

@@ -4,6 +4,7 @@
 // A multiply-add takes two loads, and each input is loaded K / groups * R * S times: it is the baseline of the others.
 // No lane is idle, however few outputs a plane has. Mirrors tritonkernels/conv2d/naive.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/common.cuh"
 
 namespace conv2d {
@@ -12,6 +13,7 @@ template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 naive(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
       Strides stride) {
+    wait_for_earlier_kernels();
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;  // of the output, q fastest
     const int q = index % g.Q;
     index /= g.Q;

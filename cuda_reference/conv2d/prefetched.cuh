@@ -8,6 +8,7 @@
 // tritonkernels/conv2d/prefetched.py.
 #pragma once
 #include "../common/cp_async.cuh"
+#include "../common/overlap.cuh"
 #include "../common/shared.cuh"
 #include "parts/halo.cuh"
 
@@ -137,6 +138,7 @@ template <class T, int KT>
 __global__ void __launch_bounds__(THREADS, 8)
 prefetched(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
            Strides stride) {
+    wait_for_earlier_kernels();
     const Tile tile(blockIdx.x, g, TILE_H, TILE_W, KT);
     const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     const int first_k = tile.k, group = tile.group;

@@ -14,6 +14,7 @@
 // distributed evenly; other rows element by element, with neighbouring lanes contiguous; and channels_last with channels
 // innermost. Mirrors tritonkernels/conv2d/register_blocked.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "../common/shared.cuh"
 #include "parts/common.cuh"
 
@@ -188,6 +189,7 @@ template <class T, int KT, bool UNIT>
 __global__ void __launch_bounds__(BIG_THREADS, resident(KT))
 register_blocked(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
                  Geometry g, Strides stride, int channels) {
+    wait_for_earlier_kernels();
     constexpr int PITCH = ceil_div(KT, 4) * 4;  // of a tap's values
     const Tile tile(blockIdx.x, g, BIG_TILE_H, BIG_TILE_W, KT);
     const int c_per_group = g.c_per_group(), left_k = g.k_per_group() - tile.k;

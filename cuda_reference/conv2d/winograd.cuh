@@ -8,6 +8,7 @@
 // In NCHW the product is U (K, C) times V (C, tiles), with channels_last V (tiles, C) times U (C, K), so that neighbouring lanes
 // read and write neighbouring elements. Mirrors tritonkernels/conv2d/winograd.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/common.cuh"
 #include "parts/transforms.cuh"
 
@@ -37,6 +38,7 @@ template <class T, int M, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 winograd_filters(const T* __restrict__ weight, Sum<T>* __restrict__ u, Geometry g, Strides stride, int pitch,
                  bool channels_inside) {
+    wait_for_earlier_kernels();
     const unsigned at = element_of_thread<THREADS>();
     const unsigned c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     const unsigned elements = channels_inside ? g.C * unsigned(pitch) : g.K * c_per_group;
@@ -69,6 +71,7 @@ template <class T, int M, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 winograd_inputs(const T* __restrict__ input, Sum<T>* __restrict__ v, Geometry g, Strides stride, int pitch, int tiles,
                 bool channels_inside) {
+    wait_for_earlier_kernels();
     const unsigned at = element_of_thread<THREADS>();
     const unsigned c_per_group = g.c_per_group(), elements = g.C * unsigned(channels_inside ? tiles : pitch);
     if (at >= elements) return;
@@ -121,6 +124,7 @@ template <class T, int M, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 winograd_outputs(const Sum<T>* __restrict__ products, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
                  Strides stride, int pitch, int tiles, bool channels_inside) {
+    wait_for_earlier_kernels();
     const unsigned at = element_of_thread<THREADS>();
     const unsigned k_per_group = g.k_per_group(), elements = unsigned(channels_inside ? g.groups * tiles : g.K) * pitch;
     if (at >= elements || (channels_inside && at % pitch >= k_per_group)) return;

@@ -3,6 +3,7 @@
 // It is limited by reading grad_output once. Threads are CHANNELS x lanes, channels fastest: with 1, lanes lie along positions;
 // with 32, along the channels, which are contiguous in channels_last. Mirrors tritonkernels/conv2d_bias/channel_sums.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "../conv2d/parts/splits.cuh"
 
 namespace conv2d_bias {
@@ -20,6 +21,7 @@ template <class T, int THREADS, int CHANNELS>
 __global__ void __launch_bounds__(THREADS)
 channel_sums(const T* __restrict__ grad_output, T* __restrict__ bias, Sum<T>* __restrict__ sums, int N, int K, int P, int Q,
              Strides stride, int64_t positions_per_split) {
+    wait_for_earlier_kernels();
     constexpr int LANES = THREADS / CHANNELS;
     const int lane = threadIdx.x / CHANNELS, k = blockIdx.x * CHANNELS + threadIdx.x % CHANNELS;
     const int64_t positions = int64_t(N) * P * Q;

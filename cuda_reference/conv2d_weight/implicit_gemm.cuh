@@ -9,6 +9,7 @@
 // padding: parts/thin.cuh is for these. This tile is for CUDA cores, parts/tensor_cores.cuh has those for tensor cores.
 // Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/thin.cuh"
 #include "parts/tile.cuh"
 
@@ -28,6 +29,7 @@ template <class T, int BM, int BN, int TM, int TN>
 __global__ void __launch_bounds__(THREADS, 3)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Sum<T>* __restrict__ sums,
               Geometry g, Strides stride, int64_t positions_per_split) {
+    wait_for_earlier_kernels();
     static_assert(BM % TM == 0 && BN % TN == 0 && BM / TM * (BN / TN) == THREADS, "a thread per TM x TN sums");
     constexpr int PAD = 16 / sizeof(Sum<T>);  // rows stay aligned, and lanes along positions store to several banks
     __shared__ __align__(16) Sum<T> grads[BL][BM + PAD], inputs[BL][BN + PAD];

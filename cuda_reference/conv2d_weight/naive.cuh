@@ -4,6 +4,7 @@
 // grad_output and neighbouring inputs. A small filter keeps only a few lanes busy, each with millions of products: it is the
 // baseline of the other designs. Mirrors tritonkernels/conv2d_weight/naive.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/operands.cuh"
 
 namespace conv2d_weight {
@@ -11,6 +12,7 @@ namespace conv2d_weight {
 template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 naive(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Geometry g, Strides stride) {
+    wait_for_earlier_kernels();
     const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;  // of the weight, s fastest
     const int s = index % g.S;

@@ -8,6 +8,7 @@
 // banks apart, and a warp 4 such rows, 1 bank apart: all 32 banks, no conflict.
 #pragma once
 #include "../common/cp_async.cuh"
+#include "../common/overlap.cuh"
 #include "../common/shared.cuh"
 #include "rasterized.cuh"
 
@@ -85,6 +86,7 @@ template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 async_copy(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
            int M, int N, int K, float alpha, float beta, Strides stride, int group) {
+    wait_for_earlier_kernels();
     static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
     using Place = typename Buffer::Place;

@@ -9,6 +9,7 @@
 //               the banks of the first. Here a phase is 4 x 2 lanes and reads 4 quads of A or 2 of B, 24 floats at most
 //               from the first to the last, all in different banks.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/tile_io.cuh"
 
 namespace gemm {
@@ -27,6 +28,7 @@ template <int BM, int BN, int BK, int TM, int TN, template <int> class ATileOf, 
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS)
 conflict_free(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
               int M, int N, int K, float alpha, float beta, Strides stride) {
+    wait_for_earlier_kernels();
     constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS, WM = 4 * TM, WN = 8 * TN;
     using ATile = ATileOf<BM>;
     using A = SlicesOfA<ATile, BM, BK, THREADS, VECTOR>;

@@ -7,6 +7,7 @@
 //
 // The last slice, the only one that may exceed K, comes first: guarded, outside the loop, which then needs no test for edges.
 #pragma once
+#include "../common/overlap.cuh"
 #include "z_order.cuh"  // ZOrder, PaddedTile
 
 namespace gemm {
@@ -84,6 +85,7 @@ template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 double_buffered(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
                 int M, int N, int K, float alpha, float beta, Strides stride) {
+    wait_for_earlier_kernels();
     using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
     using Place = typename Buffer::Place;
     __shared__ typename Buffer::Slice buffers[2];

@@ -4,6 +4,7 @@
 // intensity of 64 / 132 = 0.48 FLOP per byte read from the caches. With an L2 of 1.9 TB/s (Titan V) that is 0.912 TFLOP/s at
 // most. T is float or double. Mirrors tritonkernels/gemm/naive.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/common.cuh"
 
 namespace gemm {
@@ -12,6 +13,7 @@ template <class T, int BM, int BN>
 __global__ void __launch_bounds__(BM * BN)
 naive(const T* __restrict__ a, const T* __restrict__ b, const T* __restrict__ c, T* __restrict__ out,
       int M, int N, int K, T alpha, T beta, Strides stride) {
+    wait_for_earlier_kernels();
     static_assert(BN % 32 == 0, "a warp stays within one row of C, or its reads of A would not be broadcasts");
     const int tiles_n = ceil_div(N, BN);
     const int row = blockIdx.x / tiles_n * BM + threadIdx.x / BN;

@@ -9,6 +9,7 @@
 //   row of tiles, 89 % in 8 rows
 // Costs a few integer divisions a block.
 #pragma once
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "double_buffered.cuh"  // DoubleBuffer
 
@@ -18,6 +19,7 @@ template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 rasterized(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
            int M, int N, int K, float alpha, float beta, Strides stride, int group) {
+    wait_for_earlier_kernels();
     using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
     using Place = typename Buffer::Place;
     __shared__ typename Buffer::Slice buffers[2];

@@ -4,6 +4,7 @@
 // per byte, 32 at 128 x 128, whatever BK. In a thread, TM + TN shared loads feed TM * TN multiply-adds per k, an outer product
 // in registers: 16 loads instead of 128 at 8 x 8. T is float or double. Mirrors tritonkernels/gemm/tiled.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/common.cuh"
 
 namespace gemm {
@@ -50,6 +51,7 @@ template <class T, int BM, int BN, int BK, int TM, int TN>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN))
 tiled(const T* __restrict__ a, const T* __restrict__ b, const T* __restrict__ c, T* __restrict__ out,
       int M, int N, int K, T alpha, T beta, Strides stride) {
+    wait_for_earlier_kernels();
     static_assert(BM % TM == 0 && BN % TN == 0, "thread tiles cover the block tile exactly");
     constexpr int THREADS = (BM / TM) * (BN / TN);
     __shared__ T a_tile[BK][BM];

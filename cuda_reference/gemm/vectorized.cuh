@@ -7,6 +7,7 @@
 // VECTOR; C and out are asked on the device, once per thread. A's quads lie along K and are stored transposed, scalar by
 // scalar.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/tile_io.cuh"
 
 namespace gemm {
@@ -15,6 +16,7 @@ template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS)
 vectorized(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
            int M, int N, int K, float alpha, float beta, Strides stride) {
+    wait_for_earlier_kernels();
     constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS, WM = 4 * TM, WN = 8 * TN;
     using ATile = PlainTile<BM>;
     using A = SlicesOfA<ATile, BM, BK, THREADS, VECTOR>;

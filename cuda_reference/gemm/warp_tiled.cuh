@@ -5,6 +5,7 @@
 // word share one broadcast, so only distinct words cost, and 4 x 8 has the fewest of all splits of 32. It only changes two
 // index formulas.
 #pragma once
+#include "../common/overlap.cuh"
 #include "tiled.cuh"  // load_a, load_b, multiply_add
 
 namespace gemm {
@@ -13,6 +14,7 @@ template <int BM, int BN, int BK, int TM, int TN>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN), TM * TN > 16 ? 2 : 4)  // blocks an SM: 128 or 64 registers a thread
 warp_tiled(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
            int M, int N, int K, float alpha, float beta, Strides stride) {
+    wait_for_earlier_kernels();
     constexpr int THREADS = (BM / TM) * (BN / TN);
     constexpr int WM = 4 * TM, WN = 8 * TN;
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");

@@ -6,6 +6,7 @@
 // warp stores 4 rows of 128 bytes of C at a time, 16 full sectors, where tiles 8 wide wrote 32 halves. Costs nothing. The seed
 // found it faster and left open why.
 #pragma once
+#include "../common/overlap.cuh"
 #include "conflict_free.cuh"  // PaddedTile
 
 namespace gemm {
@@ -35,6 +36,7 @@ template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS)
 z_order(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
         int M, int N, int K, float alpha, float beta, Strides stride) {
+    wait_for_earlier_kernels();
     constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
     using Place = ZOrder<BM, BN, TM, TN>;
     using ATile = PaddedTile<BM>;

@@ -4,6 +4,7 @@
 // each; the caches must keep the rest until it is needed. Contiguous columns it reads well. It is the baseline of the
 // others. Mirrors tritonkernels/gemv/naive.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/row.cuh"
 
 namespace gemv {
@@ -12,6 +13,7 @@ template <class A, class X, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 naive(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
       X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride) {
+    wait_for_earlier_kernels();
     const int index = blockIdx.x * THREADS + threadIdx.x;
     if (index >= rows) return;
     const Row row(index, M);

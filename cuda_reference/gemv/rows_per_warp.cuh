@@ -3,6 +3,7 @@
 // A row of few vectors leaves lanes of a warp of its own idle, and they still pay five shuffles. Here every lane has a
 // vector, and log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, the seed's design for N <= 16.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/vector_row.cuh"
 
 namespace gemv {
@@ -13,6 +14,7 @@ rows_per_warp(const A* __restrict__ a, const X* __restrict__ x, const X* __restr
               X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride, bool streams) {
     static_assert(THREADS % 32 == 0, "whole warps only: warp_sum uses all 32 lanes");
     const int index = blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    wait_for_earlier_kernels();
     const Row row(min(index, rows - 1), M);  // past the last row: again, unstored, as the shuffles need every lane
     const Sum<X> partial =
         row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, LANES, Loader(streams));

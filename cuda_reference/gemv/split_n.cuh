@@ -4,6 +4,7 @@
 // is. It costs an atomic a block and one round trip through L2 at the end; all threads take part, as a single one would wait
 // for hundreds of partial sums in turn, longer than the whole row takes. Mirrors tritonkernels/gemv/split_n.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/splits.cuh"
 #include "parts/vector_row.cuh"
 
@@ -15,6 +16,7 @@ __global__ void __launch_bounds__(32 * WARPS)
 split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
         X* __restrict__ out, Sum<X>* workspace, int* counters, int rows, int M, int N, int columns, Sum<X> alpha, Sum<X> beta,
         Strides stride, bool streams) {
+    wait_for_earlier_kernels();
     const int index = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
     const Row row(index, M);
     const int64_t first = min(int64_t(split) * columns, int64_t(N));

@@ -3,6 +3,7 @@
 // The seed found no gain: the barriers cost as much as the saved loads of x, which came from L1 anyway. It is here to be
 // measured. A tile of ROWS rows belongs to one matrix of the batch. Mirrors tritonkernels/gemv/staged_x.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/row.cuh"
 
 namespace gemv {
@@ -11,6 +12,7 @@ template <class A, class X, int ROWS, int STAGE>
 __global__ void __launch_bounds__(32 * ROWS)
 staged_x(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
          X* __restrict__ out, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride) {
+    wait_for_earlier_kernels();
     __shared__ Sum<X> staged[STAGE];
     const int tiles = ceil_div(M, ROWS), lane = threadIdx.x % 32;
     const int m = blockIdx.x % tiles * ROWS + threadIdx.x / 32;

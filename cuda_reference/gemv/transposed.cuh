@@ -6,6 +6,7 @@
 // there are still few tiles, N is split over blocks too, and the last to arrive adds the partial sums up in a fixed order, as
 // in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/splits.cuh"
 #include "parts/vector_row.cuh"
 
@@ -49,6 +50,7 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
     using Place = Column<Sum<X>, WIDTH, LANES, 32 * WARPS>;
     constexpr int ROWS = Place::ROWS, DEPTH = Place::DEPTH;
     __shared__ __align__(16) typename Place::Sums sums;
+    wait_for_earlier_kernels();
     const int tiles = ceil_div(M, ROWS), batch = blockIdx.x / tiles, first_row = blockIdx.x % tiles * ROWS;
     const int own = threadIdx.x % LANES * WIDTH, depth = threadIdx.x / LANES;
     const int first = int(min(int64_t(blockIdx.y) * columns, int64_t(N))) + depth;

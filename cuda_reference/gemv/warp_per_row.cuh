@@ -4,6 +4,7 @@
 // (32, ROWS); four loads are in flight a lane. Mirrors tritonkernels/gemv/warp_per_row.py, and the seed's design for N = 32,
 // for any N.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/row.cuh"
 
 namespace gemv {
@@ -13,6 +14,7 @@ __global__ void __launch_bounds__(32 * ROWS)
 warp_per_row(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
              X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride) {
     const int index = blockIdx.x * ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    wait_for_earlier_kernels();
     if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
     const Row row(index, M);
     const Sum<X> partial = scalar_sum(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32);

@@ -5,6 +5,7 @@
 // there, and A's across K, as B's; each in vectors of 16 bytes.
 // Mirrors tritonkernels/matmul/pipelined.py, which does the same for "ieee".
 #pragma once
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "../gemm/double_buffered.cuh"
 #include "parts/epilogue.cuh"
@@ -31,6 +32,7 @@ __global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Sh
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
            const float* __restrict__ bias, float* __restrict__ out, int M, int N, int K, float alpha, float beta,
            int activation, Strides stride, int group) {
+    wait_for_earlier_kernels();
     constexpr int THREADS = gemm::Shape<BM, BN, TM, TN>::THREADS;
     using Slices = EitherWay<BM, BN, BK, THREADS, A_ALONG_K, B_ALONG_K, VECTOR>;
     using Buffer = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, Slices>;

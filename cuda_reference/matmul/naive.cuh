@@ -6,6 +6,7 @@
 // neighbouring lanes read contiguous elements. WMMA does not specify which lane holds which element of a fragment, so the result
 // is written through shared memory as well.
 #pragma once
+#include "../common/overlap.cuh"
 #include "parts/epilogue.cuh"
 #include "parts/operands.cuh"
 
@@ -36,6 +37,7 @@ __global__ void __launch_bounds__(32)
 naive(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
       const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
       Scalar<Sum> beta, int activation, Strides stride) {
+    wait_for_earlier_kernels();
     using Element = typename Operand::Element;
     constexpr int WK = Operand::K / Operand::PACKED;  // in Elements, like K below
     K /= Operand::PACKED;

@@ -34,6 +34,7 @@
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
 #include "../common/index.cuh"
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "../common/shared.cuh"
 #include "../common/stmatrix.cuh"
@@ -223,6 +224,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
         }
     }
+    wait_for_earlier_kernels();
     __syncthreads();
     if constexpr (CLUSTER * Walk::SPLITS > 1) cluster_barrier();  // the other block's barriers are ready, too
 

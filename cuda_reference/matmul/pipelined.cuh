@@ -13,6 +13,7 @@
 // Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once
 #include "../common/index.cuh"
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "parts/products.cuh"
 
@@ -32,6 +33,7 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
+    wait_for_earlier_kernels();
     LaneSums<Sum> sum[WM / 16][WN / 8] = {};
     Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices(
         {a + batch * stride.a.batch, first_row, M, stride.a.row, stride.a.col, 0},

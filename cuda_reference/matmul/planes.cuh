@@ -16,6 +16,7 @@
 // while surpassing the FP32 theoretical peak performance, 2022.
 #pragma once
 #include "../common/index.cuh"
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "parts/scheme.cuh"
 #include "parts/slices.cuh"
@@ -69,6 +70,7 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict__ c, const float* __restrict__ bias,
        float* __restrict__ out, int M, int N, int K, float alpha, float beta, int activation, Strides stride,
        const int* __restrict__ a_ranges, const int* __restrict__ b_ranges, PlaneStrides planes, int group) {
+    wait_for_earlier_kernels();
     constexpr int PART = 32, PARTS = WM / PART, K_STEPS = BK * sizeof(T) / 32, STEPS = PARTS * K_STEPS;
     constexpr int COUNT = Planes<T>::COUNT, THREADS = BM / WM * (BN / WN) * 32;
     static_assert(BM % WM == 0 && BN % WN == 0 && WM % PART == 0, "parts cover warp tiles, and these the block tile, exactly");

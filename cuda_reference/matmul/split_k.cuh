@@ -12,6 +12,7 @@
 // Mirrors tritonkernels/matmul/split_k.py.
 #pragma once
 #include "../common/index.cuh"
+#include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "parts/add_splits.cuh"
 #include "parts/products.cuh"
@@ -34,6 +35,7 @@ split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict_
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
     const int first_k = blockIdx.y * split_size, length = min(K - first_k, split_size);
+    wait_for_earlier_kernels();
 
     Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices(
         {a + batch * stride.a.batch + first_k * stride.a.col, first_row, M, stride.a.row, stride.a.col, 0},

@@ -12,6 +12,7 @@
 // read byte by byte.
 // Mirrors tritonkernels/matmul/tiled.py.
 #pragma once
+#include "../common/overlap.cuh"
 #include "../common/vector.cuh"
 #include "parts/epilogue.cuh"
 #include "parts/operands.cuh"
@@ -79,6 +80,7 @@ __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N, VECTOR ? 16 / (WARPS_M
 tiled(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
       const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
       Scalar<Sum> beta, int activation, Strides stride) {
+    wait_for_earlier_kernels();
     using Element = typename Operand::Element;
     constexpr int THREADS = 32 * WARPS_M * WARPS_N;
     constexpr int F = Operand::K == 4 ? 8 : 16;  // fragments are F x F: 8 x 8 x 4 of double, else 16 x 16 x 16 or 8

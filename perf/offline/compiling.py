@@ -6,6 +6,8 @@ Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 
 import torch
 
+from tritonkernels.launch import OVERLAPS
+
 from . import sass
 
 
@@ -21,7 +23,10 @@ def compile_launch(launch, target):
         Source = ASTSource
     source = Source(launch.kernel, *specialised(launch))
     machine = ("hip", target.gfx) if target.vendor == "amd" else ("cuda", target.arch)
-    return triton.compile(source, target=GPUTarget(*machine, target.warp_size), options=launch.options)
+    options = {name: value for name, value in launch.options.items() if name not in OVERLAPS}  # those are of the present GPU
+    if launch.waits and target.vendor == "nvidia" and target.arch >= 90:
+        options |= OVERLAPS
+    return triton.compile(source, target=GPUTarget(*machine, target.warp_size), options=options)
 
 
 def specialised(launch):

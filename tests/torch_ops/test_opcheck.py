@@ -12,7 +12,6 @@ from tests.harness import available_on, short, transposed
 from tests.torch_ops.op_db import FLOATS, every_type, run, samples
 from tests.torch_ops.samples import LIBRARIES, both_packages, every_sample, on_devices, pair_of
 
-
 PARTS = 6  # of a type's samples, so that several processes share them: a sample takes seconds
 
 

@@ -9,6 +9,7 @@ Mirrors cuda_reference/gemv/split_n.cuh.
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.triton import tl, triton
@@ -26,6 +27,7 @@ def _split_n_kernel(
     BLOCK_M: tl.constexpr, LANES: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """`row_tile_kernel` over the vectors of one split. Partial sums are (batch * M, splits), counters one a program of rows."""
+    wait_for_earlier_kernels()
     index, valid, batch, m = tile_rows(rows, BLOCK_M, WIDE)
     split, count = tl.program_id(1), tl.num_programs(1)
     first = split * splits.share

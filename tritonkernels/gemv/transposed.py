@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
@@ -42,6 +43,7 @@ def _transposed_kernel(
 ):  # fmt: skip
     """LANES vectors of rows and DEPTH columns side by side. Partial sums are (splits, rows of all programs), counters one a
     program; both are None where N is not split. STREAMS: A is the first to leave the caches. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     BLOCK_M: tl.constexpr = LANES * columns.V
     SUMS: tl.constexpr = tl.float64 if x.ptr.dtype.element_ty == tl.float64 else tl.float32
     POLICY: tl.constexpr = "evict_first" if STREAMS else ""

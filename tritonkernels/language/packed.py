@@ -12,6 +12,7 @@ from ..integers import ceil_div
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
 from .dot import round_to_tf32
+from .overlap import wait_for_earlier_kernels
 from .structs import Matrices
 from .tiles import span
 from .triton import tl, triton
@@ -26,6 +27,7 @@ def _pack_kernel(
     out,  # (BATCH, N, padded_m), contiguous
     M, N, padded_m, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TO_TF32: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    wait_for_earlier_kernels()
     tiles_n = tl.cdiv(N, BLOCK_N)
     tiles = tl.cdiv(padded_m, BLOCK_M) * tiles_n
     tile = tl.program_id(0) % tiles

@@ -23,6 +23,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from ..design import Design
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -63,6 +64,7 @@ def _persistent_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """a, b and out_boxes: TMA descriptors, the last None where TMA cannot write the result. Scales, c and bias may be None."""
+    wait_for_earlier_kernels()
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)

@@ -17,6 +17,7 @@ import torch
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
@@ -47,6 +48,7 @@ def _split_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """Scales, c and bias may be None. counters: (TILES,) zeros that count finished splits; None: a second kernel adds them."""
+    wait_for_earlier_kernels()
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     tile = tl.program_id(0) % tiles
     split = tl.program_id(0) // tiles
@@ -71,6 +73,7 @@ def _add_splits_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """A program adds up ROWS rows of a tile."""
+    wait_for_earlier_kernels()
     tile = tl.program_id(0) // (BLOCK_M // ROWS)
     first_row = tl.program_id(0) % (BLOCK_M // ROWS) * ROWS
     batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)

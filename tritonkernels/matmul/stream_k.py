@@ -19,6 +19,7 @@ import itertools
 from ..choice.work import streamed
 from ..design import Design
 from ..gemm.stream_k import Pieces, cut, next_part
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -38,6 +39,7 @@ def _stream_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """Scales, c and bias may be None."""
+    wait_for_earlier_kernels()
     whole = tl.program_id(0)
     program = whole.to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
@@ -65,6 +67,7 @@ def _add_parts_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ROWS: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """A program adds up ROWS rows of a tile; without operands few registers are enough."""
+    wait_for_earlier_kernels()
     tile = tl.program_id(0) // (BLOCK_M // ROWS)  # of those in the line
     first_row = tl.program_id(0) % (BLOCK_M // ROWS) * ROWS
     line = tile.to(tl.int64) * pieces.slices_per_tile

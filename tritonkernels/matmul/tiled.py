@@ -13,6 +13,7 @@ no fragments.
 """
 
 from ..design import Design
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -32,6 +33,7 @@ def _tiled_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """Scales, c and bias may be None."""
+    wait_for_earlier_kernels()
     batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)

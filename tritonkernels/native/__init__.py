@@ -151,4 +151,4 @@ def _launch(launched, places):
         rest = build.args[0] if getattr(build, "func", None) is with_address else None
         found.append((first + index, slot, offset, rest, None if rest is not None else build))
     arguments = (*launched.before, 0, *launched.after, *launched.values)
-    return launched.function, arguments, before, launched.keeps, launched.is_pure, tuple(found)
+    return launched.function, arguments, before, launched.keeps, launched.is_pure, launched.overlaps, tuple(found)

@@ -147,8 +147,10 @@ std::optional<Kernel> captured(const Launcher& launch, const Addresses& addresse
     return found;
 }
 
-// The launch without Python, or nothing. `alignments` are the last bits of each slot's address. The device is current.
-std::shared_ptr<const Kernel> learnt(const Launcher& launch, const std::vector<Used>& uses, const Addresses& alignments) {
+// The launch without Python, or nothing. `alignments` are the last bits of each slot's address. The device is current. That a
+// kernel overlaps the one before it is in no graph of one kernel.
+std::shared_ptr<const Kernel> learnt(const Launcher& launch, const std::vector<Used>& uses, const Addresses& alignments,
+                                     bool overlaps) {
     if (!cuda().is_whole) return nullptr;
     Addresses ones, others;  // of no memory; that differ by other distances, so that no two places are taken for one another
     for (size_t i = 0; i < alignments.size(); ++i) {
@@ -169,6 +171,11 @@ std::shared_ptr<const Kernel> learnt(const Launcher& launch, const std::vector<U
         const auto used = std::find_if(uses.begin(), uses.end(), is_it);
         if (used == uses.end()) return nullptr;
         kernel->words.push_back({at, *used});
+    }
+    if (overlaps) {
+        CUlaunchAttributeValue value{};
+        value.programmaticStreamSerializationAllowed = 1;
+        kernel->attributes.push_back({CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, {}, value});
     }
     return std::make_shared<const Kernel>(std::move(*kernel));
 }
@@ -196,7 +203,7 @@ bool launch(const Kernel& kernel, const Addresses& addresses, void* stream) {
 #else  // without CUDA's header
 
 struct Kernel {};
-std::shared_ptr<const Kernel> learnt(const Launcher&, const std::vector<Used>&, const Addresses&) { return nullptr; }
+std::shared_ptr<const Kernel> learnt(const Launcher&, const std::vector<Used>&, const Addresses&, bool) { return nullptr; }
 bool launch(const Kernel&, const Addresses&, void*) { return false; }
 
 #endif

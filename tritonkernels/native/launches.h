@@ -16,7 +16,8 @@ struct Place {
 struct Launch {
     THPObjectPtr function, arguments, keeps;  // arguments: a tuple, with anything at the stream's index and the places'
     size_t stream;
-    bool is_pure;  // what the kernel gets is made of the arguments alone
+    bool is_pure;   // what the kernel gets is made of the arguments alone
+    bool overlaps;  // it may begin while the kernel before it runs, for which it waits
     std::vector<Place> places;
     std::shared_ptr<const driver::Kernel> kernel;  // the same without Python, where that is known
 };
@@ -69,20 +70,21 @@ void learn_kernel(Launch& launch, const driver::Addresses& alignments) {
     std::vector<driver::Used> uses;
     for (const Place& place : launch.places) uses.push_back(place.used);
     const auto launcher = [&](const driver::Addresses& addresses, void* stream) { run_in_python(launch, addresses, stream); };
-    if (launch.is_pure) launch.kernel = driver::learnt(launcher, uses, alignments);
+    if (launch.is_pure) launch.kernel = driver::learnt(launcher, uses, alignments, launch.overlaps);
 }
 
 PyObject* own_unless_none(PyObject* object) { return object == Py_None ? nullptr : own(object); }
 
 Launch launch_of(PyObject* given) {
     PyObject *function, *arguments, *keeps, *places;
-    int is_pure;
+    int is_pure, overlaps;
     Launch launch;
-    if (!PyArg_ParseTuple(given, "OO!nOpO!", &function, &PyTuple_Type, &arguments, &launch.stream, &keeps, &is_pure, &PyTuple_Type,
-                          &places)) {
+    if (!PyArg_ParseTuple(given, "OO!nOppO!", &function, &PyTuple_Type, &arguments, &launch.stream, &keeps, &is_pure, &overlaps,
+                          &PyTuple_Type, &places)) {
         throw python_error();
     }
     launch.function = own(function), launch.arguments = own(arguments), launch.keeps = own(keeps), launch.is_pure = is_pure;
+    launch.overlaps = overlaps;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); ++i) {
         PyObject *rest, *build;
         Place place;

@@ -1,6 +1,7 @@
 // Partial sums of the gradients with respect to weight and bias: many blocks share one sum, each with its range of positions,
 // and a second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/parts/splits.py.
 #pragma once
+#include "../../common/overlap.cuh"
 #include "common.cuh"
 
 namespace conv2d {
@@ -44,6 +45,7 @@ struct FiltersShape {
 template <class T, int ROWS>
 __global__ void __launch_bounds__(32 * ROWS)
 add_splits(const Sum<T>* __restrict__ sums, T* __restrict__ out, int splits, FiltersShape shape, FiltersStrides stride) {
+    wait_for_earlier_kernels();
     const int row = threadIdx.x / 32;
     const int64_t total = int64_t(shape.k) * shape.c * shape.r * shape.s;
     int64_t index = int64_t(blockIdx.x) * 32 + threadIdx.x % 32;

@@ -2,6 +2,7 @@
 //
 // The reduction runs over taps (c, r, s), s fastest as filters of NCHW lie, or (r, s, c), c fastest as they lie in NHWC.
 #pragma once
+#include "../../common/overlap.cuh"
 #include "common.cuh"
 
 namespace conv2d {
@@ -17,6 +18,7 @@ constexpr int FAR = -(1 << 30);  // a row outside of every image, and so is any 
 // taps[i], i = (c * R + r) * S + s; those after the last one, up to `padded`, are outside of every image.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps, int padded, Geometry g, ImagesStrides input) {
+    wait_for_earlier_kernels();
     const int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= padded) return;
     const int s = i % g.S, r = i / g.S % g.R, c = i / g.S / g.R;
@@ -29,6 +31,7 @@ __global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps,
 template <class T, bool C_INSIDE, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 pack_filters(const T* __restrict__ weight, T* __restrict__ packed, int pitch, Geometry g, FiltersStrides stride) {
+    wait_for_earlier_kernels();
     const int k = blockIdx.x / ceil_div(pitch, THREADS), i = blockIdx.x % ceil_div(pitch, THREADS) * THREADS + threadIdx.x;
     const int channels = g.c_per_group(), taps = g.R * g.S;
     if (i >= channels * taps) return;  // the padding of a row is never read

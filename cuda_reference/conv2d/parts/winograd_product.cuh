@@ -9,6 +9,7 @@
 
 #include "../../common/cp_async.cuh"
 #include "../../common/index.cuh"
+#include "../../common/overlap.cuh"
 #include "../../gemm/parts/tile_io.cuh"  // outer_product
 
 namespace conv2d {
@@ -77,6 +78,7 @@ template <int GAP, class S, int T> __device__ __forceinline__ void load_pieces(S
 template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN))
 winograd_product(const S* __restrict__ a, const S* __restrict__ b, S* __restrict__ out, int M, int N, int K) {
+    wait_for_earlier_kernels();
     using Slices = ProductSlice<S, BM, BN, BK, TM, TN>;
     constexpr int PIECE = Slices::PIECE, GAP_M = BM / TM * PIECE, GAP_N = BN / TN * PIECE;
     static_assert(BM / TM % 4 == 0 && BN / TN % 8 == 0, "a warp's lanes stand 4 x 8");

@@ -1,6 +1,7 @@
 // The filters of the gradient: input and output channels of each group swapped, taps from the last to the first; a copy of a
 // few kilobytes, an element a thread. Mirrors tritonkernels/conv2d_input/parts/flipped.py.
 #pragma once
+#include "../../common/overlap.cuh"
 #include "../../conv2d/parts/common.cuh"
 
 namespace conv2d_input {
@@ -9,6 +10,7 @@ namespace conv2d_input {
 template <class T, int THREADS>
 __global__ void __launch_bounds__(THREADS)
 flipped(const T* __restrict__ weight, T* __restrict__ filters, conv2d::Geometry g, FiltersStrides from, FiltersStrides to) {
+    wait_for_earlier_kernels();
     const int c_per_group = g.c_per_group(), k_per_group = g.k_per_group();
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     const int s = index % g.S;

@@ -3,6 +3,7 @@
 //
 // Reads and writes each element once: 4 bytes for one of 16 bits, which the product multiplies K / groups * R * S times.
 #pragma once
+#include "../../common/overlap.cuh"
 #include "../../conv2d/parts/splits.cuh"
 
 namespace conv2d_weight {
@@ -15,6 +16,7 @@ template <class Bits, int COLUMNS>
 __global__ void __launch_bounds__(COPY_THREADS)
 channels_last(const Bits* __restrict__ from, Bits* __restrict__ to, int64_t pixels, int H, int W, int groups, int channels,
               int pitch, ImagesStrides stride) {
+    wait_for_earlier_kernels();
     constexpr int PIXELS = OF_PATCH / COLUMNS;
     __shared__ Bits patch[PIXELS][COLUMNS + 4 / sizeof(Bits)];
     __shared__ int64_t of_pixel[PIXELS], of_column[COLUMNS];  // offsets in `from`, -1 where there is none

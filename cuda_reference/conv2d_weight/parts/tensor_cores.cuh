@@ -11,6 +11,7 @@
 // Glossary: BM x BN x BL is the block tile, WM x WN the warp tile; of wgmma, a warp's 16 rows and all columns.
 #pragma once
 #include "../../common/cp_async.cuh"
+#include "../../common/overlap.cuh"
 #include "../../common/shared.cuh"
 #include "../../common/tma.cuh"
 #include "../../common/wgmma.cuh"
@@ -87,6 +88,7 @@ template <class T, bool WGMMA, int BM, int BN, int BL, int WM, int WN, int STAGE
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, WGMMA && BN <= 128 ? 256 / BM : 1)
 tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, float* __restrict__ sums,
              Geometry g, Strides stride, int64_t positions_per_split) {
+    wait_for_earlier_kernels();
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "PositionTile::load adds by XOR");
     static_assert(!WGMMA || (WM == 16 && WN == BN && sizeof(T) == 2), "wgmma's rows; across the reduction it reads 16 bits only");

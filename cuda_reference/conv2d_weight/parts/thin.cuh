@@ -3,6 +3,7 @@
 // staged, and the loop has no barrier. The threads' sums are added at the end, once: by shuffles, then over the warps in order.
 #pragma once
 #include "../../common/reduce.cuh"  // warp_sum
+#include "../../common/overlap.cuh"
 #include "tile.cuh"
 
 namespace conv2d_weight {
@@ -11,6 +12,7 @@ template <class T, int BM, int BN>
 __global__ void __launch_bounds__(THREADS, BM * BN > 64 ? 2 : 4)
 thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Sum<T>* __restrict__ sums, Geometry g,
      Strides stride, int64_t positions_per_split) {
+    wait_for_earlier_kernels();
     __shared__ Columns<BN> columns;
     __shared__ Sum<T> of_warp[THREADS / 32][BM * BN];
     const Tile tile(g, g.c_per_group() * g.R * g.S, BM, BN, positions_per_split);

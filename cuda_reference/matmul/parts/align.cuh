@@ -3,6 +3,7 @@
 // Reads and writes every element once: 8 bytes for a 16-bit element of both operands of a square product, M times fewer than it
 // multiplies.
 #pragma once
+#include "../../common/overlap.cuh"
 #include "patch.cuh"
 
 namespace matmul {
@@ -13,6 +14,7 @@ __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits
     constexpr int CHUNK = 16 / sizeof(Bits);
     const int pitch = ceil_div(K, CHUNK) * CHUNK;
     __shared__ PatchTile<Bits> tile;
+    wait_for_earlier_kernels();
     const Patch patch(span, K);
     patch.load(tile, from, span, K, stride);
     to += int64_t(patch.batch) * span * pitch;

@@ -8,6 +8,7 @@
 // operands at 8192^2 and 4.3 TB/s. Shifts need a first pass over the matrix (`extremes`).
 // Mirrors tritonkernels/matmul/parts/split.py, which has the theory.
 #pragma once
+#include "../../common/overlap.cuh"
 #include "patch.cuh"
 #include "scheme.cuh"
 #include "store_run.cuh"
@@ -19,6 +20,7 @@ namespace matmul {
 template <class Float>
 __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R, int K,
                                                 OperandStrides stride) {
+    wait_for_earlier_kernels();
     __shared__ PatchTile<Float> tile;
     const Patch patch(R, K);
     patch.load(tile, x, R, K, stride);
@@ -41,6 +43,7 @@ template <class Plane>
 __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* __restrict__ ranges,
                                              Plane* __restrict__ planes, int R, int K, int padded_k, OperandStrides stride,
                                              int64_t plane_stride) {
+    wait_for_earlier_kernels();
     using Of = Planes<Plane>;
     constexpr int RUN = 4;
     __shared__ PatchTile<float> tile;

@@ -12,6 +12,7 @@ shared memory, with a barrier in every step (`staged_x`).
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...language.epilogue import rounded
+from ...language.overlap import wait_for_earlier_kernels
 from ...language.scalars import factor
 from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
@@ -91,6 +92,7 @@ def row_tile_kernel(
     BLOCK_M: tl.constexpr, LANES: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """LANES contiguous vectors. STREAMS: A is evicted first from the caches. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     _, valid, batch, m = tile_rows(rows, BLOCK_M, WIDE)
     sums = row_sums(a, x, rows, valid, batch, m, 0, rows.vectors, LANES, UNROLL, STREAMS, WIDE)
     store_rows(sums, valid, batch, m, y, scale, out, alpha)
