@@ -1,0 +1,133 @@
+// A consumer's tile of tf32 where B lies across K, as torch's matrices do: the transposed product, C^T = B^T A^T.
+//
+// wgmma reads 4-byte operands from shared memory along K only, and B would have to be copied by a kernel of its own: at 4096 cubed
+// 62 us next to 340. But its left operand may come from registers. So B^T is the left one: a consumer has 64 columns of the tile,
+// of which each warp loads 16 for wgmma's 16 rows, and A, which lies along K, is the right one in shared memory.
+//
+// Of B's slice TMA writes boxes of 32 columns, a row of 128 bytes for each k, whose 16-byte chunk c is at c XOR k % 8. A fragment
+// is rows g = lane / 4 and g + 8 at k = lane % 4, and the same at k + 4. As it is free which column is which row of wgmma,
+// a lane's two rows are neighbouring columns: one load of 8 bytes. The 16 lanes of half a warp, whose loads go together, have
+// 4 pairs at each of 4 k. Two of them are the halves of chunk c, two those of c XOR 5: XOR k, they are 8 different chunks, and
+// all banks are used once.
+//
+// The result has a lane's pairs as neighbours in a row of C, too. They go to a box of 32 rows of C and 32 columns, in lines of
+// 128 bytes with the same swizzle. Half a warp writes 4 pairs to each of 4 rows, every second one: there c XOR row has the last
+// bit of c, and that of c XOR 5 is the other. So all banks are used once again, and c XOR 4, which would do for the loads, is not.
+//
+// Per 8 of k two consumers read 2 (64 + 256) * 32 bytes = 20 KB of a 256 x 128 tile, as if both operands lay along K. Its 2^18
+// multiply-adds take 256 clocks at 1024 per clock, in which 32 KB could be read.
+//
+// Half a slice of fragments is loaded while the other half is multiplied.
+#pragma once
+#include "../../common/mbarrier.cuh"
+#include "../../common/shared.cuh"
+#include "../../common/wgmma.cuh"
+#include "out_boxes.cuh"
+#include "tma_slices.cuh"
+
+namespace matmul {
+
+template <int BM, int BN> struct TransposedTile {
+    static constexpr int COLUMNS = 32, BOX_BYTES = COLUMNS * SLICE;  // of a box, of B's slice and of the result; of 32 rows
+    static constexpr int STEPS = SLICE / 32 / 2, STEP = 8 * SLICE;   // of half a slice; bytes from one to the next in B's boxes
+    using Sums = LaneSums<float>[1][1][BM / 8];
+
+    const unsigned char* b_slices;
+    uint64_t a_first;  // the descriptor of A's first slice
+    OutBoxes<float> boxes;
+    int chunk, byte;  // where a lane's columns are in a line of a box: in the 16-byte chunk, from this byte on
+    int box;          // in this one of B's slice
+
+    __device__ __forceinline__ TransposedTile(unsigned char* a_slices, unsigned char* b_slices, const CUtensorMap& out_map,
+                                              unsigned char* out_boxes)
+        : b_slices(b_slices),
+          a_first(wgmma_descriptor(shared_address(a_slices), BLOCK_BYTES)),
+          boxes{out_map, out_boxes + threadIdx.x / 128 * OutBoxes<float>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0} {
+        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+        chunk = (warp % 2 * 2 + g / 4) ^ g / 2 % 2 * 5;
+        byte = g % 2 * 8;
+        box = warp / 2;
+    }
+
+    // The products of `count` slices.
+    template <class Ring, class GiveBack>
+    __device__ __forceinline__ void multiply(Sums& sum, int count, Ring& ring, uint64_t* full, const GiveBack& give_back) const {
+        unsigned fragments[2][STEPS][4];  // of either half of a slice
+        int last = 0;                     // the stage of the slice before
+#pragma unroll 1
+        for (int slice = 0; slice < count; ++slice) {
+            mbarrier_wait(full + ring.stage, ring.parity);
+            const unsigned char* const b = b_slices + ring.stage * (BN * SLICE) + box * BOX_BYTES;
+            const uint64_t a = a_first + ring.stage * (BM * SLICE >> 4);
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                load(fragments[half], b + half * STEPS * STEP);
+                wgmma_fence();
+#pragma unroll
+                for (int k = 0; k < STEPS; ++k)
+                    wgmma<float>(sum[0][0], fragments[half][k], a + ((half * STEPS + k) * 32 >> 4));
+                wgmma_commit();
+                wgmma_wait<1>();  // until the other half's fragments are no longer read
+                if (half == 0 && slice > 0) give_back(last);
+            }
+            last = ring.stage;
+            ring.advance();
+        }
+        wgmma_wait<0>();
+        if (count > 0) give_back(last);
+    }
+
+    __device__ __forceinline__ void load(unsigned (&fragments)[STEPS][4], const unsigned char* from) const {
+#pragma unroll
+        for (int k = 0; k < 2 * STEPS; ++k) {  // four rows of k each
+            const uint2 pair = *reinterpret_cast<const uint2*>(from + k / 2 * STEP + place(threadIdx.x % 4 + k % 2 * 4));
+            fragments[k / 2][k % 2 * 2] = pair.x;
+            fragments[k / 2][k % 2 * 2 + 1] = pair.y;
+        }
+    }
+
+    // Of a lane's columns in a line of a box.
+    __device__ __forceinline__ int place(int line) const { return line * SLICE + (chunk ^ line % 8) * 16 + byte; }
+
+    // Of a tile, the first element of which is at (row, col) of the result.
+    template <bool SCALED, bool OUT_BOXES>
+    __device__ __forceinline__ void store(Sums& sum, const Epilogue<float, float>& epilogue, int row, int col, int batch, int M,
+                                          int N) {
+        const int first_col = col + threadIdx.x / 128 * 64, lane_row = threadIdx.x % 4 * 2;
+        const int lane_col = col + box * COLUMNS + chunk * 4 + byte / 4;
+#pragma unroll(SCALED ? BM / 32 : 1)  // as persistent.cuh says
+        for (int part = 0; part < BM / 32; ++part, row += 32) {
+            float results[1][4][4];
+            scale(results, sum, part, epilogue);
+            const auto for_each = [&](const auto& change) {
+                for_all(results, [&](float& result, int column, int along) { change(result, along, column / 8); });
+            };
+            epilogue.finish(for_each, row + lane_row, lane_col, M, N);
+            const auto for_pairs = [&](const auto& take) {
+#pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    __align__(8) const float pair[2] = {results[0][i / 2][i % 2], results[0][i / 2][i % 2 + 2]};
+                    take(pair, lane_row + i / 2 * 8 + i % 2);
+                }
+            };
+            if constexpr (OUT_BOXES) {
+                const auto fill = [&](unsigned char* to) {
+                    for_pairs([&](const float(&pair)[2], int line) {
+                        *reinterpret_cast<uint2*>(to + box % 2 * BOX_BYTES + place(line)) = reinterpret_cast<const uint2&>(pair);
+                    });
+                };
+                boxes.pass(fill, [&](const unsigned char* from) {
+#pragma unroll
+                    for (int i = 0; i < 2; ++i)
+                        tma_store(boxes.map, from + i * BOX_BYTES, first_col + i * COLUMNS, row, batch);
+                });
+            } else {
+                for_pairs([&](const float(&pair)[2], int line) {
+                    store_run(pair, epilogue.out, row + line, lane_col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);
+                });
+            }
+        }
+    }
+};
+
+}  // namespace matmul
