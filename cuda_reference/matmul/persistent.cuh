@@ -173,13 +173,17 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             }
         }
     } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {
-        static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && !Walk::CUTS && Walk::SPLITS == 1, "whole tiles, 64 columns each");
+        static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
         if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
         const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, threadIdx.x % 32); };
         TransposedTile<BM, BN> own{a_slices, b_slices, out_map, boxes};
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
             LaneSums<float> sum[1][1][BM / 8] = {};
             own.multiply(sum, piece.count, ring, full, give_back);
+            if constexpr (Walk::CUTS) {
+                auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BLOCKS][1][BN / 8]>(sum);  // for which registers suffice
+                if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(more))) return;
+            }
             const int batch = piece.tile / tiles;
             const TileIndex tile = place(piece.tile);
             const auto epilogue = epilogue_of<Sum, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);

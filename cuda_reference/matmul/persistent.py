@@ -112,19 +112,19 @@ def _operand(problem, matrix, span_dim, span, transposable=None):
     return matrix, tensor_map, by_k, copies
 
 
-def _takes_b_across_k(problem, config):
+def takes_b_across_k(problem, config):
     """Whether a kernel with this config multiplies tf32 operands of which B lies across K, as parts/transposed.cuh says."""
     return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"]
 
 
-def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_across_k=None):
+def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_across_k=False):
     """(launches that copy operands, the kernel's arguments, the parameters of its template) of tiles of the config's sizes.
 
-    b_across_k: whether the kernel takes a B across K, if it is not as its type says.
+    b_across_k: the kernel takes a B across K of any type.
     """
     share_a, share_b = sharers(config)
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
-    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b, b_across_k)
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b, b_across_k or None)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     lines = 32 if problem.precision == "tf32" and not b_by_k else 64
     out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))
@@ -152,7 +152,7 @@ def variants(problem):
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
-    across = _takes_b_across_k(problem, config) or None
+    across = takes_b_across_k(problem, config)
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
     share_a, share_b = sharers(config)
@@ -178,15 +178,15 @@ def block_tile(config, itemsize):
     }
 
 
-def _packs(problem, config):
+def packs(problem, config):
     a, b = packs_along_k(problem, config)
-    taken = problem.aligned and problem.b_layout == "row" and _takes_b_across_k(problem, config)
+    taken = problem.aligned and problem.b_layout == "row" and takes_b_across_k(problem, config)
     return a, b and not taken
 
 
 @functools.cache
 def _work(itemsize):
-    return of_tiles(lambda config: block_tile(config, itemsize), _packs)
+    return of_tiles(lambda config: block_tile(config, itemsize), packs)
 
 
 def work(problem, config, target):

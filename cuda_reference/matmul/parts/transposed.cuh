@@ -35,19 +35,21 @@ template <int BM, int BN> struct TransposedTile {
     const unsigned char* b_slices;
     uint64_t a_first;  // the descriptor of A's first slice
     OutBoxes<float> boxes;
-    int chunk, byte;  // where a lane's columns are in a line of a box: in the 16-byte chunk, from this byte on
-    int box;          // in this one of B's slice
 
     __device__ __forceinline__ TransposedTile(unsigned char* a_slices, unsigned char* b_slices, const CUtensorMap& out_map,
                                               unsigned char* out_boxes)
         : b_slices(b_slices),
           a_first(wgmma_descriptor(shared_address(a_slices), BLOCK_BYTES)),
-          boxes{out_map, out_boxes + threadIdx.x / 128 * OutBoxes<float>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0} {
+          boxes{out_map, out_boxes + threadIdx.x / 128 * OutBoxes<float>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0} {}
+
+    // Where a lane's columns are: in this box of B's slice, in this 16-byte chunk of its lines, from this byte on.
+    __device__ __forceinline__ static int box() { return threadIdx.x / 64; }
+    __device__ __forceinline__ static int chunk() {
         const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
-        chunk = (warp % 2 * 2 + g / 4) ^ g / 2 % 2 * 5;
-        byte = g % 2 * 8;
-        box = warp / 2;
+        return (warp % 2 * 2 + g / 4) ^ g / 2 % 2 * 5;
     }
+    __device__ __forceinline__ static int byte() { return threadIdx.x / 4 % 2 * 8; }
+    __device__ __forceinline__ static int place(int line) { return line * SLICE + (chunk() ^ line % 8) * 16 + byte(); }
 
     // The products of `count` slices.
     template <class Ring, class GiveBack>
@@ -57,7 +59,7 @@ template <int BM, int BN> struct TransposedTile {
 #pragma unroll 1
         for (int slice = 0; slice < count; ++slice) {
             mbarrier_wait(full + ring.stage, ring.parity);
-            const unsigned char* const b = b_slices + ring.stage * (BN * SLICE) + box * BOX_BYTES;
+            const unsigned char* const b = b_slices + ring.stage * (BN * SLICE) + box() * BOX_BYTES;
             const uint64_t a = a_first + ring.stage * (BM * SLICE >> 4);
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
@@ -86,15 +88,12 @@ template <int BM, int BN> struct TransposedTile {
         }
     }
 
-    // Of a lane's columns in a line of a box.
-    __device__ __forceinline__ int place(int line) const { return line * SLICE + (chunk ^ line % 8) * 16 + byte; }
-
     // Of a tile, the first element of which is at (row, col) of the result.
     template <bool SCALED, bool OUT_BOXES>
     __device__ __forceinline__ void store(Sums& sum, const Epilogue<float, float>& epilogue, int row, int col, int batch, int M,
                                           int N) {
         const int first_col = col + threadIdx.x / 128 * 64, lane_row = threadIdx.x % 4 * 2;
-        const int lane_col = col + box * COLUMNS + chunk * 4 + byte / 4;
+        const int lane_col = col + box() * COLUMNS + chunk() * 4 + byte() / 4;
 #pragma unroll(SCALED ? BM / 32 : 1)  // as persistent.cuh says
         for (int part = 0; part < BM / 32; ++part, row += 32) {
             float results[1][4][4];
@@ -113,7 +112,7 @@ template <int BM, int BN> struct TransposedTile {
             if constexpr (OUT_BOXES) {
                 const auto fill = [&](unsigned char* to) {
                     for_pairs([&](const float(&pair)[2], int line) {
-                        *reinterpret_cast<uint2*>(to + box % 2 * BOX_BYTES + place(line)) = reinterpret_cast<const uint2&>(pair);
+                        *reinterpret_cast<uint2*>(to + box() % 2 * BOX_BYTES + place(line)) = reinterpret_cast<const uint2&>(pair);
                     });
                 };
                 boxes.pass(fill, [&](const unsigned char* from) {

@@ -30,6 +30,7 @@ TILES = {
     "pair of A": SMALL | {"BM": 256, "BN": 128, "CONSUMERS": 2, "CLUSTER": 2, "BLOCKS": 4},
 }
 WIDE = SMALL | {"BM": 128, "BN": 256, "CONSUMERS": 2}  # 128 columns for each consumer
+CUT = {tile: tile | {"WAVES": 1, "PARTS": 8} for tile in TILES.values() if "CLUSTER" not in tile}  # for stream_k
 on_devices = pytest.mark.parametrize("device", DEVICES)
 some_tiles = short(lambda device, tile: device == "cpu" and tile in ("small", "high", "pair of B"))
 
@@ -47,7 +48,7 @@ def computed(config, a, b, **options):
 
 def takes_b_across_k(launch):
     """{A_BY_K}, {B_BY_K}, {PROMOTES} of the template."""
-    return launch.name == "persistent" and ", true, false, false, matmul::" in launch.expression
+    return launch.name in ("persistent", "stream_k") and ", true, false, false, matmul::" in launch.expression
 
 
 def launches(config, a, b, design=DESIGN, **options):
@@ -72,8 +73,8 @@ def test_what_is_copied():
         align, launch = launches(SMALL, a, unaligned)
         assert align.arguments[0].shape == (1, 64, unaligned.shape[1]) and not takes_b_across_k(launch)
     assert names(WIDE, a, b) == ["align", "persistent"]
-    shared = SMALL | {"WAVES": 1, "PARTS": 8}
-    assert names(shared, a, b, design=stream_k.DESIGN) == ["align", "stream_k"]
+    (launch,) = launches(CUT[SMALL], a, b, design=stream_k.DESIGN)
+    assert takes_b_across_k(launch)
     assert names(SMALL | {"SPLIT_K": 2}, a, b, design=cluster_split_k.DESIGN) == ["align", "cluster_split_k"]
 
 
@@ -157,6 +158,19 @@ def test_batches(device):
     assert not cuda_reference.matmul(a * torch.nan, b, alpha=0, precision="tf32", design="persistent").any()
 
 
+@short(lambda device, tile, k: device == "cpu" and tile in ("small", "high"))
+@pytest.mark.parametrize("tile", [tile for tile, config in TILES.items() if config in CUT])
+@pytest.mark.parametrize("k", [0, 36, 200, 900])
+@on_devices
+def test_tiles_cut_to_the_slice(device, k, tile):
+    """By stream_k, in which several blocks add up their sums of a tile: all of them, at columns of each consumer."""
+    with_wgmma(device)
+    a, b, c = (integers(*shape, device=device) for shape in ((2, 70, k), (2, k, 196), (2, 70, 196)))
+    launch, result = exact.computed(stream_k.DESIGN, CUT[TILES[tile]], a, b, c=c, beta=0.5, precision="tf32")
+    assert torch.equal(result.double(), a.double() @ b.double() + c.double() / 2)
+    assert takes_b_across_k(launch) == (k > 0)
+
+
 @short(lambda tile, order: order in ("1", "2") and tile in ("small", "pair of B"))
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 @pytest.mark.parametrize("tile", TILES)
@@ -218,17 +232,21 @@ CODE = {
     "pair of A": (TILES["pair of A"], {}, 256),
     "two": (TILES["two"], {}, 128),
     "long": (LONG, {}, 128),
+    "high, cut": (CUT[TILES["high"]], {}, 256),
+    "high, cut, gelu": (CUT[TILES["high"]], {"activation": "gelu"}, 256),
+    "two, cut": (CUT[TILES["two"]], {}, 128),
 }
 
 
-@short(lambda kind: kind in ("high", "three, gelu"))
+@short(lambda kind: kind in ("high", "three, gelu", "high, cut, gelu"))
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):
     """Each half of a slice is one group of wgmmas that read their own registers, loaded 8 bytes at a time; no spills."""
     config, options, columns = CODE[kind]
     a = torch.empty(4096, 4096, device="meta")
-    (launch,) = launches(config, a, a, **options)
+    design = stream_k.DESIGN if config in CUT.values() else DESIGN
+    (launch,) = launches(config | {"BLOCKS": 132}, a, a, design=design, **options)
     code = code_of(launch)
     loop = code.hot_loop()
     products = [text for _, text in code.hot_instructions() if text.startswith("HGMMA")]
@@ -241,7 +259,7 @@ def test_machine_code(kind):
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 2
     assert sass.count(loop, ("LDS.64",)) == sass.count(loop, sass.SHARED) == 8
     assert code.stack_bytes == 0 and loop.total() <= 110, f"{loop.total()} instructions: {loop}"
-    assert options or len(code.instructions) <= 1500, "no addends and activations"
+    assert options or design is not DESIGN or len(code.instructions) <= 1500, "no addends and activations"
     opcodes = [text.split()[0] for _, text in code.instructions]
     boxes = 1 if options else config["BM"] // 32
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == 2 * boxes
