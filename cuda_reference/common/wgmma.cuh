@@ -12,9 +12,10 @@
 //
 // tf32 of A may also come from registers: those of a 16 x 8 A of mma.sync, of each warp its 16 rows.
 //
-// A wgmma is asynchronous. wgmma_fence comes before the first one and after any other access to D or A's registers. wgmma_commit makes a group
-// of those issued, and wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their shared memory
-// and A's registers may be written again. D may be read after wgmma_results, or else the compiler might read it before the wait.
+// A wgmma is asynchronous. wgmma_fence comes before the first one and after any other access to D or A's registers.
+// wgmma_commit makes a group of those issued, and wgmma_wait<PENDING> returns when all but the youngest PENDING groups are
+// done. Then their shared memory and A's registers may be written again. D may be read after wgmma_results, or else the
+// compiler might read it before the wait.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -3,7 +3,8 @@
 // In `pipelined` warps copy, load fragments and multiply in turns, and reach some 60 % of the tensor cores. Here three things
 // change:
 //
-//   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix.
+//   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix. (But for B of tf32 that lies across
+//     K: parts/transposed.cuh.)
 //   - TMA computes the addresses, swizzles, rounds fp32 to tf32, and writes zeros for elements outside of the operands. One
 //     thread of a producer warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
 //   - No barrier of the block in the loop: each stage has an mbarrier that says that its slice has landed, and one that says

@@ -1,23 +1,24 @@
-// A consumer's tile of tf32 where B lies across K, as torch's matrices do: the transposed product, C^T = B^T A^T.
+// A consumer's tile of tf32 operands of which B lies across K, as torch's matrices usually do: by the transposed product.
 //
-// wgmma reads 4-byte operands from shared memory along K only, and B would have to be copied by a kernel of its own: at 4096 cubed
-// 62 us next to 340. But its left operand may come from registers. So B^T is the left one: a consumer has 64 columns of the tile,
-// of which each warp loads 16 for wgmma's 16 rows, and A, which lies along K, is the right one in shared memory.
+// wgmma reads 4-byte operands from shared memory along K only, and to copy B there first takes a kernel of its own: 62 us at
+// 4096 cubed, next to 340. But its left operand may come from registers, which threads load as they like. So this computes C^T
+// = B^T A^T, with B^T from registers and A, which lies along K, from shared memory. A consumer has 64 columns of the tile, a
+// warp 16 of them.
 //
-// Of B's slice TMA writes boxes of 32 columns, a row of 128 bytes for each k, whose 16-byte chunk c is at c XOR k % 8. A fragment
-// is rows g = lane / 4 and g + 8 at k = lane % 4, and the same at k + 4. As it is free which column is which row of wgmma,
-// a lane's two rows are neighbouring columns: one load of 8 bytes. The 16 lanes of half a warp, whose loads go together, have
-// 4 pairs at each of 4 k. Two of them are the halves of chunk c, two those of c XOR 5: XOR k, they are 8 different chunks, and
-// all banks are used once.
+// Loads: TMA brings B's slice in boxes of 32 columns, with a line of 128 bytes for each k, in which the 16-byte chunk c is at
+// c XOR k % 8. With g = lane / 4 and t = lane % 4, a lane's fragment is rows g and g + 8 of B^T, at k = t and at t + 4. Which
+// column of B is which row is free, as it only permutes the rows of C^T. So a lane's two rows are neighbouring columns, and 8
+// bytes bring both, to the registers where wgmma wants them. Half a warp loads at once, for 4 of g and 4 of k. Here g % 2 is
+// the half of a chunk, and g / 2 % 2 says whether the chunk is c or c XOR 5. XOR 4 of k, c gives the four chunks with its bit
+// of 4, and c XOR 5 the other four: each bank is used once.
 //
-// The result has a lane's pairs as neighbours in a row of C, too. They go to a box of 32 rows of C and 32 columns, in lines of
-// 128 bytes with the same swizzle. Half a warp writes 4 pairs to each of 4 rows, every second one: there c XOR row has the last
-// bit of c, and that of c XOR 5 is the other. So all banks are used once again, and c XOR 4, which would do for the loads, is not.
+// The result: its pairs are neighbours in a row of C. They go to boxes of 32 rows by 32 columns, in lines with the same
+// swizzle. There half a warp writes for 4 of g to 4 lines, every second one, so that c gives the four chunks with its last
+// bit, and c XOR 5 the other four again. (XOR 4 would do for the loads, XOR 1 for the result.)
 //
-// Per 8 of k two consumers read 2 (64 + 256) * 32 bytes = 20 KB of a 256 x 128 tile, as if both operands lay along K. Its 2^18
-// multiply-adds take 256 clocks at 1024 per clock, in which 32 KB could be read.
-//
-// Half a slice of fragments is loaded while the other half is multiplied.
+// Half a slice of fragments is loaded while the other half is multiplied. Per 8 of k two consumers read 2 (64 + 256) * 32
+// bytes = 20 KB for a 256 x 128 tile, no more than if both operands lay along K. Its 2^18 multiply-adds take 256 clocks at
+// 1024 per clock, in which 32 KB could be read.
 #pragma once
 #include "../../common/mbarrier.cuh"
 #include "../../common/shared.cuh"
@@ -51,9 +52,10 @@ template <int BM, int BN> struct TransposedTile {
     __device__ __forceinline__ static int byte() { return threadIdx.x / 4 % 2 * 8; }
     __device__ __forceinline__ static int place(int line) { return line * SLICE + (chunk() ^ line % 8) * 16 + byte(); }
 
-    // The products of `count` slices.
+    // Adds the products of `count` slices.
     template <class Ring, class GiveBack>
-    __device__ __forceinline__ void multiply(Sums& sum, int count, Ring& ring, uint64_t* full, const GiveBack& give_back) const {
+    __device__ __forceinline__ void multiply(Sums& sum, int count, Ring& ring, uint64_t* full,
+                                             const GiveBack& give_back) const {
         unsigned fragments[2][STEPS][4];  // of either half of a slice
         int last = 0;                     // the stage of the slice before
 #pragma unroll 1
@@ -88,13 +90,13 @@ template <int BM, int BN> struct TransposedTile {
         }
     }
 
-    // Of a tile, the first element of which is at (row, col) of the result.
+    // Of a tile whose first element is at (row, col) of the result.
     template <bool SCALED, bool OUT_BOXES>
     __device__ __forceinline__ void store(Sums& sum, const Epilogue<float, float>& epilogue, int row, int col, int batch, int M,
                                           int N) {
         const int first_col = col + threadIdx.x / 128 * 64, lane_row = threadIdx.x % 4 * 2;
         const int lane_col = col + box() * COLUMNS + chunk() * 4 + byte() / 4;
-#pragma unroll(SCALED ? BM / 32 : 1)  // as persistent.cuh says
+#pragma unroll(SCALED ? BM / 32 : 1)  // the code of addends and activations is long
         for (int part = 0; part < BM / 32; ++part, row += 32) {
             float results[1][4][4];
             scale(results, sum, part, epilogue);
@@ -111,8 +113,9 @@ template <int BM, int BN> struct TransposedTile {
             };
             if constexpr (OUT_BOXES) {
                 const auto fill = [&](unsigned char* to) {
+                    to += box() % 2 * BOX_BYTES;
                     for_pairs([&](const float(&pair)[2], int line) {
-                        *reinterpret_cast<uint2*>(to + box() % 2 * BOX_BYTES + place(line)) = reinterpret_cast<const uint2&>(pair);
+                        *reinterpret_cast<uint2*>(to + place(line)) = reinterpret_cast<const uint2&>(pair);
                     });
                 };
                 boxes.pass(fill, [&](const unsigned char* from) {

@@ -196,7 +196,7 @@ MUTANTS = [
         ("every consumer's results in the first one's columns", "col + threadIdx.x / 128 * 64", "col"),
         ("all parts in the first rows", "++part, row += 32", "++part"),
         ("addends of the first of two columns", "change(result, along, column / 8)", "change(result, along, 0)"),
-        ("one box for all warps", "to + box() % 2 * BOX_BYTES", "to"),
+        ("one box for all warps", "to += box() % 2 * BOX_BYTES;", ""),
         ("one box written twice", "from + i * BOX_BYTES", "from"),
     ),
     *of(
