@@ -173,7 +173,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 ring.advance();
             }
         }
-    } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {
+    } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {  // consumers have columns of the tile, not rows
         static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
         if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
         const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, threadIdx.x % 32); };
@@ -182,7 +182,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             LaneSums<float> sum[1][1][BM / 8] = {};
             own.multiply(sum, piece.count, ring, full, give_back);
             if constexpr (Walk::CUTS) {
-                auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BLOCKS][1][BN / 8]>(sum);  // for which registers suffice
+                auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BLOCKS][1][BN / 8]>(sum);  // as many at once as elsewhere
                 if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(more))) return;
             }
             const int batch = piece.tile / tiles;

@@ -32,7 +32,7 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (128, 128, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
 )
-_TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # with a consumer for all columns
+_TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_b_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
@@ -113,7 +113,7 @@ def _operand(problem, matrix, span_dim, span, transposable=None):
 
 
 def takes_b_across_k(problem, config):
-    """Whether a kernel with this config multiplies tf32 operands of which B lies across K, as parts/transposed.cuh says."""
+    """Whether the kernel multiplies tf32 operands of which B lies across K: with 64 columns a consumer (parts/transposed.cuh)."""
     return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"]
 
 
