@@ -113,7 +113,7 @@ def _operand(problem, matrix, span_dim, span, transposable=None):
 
 
 def takes_b_across_k(problem, config):
-    """Whether the kernel multiplies tf32 operands of which B lies across K: with 64 columns a consumer (parts/transposed.cuh)."""
+    """Whether the kernel takes a B of tf32 that lies across K: with 64 columns for each consumer (parts/transposed.cuh)."""
     return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"]
 
 

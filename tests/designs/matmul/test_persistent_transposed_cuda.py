@@ -165,7 +165,7 @@ def test_batches(device):
 def test_tiles_cut_to_the_slice(device, k, tile):
     """By stream_k, in which several blocks add up their sums of a tile: all of them, at columns of each consumer."""
     with_wgmma(device)
-    a, b, c = (integers(*shape, device=device) for shape in ((2, 70, k), (2, k, 196), (2, 70, 196)))
+    a, b, c = (integers(*shape, device=device) for shape in ((2, 200, k), (2, k, 196), (2, 200, 196)))
     launch, result = exact.computed(stream_k.DESIGN, CUT[TILES[tile]], a, b, c=c, beta=0.5, precision="tf32")
     assert torch.equal(result.double(), a.double() @ b.double() + c.double() / 2)
     assert takes_b_across_k(launch) == (k > 0)
@@ -209,6 +209,7 @@ def test_the_model_knows_what_is_copied():
     assert kernels(TILES["high"], a.t(), a) == (2, 2)
     assert kernels(TILES["high"], a, a.t()) == (1, 1)
     assert kernels(TILES["high"], a.t(), a.t()) == (2, 2)
+    assert kernels(TILES["high"], a, offset_by_one(a)) == (3, 2), "the problem does not say which of them is unaligned"
     assert cuda_reference.explain("matmul", a, a, precision="tf32", target="h200")["kernels"] == ["persistent"]
 
 
