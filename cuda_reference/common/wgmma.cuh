@@ -10,9 +10,12 @@
 // column of B. Else, 16-bit elements only: rows of 64 elements along M or N, one per k. 8 rows are 1024 contiguous bytes; the
 // next 64 rows of A or columns of B are `next` bytes on, which only the latter layout needs.
 //
-// A wgmma is asynchronous. wgmma_fence comes before the first one and after any other access to D. wgmma_commit makes a group
-// of those issued, and wgmma_wait<PENDING> returns when all but the youngest PENDING groups are done. Then their shared memory
-// may be written again. D may be read after wgmma_results, or else the compiler might read it before the wait.
+// tf32 of A may also come from registers: those of a 16 x 8 A of mma.sync, of each warp its 16 rows.
+//
+// A wgmma is asynchronous. wgmma_fence comes before the first one and after any other access to D or A's registers.
+// wgmma_commit makes a group of those issued, and wgmma_wait<PENDING> returns when all but the youngest PENDING groups are
+// done. Then their shared memory and A's registers may be written again. D may be read after wgmma_results, or else the
+// compiler might read it before the wait.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -71,6 +74,10 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_AB_64 "%64, %65"
 #define WGMMA_AB_96 "%96, %97"
 #define WGMMA_AB_128 "%128, %129"
+#define WGMMA_FRAGMENT_B_32 "{%32, %33, %34, %35}, %36"
+#define WGMMA_FRAGMENT_B_64 "{%64, %65, %66, %67}, %68"
+#define WGMMA_FRAGMENT_B_96 "{%96, %97, %98, %99}, %100"
+#define WGMMA_FRAGMENT_B_128 "{%128, %129, %130, %131}, %132"
 #define WGMMA_FLAGS_16 "%18, %19"
 #define WGMMA_FLAGS_32 "%34, %35"
 #define WGMMA_FLAGS_48 "%50, %51"
@@ -92,6 +99,10 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                \
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
+#define WGMMA_FRAGMENTS(N, COUNT, D, TYPES)                                                                                  \
+    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_FRAGMENT_B_##COUNT ", adds, 1, 1;}"                        \
+          : WGMMA_##COUNT(D, 0)                                                                                              \
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 #define WGMMA_FP8(N, COUNT, D, TYPES)                                                                                        \
     SM90A("{.reg .pred adds; setp.ne.u32 adds, " WGMMA_ADDS_##COUNT ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES         \
           " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                                   \
@@ -142,6 +153,14 @@ __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b
         static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16, tf32 or fp8");
         WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 96, 128);
     }
+}
+
+// The same of tf32, with A in registers.
+template <class T, class Tile, int TILES>
+__device__ __forceinline__ void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
+    static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
+    WGMMA(FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
 }
 
 __device__ __forceinline__ void wgmma_fence() { SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -3,7 +3,8 @@
 // In `pipelined` warps copy, load fragments and multiply in turns, and reach some 60 % of the tensor cores. Here three things
 // change:
 //
-//   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix.
+//   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix. (But for B of tf32 that lies across
+//     K: parts/transposed.cuh.)
 //   - TMA computes the addresses, swizzles, rounds fp32 to tf32, and writes zeros for elements outside of the operands. One
 //     thread of a producer warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
 //   - No barrier of the block in the loop: each stage has an mbarrier that says that its slice has landed, and one that says
@@ -37,41 +38,15 @@
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "../common/shared.cuh"
-#include "../common/stmatrix.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
 #include "parts/lane_sums.cuh"
+#include "parts/out_boxes.cuh"
 #include "parts/scales.cuh"
+#include "parts/tma_slices.cuh"
+#include "parts/transposed.cuh"
 
 namespace matmul {
-
-constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64 of SPAN in a slice
-
-// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box. Else a box for every 64 of SPAN,
-// with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
-template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
-    static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
-    static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
-    static_assert(K_MAJOR || sizeof(T) == 2, "wgmma reads bytes and tf32 along k only, and 64 elements are 128 bytes");
-
-    // To each of BLOCKS blocks of the cluster, or to this one.
-    template <int BLOCKS>
-    __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
-                                                int k, int batch) {
-        const auto load = [&](unsigned char* to, int column, int row) {
-            if constexpr (BLOCKS > 1)
-                tma_load_multicast(to, map, barrier, column, row, batch, (1 << BLOCKS) - 1);
-            else
-                tma_load(to, map, barrier, column, row, batch);
-        };
-        if constexpr (K_MAJOR) {
-            load(to, k, first);
-        } else {
-#pragma unroll
-            for (int i = 0; i < SPAN / 64; ++i) load(to + i * BLOCK_BYTES, first + i * 64, k);
-        }
-    }
-};
 
 // Registers of a thread: at first, and once consumers have taken the producer's. One consumer has enough at first.
 template <int CONSUMERS> struct Registers {
@@ -79,67 +54,6 @@ template <int CONSUMERS> struct Registers {
     static constexpr int PRODUCER = CONSUMERS == 2 ? 40 : 32, CONSUMER = CONSUMERS == 2 ? 232 : 160;
     static_assert(CONSUMERS <= 3 && (CONSUMERS == 1 || PRODUCER + CONSUMERS * CONSUMER == (CONSUMERS + 1) * AT_FIRST),
                   "what one gives up others take; if they want more, they wait for ever");
-};
-
-// A position in the ring of stages; the parity of a stage's barriers changes in every round.
-template <int STAGES> struct Ring {
-    int stage = 0;
-    unsigned parity = 0;
-
-    __device__ __forceinline__ void advance() {
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
-    }
-};
-
-// Boxes of 64 rows of 128 bytes in shared memory, through which a warpgroup writes its result.
-template <class Out> struct OutBoxes {
-    static constexpr int TILES = SLICE / sizeof(Out) / 8, COUNT = 2;  // of 8 columns in a box; boxes
-    const CUtensorMap& map;
-    unsigned char* boxes;
-    bool asks;  // whether this is the thread of the warpgroup that requests the stores
-    int next = 0;
-
-    template <class Number>
-    __device__ __forceinline__ void store(const Number (&results)[1][TILES][4], int row, int col, int batch) {
-        unsigned char* const box = boxes + next * BLOCK_BYTES;
-        next ^= 1;
-        if (asks) tma_store_wait<COUNT - 1>();  // the box's previous contents have been read
-        warpgroup_barrier();
-        fill(box, results);
-        tma_store_fence();
-        warpgroup_barrier();
-        if (asks) {
-            tma_store(map, box, col, row, batch);
-            tma_store_commit();
-        }
-    }
-
-    // Each warp writes 16 rows: four 8 x 8 matrices of 16 bits at once, without bank conflicts, or each lane a pair of 32 bits.
-    template <class Number>
-    __device__ __forceinline__ static void fill(unsigned char* box, const Number (&results)[1][TILES][4]) {
-        const auto place = [&](int row, int byte) {
-            const int at_row = threadIdx.x % 128 / 32 * 16 + row, chunk = byte / 16 ^ at_row % 8;  // the swizzle
-            return box + at_row * SLICE + chunk * 16 + byte % 16;
-        };
-        if constexpr (sizeof(Out) == 2) {
-            const int lane = threadIdx.x % 32;
-#pragma unroll
-            for (int n = 0; n < TILES; n += 2) {  // the upper and lower halves of a tile, and of the next
-                __align__(4) Out numbers[8];
-#pragma unroll
-                for (int i = 0; i < 8; ++i) convert(results[0][n + i / 4][i % 4], numbers[i]);
-                stmatrix(place(lane % 16, (n + lane / 16) * 16), reinterpret_cast<const unsigned(&)[4]>(numbers));
-            }
-        } else {
-            for_runs<Out, TILES>(results, 0, [&](const auto& run, int row, int col) {
-                using Word = RunWord<sizeof run>;
-                *reinterpret_cast<Word*>(place(row, col * int(sizeof(Out)))) = reinterpret_cast<const Word&>(run);
-            });
-        }
-    }
 };
 
 // `count` slices of a tile, from the first-th on.
@@ -157,20 +71,13 @@ struct WholeTiles {
     }
 };
 
-// results = alpha times the sums of a box. Registers have no index: a branch finds them, which wgmma_results keeps the compiler
-// from replacing by a choice among all of them.
-template <class Sum, class Out, int TILES, int BLOCKS, int COUNT>
-__device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneSums<Sum> (&sum)[BLOCKS][1][COUNT], int box,
-                                      const Epilogue<Sum, Out>& epilogue) {
-#pragma unroll
-    for (int i = 0; i < BLOCKS * COUNT / TILES; ++i)
-        if (i == box) {
-            auto& of_box = reinterpret_cast<LaneSums<Sum>(&)[TILES]>(sum[i * TILES / COUNT][0][i * TILES % COUNT]);
-            wgmma_results(of_box);
-            for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-                result = epilogue.scaled(of_box[col / 8].at(row / 8 * 2 + col % 2));
-            });
-        }
+// A warp has read a stage: to all blocks that write to it.
+template <int CLUSTER> __device__ __forceinline__ void give_back_stage(uint64_t* empty, int lane) {
+    if constexpr (CLUSTER > 1) {
+        if (lane < CLUSTER) mbarrier_arrive_at(empty, lane);
+    } else {
+        if (lane == 0) mbarrier_arrive(empty);
+    }
 }
 
 // Adds the sums of a slice to those of all before it.
@@ -268,19 +175,31 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 ring.advance();
             }
         }
+    } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {  // consumers have columns of the tile, not rows
+        static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
+        if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
+        const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, threadIdx.x % 32); };
+        TransposedTile<BM, BN> own{a_slices, b_slices, out_map, boxes};
+        walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
+            LaneSums<float> sum[1][1][BM / 8] = {};
+            own.multiply(sum, piece.count, ring, full, give_back);
+            if constexpr (Walk::CUTS) {
+                auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BLOCKS][1][BN / 8]>(sum);  // as many at once as elsewhere
+                if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(more))) return;
+            }
+            const int batch = piece.tile / tiles;
+            const TileIndex tile = place(piece.tile);
+            const auto epilogue = epilogue_of<Sum, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
+            own.template store<SCALED, OUT_BOXES>(sum, epilogue, tile.m * BM, tile.n * BN, batch, M, N);
+        });
+        if (OUT_BOXES && own.boxes.asks) tma_store_wait<0>();  // as below
     } else {
         if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
-        const auto give_back = [&](int stage) {  // to all that write to it
-            if constexpr (CLUSTER > 1) {
-                if (lane < CLUSTER) mbarrier_arrive_at(empty + stage, lane);
-            } else {
-                if (lane == 0) mbarrier_arrive(empty + stage);
-            }
-        };
+        const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, lane); };
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
             const int batch = piece.tile / tiles, slices = piece.count;
             TileScales<SCALES, BLOCKS, BN> scales;

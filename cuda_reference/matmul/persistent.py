@@ -10,7 +10,7 @@ from ..launch import Kernel, TensorMap, configs_of
 from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
-from .pipelined import packs
+from .pipelined import packs as packs_along_k
 
 SLICE = 128  # bytes of k: the period of the swizzle
 
@@ -32,6 +32,7 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (128, 128, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
 )
+_TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_b_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
@@ -61,7 +62,10 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = fitting(problem, target, (*in_order(SPACE, target), *_IN_CLUSTERS))
+    space = *in_order(SPACE, target), *_IN_CLUSTERS
+    if problem.precision == "tf32" and problem.b_layout == "row":
+        space = *space, *_TRANSPOSED
+    space = fitting(problem, target, space)
     return [config | {"BLOCKS": _blocks(config, target)} for config in space]
 
 
@@ -85,35 +89,45 @@ def refuses(problem, target):
     return None
 
 
-def as_tma_reads(matrix, span_dim):
+def as_tma_reads(matrix, span_dim, transposable=None):
     """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded."""
-    by_k = k_major(matrix, span_dim)
+    by_k = k_major(matrix, span_dim, transposable)
     row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
     apart = sizes[row] == 1 or strides[row] >= sizes[column] or not matrix.numel()
     return by_k if apart else None
 
 
-def _operand(problem, matrix, span_dim, span):
+def _operand(problem, matrix, span_dim, span, transposable=None):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any).
 
-    TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads from shared memory.
+    TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
     """
-    matrix, copies = aligned(matrix, span_dim, as_tma_reads)
-    by_k = as_tma_reads(matrix, span_dim)
+    layout = functools.partial(as_tma_reads, transposable=transposable)
+    matrix, copies = aligned(matrix, span_dim, layout)
+    by_k = layout(matrix, span_dim)
     rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
     box = (span if by_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
     tensor_map = TensorMap(rows if matrix.stride(0) else rows[:1], box, problem.precision == "tf32")
     return matrix, tensor_map, by_k, copies
 
 
-def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
-    """(launches that copy operands, the kernel's arguments, the parameters of its template) of tiles of the config's sizes."""
+def takes_b_across_k(problem, config):
+    """Whether the kernel takes a B of tf32 that lies across K: with 64 columns for each consumer (parts/transposed.cuh)."""
+    return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"]
+
+
+def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_across_k=False):
+    """(launches that copy operands, the kernel's arguments, the parameters of its template) of tiles of the config's sizes.
+
+    b_across_k: the kernel takes a B across K of any type.
+    """
     share_a, share_b = sharers(config)
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
-    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b)
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b, b_across_k or None)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
-    out_map = TensorMap(out if in_boxes else out[:0], (64, SLICE // out.element_size()))
+    lines = 32 if problem.precision == "tf32" and not b_by_k else 64
+    out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))
     _, _, *others = arguments(problem, a, b, c, bias, out)
     scale_strides = (
         *((0, 0) if scale_a is None else scale_a.stride()[:2]),
@@ -134,11 +148,12 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None):
 
 def variants(problem):
     """What is built together."""
-    return layouts((True, False) if problem.dtype.itemsize == 2 else (True,))
+    return layouts() if problem.dtype.itemsize == 2 else [{}]
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
-    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales)
+    across = takes_b_across_k(problem, config)
+    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
     share_a, share_b = sharers(config)
     clusters = out.shape[0] * tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
@@ -161,6 +176,12 @@ def block_tile(config, itemsize):
         "programs": config.get("BLOCKS"),  # None: a block a tile
         "share": sharers(config),
     }
+
+
+def packs(problem, config):
+    a, b = packs_along_k(problem, config)
+    taken = problem.aligned and problem.b_layout == "row" and takes_b_across_k(problem, config)
+    return a, b and not taken
 
 
 @functools.cache

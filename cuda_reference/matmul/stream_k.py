@@ -10,8 +10,20 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.space import in_order, tiles
-from .persistent import CASES, SIZES, SLICE, SPACE, block_tile, fitting, prepared, refuses, shared_bytes, variants
-from .pipelined import packs
+from .persistent import (
+    CASES,
+    SIZES,
+    SLICE,
+    SPACE,
+    block_tile,
+    fitting,
+    packs,
+    prepared,
+    refuses,
+    shared_bytes,
+    takes_b_across_k,
+    variants,
+)
 
 _SPACE = (*SPACE, *configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8)))  # the last for weights that few rows use
 _LEAST = 4  # slices of a block: fewer take less time than a part of the tile
@@ -37,7 +49,8 @@ def cut(problem, config, batch):
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
-    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales)
+    across = takes_b_across_k(problem, config)
+    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
     whole, left, sharers = cut(problem, config, out.shape[0])
     parts = arrivals = None

@@ -85,7 +85,7 @@ inline void store_box(const TiledTensor& tensor, const unsigned char* from, int 
 // The stores that one thread has requested.
 struct Stores {
     uint64_t block;
-    bool fenced;  // since its last request
+    bool fenced;  // since its last commit
     std::vector<std::function<void()>> open;
     std::deque<std::vector<std::function<void()>>> groups;  // oldest first
 
@@ -117,7 +117,6 @@ inline void tma_store(const CUtensorMap& map, const void* from, int column, int 
     if (column * map.tensor.element_bytes % 16 != 0) simt::fail("a tensor copy to within a chunk of 16 bytes");
     auto& mine = simt::Stores::mine();
     if (!mine.fenced) simt::fail("a tensor store without tma_store_fence() since the last one: it may read old data");
-    mine.fenced = false;
     const auto copy = [tensor = map.tensor, from = static_cast<const unsigned char*>(from), column, row, batch] {
         simt::store_box(tensor, from, column, row, batch);
     };
@@ -134,6 +133,7 @@ inline void tma_store_fence() {
 
 inline void tma_store_commit() {
     auto& mine = simt::Stores::mine();
+    mine.fenced = false;
     mine.groups.push_back(std::move(mine.open));
     mine.open.clear();
 }

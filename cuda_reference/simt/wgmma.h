@@ -10,9 +10,10 @@
 namespace simt {
 
 struct Wgmma {
-    void (*multiply)(const Wgmma& what, void* const* sums);  // the sums of 128 threads
+    void (*multiply)(const Wgmma* const* what);  // of 128 threads
     uint64_t a, b;
     void* sum;
+    const unsigned* fragment = nullptr;  // of A in registers, which are read when it is done
 };
 
 // What one thread has issued.
@@ -74,8 +75,20 @@ template <class T, bool K_MAJOR, int SPAN, class Factor> void read_operand(uint6
         }
 }
 
-template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS, class Number, int TILES>
-void multiply_warpgroup(const Wgmma& what, void* const* sums) {
+// The 16 x 8 A of each warp, as those of mma.sync.
+inline void read_fragments(const Wgmma* const* what, float (*to)[8]) {
+    for (int thread = 0; thread < 128; ++thread)
+        for (int i = 0; i < 4; ++i) {
+            float element;
+            std::memcpy(&element, what[thread]->fragment + i, sizeof element);
+            to[thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8][thread % 4 + i / 2 * 4] = factor(element);
+        }
+}
+
+enum class Left { K_MAJOR, ACROSS_K, IN_REGISTERS };
+
+template <class T, Left LEFT, bool B_K_MAJOR, bool ADDS, class Number, int TILES>
+void multiply_warpgroup(const Wgmma* const* what) {
     using A = typename Sides<T>::A;
     using B = typename Sides<T>::B;
     using Factor = decltype(factor(A{}));
@@ -83,14 +96,17 @@ void multiply_warpgroup(const Wgmma& what, void* const* sums) {
     constexpr int N = 8 * TILES, K = 32 / sizeof(T);
     static thread_local Factor a[64][K], by_columns[N][K], b[K][N];
     static thread_local Sum sum[N];
-    read_operand<A, A_K_MAJOR, 64>(what.a, a);
-    read_operand<B, B_K_MAJOR, N>(what.b, by_columns);
+    if constexpr (LEFT == Left::IN_REGISTERS)
+        read_fragments(what, a);
+    else
+        read_operand<A, LEFT == Left::K_MAJOR, 64>(what[0]->a, a);
+    read_operand<B, B_K_MAJOR, N>(what[0]->b, by_columns);
     for (int n = 0; n < N; ++n)
         for (int k = 0; k < K; ++k) b[k][n] = by_columns[n][k];
     for (int m = 0; m < 64; ++m) {
         const auto place = [&](int n) -> Number& {
             const int thread = m / 16 * 32 + m % 8 * 4 + n % 8 / 2;
-            return static_cast<Number*>(sums[thread])[n / 8 * 4 + m % 16 / 8 * 2 + n % 2];
+            return static_cast<Number*>(what[thread]->sum)[n / 8 * 4 + m % 16 / 8 * 2 + n % 2];
         };
         for (int n = 0; n < N; ++n) sum[n] = ADDS ? Sum(place(n)) : Sum(0);
         if constexpr (!std::is_same_v<A, T>) {
@@ -109,19 +125,28 @@ void multiply_warpgroup(const Wgmma& what, void* const* sums) {
 
 inline void multiply_oldest_group(Thread* threads, int count, unsigned) {
     const auto of = [threads](int i) -> Wgmmas& { return *static_cast<Wgmmas*>(threads[i].operand); };
-    void* sums[128];
+    const Wgmma* what[128];
     for (size_t i = 0; i < of(0).groups.front().size(); ++i) {
-        const Wgmma& what = of(0).groups.front()[i];
+        const Wgmma& first = of(0).groups.front()[i];
         for (int thread = 0; thread < count; ++thread) {
             const auto& group = of(thread).groups.front();
-            const bool same = group.size() == of(0).groups.front().size() && group[i].multiply == what.multiply &&
-                              group[i].a == what.a && group[i].b == what.b;
+            const bool same = group.size() == of(0).groups.front().size() && group[i].multiply == first.multiply &&
+                              group[i].a == first.a && group[i].b == first.b;
             if (!same) fail("wgmma: the threads of a warpgroup do not issue the same");
-            sums[thread] = group[i].sum;
+            what[thread] = &group[i];
         }
-        what.multiply(what, sums);
+        first.multiply(what);
     }
     for (int thread = 0; thread < count; ++thread) of(thread).groups.pop_front();
+}
+
+inline void issue(const Wgmma& what) {
+    for (const uint64_t descriptor : {what.fragment ? what.b : what.a, what.b})
+        if (descriptor >> 62 != 1 || descriptor >> 49 & 7) fail("wgmma: only the 128-byte swizzle is emulated");
+    auto& mine = Wgmmas::mine();
+    if (!mine.fenced) fail("wgmma without wgmma.fence since the warpgroup last waited");
+    if (!Block::current->proxy_sees_all()) fail("wgmma of data from cp.async without fence.proxy.async since");
+    mine.open.push_back(what);
 }
 
 }  // namespace simt
@@ -132,12 +157,14 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes and tf32 lie along k");
     using InTile = std::remove_extent_t<decltype(sum[0].x)>;
     using Number = std::conditional_t<std::is_same_v<InTile, half2>, half, InTile>;
-    for (const uint64_t descriptor : {a, b})
-        if (descriptor >> 62 != 1 || descriptor >> 49 & 7) simt::fail("wgmma: only the 128-byte swizzle is emulated");
-    auto& mine = simt::Wgmmas::mine();
-    if (!mine.fenced) simt::fail("wgmma without wgmma.fence since the warpgroup last waited");
-    if (!simt::Block::current->proxy_sees_all()) simt::fail("wgmma of data from cp.async without fence.proxy.async since");
-    mine.open.push_back({simt::multiply_warpgroup<T, A_K_MAJOR, B_K_MAJOR, ADDS, Number, TILES>, a, b, sum});
+    constexpr auto LEFT = A_K_MAJOR ? simt::Left::K_MAJOR : simt::Left::ACROSS_K;
+    simt::issue({simt::multiply_warpgroup<T, LEFT, B_K_MAJOR, ADDS, Number, TILES>, a, b, sum});
+}
+
+template <class T, class Tile, int TILES> void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
+    static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
+    simt::issue({simt::multiply_warpgroup<T, simt::Left::IN_REGISTERS, true, true, float, TILES>, 0, b, sum, a});
 }
 
 inline void wgmma_fence() { simt::Wgmmas::mine().fenced = true; }

@@ -76,6 +76,7 @@ SUITE = (
     "tests/perf/measure/test_comparison.py",
     "tests/perf/measure/test_sweep.py",
     "tests/designs/matmul/test_persistent_cuda.py",
+    "tests/designs/matmul/test_persistent_transposed_cuda.py",
     "tests/designs/matmul/test_pipelined_cuda.py",
     "tests/designs/matmul/test_fp8.py",
     "tests/designs/matmul/test_cuda_cores.py",

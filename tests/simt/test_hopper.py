@@ -43,8 +43,8 @@ def name_of(product):
 
 @pytest.fixture(scope="module")
 def kernels():
-    others = "hopper::hand_over", "hopper::share_box", "hopper::copy_box<true>", "hopper::copy_box<false>", "hopper::store_box"
-    return load(SOURCE, [*others, *map(name_of, [*PRODUCTS, ANEW])], "simt")
+    others = "hand_over", "share_box", "copy_box<true>", "copy_box<false>", "store_box", "multiply_fragments"
+    return load(SOURCE, [*(f"hopper::{name}" for name in others), *map(name_of, [*PRODUCTS, ANEW])], "simt")
 
 
 def hand_over(kernels, mistake):
@@ -269,6 +269,27 @@ def test_wgmma_with_a_sum_of_its_own(kernels):
     a, b, c = operands(ANEW[:6])
     result = multiply(kernels, ANEW, a, b, torch.full_like(c, torch.nan), step=1)
     assert torch.equal(result.double(), a[:, 32:64].double() @ b[:, 32:64].double().t())
+
+
+def a_element(thread, i):
+    """(row, k) of A's number a_i in a thread's register, as the ISA defines it for tf32."""
+    lane, warp = thread % 32, thread // 32
+    return 16 * warp + lane // 4 + 8 * (i % 2), lane % 4 + 4 * (i // 2)
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_wgmma_from_registers(kernels, overwrites):
+    """They are read as late as allowed: here they are 0 by then, where a_3 is written too early."""
+    a, b = torch.randint(-8, 9, (64, 8)).float(), torch.randint(-8, 9, (64, 32)).float()
+    fragments = torch.stack([torch.stack([a[a_element(thread, i)] for i in range(4)]) for thread in range(128)])
+    slices, sums = slice_of(b, True), torch.empty(128, 32)
+    arguments = slices.data_ptr(), fragments.data_ptr(), sums.data_ptr(), overwrites
+    kernels["hopper::multiply_fragments"]((1, 1, 1), (128, 1, 1), slices.numel(), 0, *arguments)
+    if overwrites:
+        for thread in range(128):
+            a[a_element(thread, 3)] = 0
+    expected = a @ b[:, :8].t()
+    assert all(sums[thread, i] == expected[d_element(thread, i)] for thread in range(128) for i in range(32))
 
 
 @pytest.mark.parametrize("product", [p for p in PRODUCTS if p[0].startswith("Fp8")], ids=name_of)

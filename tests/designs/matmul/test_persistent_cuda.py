@@ -45,7 +45,6 @@ def test_fp32_along_k_is_rounded_to_tf32_without_a_copy(sizes):
     m, n, k = sizes
     a, b = random(m, k), transposed(random(k, n))
     assert [launch.name for launch in launches(a, b, SMALL, "simt", precision="tf32")] == ["persistent"]
-    assert [launch.name for launch in launches(a, b.contiguous(), SMALL, "simt", precision="tf32")] == ["align", "persistent"]
     run_checked(LIBRARY, "matmul", "persistent", a, b, precision="tf32")
     one, _ = run_checked(LIBRARY, "matmul", "persistent", a, torch.eye(k), precision="tf32")
     assert ((one - a).abs() <= 2.0**-11 * a.abs()).all(), "to nearest: 2^-10 would do if it were chopped"

@@ -59,12 +59,12 @@ __global__ void store_box(const __grid_constant__ CUtensorMap map, int bytes, in
     for (int i = 0; i < times; ++i) {
         if (i < fences) tma_store_fence();
         __syncthreads();
-        if (threadIdx.x == 0) tma_store(map, box, column, row, 0);
+        if (threadIdx.x == 0) {
+            tma_store(map, box, column, row, 0);
+            tma_store_commit();
+        }
     }
-    if (threadIdx.x == 0) {
-        tma_store_commit();
-        tma_store_wait<0>();
-    }
+    if (threadIdx.x == 0) tma_store_wait<0>();
 }
 
 enum InCluster { SOUND, NO_BARRIER, NO_FENCE_THERE, GONE, NOBODY_WAITS, FAR, NO_TAIL };
@@ -123,6 +123,25 @@ __global__ void multiply(const unsigned char* slices, Tile<Number, COUNT>* sums,
     if (misuse != NO_WAIT) wgmma_wait<0>();
     wgmma_results(sum);
     for (int i = 0; i < TILES; ++i) sums[threadIdx.x * TILES + i] = sum[i];
+}
+
+// One of tf32 on 64 rows of B and every thread's fragment of A, which may be overwritten before it has been read.
+__global__ void multiply_fragments(const unsigned char* b, const uint4* fragments, Tile<float, 4>* sums, bool overwrites) {
+    unsigned char* const shared = dynamic_shared<unsigned char>();
+    for (int i = 16 * threadIdx.x; i < 64 * 128; i += 16 * blockDim.x)
+        *reinterpret_cast<uint4*>(shared + i) = *reinterpret_cast<const uint4*>(b + i);
+    tma_store_fence();
+    __syncthreads();
+    const uint4 given = fragments[threadIdx.x];
+    unsigned fragment[4] = {given.x, given.y, given.z, given.w};
+    Tile<float, 4> sum[8] = {};
+    wgmma_fence();
+    wgmma<float>(sum, fragment, wgmma_descriptor(shared_address(shared), 64 * 128));
+    wgmma_commit();
+    if (overwrites) fragment[3] = 0;
+    wgmma_wait<0>();
+    wgmma_results(sum);
+    for (int i = 0; i < 8; ++i) sums[threadIdx.x * 8 + i] = sum[i];
 }
 
 }  // namespace hopper

@@ -1,0 +1,135 @@
+// A consumer's tile of tf32 operands of which B lies across K, as torch's matrices usually do: by the transposed product.
+//
+// wgmma reads 4-byte operands from shared memory along K only, and to copy B there first takes a kernel of its own: 62 us at
+// 4096 cubed, next to 340. But its left operand may come from registers, which threads load as they like. So this computes C^T
+// = B^T A^T, with B^T from registers and A, which lies along K, from shared memory. A consumer has 64 columns of the tile, a
+// warp 16 of them.
+//
+// Loads: TMA brings B's slice in boxes of 32 columns, with a line of 128 bytes for each k, in which the 16-byte chunk c is at
+// c XOR k % 8. With g = lane / 4 and t = lane % 4, a lane's fragment is rows g and g + 8 of B^T, at k = t and at t + 4. Which
+// column of B is which row is free, as it only permutes the rows of C^T. So a lane's two rows are neighbouring columns, and 8
+// bytes bring both, to the registers where wgmma wants them. Half a warp loads at once, for 4 of g and 4 of k. Here g % 2 is
+// the half of a chunk, and g / 2 % 2 says whether the chunk is c or c XOR 5. XOR 4 of k, c gives the four chunks with its bit
+// of 4, and c XOR 5 the other four: each bank is used once.
+//
+// The result: its pairs are neighbours in a row of C. They go to boxes of 32 rows by 32 columns, in lines with the same
+// swizzle. There half a warp writes for 4 of g to 4 lines, every second one, so that c gives the four chunks with its last
+// bit, and c XOR 5 the other four again. (XOR 4 would do for the loads, XOR 1 for the result.)
+//
+// Half a slice of fragments is loaded while the other half is multiplied. Per 8 of k two consumers read 2 (64 + 256) * 32
+// bytes = 20 KB for a 256 x 128 tile, no more than if both operands lay along K. Its 2^18 multiply-adds take 256 clocks at
+// 1024 per clock, in which 32 KB could be read.
+#pragma once
+#include "../../common/mbarrier.cuh"
+#include "../../common/shared.cuh"
+#include "../../common/wgmma.cuh"
+#include "out_boxes.cuh"
+#include "tma_slices.cuh"
+
+namespace matmul {
+
+template <int BM, int BN> struct TransposedTile {
+    static constexpr int COLUMNS = 32, BOX_BYTES = COLUMNS * SLICE;  // of a box, of B's slice and of the result; of 32 rows
+    static constexpr int STEPS = SLICE / 32 / 2, STEP = 8 * SLICE;   // of half a slice; bytes from one to the next in B's boxes
+    using Sums = LaneSums<float>[1][1][BM / 8];
+
+    const unsigned char* b_slices;
+    uint64_t a_first;  // the descriptor of A's first slice
+    OutBoxes<float> boxes;
+
+    __device__ __forceinline__ TransposedTile(unsigned char* a_slices, unsigned char* b_slices, const CUtensorMap& out_map,
+                                              unsigned char* out_boxes)
+        : b_slices(b_slices),
+          a_first(wgmma_descriptor(shared_address(a_slices), BLOCK_BYTES)),
+          boxes{out_map, out_boxes + threadIdx.x / 128 * OutBoxes<float>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0} {}
+
+    // Where a lane's columns are: in this box of B's slice, in this 16-byte chunk of its lines, from this byte on.
+    __device__ __forceinline__ static int box() { return threadIdx.x / 64; }
+    __device__ __forceinline__ static int chunk() {
+        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+        return (warp % 2 * 2 + g / 4) ^ g / 2 % 2 * 5;
+    }
+    __device__ __forceinline__ static int byte() { return threadIdx.x / 4 % 2 * 8; }
+    __device__ __forceinline__ static int place(int line) { return line * SLICE + (chunk() ^ line % 8) * 16 + byte(); }
+
+    // Adds the products of `count` slices.
+    template <class Ring, class GiveBack>
+    __device__ __forceinline__ void multiply(Sums& sum, int count, Ring& ring, uint64_t* full,
+                                             const GiveBack& give_back) const {
+        unsigned fragments[2][STEPS][4];  // of either half of a slice
+        int last = 0;                     // the stage of the slice before
+#pragma unroll 1
+        for (int slice = 0; slice < count; ++slice) {
+            mbarrier_wait(full + ring.stage, ring.parity);
+            const unsigned char* const b = b_slices + ring.stage * (BN * SLICE) + box() * BOX_BYTES;
+            const uint64_t a = a_first + ring.stage * (BM * SLICE >> 4);
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                load(fragments[half], b + half * STEPS * STEP);
+                wgmma_fence();
+#pragma unroll
+                for (int k = 0; k < STEPS; ++k)
+                    wgmma<float>(sum[0][0], fragments[half][k], a + ((half * STEPS + k) * 32 >> 4));
+                wgmma_commit();
+                wgmma_wait<1>();  // until the other half's fragments are no longer read
+                if (half == 0 && slice > 0) give_back(last);
+            }
+            last = ring.stage;
+            ring.advance();
+        }
+        wgmma_wait<0>();
+        if (count > 0) give_back(last);
+    }
+
+    __device__ __forceinline__ void load(unsigned (&fragments)[STEPS][4], const unsigned char* from) const {
+#pragma unroll
+        for (int k = 0; k < 2 * STEPS; ++k) {  // four rows of k each
+            const uint2 pair = *reinterpret_cast<const uint2*>(from + k / 2 * STEP + place(threadIdx.x % 4 + k % 2 * 4));
+            fragments[k / 2][k % 2 * 2] = pair.x;
+            fragments[k / 2][k % 2 * 2 + 1] = pair.y;
+        }
+    }
+
+    // Of a tile whose first element is at (row, col) of the result.
+    template <bool SCALED, bool OUT_BOXES>
+    __device__ __forceinline__ void store(Sums& sum, const Epilogue<float, float>& epilogue, int row, int col, int batch, int M,
+                                          int N) {
+        const int first_col = col + threadIdx.x / 128 * 64, lane_row = threadIdx.x % 4 * 2;
+        const int lane_col = col + box() * COLUMNS + chunk() * 4 + byte() / 4;
+#pragma unroll(SCALED ? BM / 32 : 1)  // the code of addends and activations is long
+        for (int part = 0; part < BM / 32; ++part, row += 32) {
+            float results[1][4][4];
+            scale(results, sum, part, epilogue);
+            const auto for_each = [&](const auto& change) {
+                for_all(results, [&](float& result, int column, int along) { change(result, along, column / 8); });
+            };
+            epilogue.finish(for_each, row + lane_row, lane_col, M, N);
+            const auto for_pairs = [&](const auto& take) {
+#pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    __align__(8) const float pair[2] = {results[0][i / 2][i % 2], results[0][i / 2][i % 2 + 2]};
+                    take(pair, lane_row + i / 2 * 8 + i % 2);
+                }
+            };
+            if constexpr (OUT_BOXES) {
+                const auto fill = [&](unsigned char* to) {
+                    to += box() % 2 * BOX_BYTES;
+                    for_pairs([&](const float(&pair)[2], int line) {
+                        *reinterpret_cast<uint2*>(to + place(line)) = reinterpret_cast<const uint2&>(pair);
+                    });
+                };
+                boxes.pass(fill, [&](const unsigned char* from) {
+#pragma unroll
+                    for (int i = 0; i < 2; ++i)
+                        tma_store(boxes.map, from + i * BOX_BYTES, first_col + i * COLUMNS, row, batch);
+                });
+            } else {
+                for_pairs([&](const float(&pair)[2], int line) {
+                    store_run(pair, epilogue.out, row + line, lane_col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);
+                });
+            }
+        }
+    }
+};
+
+}  // namespace matmul
