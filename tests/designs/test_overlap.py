@@ -12,6 +12,7 @@ from cuda_reference import build
 from cuda_reference.launch import LIBRARY
 from perf.offline import sass
 from tests import nvcc
+from tests.compiler import printed
 from tests.gate.calls import calls
 from tests.harness import prepare
 from tritonkernels import OPS
@@ -66,6 +67,36 @@ def test_nothing_is_read_or_written_before_the_wait(header, everything):
 def test_a_kernel_that_does_not_wait_is_seen():
     codes = sass.read(nvcc.compiled("90a", ["gemv/naive.cuh"], ["gemv::naive<float, float, 128>"]).cubin)
     assert all(early(code) for code in codes.values())
+
+
+COMPILED = """
+import re, sys
+from perf.offline import compile_launch, representative_calls, sass, unusual_calls
+from tests.designs.test_overlap import early
+from tritonkernels import OPS
+from tritonkernels.launch import LIBRARY
+from tritonkernels.target import Target
+
+target, (op,), compiled, never = Target.named("h200"), sys.argv[1:], set(), set()
+for call in (*representative_calls(op), *unusual_calls(op)):
+    for design in LIBRARY.designs(op):
+        if design.refuses(call.problem, target) is None:
+            config = LIBRARY.choose(call.problem, target, design.name)[1]
+            for launch in (launch for part in call.parts for launch in design.launches(call.problem, config, *part)):
+                kind = launch.kernel.__name__, design.name, call.problem.dtype
+                if kind not in compiled:
+                    compiled.add(kind)
+                    (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+                    if not launch.waits or early(code):
+                        never.add(launch.kernel.__name__)
+print(len(compiled), *sorted(never))
+"""
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_no_triton_kernel_reads_or_writes_before_it_waits(op):
+    count, *never = printed(COMPILED, op).split()
+    assert int(count) > 0 and never == []
 
 
 @pytest.mark.gpu

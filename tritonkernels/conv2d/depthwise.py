@@ -9,6 +9,7 @@ Mirrors cuda_reference/conv2d/depthwise.cuh.
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -28,6 +29,7 @@ def _depthwise_kernel(
     TAPS: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, SLIDES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     block, block_k = blocks_of_program(g, BLOCK_K, CHANNELS_INSIDE)
     image, p, q = place_of_runs(block, 4, BLOCK, g, WIDE)
     k = span(block_k * BLOCK_K, BLOCK_K, WIDE)

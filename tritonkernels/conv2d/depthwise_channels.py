@@ -9,6 +9,7 @@ from ..design import Design
 from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -28,6 +29,7 @@ def _depthwise_channels_kernel(
 ):  # fmt: skip
     """TURNS blocks of BLOCK runs of RUN outputs. KEPT: all taps stay in registers, else a column of them at a time. VECTOR
     channels lie side by side and aligned in input and result. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     # program -> (runs, channels), the last fastest
     blocks_k = tl.cdiv(g.K, BLOCK_K)
     program = tl.program_id(0)

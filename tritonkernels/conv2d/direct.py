@@ -8,6 +8,7 @@ Mirrors cuda_reference/conv2d/direct.cuh, the seed's direct convolution.
 """
 
 from ..design import Design
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
@@ -21,6 +22,7 @@ def _direct_kernel(
     BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_Q: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     image, group, p, q, k, k_inside = tile_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     plane_ptr = input.ptr + image * input.n + group * g.c_per_group * input.c
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32

@@ -21,6 +21,7 @@ from ..design import Design
 from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.packed import MULTIPLE
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
@@ -52,6 +53,7 @@ def _filters_kernel(
     KT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """weight (K, C_PER_GROUP, R, S) as Taps, padded with zeros after each group and at the end. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)
@@ -83,6 +85,7 @@ def _grouped_kernel(
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     # program -> (runs, lanes), the last fastest: programs that read the same inputs are neighbours
     blocks = tl.cdiv(g.groups * taps.lanes, LANES)
     block = tl.program_id(0) // blocks

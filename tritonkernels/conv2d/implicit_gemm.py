@@ -29,6 +29,7 @@ from ..design import Design
 from ..integers import ceil_div
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.packed import packed
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Filters, Images, Vector
@@ -116,6 +117,7 @@ def _implicit_gemm_kernel(
     """bias may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are zeros, one a
     tile. WIDE: offsets need 64 bits.
     """
+    wait_for_earlier_kernels()
     M_AXIS: tl.constexpr = 1 if how.PIXELS_INSIDE else 0  # of the result's tile; K is the other of an operand's
     N_AXIS: tl.constexpr = 1 - M_AXIS
     tiles_m = tl.cdiv(product.pixels, BLOCK_M)

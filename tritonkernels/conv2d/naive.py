@@ -9,6 +9,7 @@ from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import block_of
 from ..language.triton import tl, triton
@@ -23,6 +24,7 @@ def _naive_kernel(
     input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry, BLOCK: tl.constexpr, WIDE: tl.constexpr
 ):
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     index = block_of(tl.program_id(0), BLOCK, WIDE)  # of the output, q fastest
     q = index % g.Q
     p = index // g.Q % g.P

@@ -14,6 +14,7 @@ from ..design import Design
 from ..integers import next_power_of_2
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -34,6 +35,7 @@ def _register_blocked_kernel(
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     image, group, block_k, tile_p, tile_q = place_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     RUNS: tl.constexpr = BLOCK_Q // 4
     run = tl.arange(0, BLOCK_P * RUNS)  # of four outputs, the tile row by row

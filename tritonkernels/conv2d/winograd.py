@@ -26,6 +26,7 @@ from ..design import Design
 from ..integers import ceil_div
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -63,6 +64,7 @@ def _filters_kernel(
     """u (points, groups, K / groups, C / groups), or with CHANNELS_INSIDE (points, groups, C / groups, K / groups): `elements`
     at a point. WIDE, here and below: offsets need 64 bits.
     """
+    wait_for_earlier_kernels()
     SUMS: tl.constexpr = u.dtype.element_ty
     program = tl.program_id(0)
     if WIDE:
@@ -99,6 +101,7 @@ def _inputs_kernel(
     OUTPUTS: tl.constexpr, BLOCK: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """v (points, C, tiles), or with CHANNELS_INSIDE (points, groups, tiles, C / groups): `elements` at a point."""
+    wait_for_earlier_kernels()
     SUMS: tl.constexpr = v.dtype.element_ty
     program = tl.program_id(0)
     if WIDE:
@@ -133,6 +136,7 @@ def _outputs_kernel(
     OUTPUTS: tl.constexpr, BLOCK: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """products (points, K, tiles), or with CHANNELS_INSIDE (points, groups, tiles, K / groups): `elements` at a point."""
+    wait_for_earlier_kernels()
     SUMS: tl.constexpr = products.dtype.element_ty
     program = tl.program_id(0)
     if WIDE:

@@ -13,6 +13,7 @@ from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Images
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -25,6 +26,7 @@ def _channel_sums_kernel(
     BLOCK_K: tl.constexpr, BLOCK_L: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """grad (N, K, P, Q), BLOCK_L positions of it at a time. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     blocks_k = tl.cdiv(K, BLOCK_K)
     split = tl.program_id(0) // blocks_k
     if WIDE:

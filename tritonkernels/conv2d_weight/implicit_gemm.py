@@ -20,6 +20,7 @@ from ..design import Design
 from ..integers import ceil_div
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Images
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -35,6 +36,7 @@ def _implicit_gemm_kernel(
     PRECISION: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """BLOCK_L: positions at a time. CHANNELS_INSIDE: they lie side by side, so columns are (r, s, c). WIDE: 64-bit offsets."""
+    wait_for_earlier_kernels()
     # program -> (split, group, tile of rows, tile of columns), the last fastest
     tiles_n = tl.cdiv(g.c_per_group * g.R * g.S, BLOCK_N)
     tiles_m = tl.cdiv(g.k_per_group, BLOCK_M)

@@ -12,6 +12,7 @@ from ..conv2d.parts.splits import count_positions, element, store_weights
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.dot import widened
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images
 from ..language.tiles import block_of, span
 from ..language.triton import tl, triton
@@ -25,6 +26,7 @@ def _naive_kernel(
     input: Images, grad: Images, weight: Filters, g: Geometry, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr, WIDE: tl.constexpr
 ):
     """weight (K, C / groups, R, S), the result. AT_ONCE: positions. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     positions = count_positions(g.N, g.P, g.Q, WIDE)
     k, c, r, s = element(block_of(tl.program_id(0), BLOCK, WIDE), g.c_per_group, g.R, g.S)
     channel, tap_h, tap_w = place_of_tap(input, g, k // g.k_per_group, c, r, s)

@@ -9,6 +9,7 @@ Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.
 
 from ..config import config_of
 from ..design import Design
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from .parts.space import block_tile
@@ -22,6 +23,7 @@ def _naive_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
     a_ptrs = a.ptr + rows * a.row
     b_ptrs = b.ptr + cols * b.col

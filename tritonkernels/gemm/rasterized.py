@@ -10,6 +10,7 @@ Mirrors cuda_reference/gemm/rasterized.cuh.
 """
 
 from ..design import Design
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from ..language.triton import tl, triton
@@ -25,6 +26,7 @@ def _rasterized_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     tile_m, tile_n = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
     rows = span(tile_m * BLOCK_M, BLOCK_M, WIDE)
     cols = span(tile_n * BLOCK_N, BLOCK_N, WIDE)

@@ -10,6 +10,7 @@ Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product
 """
 
 from ..design import Design
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from .parts.space import block_tile, blocked_configs
@@ -23,6 +24,7 @@ def tiled_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
     acc = tile_product(a, b, rows, cols, 0, K, M, N, BLOCK_K, WIDE)
     store_tile(acc, c, out, rows, cols, M, N, alpha, beta)

@@ -10,6 +10,7 @@ Mirrors cuda_reference/gemv/staged_x.cuh.
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -24,6 +25,7 @@ def _staged_x_kernel(
     a: Matrices, x: Vectors, y: Addend, scale: Vector, out: Vectors, M, N, alpha,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    wait_for_earlier_kernels()
     SUMS: tl.constexpr = tl.float64 if x.ptr.dtype.element_ty == tl.float64 else tl.float32
     tiles = tl.cdiv(M, BLOCK_M)
     batch = (tl.program_id(0) // tiles).to(tl.int64 if WIDE else tl.int32)

@@ -24,6 +24,7 @@ from ..config import config_of
 from ..design import Design
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -66,6 +67,7 @@ def _planes_kernel(
 ):  # fmt: skip
     """a (PLANES, BATCH, M, K) and b (PLANES, BATCH, N, K), padded along K, which is contiguous; sizes.K is the planes'. Ranges
     are None where no rows are shifted; c and bias may be None."""
+    wait_for_earlier_kernels()
     batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...integers import ceil_div
 from ...language.epilogue import rounded
+from ...language.overlap import wait_for_earlier_kernels
 from ...language.splits import sum_of_splits
 from ...language.structs import Filters
 from ...language.tiles import block_of
@@ -62,6 +63,7 @@ def _add_splits_kernel(
     sums, out: Filters, total, splits, C, R, S, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr, WIDE: tl.constexpr
 ):
     """sums (splits, total), contiguous; out (K, C, R, S). BLOCK_S splits are added at a time. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     index = block_of(tl.program_id(0), BLOCK, WIDE)
     if WIDE:
         total = tl.cast(total, tl.int64)  # of one element it is a constant

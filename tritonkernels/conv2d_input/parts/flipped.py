@@ -9,6 +9,7 @@ Mirrors cuda_reference/conv2d_input/parts/flipped.cuh.
 from ...conv2d.parts.operands import Geometry
 from ...conv2d.parts.splits import element
 from ...integers import ceil_div
+from ...language.overlap import wait_for_earlier_kernels
 from ...language.structs import Filters
 from ...language.tiles import span
 from ...language.triton import tl, triton
@@ -19,6 +20,7 @@ from .as_conv2d import FLIPPED
 @triton.jit
 def _flipped_kernel(weight: Filters, filters: Filters, g: Geometry, total, BLOCK: tl.constexpr, WIDE: tl.constexpr):
     """weight (K, C / groups, R, S), filters (C, K / groups, R, S) of `total` elements. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     program = tl.program_id(0)
     if WIDE:
         program = program.to(tl.int64)

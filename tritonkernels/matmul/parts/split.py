@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from ...integers import ceil_div
 from ...language.dot import bf16_to_fp32, round_to_tf32
 from ...language.epilogue import rounded
+from ...language.overlap import wait_for_earlier_kernels
 from ...language.structs import Matrices
 from ...language.tiles import span
 from ...language.triton import tl, triton
@@ -108,6 +109,7 @@ def _corner_of_patch(width, R, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, WID
 @triton.jit
 def _extremes_kernel(x: Matrices, ranges: Ranges, R, K, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr):
     """The first two lines of the ranges of x (BATCH, R, K); bits of |x| are in the order of the numbers."""
+    wait_for_earlier_kernels()
     batch, rows, ks = _corner_of_patch(K, R, BLOCK_R, BLOCK_K, WIDE)
     inside = (rows < R)[:, None] & (ks < K)[None, :]
     x_ptrs = x.ptr + batch * x.batch + rows[:, None] * x.row + ks[None, :] * x.col
@@ -127,6 +129,7 @@ def _split_kernel(
     R, K, padded_k, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
     PLANES: tl.constexpr, STEP: tl.constexpr, SMALLEST: tl.constexpr, LIMIT: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    wait_for_earlier_kernels()
     batch, rows, ks = _corner_of_patch(padded_k, R, BLOCK_R, BLOCK_K, WIDE)
     inside = (rows < R)[:, None] & (ks < K)[None, :]
     x_ptrs = x.ptr + batch * x.batch + rows[:, None] * x.row + ks[None, :] * x.col
