@@ -35,6 +35,7 @@
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
+#include "../common/runs.cuh"
 #include "../common/shared.cuh"
 #include "../common/stmatrix.cuh"
 #include "../common/tma.cuh"
@@ -140,9 +141,6 @@ template <class Out> struct OutBoxes {
         }
     }
 };
-
-// `count` slices of a tile, from the first-th on.
-struct Piece { int tile, first, count; };
 
 // What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {
