@@ -60,7 +60,7 @@ def _split_kernel(
     tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
     adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
     if adds:
-        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
+        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
         store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -77,7 +77,7 @@ def _add_splits_kernel(
     rows = span(row + first_row, ROWS, WIDE)
     cols = span(col, BLOCK_N, WIDE)
     place = _place(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
-    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
+    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
     store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
