@@ -6,8 +6,8 @@
 // which float atomics would not give, and no second launch.
 //
 // It costs S M N floats, written and read again through L2. The last block alone reads S BM BN of them: of 16 splits of 64 x 64
-// 256 KB, at the 64 bytes of a clock that an SM gets from L2 4096 clocks, 2 us, as long as a launch. So there is no more than
-// that (split_k.py), and more splits for smaller tiles, which also compute less beyond the edge of a result of few rows.
+// 256 KB, which are 4096 clocks at the 64 bytes a clock that an SM gets from L2, or 2 us, as long as a launch. So there are no
+// more than that (split_k.py); smaller tiles may have more splits, and compute less beyond the edge of a result of few rows.
 // Mirrors tritonkernels/gemm/split_k.py.
 #pragma once
 #include "../common/add_splits.cuh"

@@ -10,7 +10,7 @@ from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, count_tiles, each, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 
-# What a tile computes beyond the edge of the result, it computes for nothing: 64 x 512 in tiles of 128 x 128 twice the products.
+# What a tile computes beyond the edge of the result is for nothing: of 64 x 512 half of what tiles of 128 x 128 compute.
 # These have 4 blocks of 128 threads an SM, 16 warps, and 40 to 100 KB of slices under way, where 30 KB keep DRAM busy.
 THIN = (
     (64, 64, 16, 8, 4),  # up to 64 rows: SMALL with 32 FFMA for 12 words of fragments a k, instead of 16 for 8

@@ -1,5 +1,5 @@
-"""gemm's designs whose blocks share tiles, split_k of both packages and CUDA's stream_k: one launch, in which the last block of a
-tile adds its parts in the order of K. Sums of small integers are exact, so results must be equal."""
+"""gemm's designs whose blocks share tiles, split_k of both packages and CUDA's stream_k: one launch, in which the last block of
+a tile adds its parts in the order of K. Sums of small integers are exact, so results must be equal."""
 
 import pytest
 import torch
@@ -62,7 +62,7 @@ def numbers_of(launch):
 
 def computed(package, name, config, a, b, c=None, times=1, **options):
     """(the only launch, the result) of a call whose result and workspace hold NaN before."""
-    out, buffer, where = poisoned((a.shape[0], b.shape[1]), a.dtype, a.device)
+    out, buffer, _ = poisoned((a.shape[0], b.shape[1]), a.dtype, a.device)
     call = prepare("gemm", a, b, c, out=out, **options)
     (launch,) = the(package, name).launches(call.problem, config, *call.parts[0])
     given = numbers_of(launch)
@@ -79,7 +79,9 @@ def computed(package, name, config, a, b, c=None, times=1, **options):
 
 
 def every_config():
-    return [pytest.param(package, config, id=f"{package}-{named(config)}") for package, _ in SPLIT_K for config in space(package)]
+    return [
+        pytest.param(package, config, id=f"{package}-{named(config)}") for package, _ in SPLIT_K for config in space(package)
+    ]
 
 
 @short(lambda config: splits_of(config) in (2, 16))
@@ -116,6 +118,15 @@ def test_any_strides(package, name):
     assert torch.equal(result.double(), a.double() @ b.double() + 0.5 * c.double())
 
 
+@pytest.mark.parametrize("slices, splits", [(0, 1), (1, 1), (3, 3), (4, 4), (5, 3), (9, 3)])
+def test_no_split_is_empty(slices, splits):
+    """Of 4 that were asked for, with the same number of slices each but for the last."""
+    for config in filter(of_four, space("cuda_reference")):
+        k = tile_of(config)[2] * slices
+        launch, _ = computed("cuda_reference", "split_k", config, small_integers(5, k), small_integers(k, 7))
+        assert launch.grid[1] == splits
+
+
 def of_four_parts(depth, device):
     """a, b with a product in each of four parts of K: 1, 2^26, in which it is lost, -2^26, and 2."""
     a, b = torch.zeros(4 * depth, device=device), torch.zeros(4 * depth, device=device)
@@ -141,10 +152,10 @@ def test_splits_are_added_in_the_order_of_k(device, package, name):
 @pytest.mark.parametrize("config", space(*STREAM_K), ids=named)
 @on_devices
 def test_runs_cut_tiles_anywhere(device, config, blocks):
-    """Fewer tiles than blocks, as many, and more, of 1, 2 and 5 slices."""
+    """Fewer tiles than blocks, as many, and more, of 1, 2 and 5 slices; fewer slices than blocks."""
     available_on(PACKAGES["cuda_reference"], device)
     bm, bn, bk = tile_of(config)
-    for m, n, k in ((bm - 1, bn + 1, 5 * bk - 1), (bm + 1, 2 * bn + 3, 2 * bk), (2 * bm + 1, 2 * bn - 1, bk), (bm, bn, 5 * bk)):
+    for m, n, k in ((bm - 1, bn + 1, 5 * bk - 1), (bm + 1, 2 * bn + 3, 2 * bk), (2 * bm + 1, 2 * bn - 1, bk), (bm, bn, 2 * bk)):
         a, b, c = (small_integers(*shape, device=device) for shape in ((m, k), (k, n), (m, n)))
         _, result = computed(*STREAM_K, config | {"BLOCKS": blocks}, a, b, c, alpha=0.5, beta=-1.5, times=2)
         assert torch.equal(result.double(), 0.5 * (a.double() @ b.double()) - 1.5 * c.double()), (m, n, k)
@@ -153,7 +164,7 @@ def test_runs_cut_tiles_anywhere(device, config, blocks):
 @pytest.mark.parametrize("config", space(*STREAM_K)[1:], ids=named)
 @on_devices
 def test_parts_of_runs_are_added_in_the_order_of_k(device, config):
-    """Of two tiles, of which each block has a slice. The largest tiles have two parts at most, whose order makes no difference."""
+    """Of two tiles, of which each block has a slice. The largest tiles have two parts at most: their order does not matter."""
     available_on(PACKAGES["cuda_reference"], device)
     bm, _, bk = tile_of(config)
     a, b = of_four_parts(bk, device)

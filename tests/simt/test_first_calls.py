@@ -60,9 +60,9 @@ def nvcc(tmp_path, monkeypatch):
     return nvcc
 
 
-def launches(design, number=0, op="gemm", operands=(torch.ones(16, 32), torch.ones(32, 16))):
+def launches(design, number=0, op="gemm", shapes=((16, 32), (32, 16))):
     """Of the design's config of that number, on a small call."""
-    call = LIBRARY.operation(op).prepare(*operands)
+    call = LIBRARY.operation(op).prepare(*map(torch.ones, shapes))
     target = LIBRARY.target(call.result.device)
     chosen, _ = LIBRARY.choose(call.problem, target, design)
     config = list(chosen.configs(call.problem, target))[number]
@@ -86,7 +86,7 @@ def test_a_call_builds_one_instance_and_a_second_config_another(nvcc):
 
 
 def test_kernels_of_one_call_are_built_together(nvcc):
-    sums, add = launches("channel_sums", op="conv2d_bias", operands=(torch.ones(2, 3, 64, 64),))
+    sums, add = launches("channel_sums", op="conv2d_bias", shapes=[(2, 3, 64, 64)])
     for launch in (sums, add):
         assert launch.kernel(GPU) == launch.expression
     assert nvcc.built == [[sums.expression, add.expression]]

@@ -48,8 +48,8 @@ def _split_kernel(
         store_tile(total, c, out, rows, cols, M, N, alpha, beta)
 
 
-# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages) for up to 32 and 16 rows, and as many columns: what a tile computes beyond the
-# edge of the result, it computes for nothing. Two slices under way, 20 KB a program, are enough for DRAM.
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages) for up to 32 rows, 16 rows and 16 columns: what a tile computes beyond the
+# edge of the result is for nothing. With two slices under way, 20 or 37 KB, two programs an SM keep DRAM busy.
 THIN = ((32, 128, 16, 4, 3), (16, 128, 32, 4, 3), (128, 16, 32, 4, 3))
 
 

@@ -32,7 +32,7 @@ def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
 
 @triton.jit
 def sum_in_order(place, SIZE: tl.constexpr, SPLITS, AT_ONCE: tl.constexpr):
-    """The sum of all splits' partial sums, SIZE apart from `place` on; the loads of AT_ONCE, a divisor, are in flight together."""
+    """The sum of all splits' partial sums, SIZE apart from `place` on; AT_ONCE, which divides them, are in flight together."""
     total = tl.load(place, cache_modifier=".cg")
     for split in tl.static_range(1, AT_ONCE):
         total += tl.load(place + split * SIZE, cache_modifier=".cg")

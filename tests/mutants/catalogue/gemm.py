@@ -85,8 +85,16 @@ MUTANTS = [
         ("partial sums in one place", "tl.store(place + split * (BLOCK_M * BLOCK_N), acc)", "tl.store(place, acc)"),
         ("partial sums of all tiles in one place", "partial + tile.to(tl.int64)", "partial + 0 * tile.to(tl.int64)"),
         ("one counter for all tiles", "last_to_arrive(counters + tile, splits)", "last_to_arrive(counters, splits)"),
+    ),
+    *of(
+        "tritonkernels/gemm/split_k.py",
+        "arrivals_of_triton",
         ("every program stores what it has", "if last_to_arrive(counters + tile, splits):", "if True:"),
-        ("more than a block adds up in time", "* split_k <= ALONE or", "* split_k <= 4 * ALONE or"),
+    ),
+    *of(
+        "tritonkernels/gemm/split_k.py",
+        "gemm_splits and no_block",
+        ("more than a block adds up in time", "* split_k <= ALONE or", "* split_k <= 2 * ALONE or"),
     ),
     *of(
         "tritonkernels/language/splits.py",
@@ -193,7 +201,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemm/split_k.py",
-        "cuda_reference and gemm and splits",
+        "gemm_splits and (no_block or no_split)",
         ("empty splits", 'splits = without_empty(config["SPLITS"], slices)', 'splits = config["SPLITS"]'),
         ("more than a block adds up in time", '* c["SPLITS"] <= ALONE', '* c["SPLITS"] <= 2 * ALONE'),
     ),
@@ -226,7 +234,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemm/stream_k.py",
-        "gemm and splits and cuda_reference",
+        "gemm_splits and (no_block or runs_cut)",
         ("any number of parts", "left * min(slices, parts))", "left * slices)"),
         ("blocks without a slice", "left * min(slices, parts))", "left * parts)"),
     ),
