@@ -73,26 +73,23 @@ def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
 @dataclass(frozen=True)
 class Kernel:
     """The template of a kernel, as "conv2d::direct<{T}, {KT}, {STAGED}>" of conv2d/direct.cuh, and of its parameters those of
-    which all values in `space` are built together, with the templates of other kernels in that file; a call builds its own."""
+    which all values in `space` are built together; a call builds its own."""
 
     template: str
     space: Iterable[dict[str, Any]] = ({},)
-    others: tuple[str, ...] = ()
     _known: dict = field(default_factory=dict, repr=False, compare=False)  # to spell 64 instances takes 200 us
 
-    def launch(self, parameters, grid, threads, arguments, shared_bytes=0, template=None):
-        """Of the instance with these parameters, in blocks of so many threads; of one of the others, if it is named."""
-        key = template, frozenset(parameters.items())
+    def launch(self, parameters, grid, threads, arguments, shared_bytes=0):
+        """Of the instance with these parameters, in blocks of so many threads."""
+        key = frozenset(parameters.items())
         if key not in self._known:
-            part = tuple(_instance(t, parameters) for t in (self.template, *self.others))
-            self._known[key] = self._source(parameters), _instance(template or self.template, parameters), part
-        source, expression, part = self._known[key]
-        return CudaLaunch(source, expression, grid, (threads, 1, 1), arguments, shared_bytes, part)
+            self._known[key] = self._source(parameters), _instance(self.template, parameters)
+        source, expression = self._known[key]
+        return CudaLaunch(source, expression, grid, (threads, 1, 1), arguments, shared_bytes, (expression,))
 
     def _source(self, parameters):
         namespace, _, name = self.template.partition("<")[0].partition("::")
-        templates = self.template, *self.others
-        together = dict.fromkeys(_instance(t, {**parameters, **varied}) for t in templates for varied in self.space)
+        together = dict.fromkeys(_instance(self.template, {**parameters, **varied}) for varied in self.space)
         return Source(f"{namespace}/{name}.cuh", tuple(together))
 
 

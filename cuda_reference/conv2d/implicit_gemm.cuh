@@ -11,9 +11,9 @@
 // so the bits do not depend on which block that is. Mirrors tritonkernels/conv2d/implicit_gemm.py.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile.
 #pragma once
+#include "../common/add_splits.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
-#include "../matmul/parts/add_splits.cuh"
 #include "../matmul/parts/products.cuh"
 #include "parts/pixels.cuh"
 #include "parts/thread_tile.cuh"
@@ -102,7 +102,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {
         const Results<T> results(out, bias, group, g, stride);
-        if (matmul::add_splits<THREADS, 2>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+        if (::add_splits<THREADS, 2>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
     };
     if constexpr (MATH == Math::WGMMA) {
         matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};

@@ -1,47 +1,53 @@
 """FP32 GEMM, split_k: the configs and launches of split_k.cuh."""
 
-import torch
-
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.float32_only import float32_only
+from tritonkernels.gemm.parts.splits import ALONE, SPLITS, split_counts, without_empty
 from tritonkernels.gemm.parts.work import of_splits
+from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, count_tiles, each, in_order, tiles
-from .parts.launches import block_tile, group, strides, threads, vector, with_vector
+from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 
-SPACE = each(tiles(SEED, SMALL, GROUP=1), SPLITS=(2, 4, 8, 16))
-ADDING_THREADS = 256
-ADD = f"gemm::add_splits<{ADDING_THREADS}>"
-KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE), others=(ADD,))
+# What a tile computes beyond the edge of the result is for nothing: of 64 x 512 half of what tiles of 128 x 128 compute.
+# These have 4 blocks of 128 threads an SM, 16 warps, and 40 to 100 KB of slices under way, where 30 KB keep DRAM busy.
+THIN = (
+    (64, 64, 16, 8, 4),  # up to 64 rows: SMALL with 32 FFMA for 12 words of fragments a k, instead of 16 for 8
+    (32, 128, 16, 4, 8),  # up to 32 rows, for which 128 FFMA a clock just take as long as the bytes of B, 16 FLOP each
+    (16, 128, 32, 4, 4),  # up to 16 rows, for which they wait for B: a long slice, of 18 KB
+    (64, 32, 32, 4, 4),  # up to 32 columns: 128 bytes of a row of A at a time
+    (32, 32, 32, 4, 4),  # 4 KB of sums: 64 splits of a result that is one tile or a few
+)
+TILES = tiles(SEED, *THIN, SMALL, GROUP=1)
+SPACE = [c for c in each(TILES, SPLITS=SPLITS) if 4 * c["BM"] * c["BN"] * c["SPLITS"] <= ALONE]
+KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(TILES))
 
 
 def configs(problem, target):
-    return in_order(SPACE, target)
+    counts = split_counts(count_tiles(problem, TILES[0]), problem.k, target)
+    return [config for config in in_order(SPACE, target) if config["SPLITS"] in counts]
+
+
+def _splits(problem, config):
+    """(how many there are, slices of each)."""
+    slices = max(1, ceil_div(problem.k, config["BK"]))
+    splits = without_empty(config["SPLITS"], slices)
+    return splits, ceil_div(slices, splits)
 
 
 def launches(problem, config, a, b, c, out):
-    m, n, k, splits = problem.m, problem.n, problem.k, config["SPLITS"]
-    split_size = ceil_div(ceil_div(k, config["BK"]), splits) * config["BK"]
-    partial = torch.empty(splits, m, n, dtype=out.dtype, device=out.device)
-
-    parameters, grid = config | {"VECTOR": vector(a, b)}, (count_tiles(problem, config), splits)
-    arguments = (a, b, partial, m, n, k, strides(a, b, None, partial[0]), group(problem, config), split_size)
-    yield KERNEL.launch(parameters, grid, threads(config), arguments)
-
-    grid = (m * ceil_div(n, ADDING_THREADS),)
-    arguments = (partial, c, out, m, n, splits, problem.alpha, problem.beta, strides(a, b, c, out))
-    yield KERNEL.launch(parameters, grid, ADDING_THREADS, arguments, template=ADD)
-
-
-def tile(config):
-    return block_tile(config) | {"splits": config["SPLITS"]}
-
-
-def _blocks(problem):
-    return problem.m * ceil_div(problem.n, ADDING_THREADS)
+    (splits, slices), blocks = _splits(problem, config), count_tiles(problem, config)
+    partial = arrivals = None
+    if splits > 1:
+        partial, arrivals = partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)
+    given = *arguments(problem, a, b, c, out), group(problem, config), partial, arrivals, slices * config["BK"]
+    yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks, splits), threads(config), given)
 
 
 DESIGN = Design(
-    refuses=float32_only, configs=configs, launches=launches, work=of_splits(tile, ADDING_THREADS, ADDING_THREADS, _blocks)
+    refuses=float32_only,
+    configs=configs,
+    launches=launches,
+    work=of_splits(block_tile, lambda problem, config: _splits(problem, config)[0]),
 )

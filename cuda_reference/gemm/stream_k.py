@@ -1,19 +1,19 @@
 """FP32 GEMM, stream_k: the configs and launches of stream_k.cuh."""
 
-import torch
-
-from tritonkernels.choice.work import product, stream_addition, streamed
+from tritonkernels.choice.work import product, streamed
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.float32_only import float32_only
+from tritonkernels.gemm.parts.splits import ALONE
+from tritonkernels.gemm.parts.work import last_adds
+from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel
+from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 
 WAVES = 2  # that are shared: with a full one beside the rest every block's run is long enough
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
-ADD = "gemm::add_runs<{BM}, {BN}, {BK}, {TM}, {TN}>"
-KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE), others=(ADD,))
+KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE))
 
 
 def configs(problem, target):
@@ -23,16 +23,22 @@ def configs(problem, target):
     return [c | {"BLOCKS": slots * (1 if c["TM"] * c["TN"] > 64 else 2)} for c in in_order(SPACE, target)]
 
 
+def cut(problem, config):
+    """(whole tiles, the others, the blocks that share these): so few that one block can add up the parts of a tile."""
+    count, slices = count_tiles(problem, config), max(1, ceil_div(problem.k, config["BK"]))
+    left = streamed(count, config["BLOCKS"], WAVES)
+    parts = max(2, ALONE // (4 * config["BM"] * config["BN"]))
+    return count - left, left, min(config["BLOCKS"], left * min(slices, parts))
+
+
 def launches(problem, config, a, b, c, out):
-    count, blocks = count_tiles(problem, config), config["BLOCKS"]
-    left = streamed(count, blocks, WAVES)
-    whole, parameters = count - left, config | {"VECTOR": vector(a, b)}
-    workspace = torch.empty(2 * blocks * config["BM"] * config["BN"] if left else 0, dtype=out.dtype, device=out.device)
-    a, b, c, out, *rest = (*arguments(problem, a, b, c, out), group(problem, config), whole)
-    yield KERNEL.launch(parameters, (blocks,), threads(config), (a, b, c, out, workspace, *rest))
-    if left:
-        given = workspace, c, out, *rest, blocks
-        yield KERNEL.launch(parameters, (left, config["TM"]), threads(config), given, template=ADD)
+    whole, left, sharers = cut(problem, config)
+    parts = arrivals = None
+    if left != sharers:  # a cut goes through a tile
+        parts, arrivals = partial_sums(2 * sharers, config["BM"] * config["BN"], out), counters(left, out)
+    given = *arguments(problem, a, b, c, out), group(problem, config), parts, arrivals, whole, sharers
+    blocks = max(sharers, min(config["BLOCKS"], whole))
+    yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks,), threads(config), given)
 
 
 def tile(config):
@@ -40,13 +46,16 @@ def tile(config):
 
 
 def work(problem, config, target):
-    """All blocks are launched."""
-    blocks = config["BLOCKS"]
-    left = streamed(count_tiles(problem, config), blocks, WAVES)
-    kernel = product(problem, tile(config), target)._replace(blocks=blocks)
-    block = config["BM"] * config["BN"] // config["TM"]
-    adds = stream_addition(problem, left, blocks, block, threads(config), blocks=left * config["TM"])
-    return (kernel, adds) if left else (kernel,)
+    """A tile that is cut has a part more than it has cuts, and a block cuts one: each part is written and read, `product` has
+    counted one."""
+    whole, left, sharers = cut(problem, config)
+    t = tile(config) | ({"sharers": sharers} if left else {})
+    kernel = product(problem, t, target)
+    if left == sharers:
+        return (kernel,)
+    tiles_cut = min(left, sharers)
+    tiles, parts, share = 1 + 3 * tiles_cut / sharers, 1 + sharers / tiles_cut, tiles_cut / (whole + left)
+    return (last_adds(kernel, problem, t, parts, tiles, share),)
 
 
 DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=work)

@@ -37,6 +37,7 @@
 #include "../common/index.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
+#include "../common/runs.cuh"
 #include "../common/shared.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
@@ -55,9 +56,6 @@ template <int CONSUMERS> struct Registers {
     static_assert(CONSUMERS <= 3 && (CONSUMERS == 1 || PRODUCER + CONSUMERS * CONSUMER == (CONSUMERS + 1) * AT_FIRST),
                   "what one gives up others take; if they want more, they wait for ever");
 };
-
-// `count` slices of a tile, from the first-th on.
-struct Piece { int tile, first, count; };
 
 // What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {

@@ -11,10 +11,10 @@
 // by at that rate, 128 rows need 1280 multiply-adds per clock and SM, all that mma.sync reaches.
 // Mirrors tritonkernels/matmul/split_k.py.
 #pragma once
+#include "../common/add_splits.cuh"
 #include "../common/index.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
-#include "parts/add_splits.cuh"
 #include "parts/products.cuh"
 
 namespace matmul {

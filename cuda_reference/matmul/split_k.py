@@ -4,7 +4,7 @@ import functools
 import math
 
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.splits import split_counts, without_empty
+from tritonkernels.gemm.parts.splits import split_counts, without_empty
 from tritonkernels.matmul.parts.work import of_splits
 from tritonkernels.workspace import counters, partial_sums
 
@@ -45,8 +45,8 @@ def configs(problem, target):
     kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + _THIN
     kinds = tuple(kind for kind in in_order(kinds, target) if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
-    largest = (max(kind[i] for kind in kinds) for i in (1, 2))
-    return [config for splits in split_counts(problem, target, *largest) for config in _fitting(kinds, most_bytes, splits)]
+    largest = problem.batch * tiles(problem, *(max(kind[i] for kind in kinds) for i in (1, 2)))
+    return [config for splits in split_counts(largest, problem.k, target) for config in _fitting(kinds, most_bytes, splits)]
 
 
 def _only_along_k(matrix, span_dim):

@@ -16,8 +16,7 @@
 // Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU (2023).
 // Mirrors tritonkernels/matmul/stream_k.py, which adds up the parts in a second kernel.
 #pragma once
-#include "../common/runs.cuh"
-#include "parts/add_splits.cuh"
+#include "../common/add_splits.cuh"
 #include "persistent.cuh"
 
 namespace matmul {
@@ -33,20 +32,7 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
     int* counters;  // a consumer's of each shared tile
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
-        const bool shares = blockIdx.x < runs.blocks;
-        int64_t at = shares ? runs.begin(blockIdx.x) : 0;
-        const int64_t end = shares ? runs.begin(blockIdx.x + 1) : 0;
-        for (int whole = blockIdx.x; whole < whole_tiles || at < end;) {
-            Piece piece{whole, 0, slices};
-            if (whole < whole_tiles) {
-                whole += gridDim.x;
-            } else {
-                const int first = int(at % slices);
-                piece = {whole_tiles + int(at / slices), first, int(min(int64_t(slices - first), end - at))};
-                at += piece.count;
-            }
-            compute(piece);
-        }
+        runs.for_pieces(whole_tiles, slices, compute);
     }
 
     // Whether this warpgroup has the sums of all of K: of a piece it has if it is the last, and adds the others'. `rows` of its

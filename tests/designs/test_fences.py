@@ -43,6 +43,8 @@ CLUSTER_BARRIERS = {
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
     ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
+    ("gemm/split_k.cuh", "gemm::split_k<64, 64, 16, 8, 4, true>"): ("4gemm7split_k", [ARRIVAL]),
+    ("gemm/stream_k.cuh", "gemm::stream_k<64, 64, 16, 4, 4, true>"): ("4gemm8stream_k", [ARRIVAL]),
     **{
         ("conv2d/implicit_gemm.cuh", f"conv2d::implicit_gemm<__half, conv2d::Math::{of}>"): (f"implicit_gemm.*{name}E", fences)
         for of, name, fences in (
@@ -61,7 +63,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     (
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",
-    ): ("stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
+    ): ("6matmul8stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
     (
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
@@ -136,11 +138,11 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(
-        r"\b(?:last_to_arrive|add_splits<THREADS[^>]*>|walk_behind|store_at|tma_store|tma_store_fence|mbarrier_init)\("
+        r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|store_at|tma_store|tma_store_fence|mbarrier_init)\("
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
-    parts = ("slices", "products", "add_splits", "out_boxes", "transposed")
-    shared = {CUDA / f"{name}.cuh" for name in ("common/last_to_arrive", "common/mbarrier", "common/tma")}
+    parts = ("slices", "products", "out_boxes", "transposed")
+    shared = {CUDA / f"common/{name}.cuh" for name in ("add_splits", "last_to_arrive", "mbarrier", "tma")}
     shared |= {CUDA / f"matmul/parts/{name}.cuh" for name in parts}
     assert files - shared == {CUDA / header for header, _ in REQUIRED}
 
@@ -184,6 +186,6 @@ WORDS_OF_TRITON = {
 def test_arrivals_of_triton_kernels():
     """All threads of a program have written their parts before one arrives, with acquire and release."""
     codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE).splitlines())}
-    assert set(codes) == {"gemv/split_n", "gemv/transposed", "matmul/split_k", "conv2d/implicit_gemm"}
+    assert set(codes) == {"gemm/split_k", "gemv/split_n", "gemv/transposed", "matmul/split_k", "conv2d/implicit_gemm"}
     for kinds in codes.values():
         check([ARRIVAL_IN_TRITON], WORDS_OF_TRITON, kinds)

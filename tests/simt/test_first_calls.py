@@ -60,11 +60,10 @@ def nvcc(tmp_path, monkeypatch):
     return nvcc
 
 
-def launches(design, number=0, op="gemm"):
+def launches(design, number=0, op="gemm", shapes=((16, 32), (32, 16))):
     """Of the design's config of that number, on a small call."""
-    a, b = torch.ones(16, 32), torch.ones(32, 16)
-    call = LIBRARY.operation(op).prepare(a, b)
-    target = LIBRARY.target(a.device)
+    call = LIBRARY.operation(op).prepare(*map(torch.ones, shapes))
+    target = LIBRARY.target(call.result.device)
     chosen, _ = LIBRARY.choose(call.problem, target, design)
     config = list(chosen.configs(call.problem, target))[number]
     return list(chosen.launches(call.problem, config, *call.parts[0]))
@@ -87,10 +86,10 @@ def test_a_call_builds_one_instance_and_a_second_config_another(nvcc):
 
 
 def test_kernels_of_one_call_are_built_together(nvcc):
-    product, add = launches("split_k")
-    for launch in (product, add):
+    sums, add = launches("channel_sums", op="conv2d_bias", shapes=[(2, 3, 64, 64)])
+    for launch in (sums, add):
         assert launch.kernel(GPU) == launch.expression
-    assert nvcc.built == [[product.expression, add.expression]]
+    assert nvcc.built == [[sums.expression, add.expression]]
 
 
 @pytest.mark.parametrize("as_in_a_new_process", [False, True])

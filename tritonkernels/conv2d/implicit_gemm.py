@@ -193,7 +193,7 @@ def _implicit_gemm_kernel(
         place = workspace + index.to(tl.int64) * (how.SPLIT_K * SIZE) + within
         tl.store(place + split * SIZE, acc)
         if last_to_arrive(counters + index, how.SPLIT_K):
-            finish(sum_in_order(place, SIZE, how.SPLIT_K), bias_ptrs, out_ptrs, of_image, of_filter)
+            finish(sum_in_order(place, SIZE, how.SPLIT_K, how.SPLIT_K), bias_ptrs, out_ptrs, of_image, of_filter)
 
 
 @triton.jit

@@ -9,8 +9,8 @@ the same bits every time. A full wave is shared with the partial one, so that ev
 A piece touches at most two cut tiles, one where it begins and one where it ends, so the workspace is 2 tiles per program.
 
 Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU
-(2023), the variant called "two-tile". Mirrors cuda_reference/gemm/stream_k.cuh, which the seed names as future work ("the tail
-effect").
+(2023), the variant called "two-tile". Mirrors cuda_reference/gemm/stream_k.cuh, where the last block of a tile adds its parts.
+The seed names it as future work ("the tail effect").
 """
 
 from typing import Any, NamedTuple

@@ -31,9 +31,13 @@ def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
 
 
 @triton.jit
-def sum_in_order(place, SIZE: tl.constexpr, SPLITS: tl.constexpr):
-    """The sum of all splits' partial sums, SIZE apart from `place` on; unrolled, so that their loads are in flight together."""
+def sum_in_order(place, SIZE: tl.constexpr, SPLITS, AT_ONCE: tl.constexpr):
+    """The sum of all splits' partial sums, SIZE apart from `place` on; AT_ONCE, which divides them, are in flight together."""
     total = tl.load(place, cache_modifier=".cg")
-    for split in tl.static_range(1, SPLITS):
+    for split in tl.static_range(1, AT_ONCE):
         total += tl.load(place + split * SIZE, cache_modifier=".cg")
+    for _ in range(AT_ONCE, SPLITS, AT_ONCE):
+        place += AT_ONCE * SIZE
+        for split in tl.static_range(AT_ONCE):
+            total += tl.load(place + split * SIZE, cache_modifier=".cg")
     return total

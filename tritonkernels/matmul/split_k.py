@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..design import Design
+from ..gemm.parts.splits import ALONE, split_counts
 from ..integers import ceil_div
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive, sum_in_order
@@ -28,7 +29,6 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
 from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
-from .parts.splits import split_counts
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
 
@@ -62,7 +62,7 @@ def _split_kernel(
     tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
     adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
     if adds:
-        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
+        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
         store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -80,7 +80,7 @@ def _add_splits_kernel(
     rows = span(row + first_row, ROWS, WIDE)
     cols = span(col, BLOCK_N, WIDE)
     place = _place(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
-    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K)
+    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
     store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -92,7 +92,6 @@ def _place(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, B
 
 
 ADD_ROWS = 4
-ALONE = 2**18  # bytes of a tile's partial sums that one SM adds up before a second kernel could start
 ROOMY = 255  # registers: as many as a thread can have
 FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has those for few rows
 FOR_MUCH_K = (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
@@ -118,8 +117,10 @@ def split_tiles(problem, target):
 def configs(problem, target):
     tiles = split_tiles(problem, target)
     maxnreg = ROOMY if target.arch >= 100 else None  # left alone, ptxas spills there to fit one more block on an SM
+    rows, columns = (max((tile[i] for tile in tiles), default=1) for i in (0, 1))
+    counts = split_counts(problem.batch * ceil_div(problem.m, rows) * ceil_div(problem.n, columns), problem.k, target)
     for pack in packings(problem, target) if tiles else ():
-        for split_k in split_counts(problem, target, *(max(tile[i] for tile in tiles) for i in (0, 1))):
+        for split_k in counts:
             yield from tile_configs(problem, target, tiles, maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 

@@ -18,6 +18,8 @@ template <int BM, int BN, int TM, int TN> struct Shape {
     static_assert(TM % 4 == 0 && TN % 4 == 0, "a thread reads its fragments of A and B in quads");
     // Up to 64 sums a thread, 512 threads share an SM's 65536 registers, 128 each. The scalar path's addresses may take more.
     static constexpr int blocks_per_sm(bool vector) { return vector && TM * TN <= 64 ? 512 / THREADS : 1; }
+    // What a block reads together of the parts that it adds up: 64 registers a thread, or 32 beside more sums than that.
+    static constexpr int SUMS_AT_ONCE = 32, PARTS_AT_ONCE = TM * TN > SUMS_AT_ONCE ? 1 : 64 / (TM * TN);
 };
 
 // `count` (4 or more: all) elements `step` apart, then zeros.

@@ -15,6 +15,13 @@ template <> struct LaneSums<__half> {
     __device__ __forceinline__ __half at(int i) const { return i % 2 ? __high2half(x[i / 2]) : __low2half(x[i / 2]); }
 };
 
+// Calls change(number, index) for each of a lane's sums, in a fixed order (common/add_splits.cuh).
+template <class Number, int MS, int NS, class Do>
+__device__ __forceinline__ void for_sums(LaneSums<Number> (&sum)[MS][NS], const Do& change) {
+#pragma unroll
+    for (int i = 0; i < MS * NS * 4; ++i) change(sum[i / 4 / NS][i / 4 % NS].x[i % 4], i);
+}
+
 // Four lanes hold a row of each of four 8-column tiles, a pair a lane and tile; after it each lane holds the row of one tile.
 __device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
 #pragma unroll

@@ -30,7 +30,7 @@ MUTANTS = [
         ("results past the last channel", "if (col < to.channels) at[", "at["),
     ),
     *of(
-        "cuda_reference/matmul/parts/add_splits.cuh",
+        "cuda_reference/common/add_splits.cuh",
         "test_channels_by_16_bytes and (ieee or fp16)",
         ("sums of the last to arrive counted twice", "i < COUNT; ++i) total[i] = 0;", "i < 0; ++i) total[i] = 0;"),
     ),

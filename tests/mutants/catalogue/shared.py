@@ -142,7 +142,7 @@ MUTANTS = [
     *of(
         "tritonkernels/language/splits.py",
         "(split_k and matmul) or test_implicit_gemm and tails",
-        ("last split forgotten", "in tl.static_range(1, SPLITS):", "in tl.static_range(1, SPLITS - 1):"),
+        ("last split forgotten", "in tl.static_range(1, AT_ONCE):", "in tl.static_range(1, AT_ONCE - 1):"),
     ),
     *of(
         "tritonkernels/language/dot.py",

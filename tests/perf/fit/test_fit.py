@@ -28,7 +28,7 @@ SLOW = model.config_name(triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K":
 TRUE = {  # each part is the longest of some shapes
     "tiled": Sustained(0.6, 0.35, 0.2, 0.9, 0.15, 1.2, 1.0, {SLOW: 1.2, "b_layout col": 1.15}),
     "rasterized": Sustained(0.8, 0.4, 0.3, 0.6, 0.15, 0.9, 1.0),
-    "split_k": Sustained(0.5, 0.3, 0.25, 0.8, 0.15, 1.0, 0.4),
+    "stream_k": Sustained(0.5, 0.3, 0.25, 0.8, 0.15, 1.0, 0.4),
 }
 
 
@@ -64,15 +64,12 @@ def fitted(runs):
     return table.fitted(runs, H200)
 
 
-@pytest.mark.parametrize("name", ("rasterized", "split_k"))
+@pytest.mark.parametrize("name", ("rasterized", "stream_k"))
 def test_shares_are_found_in_spite_of_noise_and_outliers(fitted, name):
-    """Of the launches what can be: rasterized has no second kernel, and split_k always has one."""
-
-    def shares(own):
-        launches = 1 / own.launch + (1 / own.next_launch if name == "split_k" else 0)
-        return {part: getattr(own, part) for part in PARTS} | {"launch": launches}
-
-    assert shares(fitted[KEY + name + " ieee"]) == pytest.approx(shares(TRUE[name]), rel=0.15)
+    """Of the launches what can be: only stream_k has a second kernel, where tiles are shared."""
+    parts = SHARES if name == "stream_k" else PARTS
+    found, true = ({part: getattr(own, part) for part in parts} for own in (fitted[KEY + name + " ieee"], TRUE[name]))
+    assert found == pytest.approx(true, rel=0.15)
 
 
 def test_factors_are_found(fitted):
@@ -152,11 +149,11 @@ def factor_of_slow(sustained):
 def test_what_was_timed_is_written(runs):
     """Of each precision that has records, all numbers of the design, of the half that is not fitted to as well; but none that
     follows from the problem."""
-    for name in ("tiled", "split_k"):
+    for name in ("tiled", "stream_k"):
         own = [run for run in runs if run.key == KEY + name + " ieee"]
         found = table.fitted(own[:1], H200, [*own[1:], *as_tf32(own[:1])])
         configs = [as_dict(run.config) for run in own]
-        names = [number for number in configs[0] if number not in ("SPLIT_K", "num_ctas")]
+        names = [number for number in configs[0] if number not in ("PROGRAMS", "num_ctas")]
         expected = {number: sorted({config[number] for config in configs}, key=str) for number in names} | {"maxnreg": [None]}
         assert found[KEY + name + " ieee"].timed == found[KEY + name + " tf32"].timed == expected
         assert found[KEY + name].timed is None is found[model.ANY].timed and found[KEY + "rasterized"].timed is None
@@ -180,7 +177,7 @@ def _scaled(runs, scale):
 def test_a_single_record_changes_little(fitted):
     one = counted.counted(itertools.islice(shapes(1), 1), H200)[:1]
     odd = one[0]._replace(run=one[0].run._replace(seconds=10 * one[0].run.seconds))
-    many = counted.counted(shapes(60, names=("rasterized", "split_k")), H200)
+    many = counted.counted(shapes(60, names=("rasterized", "stream_k")), H200)
     without, with_it = (table.fitted(runs, H200)[KEY + "tiled"] for runs in (many, [*many, odd]))
     moved = [abs(math.log(getattr(with_it, part) / getattr(without, part))) for part in SHARES]
     assert 0 < max(moved) < 0.5

@@ -2,7 +2,7 @@
 
 import functools
 
-from ...choice.work import KNOWN_PROBLEMS, addition, copy, kept, product, stream_addition, streamed
+from ...choice.work import KNOWN_PROBLEMS, copy, kept, product, stream_addition, streamed
 
 
 def of_tiles(tile):
@@ -27,15 +27,29 @@ def of_packed_tiles(tile):
     return work
 
 
-def of_splits(tile, block, threads, blocks=lambda problem: None):
-    """Of `splits` parts of K, added up by a second kernel, `block` elements a block."""
+def of_splits(tile, splits):
+    """Of splits(problem, config) parts of K, which the last block of a tile to arrive adds up."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
-        t = tile_of(config)
-        return product(problem, t, target), addition(problem, t["splits"], block, threads, blocks=blocks(problem))
+        t, parts = tile_of(config), splits(problem, config)
+        kernel = product(problem, t | {"splits": parts}, target)
+        return (last_adds(kernel, problem, t, parts, 1 + 1 / parts) if parts > 1 else kernel,)
 
     return work
+
+
+UNDER_WAY = 64  # registers of a thread for the parts that it reads
+
+
+def last_adds(kernel, problem, t, parts, tiles, share=1):
+    """The Work of a product, with what the last block to arrive does for its `share` of the result: it reads `parts` sums of a
+    tile and writes the tile. That is the bytes of so many `tiles` for a block on average, and trips after its own sums."""
+    return kernel._replace(
+        fetched=kernel.fetched + 4.0 * t["BM"] * t["BN"] * tiles,
+        dram=kernel.dram + share * problem.m * problem.n * problem.out_dtype.itemsize,
+        steps=kernel.steps + 2 + parts * t["BM"] * t["BN"] / t["threads"] / UNDER_WAY,
+    )
 
 
 def of_streams(tile):

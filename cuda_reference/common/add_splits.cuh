@@ -1,0 +1,84 @@
+// The sums of the blocks that share a tile, each with its range of K: the last to arrive adds them up, in the order of K.
+#pragma once
+#include <type_traits>
+
+#include "last_to_arrive.cuh"
+
+// Calls change(number, index) for each of a thread's sums, in a fixed order.
+template <class Number, int TM, int TN, class Do>
+__device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change) {
+#pragma unroll
+    for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
+}
+
+// A thread's part of a tile in the workspace: 16 bytes at a time, of THREADS threads side by side. At most LARGEST of its sums
+// are added up, then the next; MOST parts of these are under way at most, each in as many registers, and 1 where they are many.
+template <class Number, int COUNT, int THREADS, int MOST = 4, int LARGEST = COUNT> struct Parts {
+    static constexpr int PIECE = COUNT < LARGEST ? COUNT : LARGEST, PER_WORD = 16 / sizeof(Number), WORDS = PIECE / PER_WORD;
+    static constexpr int AT_ONCE = WORDS <= 8 ? MOST : 1;
+    static_assert(PIECE % PER_WORD == 0 && COUNT % PIECE == 0, "whole words of 16 bytes, whole pieces");
+    struct __align__(16) Word { Number x[PER_WORD]; };
+
+    __device__ __forceinline__ static void store(const Number (&numbers)[COUNT], Word* part) {
+#pragma unroll
+        for (int i = 0; i < COUNT / PER_WORD; ++i) {
+            Word word;
+#pragma unroll
+            for (int j = 0; j < PER_WORD; ++j) word.x[j] = numbers[i * PER_WORD + j];
+            part[i * THREADS] = word;
+        }
+    }
+
+    // total = the sum of parts first to last, one after the other; part_of(i) is where the i-th is
+    template <class PartOf>
+    __device__ __forceinline__ static void add(Number (&total)[COUNT], int first, int last, const PartOf& part_of) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) total[i] = 0;
+#pragma unroll
+        for (int piece = 0; piece < COUNT; piece += PIECE)
+#pragma unroll 1
+            for (int next = first; next <= last; next += AT_ONCE) {
+                uint4 loaded[AT_ONCE][WORDS];
+#pragma unroll
+                for (int ahead = 0; ahead < AT_ONCE; ++ahead) {
+                    const auto part = reinterpret_cast<const uint4*>(part_of(min(next + ahead, last))) + piece / PER_WORD * THREADS;
+#pragma unroll
+                    for (int i = 0; i < WORDS; ++i)
+                        loaded[ahead][i] = next + ahead <= last ? __ldcg(part + i * THREADS) : make_uint4(0, 0, 0, 0);
+                }
+#pragma unroll
+                for (int ahead = 0; ahead < AT_ONCE; ++ahead)
+#pragma unroll
+                    for (int i = 0; i < PIECE; ++i)
+                        total[piece + i] += reinterpret_cast<const Word&>(loaded[ahead][i / PER_WORD]).x[i % PER_WORD];
+            }
+    }
+};
+
+// Whether this block, which has part `own` of a tile's parts first to last, now has the sum of all: the last to arrive at the
+// counter has. tile_of(i) is where part i begins in the workspace, the sums of THREADS threads.
+template <int THREADS, int MOST, int LARGEST, class Sums, class TileOf>
+__device__ __forceinline__ bool add_parts(Sums& sum, int own, int first, int last, int* counter, const TileOf& tile_of) {
+    using Number = std::remove_pointer_t<decltype(tile_of(own))>;
+    constexpr int COUNT = sizeof(Sums) / sizeof(Number);
+    using Own = Parts<Number, COUNT, THREADS, MOST, LARGEST>;
+    const auto part_of = [&](int part) { return reinterpret_cast<typename Own::Word*>(tile_of(part)) + threadIdx.x; };
+    Number numbers[COUNT];
+    for_sums(sum, [&](Number& number, int i) { numbers[i] = number; });
+    Own::store(numbers, part_of(own));
+    if (!last_to_arrive(counter, last - first + 1)) return false;
+    Own::add(numbers, first, last, part_of);
+    for_sums(sum, [&](Number& number, int i) { number = numbers[i]; });
+    return true;
+}
+
+// Whether this block has the sum of all splits, which are gridDim.y, of tile blockIdx.x. `partial` is (splits, tiles, threads'
+// sums).
+template <int THREADS, int MOST = 4, int LARGEST = 1024, class Number, class Sums>
+__device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
+    constexpr int COUNT = sizeof(Sums) / sizeof(Number);
+    const int splits = gridDim.y;
+    if (splits == 1) return true;
+    const auto tile_of = [&](int split) { return partial + (int64_t(split) * gridDim.x + blockIdx.x) * COUNT * THREADS; };
+    return add_parts<THREADS, MOST, LARGEST>(sum, blockIdx.y, 0, splits - 1, counters + blockIdx.x, tile_of);
+}
