@@ -11,6 +11,7 @@
 // Mirrors tritonkernels/gemm/split_k.py.
 #pragma once
 #include "../common/add_splits.cuh"
+#include "../common/overlap.cuh"
 #include "rasterized.cuh"
 
 namespace gemm {
@@ -21,6 +22,7 @@ __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, 
 split_k(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
         int M, int N, int K, float alpha, float beta, Strides stride, int group, float* partial, int* counters,
         int split_size) {
+    wait_for_earlier_kernels();
     using Own = Shape<BM, BN, TM, TN>;
     using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
     using Place = typename Buffer::Place;

@@ -8,6 +8,7 @@
 // "two-tile". Mirrors tritonkernels/gemm/stream_k.py, which adds up the parts in a second kernel.
 #pragma once
 #include "../common/add_splits.cuh"
+#include "../common/overlap.cuh"
 #include "../common/runs.cuh"
 #include "rasterized.cuh"
 
@@ -19,6 +20,7 @@ __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, 
 stream_k(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
          int M, int N, int K, float alpha, float beta, Strides stride, int group, float* parts, int* counters,
          int whole_tiles, int sharers) {
+    wait_for_earlier_kernels();
     using Own = Shape<BM, BN, TM, TN>;
     using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
     using Place = typename Buffer::Place;

@@ -14,7 +14,7 @@ from perf.offline import sass
 from tests import nvcc
 from tests.compiler import printed
 from tests.gate.calls import calls
-from tests.harness import prepare
+from tests.harness import DEVICES, prepare
 from tritonkernels import OPS
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
@@ -23,23 +23,28 @@ H200 = Target.named("h200")
 WAITS, LETS = "ACQBULK", "PREEXIT"  # griddepcontrol.wait and .launch_dependents
 # Shared and local memory, the constant bank and parameters are not global memory; nor is what only fetches a tensor map.
 GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOM|ATOMG|RED|REDG|LDGSTS|UTMALDG|UTMASTG|UBLKCP|UTMAREDG|CCTL)(\.|\s|$)")
-HEADERS = sorted(str(p.relative_to(build.ROOT)) for p in build.ROOT.rglob("*.cuh") if "__global__" in p.read_text())
-OVERLAPPING = [h for h in HEADERS if build.ROOT / build.OVERLAP in build._sources([build.ROOT / h])]
-KINDS = 3  # of a header's instances
+DEFINITION = re.compile(r"__global__[^{]*?\b(\w+)\((?=[^()]*\b(?:const|int|float|Scalar|Sum)\b)", re.DOTALL)
+KERNELS = {  # "gemv::naive", and the header that defines it
+    f"{path.relative_to(build.ROOT).parts[0]}::{name}": path
+    for path in sorted(build.ROOT.rglob("*.cuh"))
+    for name in DEFINITION.findall(path.read_text())
+}
+KINDS = 3  # of a kernel's instances
 
 
 @functools.cache
-def expressions():
-    """{header: the instances that the gate's ragged calls launch}"""
-    found = {header: {} for header in OVERLAPPING}
+def instances():
+    """{kernel: {instance: the header that it is built from}} of all that the gate's ragged calls can launch."""
+    found = {name: {} for name in KERNELS}
     for call in (call for op in OPS for name in LIBRARY.names(op) for call in calls(LIBRARY, op, name, H200)):
-        args, kwargs = call.make()
-        prepared = prepare(call.op, *args, **kwargs)
-        design, config = LIBRARY.choose(prepared.problem, H200, call.design)
-        for launch in itertools.chain(*(design.launches(prepared.problem, config, *part) for part in prepared.parts)):
-            if launch.source.header in found and call.problem.startswith("ragged"):
-                found[launch.source.header][launch.expression] = None
-    return {header: list(instances) for header, instances in found.items()}
+        if call.problem.startswith("ragged"):
+            args, kwargs = call.make()
+            prepared = prepare(call.op, *args, **kwargs)
+            design = LIBRARY.choose(prepared.problem, H200, call.design)[0]
+            for config, part in itertools.product(design.configs(prepared.problem, H200), prepared.parts):
+                for launch in design.launches(prepared.problem, config, *part):
+                    found[launch.expression.partition("<")[0]][launch.expression] = launch.source.header
+    return found
 
 
 def early(code):
@@ -49,24 +54,38 @@ def early(code):
     return [text for text in texts[:waits] if GLOBAL.match(text)]
 
 
+def test_the_kernels_are_found():
+    defined = sum(path.read_text().count("__global__") for path in build.ROOT.rglob("*.cuh"))
+    assert len(KERNELS) == defined > 40 and all(instances().values())
+
+
 @nvcc.needed
-@pytest.mark.parametrize("header", OVERLAPPING)
-def test_nothing_is_read_or_written_before_the_wait(header, everything):
-    instances = expressions()[header]
-    assert instances, "no call of the gate launches it"
-    chosen = instances if everything else instances[:: -(-len(instances) // KINDS)]
-    codes = sass.read(nvcc.compiled("90a", [header], chosen).cubin)
-    assert len(codes) >= len(chosen)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_nothing_is_read_or_written_before_the_wait(kernel, everything):
+    found = instances()[kernel]
+    chosen = list(found) if everything else list(found)[:: -(-len(found) // KINDS)]
+    codes = sass.read(nvcc.compiled("90a", [found[name] for name in chosen], chosen).cubin)
+    assert len(codes) >= len(chosen) > 0
     for name, code in codes.items():
         texts = [text.split()[0] for _, text in code.instructions]
         assert WAITS in texts and LETS in texts, f"{name} never waits"
         assert early(code) == [], name
 
 
+def test_all_kernels_are_launched_as_such():
+    headers = {header for of_kernel in instances().values() for header in of_kernel.values()}
+    assert all(build.ROOT / build.OVERLAP in build._sources([build.ROOT / header]) for header in headers)
+
+
 @nvcc.needed
-def test_a_kernel_that_does_not_wait_is_seen():
-    codes = sass.read(nvcc.compiled("90a", ["gemv/naive.cuh"], ["gemv::naive<float, float, 128>"]).cubin)
-    assert all(early(code) for code in codes.values())
+@pytest.mark.parametrize(
+    "body", ("*to = *from; wait_for_earlier_kernels();", "int x = *from; wait_for_earlier_kernels(); *to = x;")
+)
+def test_a_kernel_that_waits_too_late_is_seen(tmp_path, body):
+    header = tmp_path / "late.cuh"
+    header.write_text(f'#include "common/overlap.cuh"\n__global__ void late(const int* from, int* to) {{ {body} }}')
+    (code,) = sass.read(nvcc.compiled("90a", [header], ["late"]).cubin).values()
+    assert early(code)
 
 
 COMPILED = """
@@ -94,7 +113,8 @@ print(len(compiled), *sorted(never))
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_no_triton_kernel_reads_or_writes_before_it_waits(op):
+@pytest.mark.parametrize("device", DEVICES)  # a GPU's machine has its own version of Triton
+def test_no_triton_kernel_reads_or_writes_before_it_waits(op, device):
     count, *never = printed(COMPILED, op).split()
     assert int(count) > 0 and never == []
 

@@ -16,6 +16,7 @@ import torch
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
@@ -34,6 +35,7 @@ def _split_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, AT_ONCE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """partial: (tiles, splits, BLOCK_M, BLOCK_N); counters: zeros, a tile's each; k_per_split: a multiple of BLOCK_K."""
+    wait_for_earlier_kernels()
     tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     tile = tl.program_id(0) % tiles
     split = tl.program_id(0) // tiles

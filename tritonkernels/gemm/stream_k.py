@@ -20,6 +20,7 @@ import torch
 from ..choice.work import streamed
 from ..design import Design
 from ..integers import ceil_div
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
@@ -57,6 +58,7 @@ def _stream_kernel(
     a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta, pieces: Pieces,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    wait_for_earlier_kernels()
     whole = tl.program_id(0)
     program = whole.to(tl.int64)  # the line of slices may be longer than 2^31
     at = program * pieces.slices_per_program
@@ -79,6 +81,7 @@ def _add_parts_kernel(
     pieces: Pieces, c: Matrix, out: Matrix, M, N, alpha, beta,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    wait_for_earlier_kernels()
     tile = tl.program_id(0)  # of those in the line
     line = tile.to(tl.int64) * pieces.slices_per_tile
     first = line // pieces.slices_per_program  # the programs that share the tile

@@ -21,6 +21,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...design import Design
+from ...language.overlap import wait_for_earlier_kernels
 from ...language.structs import Matrix
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
@@ -113,6 +114,7 @@ def _gluon_kernel(
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
 ):  # fmt: skip
     """c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
     STAGES: gl.constexpr = how.STAGES
     ACC: gl.constexpr = how.ACC
     LOAD_A: gl.constexpr = how.LOAD_A
