@@ -4,6 +4,30 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "cuda_reference/common/overlap.cuh",
+        "overlap and before_the_wait and gemv",
+        ("kernels that do not wait", 'asm volatile("griddepcontrol.wait;" ::: "memory");', ""),
+    ),
+    *of(
+        "cuda_reference/gemv/split_n.cuh",
+        "overlap and before_the_wait and split_n",
+        (
+            "a wait after the counters are touched",
+            "    wait_for_earlier_kernels();\n",
+            "    if (threadIdx.x == 0) atomicAdd(counters, 0);\n    wait_for_earlier_kernels();\n",
+        ),
+    ),
+    *of(
+        "tritonkernels/language/overlap.py",
+        "overlap and triton and conv2d_bias",
+        ("Triton's kernels do not wait", "gdc_wait(_semantic=_semantic)", "pass"),
+    ),
+    *of(
+        "tritonkernels/conv2d_bias/channel_sums.py",
+        "overlap and triton and conv2d_bias",
+        ("a Triton kernel that never waits", "    wait_for_earlier_kernels()\n", ""),
+    ),
+    *of(
         "tritonkernels/language/tiles.py",
         "tritonkernels and rasterized",
         ("last group as long as the others", "rows = min(tiles_m - first, GROUP_M)", "rows = GROUP_M"),
