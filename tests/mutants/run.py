@@ -84,6 +84,7 @@ SUITE = (
     "tests/designs/test_tma_stores.py",
     "tests/operations/test_nothing_to_add.py",
     "tests/designs/test_fences.py",
+    "tests/designs/test_waits.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_designs_in_the_emulation.py",
     "tests/simt/test_races.py",

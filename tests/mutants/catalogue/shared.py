@@ -5,12 +5,12 @@ from tests.mutants.mutant import of
 MUTANTS = [
     *of(
         "cuda_reference/common/overlap.cuh",
-        "overlap and before_the_wait and gemv",
+        "test_waits and before_the_wait and gemv",
         ("kernels that do not wait", 'asm volatile("griddepcontrol.wait;" ::: "memory");', ""),
     ),
     *of(
         "cuda_reference/gemv/split_n.cuh",
-        "overlap and before_the_wait and split_n",
+        "test_waits and before_the_wait and split_n",
         (
             "a wait after the counters are touched",
             "    wait_for_earlier_kernels();\n",
@@ -19,12 +19,12 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/language/overlap.py",
-        "overlap and triton and conv2d_bias",
+        "test_waits and triton and conv2d_bias",
         ("Triton's kernels do not wait", "gdc_wait(_semantic=_semantic)", "pass"),
     ),
     *of(
         "tritonkernels/conv2d_bias/channel_sums.py",
-        "overlap and triton and conv2d_bias",
+        "test_waits and triton and conv2d_bias",
         ("a Triton kernel that never waits", "    wait_for_earlier_kernels()\n", ""),
     ),
     *of(

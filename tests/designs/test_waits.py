@@ -91,7 +91,7 @@ def test_a_kernel_that_waits_too_late_is_seen(tmp_path, body):
 COMPILED = """
 import re, sys
 from perf.offline import compile_launch, representative_calls, sass, unusual_calls
-from tests.designs.test_overlap import early
+from tests.designs.test_waits import early
 from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
