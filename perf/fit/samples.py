@@ -34,7 +34,7 @@ class Samples:
     def of(runs, rate):
         """Of Counted runs on a GPU of these Rates."""
         named = [set(run.factors) for run in runs]
-        of_runs = [run.problem.precision for run in runs]
+        of_runs = [model.alike(run.problem.precision) for run in runs]
         precisions = tuple(sorted(set(of_runs)))
         names = [(name, None) for name in _different(named)]
         if len(precisions) > 1:

@@ -243,9 +243,17 @@ def parts_of(work, rate):
     )
 
 
+ALIKE = {"bf16": "fp16"}  # the same bytes and instructions: the times of either are times of both
+
+
+def alike(precision):
+    """The precision under which a design's figures in this one are."""
+    return ALIKE.get(precision, precision)
+
+
 def key_of(package, design, precision):
     """The key of a design's figures: "tritonkernels matmul.tiled fp16"."""
-    return f"{package} {design} {precision}"
+    return f"{package} {design} {alike(precision)}"
 
 
 def of_design(figures, package, design, precision):
