@@ -1,21 +1,24 @@
 """Kernels that may begin while the one before them runs (overlap.cuh) touch no global memory before they wait for it."""
 
+import ast
 import functools
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 import torch
 
 import cuda_reference
+import tritonkernels
 from cuda_reference import build
 from cuda_reference.launch import LIBRARY
 from perf.offline import sass
 from tests import nvcc
 from tests.compiler import printed
 from tests.gate.calls import calls
-from tests.harness import DEVICES, prepare
-from tritonkernels import OPS
+from tests.harness import DEVICES, prepare, short
+from tritonkernels import OPS, launch
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
@@ -29,6 +32,7 @@ KERNELS = {  # "gemv::naive", and the header that defines it
     for path in sorted(build.ROOT.rglob("*.cuh"))
     for name in DEFINITION.findall(path.read_text())
 }
+LIBRARIES = {tritonkernels: launch.LIBRARY, cuda_reference: LIBRARY}
 KINDS = 3  # of a kernel's instances
 
 
@@ -42,8 +46,8 @@ def instances():
             prepared = prepare(call.op, *args, **kwargs)
             design = LIBRARY.choose(prepared.problem, H200, call.design)[0]
             for config, part in itertools.product(design.configs(prepared.problem, H200), prepared.parts):
-                for launch in design.launches(prepared.problem, config, *part):
-                    found[launch.expression.partition("<")[0]][launch.expression] = launch.source.header
+                for one in design.launches(prepared.problem, config, *part):
+                    found[one.expression.partition("<")[0]][one.expression] = one.source.header
     return found
 
 
@@ -59,7 +63,27 @@ def test_the_kernels_are_found():
     assert len(KERNELS) == defined > 40 and all(instances().values())
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_cuda_kernel_waits(kernel):
+    _, _, rest = KERNELS[kernel].read_text().partition(f"\n{kernel.partition('::')[2]}(")
+    rest = rest or KERNELS[kernel].read_text().partition(f" {kernel.partition('::')[2]}(")[2]
+    body = rest.partition("{\n")[2].partition("\n}\n")[0]
+    assert "wait_for_earlier_kernels();" in body or "multiply_tiles<" in body
+
+
+def test_every_triton_kernel_waits():
+    kernels = []
+    for path in Path(tritonkernels.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_kernel = isinstance(node, ast.FunctionDef) and node.name.endswith("_kernel") and node.decorator_list
+            if is_kernel and ast.unparse(node.decorator_list[0]).endswith(".jit"):
+                first = node.body[1 if ast.get_docstring(node) else 0]
+                kernels.append((node.name, ast.unparse(first)))
+    assert len(kernels) > 30 and {first for _, first in kernels} == {"wait_for_earlier_kernels()"}
+
+
 @nvcc.needed
+@short(lambda kernel: kernel in ("gemv::split_n", "matmul::persistent", "conv2d_bias::channel_sums"))
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nothing_is_read_or_written_before_the_wait(kernel, everything):
     found = instances()[kernel]
@@ -112,6 +136,7 @@ print(len(compiled), *sorted(never))
 """
 
 
+@short(lambda op: op == "conv2d_bias")
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("device", DEVICES)  # a GPU's machine has its own version of Triton
 def test_no_triton_kernel_reads_or_writes_before_it_waits(op, device):
@@ -121,10 +146,10 @@ def test_no_triton_kernel_reads_or_writes_before_it_waits(op, device):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("op", ("gemv", "matmul"))
-@pytest.mark.parametrize("package", (cuda_reference,), ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda package: package.__name__)
 def test_calls_wait_for_each_other(package, op):
     """A long chain, each call of what the one before has written, in place of what another may still read; in a graph, too."""
-    size, names = 512, package.launch.LIBRARY.names(op)
+    size, names = 512, LIBRARIES[package].names(op)
     a = torch.eye(size, device="cuda").roll(1, 0).half()
     for name in names:
         try:
