@@ -65,9 +65,9 @@ def test_the_kernels_are_found():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_cuda_kernel_waits(kernel):
-    _, _, rest = KERNELS[kernel].read_text().partition(f"\n{kernel.partition('::')[2]}(")
-    rest = rest or KERNELS[kernel].read_text().partition(f" {kernel.partition('::')[2]}(")[2]
-    body = rest.partition("{\n")[2].partition("\n}\n")[0]
+    name = kernel.partition("::")[2]
+    pattern = rf"__global__[^{{}}]*\b{name}\([^{{}}]*{{\n(.*?)^}}"
+    body = re.search(pattern, KERNELS[kernel].read_text(), re.DOTALL | re.MULTILINE)[1]
     assert "wait_for_earlier_kernels();" in body or "multiply_tiles<" in body
 
 
