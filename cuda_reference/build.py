@@ -195,7 +195,8 @@ def _named(prefix, backend, source, files, suffix=".so"):
 @functools.cache
 def overlaps(header: str) -> bool:
     """Whether the header's kernels may begin on this GPU while those before them run: it includes overlap.cuh, so they wait."""
-    return int(toolchain.gpu_architecture().rstrip("a")) >= 90 and ROOT / OVERLAP in _sources([ROOT / header])
+    architecture = re.search(r"sm_(\d+)", " ".join(toolchain.flags("cuda")[0]))[1]
+    return int(architecture) >= 90 and ROOT / OVERLAP in _sources([ROOT / header])
 
 
 def _source(path, expressions, backend, files):

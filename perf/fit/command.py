@@ -1,21 +1,22 @@
 """python -m perf fit: what every design sustains of a GPU, fitted to records of times, for the choice of designs and configs.
 
 Reads the records in perf/results/GPU, or the files named, and writes tritonkernels/choice/tables/GPU/sustained.json: the same
-records give the same file. Beside it goes torch.json: torch's times in the same records, which `tritonkernels.nn.replace`
-compares with. Half of the shapes, by a hash of them, is left out: `perf docs` judges the choice by it in
-docs/choice.md. Needs no GPU.
+records give the same file, but for designs that are other kernels since they were timed (remade.py). Beside it goes torch.json:
+torch's times in the same records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by a hash of them, is left
+out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
 
 Exit status: 2 if there are no records.
 """
 
 from pathlib import Path
 
+from tritonkernels.choice import model
 from tritonkernels.errors import BackendError
 from tritonkernels.target import Target
 
 from ..gate import processes
 from ..render.table import print_table
-from . import counted, evaluate, table, timed, torch_times
+from . import counted, evaluate, remade, table, timed, torch_times
 
 HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
 
@@ -35,8 +36,8 @@ def main(options, parser):
     learnt = [run for run in runs if run.shape.half == "fit"]
     if not learnt:
         parser.error(f"no records of {target.name} to fit to")
-    designs = table.fitted(learnt, target, runs)
-    path = table.path(target.name)
+    learnt, path = remade.of_today(learnt), table.path(target.name)
+    designs = table.fitted(learnt, target, runs) | (remade.kept(learnt, model.sustained(target.name)) if path.exists() else {})
     path.parent.mkdir(parents=True, exist_ok=True)
     processes.replace(path, table.text(target.name, commit, len(learnt), designs))
     processes.replace(

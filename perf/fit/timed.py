@@ -29,6 +29,7 @@ class Timed(NamedTuple):
     torch: float | None  # seconds
     runs: dict[str, list[Run]]  # by package
     judges: bool = False  # drawn at random, as judging a choice needs
+    date: str = ""  # and time, in the form of ISO 8601
 
     @property
     def key(self):
@@ -61,7 +62,7 @@ def of_sweep(row):
         for package, times in row.times.items()
         if times
     }
-    return Timed(row.family, row.problem, row.torch[1] / 1e6 if row.torch else None, runs, judges=True)
+    return Timed(row.family, row.problem, row.torch[1] / 1e6 if row.torch else None, runs, True, row.environment["date"])
 
 
 def of_suite(rows):
@@ -77,7 +78,13 @@ def of_suite(rows):
                 run = Run(row["design"], row["config"], row["median_ms"] / 1e3)
                 runs.setdefault(PACKAGES[row["implementation"]], []).append(run)
         fair = [row for row in own if row["implementation"] == "torch" and row["precision"] == yardstick(problem.precision)]
-        yield Timed(own[0]["suite"], problem, min((row["median_ms"] / 1e3 for row in fair), default=None), runs)
+        yield Timed(
+            own[0]["suite"],
+            problem,
+            min((row["median_ms"] / 1e3 for row in fair), default=None),
+            runs,
+            date=own[0]["environment"]["date"],
+        )
 
 
 def _is_in_a_row(row):

@@ -257,7 +257,7 @@ def test_keys_differ_by_arguments(one, other):
     """As those of plans.py. What is unknown here is not learnt, and so repeated by plans.py."""
     tensor, calls = rows(), []
     repeats = native.load().Repeats()
-    launches = ((lambda *values: calls.append(values), (0, 1), 0, None, True, ()),)
+    launches = ((lambda *values: calls.append(values), (0, 1), 0, None, True, False, ()),)
     if learn(repeats, (tensor, one), (torch.empty_like(tensor),), launches, 3 if isinstance(one, torch.Tensor) else 1):
         assert repeats.call(tensor, other) is NotImplemented and not calls
         if not isinstance(one, torch.Tensor):
@@ -348,7 +348,7 @@ def test_what_is_launched():
         return fresh[-1]
 
     places = ((1, 0, 8, None, None), (2, 1, 0, (7, "x"), None), (4, 2, 4, None, lambda address: ("built", address)))
-    launches = ((lambda *values: calls.append(values), (0, 0, 0, "constant", 0), 0, None, True, places),) * 2
+    launches = ((lambda *values: calls.append(values), (0, 0, 0, "constant", 0), 0, None, True, False, places),) * 2
     assert learn(repeats, ("op", a), (torch.empty(2, 5).t(), make), launches, 1)
     result = repeats.call("op", a)
     assert (result.shape, result.stride(), result.dtype) == ((5, 2), (1, 5), torch.float32) and len(calls) == 2
@@ -366,7 +366,7 @@ def test_an_error_of_a_launch_is_raised():
     def fail(*_):
         raise LaunchError("on purpose")
 
-    learn(repeats, (a,), (torch.empty(1),), ((fail, (0,), 0, None, True, ()),), 1)
+    learn(repeats, (a,), (torch.empty(1),), ((fail, (0,), 0, None, True, False, ()),), 1)
     for _ in range(3):
         with pytest.raises(LaunchError, match="on purpose"):
             repeats.call(a)
@@ -375,7 +375,7 @@ def test_an_error_of_a_launch_is_raised():
 def test_nothing_leaks():
     a, value = torch.zeros(4), (12345.5,)
     repeats = native.load().Repeats()
-    launch = (lambda *values: None, (0, 0, value), 0, value, True, ((1, 0, 0, value, None),))
+    launch = (lambda *values: None, (0, 0, value), 0, value, True, False, ((1, 0, 0, value, None),))
     learn(repeats, (a, value), (torch.empty(2),), (launch,), 1)
     repeats.call(a, value)
     gc.collect()
@@ -384,7 +384,9 @@ def test_nothing_leaks():
         repeats.call(a, value)
     assert (sys.getrefcount(a), sys.getrefcount(value), sys.getrefcount(launch[0])) == before
     held = sys.getrefcount(value)
-    learn(repeats, (a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, True, ()),), 1)  # in place of the one before
+    learn(
+        repeats, (a, value), (torch.empty(2),), ((launch[0], (0, 0, 1), 0, None, True, False, ()),), 1
+    )  # in place of the one before
     assert sys.getrefcount(value) < held
 
 

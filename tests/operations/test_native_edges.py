@@ -154,7 +154,7 @@ def test_what_a_forgotten_plan_held_may_call_when_it_goes(repeats):
         def __del__(self):
             learn(repeats, ("last", a), (torch.empty(1),))
 
-    learn(repeats, ("first", a), (torch.empty(1),), ((print, (0,), 0, Held(), True, ()),))
+    learn(repeats, ("first", a), (torch.empty(1),), ((print, (0,), 0, Held(), True, False, ()),))
     repeats.clear()
     assert repeats.call("first", a) is NotImplemented and repeats.call("last", a) is not NotImplemented
 
@@ -180,7 +180,9 @@ def test_other_threads_run_while_memory_is_allocated(repeats):
         before.append(ticks[0])
         return torch.empty(1)
 
-    learn(repeats, ("op", a), (fresh, torch.empty(2**25)), ((lambda *_: before.append(ticks[0]), (0,), 0, None, True, ()),))
+    learn(
+        repeats, ("op", a), (fresh, torch.empty(2**25)), ((lambda *_: before.append(ticks[0]), (0,), 0, None, True, False, ()),)
+    )
     interval, thread = sys.getswitchinterval(), threading.Thread(target=tick)
     sys.setswitchinterval(1000)
     torch.use_deterministic_algorithms(True)

@@ -200,7 +200,7 @@ def test_doctor_never_raises(cache, monkeypatch):
     assert "no C++ compiler" in answers["simt"] and "install the CUDA toolkit" in answers["nvcc"]
 
 
-def test_nvcc_builds_the_same_sources(tmp_path):
+def test_nvcc_builds_the_same_sources(tmp_path, monkeypatch):
     """Without a GPU the module still links and loads, and a launch is an error with CUDA's name for it."""
     try:
         nvcc = toolchain.nvcc("90a").path
@@ -208,6 +208,7 @@ def test_nvcc_builds_the_same_sources(tmp_path):
         pytest.skip(str(error))
     threads = SOURCE.parent / "threads.cuh"
     expressions = ["threads::coordinates", "threads::dynamic", "threads::arguments"]
+    monkeypatch.setattr(toolchain, "gpu_architecture", lambda: "90a")
     source = tmp_path / "module.cu"
     source.write_text(build._source(threads, expressions, "cuda", []))
     torch_include = Path(torch.__file__).parent / "include"

@@ -1,0 +1,28 @@
+"""Designs that became other kernels after they were timed: their earlier times say nothing of today's.
+
+Until they are timed again such a design keeps the figures that it has: what its main loop sustains is what it was.
+"""
+
+from tritonkernels.choice import model
+
+REMADE = {  # since when times count
+    "cuda_reference gemm.split_k": "2026-11-23T19:00",  # one kernel instead of two, in which the last block of a tile adds
+    "cuda_reference gemm.stream_k": "2026-11-23T19:00",
+    "tritonkernels gemm.split_k": "2026-11-23T19:00",
+}
+
+
+def of_today(runs):
+    """The Counted runs without those of kernels that are no more."""
+    return [run for run in runs if run.shape.date >= REMADE.get(_design(run.key), "")]
+
+
+def kept(runs, figures):
+    """{key: Sustained}, of `figures`, of the remade designs that none of the runs is of."""
+    waiting = REMADE.keys() - {_design(run.key) for run in runs}
+    return {key: own for key, own in figures.items() if key != model.ANY and _design(key) in waiting}
+
+
+def _design(key):
+    """A key without its precision."""
+    return " ".join(key.split()[:2])

@@ -1,0 +1,37 @@
+"""Times of kernels that are no more are not fitted to; their designs keep their figures until they are timed again."""
+
+import pytest
+
+from perf.fit import counted, remade, timed
+from perf.render.measured import RESULTS
+from tritonkernels.choice import model
+from tritonkernels.target import Target
+
+H200 = Target.named("h200")
+DESIGN = "cuda_reference gemm.split_k"
+
+
+@pytest.fixture(scope="module")
+def runs():
+    shapes = list(timed.of_sweep(row) for row in timed.sweep_records.load([RESULTS / "h200/sweep/gemm.jsonl"]))
+    return counted.counted(shapes[:200], H200)
+
+
+def of_design(runs):
+    return [run for run in runs if run.key.startswith(DESIGN)]
+
+
+def test_earlier_times_are_left_out(runs, monkeypatch):
+    monkeypatch.setattr(remade, "REMADE", {DESIGN: "2099-01-01"})
+    left = remade.of_today(runs)
+    assert of_design(runs) and not of_design(left) and len(left) == len(runs) - len(of_design(runs))
+    monkeypatch.setattr(remade, "REMADE", {DESIGN: "2001-01-01"})
+    assert remade.of_today(runs) == runs
+
+
+def test_figures_are_kept_until_there_are_newer_times(runs, monkeypatch):
+    figures = model.sustained("h200")
+    monkeypatch.setattr(remade, "REMADE", {DESIGN: "2099-01-01"})
+    assert remade.kept(remade.of_today(runs), figures) == {k: v for k, v in figures.items() if k.startswith(DESIGN)} != {}
+    monkeypatch.setattr(remade, "REMADE", {DESIGN: "2001-01-01"})
+    assert remade.kept(remade.of_today(runs), figures) == {}
