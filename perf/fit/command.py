@@ -2,8 +2,8 @@
 
 Reads the records in perf/results/GPU, or the files named, and writes tritonkernels/choice/tables/GPU/sustained.json: the same
 records give the same file, but for designs that are other kernels since they were timed (remade.py). Beside it goes torch.json:
-torch's times in the same records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by a hash of them, is left
-out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
+torch's times in the same records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by a hash of them, is
+left out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
 
 Exit status: 2 if there are no records.
 """
