@@ -83,7 +83,7 @@ def of_suite(rows):
             problem,
             min((row["median_ms"] / 1e3 for row in fair), default=None),
             runs,
-            date=own[0]["environment"]["date"],
+            date=own[0]["environment"].get("date", ""),
         )
 
 
