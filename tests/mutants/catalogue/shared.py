@@ -20,7 +20,7 @@ MUTANTS = [
     *of(
         "tritonkernels/language/overlap.py",
         "test_waits and triton and conv2d_bias",
-        ("Triton's kernels do not wait", "        gdc_wait()\n", ""),
+        ("Triton's kernels do not wait", "            gdc_wait()\n", ""),
     ),
     *of(
         "tritonkernels/conv2d_bias/channel_sums.py",
