@@ -14,15 +14,15 @@ REMADE = {  # since when times count
 
 def of_today(runs):
     """The Counted runs without those of kernels that are no more."""
-    return [run for run in runs if run.shape.date >= REMADE.get(_design(run.key), "")]
+    return [run for run in runs if run.shape.date >= REMADE.get(design_of(run.key), "")]
 
 
 def kept(runs, figures):
     """{key: Sustained}, of `figures`, of the remade designs that none of the runs is of."""
-    waiting = REMADE.keys() - {_design(run.key) for run in runs}
-    return {key: own for key, own in figures.items() if key != model.ANY and _design(key) in waiting}
+    waiting = REMADE.keys() - {design_of(run.key) for run in runs}
+    return {key: own for key, own in figures.items() if key != model.ANY and design_of(key) in waiting}
 
 
-def _design(key):
+def design_of(key):
     """A key without its precision."""
     return " ".join(key.split()[:2])

@@ -16,6 +16,7 @@ from tritonkernels.choice.model import SHARES, Sustained
 from ..measure.contenders import PACKAGES
 from .counted import library
 from .least_squares import fit
+from .remade import design_of
 from .samples import Samples
 
 SCHEMA = 2
@@ -26,7 +27,7 @@ NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 def fitted(runs, target, others=()):
     """{key: Sustained} from Counted runs: of each design and precision, of designs in all precisions, and of any design. The
     configs of `others` count as timed, too."""
-    rate, of_design = model.rates(target), _grouped(runs, lambda run: _design(run.key))
+    rate, of_design = model.rates(target), _grouped(runs, lambda run: design_of(run.key))
     samples = {design: Samples.of(own, rate) for design, own in of_design.items()}
     common = _shares(samples.values(), GUESS)
     groups = _grouped(samples, _operation)
@@ -48,7 +49,7 @@ def fitted(runs, target, others=()):
             of_it = factors[design][precision]
             slow = _short(max(spread, _spread([of_it])))
             designs[f"{design} {precision}"] = Sustained(*map(_short, shares), _kept(of_it), slow)
-    for design, own in _grouped([*runs, *others], lambda run: _design(run.key)).items():
+    for design, own in _grouped([*runs, *others], lambda run: design_of(run.key)).items():
         timed = _numbers(own)
         for key in sorted({run.key for run in own}):
             designs[key] = dataclasses.replace(designs.get(key, designs[design]), timed=timed)
@@ -133,11 +134,6 @@ def _keys():
 def _shares(samples, prior):
     samples = list(samples)
     return fit(Samples.joined(samples), prior).shares[0] if samples else prior
-
-
-def _design(key):
-    """A key without its precision."""
-    return " ".join(key.split()[:2])
 
 
 def _operation(key):
