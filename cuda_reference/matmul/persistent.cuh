@@ -123,11 +123,9 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         }
         if constexpr (Walk::SPLITS > 1) mbarrier_init(more, 1);
         mbarrier_init_fence();
-        if constexpr (CLUSTER > 1) {
-            prefetch_tensor_map(a_map);
-            prefetch_tensor_map(b_map);
-            if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
-        }
+        prefetch_tensor_map(a_map);  // while the kernel before this one ends
+        prefetch_tensor_map(b_map);
+        if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
     }
     wait_for_earlier_kernels();
     __syncthreads();

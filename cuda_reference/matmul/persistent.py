@@ -10,6 +10,7 @@ from ..launch import Kernel, TensorMap, configs_of
 from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
+from .parts.turned import turned, turned_operands, turns_around
 from .pipelined import packs as packs_along_k
 
 SLICE = 128  # bytes of k: the period of the swizzle
@@ -32,7 +33,7 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (128, 128, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
 )
-_TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_b_across_k
+_TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
@@ -63,7 +64,7 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
     space = *in_order(SPACE, target), *_IN_CLUSTERS
-    if problem.precision == "tf32" and problem.b_layout == "row":
+    if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = fitting(problem, target, space)
     return [config | {"BLOCKS": _blocks(config, target)} for config in space]
@@ -112,9 +113,17 @@ def _operand(problem, matrix, span_dim, span, transposable=None):
     return matrix, tensor_map, by_k, copies
 
 
-def takes_b_across_k(problem, config):
-    """Whether the kernel takes a B of tf32 that lies across K: with 64 columns for each consumer (parts/transposed.cuh)."""
+def takes_one_across_k(problem, config):
+    """Whether the kernel takes one operand of tf32 that lies across K: with 64 columns for each consumer (transposed.cuh)."""
     return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"]
+
+
+def as_taken(problem, config, *operands):
+    """(the problem, the operands a, b, c, bias and out, if given) as the kernel takes them: maybe those of the transposed
+    product."""
+    if takes_one_across_k(problem, config) and turns_around(problem):
+        return turned(problem), *(turned_operands(*operands) if operands else ())
+    return problem, *operands
 
 
 def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_across_k=False):
@@ -152,7 +161,8 @@ def variants(problem):
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
-    across = takes_b_across_k(problem, config)
+    problem, a, b, c, bias, out = as_taken(problem, config, a, b, c, bias, out)
+    across = takes_one_across_k(problem, config)
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
     share_a, share_b = sharers(config)
@@ -179,8 +189,9 @@ def block_tile(config, itemsize):
 
 
 def packs(problem, config):
+    """Of a problem as_taken."""
     a, b = packs_along_k(problem, config)
-    taken = problem.aligned and problem.b_layout == "row" and takes_b_across_k(problem, config)
+    taken = problem.aligned and problem.b_layout == "row" and takes_one_across_k(problem, config)
     return a, b and not taken
 
 
@@ -190,7 +201,7 @@ def _work(itemsize):
 
 
 def work(problem, config, target):
-    return _work(problem.dtype.itemsize)(problem, config, target)
+    return _work(problem.dtype.itemsize)(*as_taken(problem, config), config, target)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)

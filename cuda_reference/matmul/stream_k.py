@@ -15,13 +15,14 @@ from .persistent import (
     SIZES,
     SLICE,
     SPACE,
+    as_taken,
     block_tile,
     fitting,
     packs,
     prepared,
     refuses,
     shared_bytes,
-    takes_b_across_k,
+    takes_one_across_k,
     variants,
 )
 
@@ -49,7 +50,8 @@ def cut(problem, config, batch):
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
-    across = takes_b_across_k(problem, config)
+    problem, a, b, c, bias, out = as_taken(problem, config, a, b, c, bias, out)
+    across = takes_one_across_k(problem, config)
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
     whole, left, sharers = cut(problem, config, out.shape[0])
@@ -76,7 +78,7 @@ def _work(itemsize):
 
 
 def work(problem, config, target):
-    return _work(problem.dtype.itemsize)(problem, config, target)
+    return _work(problem.dtype.itemsize)(*as_taken(problem, config), config, target)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)

@@ -1,4 +1,5 @@
-// A consumer's tile of tf32 operands of which B lies across K, as torch's matrices usually do: by the transposed product.
+// A consumer's tile of tf32 operands of which B lies across K, as torch's matrices usually do: by the transposed product. (Of A
+// across K the launcher makes such a B: parts/turned.py.)
 //
 // wgmma reads 4-byte operands from shared memory along K only, and to copy B there first takes a kernel of its own: 62 us at
 // 4096 cubed, next to 340. But its left operand may come from registers, which threads load as they like. So this computes C^T
@@ -123,6 +124,13 @@ template <int BM, int BN> struct TransposedTile {
                     for (int i = 0; i < 2; ++i)
                         tma_store(boxes.map, from + i * BOX_BYTES, first_col + i * COLUMNS, row, batch);
                 });
+            } else if (epilogue.stride.out.row == 1) {  // neighbours of a column are so in memory, too: 32 bytes of 4 lanes
+#pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    const float(&four)[4] = results[0][i / 2];
+                    __align__(8) const float pair[2] = {four[i % 2 * 2], four[i % 2 * 2 + 1]};
+                    store_run(pair, epilogue.out, lane_col + i % 2, row + lane_row + i / 2 * 8, N, M, epilogue.stride.out.col, 1);
+                }
             } else {
                 for_pairs([&](const float(&pair)[2], int line) {
                     store_run(pair, epilogue.out, row + line, lane_col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);

@@ -1,5 +1,5 @@
-"""The CUDA design persistent where B of tf32 lies across K (parts/transposed.cuh): B is not copied, and the transposed product
-is right at the edges of tiles, with all that may follow, in any order of threads. Sums of small integers are exact."""
+"""The CUDA design persistent where one operand of tf32 lies across K (transposed.cuh): it is not copied, and the transposed
+product is right at the edges of tiles, with all that may follow, in any order of threads. Sums of small integers are exact."""
 
 import re
 
@@ -40,13 +40,13 @@ def integers(*shape, device="cpu"):
 
 
 def computed(config, a, b, **options):
-    """The result of a launch that takes B as it is."""
+    """The result of a launch that takes an operand across K as it is."""
     launch, result = exact.computed(DESIGN, config, a, b, precision="tf32", **options)
-    assert takes_b_across_k(launch), launch.expression
+    assert takes_one_across_k(launch), launch.expression
     return result
 
 
-def takes_b_across_k(launch):
+def takes_one_across_k(launch):
     """{A_BY_K}, {B_BY_K}, {PROMOTES} of the template."""
     return launch.name in ("persistent", "stream_k") and ", true, false, false, matmul::" in launch.expression
 
@@ -64,17 +64,24 @@ def test_what_is_copied():
     a, b = random(96, 64), random(64, 128)
     for config in TILES.values():
         (launch,) = launches(config, a, b)
-        assert takes_b_across_k(launch)
+        assert takes_one_across_k(launch)
     align, launch = launches(SMALL, transposed(a), b)
-    assert align.arguments[0].shape == (1, 96, 64) and takes_b_across_k(launch), "A alone: both lie across K"
+    assert align.arguments[0].shape == (1, 96, 64) and takes_one_across_k(launch), "both lie across K, A is the smaller"
+    align, launch = launches(SMALL, transposed(random(160, 64)), b)
+    assert align.arguments[0].shape == (1, 128, 64) and takes_one_across_k(launch), "B is the smaller"
+    align, launch = launches(SMALL, transposed(random(160, 64)), b, bias=random(128), c=random(160, 128), beta=1)
+    assert align.arguments[0].shape == (1, 160, 64) and takes_one_across_k(launch), "a bias cannot be added to rows beside C"
+    (launch,) = launches(SMALL, transposed(a), transposed(b))
+    assert takes_one_across_k(launch), "A lies across K"
+    assert names(WIDE, transposed(a), transposed(b)) == ["align", "persistent"]
     (launch,) = launches(SMALL, a, transposed(b))
-    assert not takes_b_across_k(launch), "both lie along K"
+    assert not takes_one_across_k(launch), "both lie along K"
     for unaligned in (offset_by_one(b), b[:, ::2], b[:1].expand_as(b)):
         align, launch = launches(SMALL, a, unaligned)
-        assert align.arguments[0].shape == (1, 64, unaligned.shape[1]) and not takes_b_across_k(launch)
+        assert align.arguments[0].shape == (1, 64, unaligned.shape[1]) and not takes_one_across_k(launch)
     assert names(WIDE, a, b) == ["align", "persistent"]
     (launch,) = launches(CUT[SMALL], a, b, design=stream_k.DESIGN)
-    assert takes_b_across_k(launch)
+    assert takes_one_across_k(launch)
     assert names(SMALL | {"SPLIT_K": 2}, a, b, design=cluster_split_k.DESIGN) == ["align", "cluster_split_k"]
 
 
@@ -119,8 +126,38 @@ def test_all_that_may_follow(device, written, tile):
     ):
         buffer.fill_(torch.nan)
         launch, _ = exact.computed(DESIGN, TILES[tile], a, b, precision="tf32", out=out, **more)
-        assert takes_b_across_k(launch) and launch.expression.endswith(", true>" if written == "in boxes" else ", false>")
+        assert takes_one_across_k(launch) and launch.expression.endswith(", true>" if written == "in boxes" else ", false>")
         assert torch.equal(out.double(), result)
+        out.fill_(torch.nan)
+        assert buffer.isnan().all(), "something outside of out was written"
+
+
+@some_tiles
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("out_layout", ["row", "col", "odd"])
+@pytest.mark.parametrize("both", [False, True])
+@on_devices
+def test_a_across_k(device, both, out_layout, tile):
+    """By the transposed product: alone, or with B across K, too, and smaller; with all that may follow."""
+    with_wgmma(device)
+    m, n, k = 264, 196, 72
+    a, b = transposed(integers(2, m, k, device=device)), integers(k, n, device=device)
+    b = (b if both else transposed(b)).expand(2, k, n)
+    c, bias = integers(2, m, n, device=device), integers(n, device=device)
+    buffer = torch.full((2, m + 4, 256), torch.nan, device=device)
+    out = {
+        "row": buffer[:, 2 : m + 2, 16 : n + 16],
+        "col": transposed(buffer)[:, 2 : m + 2, 16 : n + 16],
+        "odd": buffer[:, 2 : m + 2, 17 : n + 17],
+    }[out_layout]
+    expected = a.double() @ b.double()
+    for options, result in (
+        ({}, expected),
+        ({"c": c, "beta": 2, "activation": "relu"}, (expected + 2 * c.double()).relu()),
+        ({"bias": bias, "alpha": 1.5}, 1.5 * expected + bias.double()),
+    ):
+        buffer.fill_(torch.nan)
+        assert torch.equal(computed(TILES[tile], a, b, out=out, **options).double(), result)
         out.fill_(torch.nan)
         assert buffer.isnan().all(), "something outside of out was written"
 
@@ -168,7 +205,7 @@ def test_tiles_cut_to_the_slice(device, k, tile):
     a, b, c = (integers(*shape, device=device) for shape in ((2, 200, k), (2, k, 196), (2, 200, 196)))
     launch, result = exact.computed(stream_k.DESIGN, CUT[TILES[tile]], a, b, c=c, beta=0.5, precision="tf32")
     assert torch.equal(result.double(), a.double() @ b.double() + c.double() / 2)
-    assert takes_b_across_k(launch) == (k > 0)
+    assert takes_one_across_k(launch) == (k > 0)
 
 
 @short(lambda tile, order: order in ("1", "2") and tile in ("small", "pair of B"))
@@ -208,7 +245,9 @@ def test_the_model_knows_what_is_copied():
     assert kernels(WIDE, a, a) == (2, 2)
     assert kernels(TILES["high"], a.t(), a) == (2, 2)
     assert kernels(TILES["high"], a, a.t()) == (1, 1)
-    assert kernels(TILES["high"], a.t(), a.t()) == (2, 2)
+    assert kernels(TILES["high"], a.t(), a.t()) == (1, 1)
+    assert kernels(WIDE, a.t(), a.t()) == (2, 2)
+    assert kernels(TILES["high"], a[:1024].t(), a[:1024, :2048]) == (2, 2)
     assert kernels(TILES["high"], a, offset_by_one(a)) == (3, 2), "the problem does not say which of them is unaligned"
     assert cuda_reference.explain("matmul", a, a, precision="tf32", target="h200")["kernels"] == ["persistent"]
 
