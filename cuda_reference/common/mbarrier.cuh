@@ -75,21 +75,6 @@ __device__ __forceinline__ void cluster_barrier() {
 #endif
 }
 
-// Stores two words of 4 bytes to a place in the shared memory of another block of the cluster, or of this one. They count as bytes
-// that its barrier in this place expects, and are seen by whoever waits for that: no fence is needed.
-__device__ __forceinline__ void store_at(uint2* place, uint2 words, uint64_t* barrier, int block) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .b32 there, counts;\n"
-        "mapa.shared::cluster.u32 there, %0, %4;\n"
-        "mapa.shared::cluster.u32 counts, %3, %4;\n"
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [there], {%1, %2}, [counts];\n"
-        "}" ::"r"(shared_address(place)), "r"(words.x), "r"(words.y), "r"(shared_address(barrier)), "r"(block)
-        : "memory");
-#endif
-}
-
 #else
 #include "../simt/mbarrier.h"
 #endif

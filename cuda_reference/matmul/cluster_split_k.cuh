@@ -6,9 +6,10 @@
 // everybody's. It is one trip to L2 after the other, made by one block for all, some 5 us of a product that takes 10.
 //
 // Here the blocks are a cluster, which runs at the same time, and may write to each other's shared memory. Each block is to finish
-// some rows of the tile: all blocks send it their sums of these rows (st.async), to a place for each sender. The bytes count
-// down the mbarrier of the receiver, so nobody waits for memory, and there are no fences. It adds up what has arrived, in the
-// order of K: the same bits every time. Its threads have 8 neighbouring results each, finish and store them.
+// some rows of the tile: all blocks send it their sums of these rows, to a place for each sender. They write them where slices
+// were, and the copy engine sends them on, as one run of bytes for each receiver: stored by threads, 8 bytes at a time, 128 x 128
+// sums took 10,000 clocks. The bytes count down the mbarrier of the receiver, so nobody waits for memory. It adds up what has
+// arrived, in the order of K: the same bits every time. Its threads have 8 neighbouring results each, finish and store them.
 //
 // A cluster has at most 8 blocks (more are not portable), so there are 2, 4 or 8 splits. The loop over slices is persistent's;
 // a block has one piece of one tile. TMA writes zeros for rows outside of the operands and reads nothing: of 8 rows times the
@@ -24,7 +25,7 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
     static constexpr bool CUTS = false;
     using Number = Scalar<Sum>;
     static constexpr int PITCH = BN + 8;  // numbers from a row to the next: lanes of a warp write to all banks
-    static constexpr int SPLITS = BLOCKS_OF_CLUSTER, PARTS_BYTES = BM * PITCH * sizeof(Number);
+    static constexpr int ROW_BYTES = PITCH * sizeof(Number), SPLITS = BLOCKS_OF_CLUSTER, PARTS_BYTES = BM * ROW_BYTES;
     static_assert(sizeof(Number) == 4 && BM % SPLITS == 0, "words of 4 bytes; the rows of all blocks are a tile's at most");
     int slices;  // of a tile
 
@@ -33,32 +34,41 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
         compute(Piece{int(blockIdx.x / SPLITS), first, int(int64_t(slices) * (split + 1) / SPLITS) - first});
     }
 
-    // Sends the sums of a warp's rows, the first of which is warp_row of the tile; adds up and stores the rows of this block.
-    // `parts` has room for a tile: (sender, row, column).
+    // Sends the sums of a warpgroup's rows, the first of which is first_row of the tile; adds up and stores the rows of this
+    // block. `sent` and `parts` have room for a tile each: (row, column), and (sender, row, column).
     template <int BLOCKS, int TILES, class Out>
     __device__ __forceinline__ void share(LaneSums<Sum> (&sum)[BLOCKS][1][TILES], const Epilogue<Number, Out>& epilogue,
-                                          unsigned char* parts, uint64_t* landed, int tile_row, int warp_row, int tile_col,
-                                          int M, int N) const {
-        const int split = blockIdx.x % SPLITS, lane = threadIdx.x % 32;
+                                          unsigned char* sent, unsigned char* parts, uint64_t* landed, int tile_row,
+                                          int first_row, int tile_col, int M, int N) const {
+        const int split = blockIdx.x % SPLITS, warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const int rows = min(BM, M - tile_row), each = ceil_div(rows, SPLITS), own = min(max(rows - split * each, 0), each);
-        Number* const numbers = reinterpret_cast<Number*>(parts);
-        if (threadIdx.x == 0) mbarrier_arrive_expect(landed, SPLITS * own * BN * int(sizeof(Number)));
+        if (threadIdx.x == 0) mbarrier_arrive_expect(landed, SPLITS * own * ROW_BYTES);
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m) {
             wgmma_results(sum[m][0]);
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const int row = warp_row + m * 64 + half * 8 + lane / 4;
+                const int row = first_row + m * 64 + warp * 16 + half * 8 + lane / 4;
                 if (row >= rows) continue;
-                Number* const to = numbers + (split * each + row % each) * PITCH + lane % 4 * 2;
+                Number* const to = reinterpret_cast<Number*>(sent) + row * PITCH + lane % 4 * 2;
 #pragma unroll
                 for (int n = 0; n < TILES; ++n) {
-                    const Number pair[2] = {widen(sum[m][0][n].at(half * 2)), widen(sum[m][0][n].at(half * 2 + 1))};
-                    store_at(reinterpret_cast<uint2*>(to + n * 8), reinterpret_cast<const uint2&>(pair), landed, row / each);
+                    __align__(8) const Number pair[2] = {widen(sum[m][0][n].at(half * 2)), widen(sum[m][0][n].at(half * 2 + 1))};
+                    *reinterpret_cast<uint2*>(to + n * 8) = reinterpret_cast<const uint2&>(pair);
                 }
             }
         }
+        tma_store_fence();
+        warpgroup_barrier();
+        const int block = threadIdx.x % 128;
+        if (block < SPLITS) {  // what this warpgroup has of its rows
+            const int first = max(block * each, first_row), end = min(min((block + 1) * each, rows), first_row + BLOCKS * 64);
+            if (first < end)
+                tma_send(parts + (first + (split - block) * each) * ROW_BYTES, sent + first * ROW_BYTES,
+                         (end - first) * ROW_BYTES, landed, block);
+        }
         mbarrier_wait(landed, 0);
+        const Number* const numbers = reinterpret_cast<const Number*>(parts);
         constexpr int RUNS = BN / 8;  // of a row
         for (int i = threadIdx.x; i < own * RUNS; i += CONSUMERS * 128)
             finish(numbers + i / RUNS * PITCH + i % RUNS * 8, each * PITCH, epilogue, tile_row + split * each + i / RUNS,

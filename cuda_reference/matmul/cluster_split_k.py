@@ -17,6 +17,7 @@ _SPACE = configs_of(
     (64, 128, 1, 7, 8),
     (128, 64, 2, 7, 8),
     (128, 128, 2, 4, 8),
+    (64, 64, 1, 5, 8),  # two of an SM, as in persistent
 )
 _SPLITS = (2, 4, 8)
 _WAVES = 2  # of blocks at most: with more there are tiles enough

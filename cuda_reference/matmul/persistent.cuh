@@ -127,7 +127,6 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         prefetch_tensor_map(b_map);
         if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
     }
-    wait_for_earlier_kernels();
     __syncthreads();
     if constexpr (CLUSTER * Walk::SPLITS > 1) cluster_barrier();  // the other block's barriers are ready, too
 
@@ -146,11 +145,11 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {
         if constexpr (CONSUMERS > 1) give_up_registers<Registers<CONSUMERS>::PRODUCER>();
-        if (threadIdx.x != CONSUMERS * 128) return;
-        walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
+        const auto request = [&](const Piece& piece) {
             const TileIndex tile = place(piece.tile);
             const int batch = piece.tile / tiles;
             const int a_batch = stride.a.batch == 0 ? 0 : batch, b_batch = stride.b.batch == 0 ? 0 : batch;
+            wait_for_earlier_kernels();  // here, so that the first request follows at once; later it has nothing to wait for
 #pragma unroll 1
             for (int slice = piece.first; slice < piece.first + piece.count; ++slice) {
                 uint64_t* const landed = full + ring.stage;
@@ -163,17 +162,21 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                                               tile.n * BN + b_part, k, b_batch);
                 ring.advance();
             }
-        });
-        if constexpr (CLUSTER > 1) {  // the other block arrives at this one's barriers: it must not end before
+        };
+        if (threadIdx.x == CONSUMERS * 128) {
+            walk.template for_pieces<CLUSTER>(request);
+            if constexpr (CLUSTER > 1) {  // the other block arrives at this one's barriers: it must not end before
 #pragma unroll 1
-            for (int stage = 0; stage < STAGES; ++stage) {
-                mbarrier_wait(empty + ring.stage, ring.parity ^ 1);
-                ring.advance();
+                for (int stage = 0; stage < STAGES; ++stage) {
+                    mbarrier_wait(empty + ring.stage, ring.parity ^ 1);
+                    ring.advance();
+                }
             }
         }
     } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {  // consumers have columns of the tile, not rows
         static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
         if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
+        wait_for_earlier_kernels();
         const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, threadIdx.x % 32); };
         TransposedTile<BM, BN> own{a_slices, b_slices, out_map, boxes};
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
@@ -191,6 +194,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         if (OUT_BOXES && own.boxes.asks) tma_store_wait<0>();  // as below
     } else {
         if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
+        wait_for_earlier_kernels();
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
@@ -261,7 +265,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             if constexpr (Walk::SPLITS > 1) {
                 const auto epilogue =
                     epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
-                return walk.share(sum, epilogue, boxes, more, tile.m * BM, first_row + warp * 16, col, M, N);
+                if (slices > 0) mbarrier_wait(empty + last, ring.parity ^ (ring.stage == 0));  // nobody reads slices any more
+                return walk.share(sum, epilogue, a_slices, boxes, more, tile.m * BM, first_row, col, M, N);
             }
             const auto epilogue =
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
@@ -286,11 +291,23 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         });
         if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // the stores read shared memory, which ends with the block
     }
+    if constexpr (Walk::SPLITS > 1) {  // so do the copies to other blocks
+        __syncwarp();
+        cluster_barrier();
+    }
+}
+
+// Blocks that an SM is to hold: two where their shared memory allows it, and sums and what follows leave the registers. Then
+// those of the kernel after it need not wait for a block to end.
+template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED> constexpr int blocks_of_an_sm() {
+    constexpr int BYTES = STAGES * (SLICE * (BM + BN) + 16) + CONSUMERS * 2 * BLOCK_BYTES;
+    return CONSUMERS == 1 && !PROMOTES && SCALED && 2 * (BYTES + 1024) <= 228 * 1024 ? 2 : 1;
 }
 
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
           bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
-__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, blocks_of_an_sm<BM, BN, CONSUMERS, STAGES, PROMOTES, SCALED>())
+__cluster_dims__(CLUSTER, 1, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
            const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
            Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,

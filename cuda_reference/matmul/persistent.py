@@ -33,6 +33,8 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     (128, 128, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
 )
+# Two of them share an SM, so that the blocks of the next kernel are there before those of this one end
+_SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
@@ -63,17 +65,18 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_IN_CLUSTERS
+    space = *in_order(SPACE, target), *_IN_CLUSTERS, *_SMALL
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = fitting(problem, target, space)
-    return [config | {"BLOCKS": _blocks(config, target)} for config in space]
+    return [config | {"BLOCKS": _blocks(problem, config, target)} for config in space]
 
 
-def _blocks(config, target):
-    """Whole clusters."""
-    cluster = config.get("CLUSTER", 1)
-    return target.sms // cluster * cluster or 3 * cluster
+def _blocks(problem, config, target):
+    """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
+    cluster, alone = config.get("CLUSTER", 1), _promotes(problem) or problem.beta or problem.bias or problem.activation
+    two = config["CONSUMERS"] == 1 and not alone and 2 * (shared_bytes(config) + 1024) <= target.shared_per_sm
+    return (1 + two) * target.sms // cluster * cluster or 3 * cluster
 
 
 def sharers(config):

@@ -115,27 +115,6 @@ inline void mbarrier_arrive_at(uint64_t* place, int block) {
     mbarrier_arrive(reinterpret_cast<uint64_t*>(there.there(place)));
 }
 
-// The words land at a time of their own, at the latest when somebody waits for them.
-inline void store_at(uint2* place, uint2 words, uint64_t* barrier, int block) {
-    simt::Block& there = simt::Block::current->peer(block);
-    if (there.ended()) simt::fail("st.async to a block that has ended");
-    if (reinterpret_cast<uintptr_t>(place) % sizeof words != 0) simt::fail("st.async to a misaligned address");
-    const bool from_elsewhere = &there != simt::Block::current;
-    there.landing += from_elsewhere;
-    const auto land = [&there, place, words, barrier, from_elsewhere] {
-        std::memcpy(there.there(place), &words, sizeof words);
-        uint64_t* const counts = reinterpret_cast<uint64_t*>(there.there(barrier));
-        simt::Mbarrier state = simt::initialized("st.async's barrier", counts);
-        state.bytes -= int(sizeof words);
-        simt::write_mbarrier(counts, state);
-        there.landing -= from_elsewhere;
-    };
-    if (simt::Block::current->flip())
-        land();
-    else
-        simt::Copies::of(there).of_barrier[barrier].push_back(land);
-}
-
 inline void cluster_barrier() {
     simt::fence();
     simt::Block::current->wait_cluster("barrier.cluster.wait");

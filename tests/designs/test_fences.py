@@ -21,7 +21,7 @@ ARRIVAL = {
     "ptx": ("bar.sync", "atom.acq_rel.add", "atom.global.exch", "bar.sync"),
     "sass": ("BAR.SYNC", "MEMBAR.GPU", "ATOMG.ADD", "CCTL.IVALL", "ATOMG.EXCH", "BAR.SYNC"),
 }
-# wgmma reads shared memory that cp.async and stores have written; TMA, memory that stores have written.
+# wgmma reads shared memory that cp.async and stores have written; the copy engine, memory that stores have written.
 SLICES = {
     "ptx": ("cp.async.wait_group", "fence.proxy.async", "bar.sync", "wgmma.fence", "wgmma.mma_async"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
@@ -29,6 +29,10 @@ SLICES = {
 BOXES = {
     "ptx": ("fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.global"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UTMASTG"),
+}
+SENT = {
+    "ptx": ("fence.proxy.async", "bar.sync", "cp.async.bulk.shared"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UBLKCP"),
 }
 # mbarriers must be visible to the copy engine before the first copy that uses them.
 BARRIERS = {
@@ -67,7 +71,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     (
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
-    ): ("cluster_split_k", [CLUSTER_BARRIERS]),
+    ): ("cluster_split_k", [CLUSTER_BARRIERS, SENT]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -90,8 +94,9 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
 WORDS = {
     "ptx": r"bar\.sync|atom\.global\.gpu\.\w+\.\w+\.\w+|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init"
     r"|mbarrier\.init|wgmma\.fence"
-    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+|barrier\.cluster\.\w+",
-    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|CCTL\.IVALL|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG|UCGABAR_\w+",
+    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.(?:tensor\.3d\.)?\w+|barrier\.cluster\.\w+",
+    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|CCTL\.IVALL|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG|UBLKCP"
+    r"|UCGABAR_\w+",
 }
 
 
@@ -138,7 +143,7 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(
-        r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|store_at|tma_store|tma_store_fence|mbarrier_init)\("
+        r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|tma_send|tma_store|tma_store_fence|mbarrier_init)\("
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
     parts = ("slices", "products", "out_boxes", "transposed")

@@ -26,6 +26,9 @@ H200 = Target.named("h200")
 WAITS, LETS = "ACQBULK", "PREEXIT"  # griddepcontrol.wait and .launch_dependents
 # Shared and local memory, the constant bank and parameters are not global memory; nor is what only fetches a tensor map.
 GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOM|ATOMG|RED|REDG|LDGSTS|UTMALDG|UTMASTG|UBLKCP|UTMAREDG|CCTL)(\.|\s|$)")
+BRANCH = re.compile(r"(BRA|BSSY|CALL|WARPSYNC|JMP)\b")  # BSYNC goes where its BSSY says
+INDIRECT, ENDS = re.compile(r"(BRX|JMX|JMXU|BRXU)\b"), re.compile(r"(BRA|EXIT|RET|JMP)\b")
+CONDITION = re.compile(r"BRA\S* U?P\d|BRA\.DIV")
 DEFINITION = re.compile(r"__global__[^{]*?\b(\w+)\((?=[^()]*\b(?:const|int|float|Scalar|Sum)\b)", re.DOTALL)
 KERNELS = {  # "gemv::naive", and the header that defines it
     f"{path.relative_to(build.ROOT).parts[0]}::{name}": path
@@ -52,10 +55,24 @@ def instances():
 
 
 def early(code):
-    """The accesses of global memory before the kernel waits."""
-    texts = [text for _, text in code.instructions]
-    waits = next((i for i, text in enumerate(texts) if text.startswith(WAITS)), len(texts))
-    return [text for text in texts[:waits] if GLOBAL.match(text)]
+    """The accesses of global memory that a thread can reach without having waited."""
+    places = {address: i for i, (address, _) in enumerate(code.instructions)}
+    found, todo, reached = [], [0], set()
+    while todo:
+        i = todo.pop()
+        if i in reached or i == len(code.instructions):
+            continue
+        reached.add(i)
+        address, text = code.instructions[i]
+        if text.startswith(WAITS):
+            continue
+        if GLOBAL.match(text):
+            found.append(text)
+        assert not INDIRECT.match(text), f"where {text} goes is not known"
+        todo += [places[int(target, 16)] for target in re.findall(r"\b0x[0-9a-f]+", text) if BRANCH.match(text)]
+        if not ENDS.match(text) or address in code.predicates or CONDITION.match(text):
+            todo.append(i + 1)
+    return found
 
 
 def test_the_kernels_are_found():

@@ -109,7 +109,8 @@ def test_clusters_are_whole():
     assert launch.grid == (132,)
     call, fewer = prepare("matmul", a, a), dataclasses.replace(Target.named("h200"), sms=131)
     for config in DESIGN.configs(call.problem, fewer):
-        assert config["BLOCKS"] == (130 if "CLUSTER" in config else 131)
+        of_an_sm = 2 if config["CONSUMERS"] == 1 else 1
+        assert config["BLOCKS"] == (130 if "CLUSTER" in config else 131 * of_an_sm)
     (launch,) = launches(a[:8], a[:, :384], PAIR)
     assert launch.grid == (6,)
     assert [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 64]
@@ -189,7 +190,9 @@ def test_configs_fit_the_target():
     target = Target.named("h200")
     for config in DESIGN.configs(call.problem, target):
         (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
-        assert launch.shared_bytes <= target.shared_per_block and launch.grid == (132,)
+        two = config["CONSUMERS"] == 1
+        assert launch.shared_bytes <= target.shared_per_block and launch.grid == (264 if two else 132,)
+        assert not two or 2 * (launch.shared_bytes + 1024) <= target.shared_per_sm
     first = next(iter(DESIGN.configs(call.problem, target)))
     assert {first["BM"], first["BN"]} == {128, 256}
 
@@ -270,3 +273,19 @@ def test_machine_code(kind):
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     at_first, (producer, consumer) = code.registers, {2: (40, 232), 3: (32, 160)}[consumers]
     assert at_first * (consumers + 1) == producer + consumers * consumer, "otherwise a consumer waits for its registers forever"
+
+
+@nvcc.needed
+@pytest.mark.parametrize("tile", [SMALL, {"BM": 128, "BN": 64, "CONSUMERS": 1}, {"BM": 64, "BN": 128}], ids=str)
+def test_two_small_blocks_fit_an_sm(tile):
+    """With their registers, too, and none of them spilled. Where more follows than alpha, or slices of fp8 have sums of their
+    own, a block has the registers of an SM, and there are as many of them."""
+    a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
+    (launch,) = launches(a, a.t(), tile)
+    code = code_of(launch)
+    assert launch.grid == (264,) and code.registers * 256 * 2 <= 65536 and code.stack_bytes == 0
+    (launch,) = launches(a, a.t(), tile, activation="gelu")
+    assert launch.grid == (132,) and code_of(launch).stack_bytes == 0
+    eighth = a.to(torch.float8_e4m3fn)
+    (launch,) = launches(eighth, eighth.t(), tile)
+    assert launch.grid == (132,) and code_of(launch).stack_bytes == 0

@@ -257,7 +257,7 @@ def test_a_tile_for_one_consumer_is_offered_only_where_it_has_all_columns():
 
     def offered(a, b, **options):
         configs = DESIGN.configs(prepare("matmul", a, b, **options).problem, Target.named("h200"))
-        return any((c["BM"], c["BN"], c["CONSUMERS"]) == (128, 64, 1) for c in configs)
+        return any((c["BM"], c["BN"], c["CONSUMERS"], c["STAGES"]) == (128, 64, 1, 8) for c in configs)
 
     assert offered(a, a, precision="tf32")
     assert not offered(a, a.t(), precision="tf32") and not offered(half, half)
