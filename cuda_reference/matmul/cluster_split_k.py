@@ -63,7 +63,7 @@ def _work(itemsize):
 def work(problem, config, target):
     """What it sends stays on the chip."""
     *copies, kernel = _work(problem.dtype.itemsize)(problem, config, target)
-    return *copies, kernel._replace(steps=kernel.steps + 2)
+    return *copies, kernel._replace(steps=kernel.steps + 2, cluster=config["SPLIT_K"])
 
 
 DESIGN = Design(refuses=persistent.refuses, configs=configs, launches=_launches, work=work)

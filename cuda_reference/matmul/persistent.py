@@ -65,7 +65,7 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_IN_CLUSTERS, *_SMALL
+    space = *in_order(SPACE, target), *_SMALL, *_IN_CLUSTERS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = fitting(problem, target, space)

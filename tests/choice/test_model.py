@@ -29,6 +29,14 @@ def test_arithmetic_takes_as_long_as_on_the_busiest_sm(blocks, busiest):
     assert found.seconds == pytest.approx(found.compute_s + 2e-6) and found.bound_by == "compute"
 
 
+@pytest.mark.parametrize("blocks, cluster, waves", [(132, 2, 1), (120, 4, 1), (124, 4, 2), (120, 8, 1), (128, 8, 2)])
+def test_clusters_leave_some_sms_idle(blocks, cluster, waves):
+    """30 of 4 blocks fit an H200, and 15 of 8: as cudaOccupancyMaxActiveClusters says, with an SM a block."""
+    found = estimate(kernel(blocks=blocks, cluster=cluster, flops=1e9, steps=10, shared=200 * 1024))
+    assert found.compute_s == pytest.approx(waves * 1e9 * 132 / 67e12)
+    assert found.latency_s == pytest.approx(waves * 10 * H200.latency)
+
+
 def test_each_part_by_hand():
     assert estimate(kernel(fetched=1e6)).cache_s == pytest.approx(1e6 * 132 / H200.l2_bandwidth)
     assert estimate(kernel(dram=4.8e9)).memory_s == pytest.approx(1e-3)

@@ -9,6 +9,7 @@ A kernel takes a launch, four things that overlap in part, and an epilogue:
     epilogue   = blocks of the busiest SM * FLOPs of a block after its sums / what the CUDA cores of an SM compute
 
 The busiest SM has one block more than others where the last wave is not full; a wave is what all SMs hold at once (occupancy).
+A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
@@ -38,6 +39,7 @@ TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
 UNITS = (*Target.named(REFERENCE).peaks, "b1", *SAME_RATE, *PLANES)
 ANY = "any"  # the key of a design that is not in the records
+IN_CLUSTERS = 10 / 11  # of the SMs, those that clusters of 4 or 8 reach: 30 and 15 of them on an H200's 132, as CUDA says
 OVERLAP = 1.5  # the exponent that joins the parts: of 1 to 4 what chose best in cross-validation on the H200
 
 
@@ -226,11 +228,12 @@ def overlapped(compute, cache, memory, latency):
 
 def parts_of(work, rate):
     """The seconds of each of PARTS at the target's full figures."""
-    blocks, threads, flops, unit, fetched, dram, steps, registers, shared, epilogue = work
+    blocks, threads, flops, unit, fetched, dram, steps, registers, shared, epilogue, cluster = work
     _, sms, peaks, l2_bandwidth, dram_bandwidth, trip, launch, known = rate
     held = known.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
-    full, rest = divmod(blocks, sms * held)
-    busiest = full * held - (-rest // sms)
+    reached = sms if cluster <= 2 else int(sms * IN_CLUSTERS)
+    full, rest = divmod(blocks, reached * held)
+    busiest = full * held - (-rest // reached)
     waves = full + 1 if rest else full
     peak = peaks.get(unit) or peaks["ieee"]
     return (

@@ -25,6 +25,7 @@ class Work(NamedTuple):
     registers  of a thread, as far as is known before compiling
     shared     bytes of shared memory of a block
     epilogue   FLOPs of a block on the CUDA cores when its sums are done: its results are scaled, converted and stored
+    cluster    blocks that run at the same time, on neighbouring SMs
     """
 
     blocks: int
@@ -37,6 +38,7 @@ class Work(NamedTuple):
     registers: int = 32
     shared: int = 0
     epilogue: float = 0.0
+    cluster: int = 1
 
 
 STORED, ACTIVATED = 8.0, 20.0  # FLOPs of an epilogue for each element, and for an activation with an exponential

@@ -105,6 +105,7 @@ TILES = (
     (128, 128, 128, 4, 3),
     (128, 128, 64, 8, 3),
     (64, 128, 128, 4, 7),
+    (64, 128, 128, 4, 4),  # an SM has room for a program of the next kernel, too, which begins as soon as this one ends
 )
 
 
