@@ -80,9 +80,10 @@ MUTANTS = [
         "test_model",
         (
             "the tail of the last wave for nothing",
-            "busiest = full * held - (-rest // sms)",
-            "busiest = full * held + rest / sms",
+            "busiest = full * held - (-rest // reached)",
+            "busiest = full * held + rest / reached",
         ),
+        ("clusters on all SMs", "sms if cluster <= 2 else", "sms if cluster <= 99 else"),
         (
             "what a design sustains left out",
             "map(truediv, parts_of(work, rate), further if at else first)",
