@@ -31,37 +31,43 @@ NEVER_EMPTY = {
 NO_ALPHA = {"gemm": ((5, 9), (9, 7), (5, 7)), "gemv": ((5, 9), (9,), (5,)), "matmul": ((5, 16), (16, 7))}
 
 
-def calls(op):
-    """(make, shapes, options) of each call; `make` creates a tensor of a dtype."""
-    kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
-    for dtype, options in kinds:
-        for shapes in EMPTY[op]:
-            yield functools.partial(random, dtype=dtype), shapes, options
-    for dtype, options in kinds if op in NO_ALPHA else ():
-        if not dtype.is_floating_point:  # integers take no alpha
-            continue
+def kinds(op):
+    """(dtype, options) of its precisions."""
+    return cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
+
+
+def calls(op, dtype, options):
+    """(make, shapes, options) of each call; `make` creates a tensor of the dtype."""
+    make = functools.partial(random, dtype=dtype)
+    for shapes in EMPTY[op]:
+        yield make, shapes, options
+    if op in NO_ALPHA and dtype.is_floating_point:  # integers take no alpha
         addend = {} if op == "matmul" else {"beta": 0.5}
-        yield functools.partial(random, dtype=dtype), NO_ALPHA[op], {**options, **addend, "alpha": 0.0}
+        yield make, NO_ALPHA[op], {**options, **addend, "alpha": 0.0}
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("library, op, design", runnable_designs())
-def test_the_result_is_right(library, op, design, device):
+def test_the_result_is_right(library, op, design, device, everything):
+    """`make test` has the first three precisions of a design: each is a kernel to build."""
     available_on(library, device)
-    taken = 0
-    for make, shapes, options in calls(op):
-        try:
-            run_checked(library, op, design, *built(shapes, functools.partial(make, device=device)), **options)
-        except UnsupportedError:
-            continue
-        taken += 1
+    taken = set()
+    for i, kind in enumerate(kinds(op)):
+        if len(taken) == 3 and not everything:
+            break
+        for make, shapes, options in calls(op, *kind):
+            try:
+                run_checked(library, op, design, *built(shapes, functools.partial(make, device=device)), **options)
+            except UnsupportedError:
+                continue
+            taken.add(i)
     assert taken or design in NEVER_EMPTY, NEVER_EMPTY
 
 
 @pytest.mark.parametrize("library, op, design", designs(compiled=True))
 def test_no_launch_is_empty(library, op, design):
     chosen, target = {d.name: d for d in library.designs(op)}[design], Target.named("h200")
-    for make, shapes, options in calls(op):
+    for make, shapes, options in itertools.chain.from_iterable(calls(op, *kind) for kind in kinds(op)):
         call = prepare(op, *built(shapes, make), **options)
         if chosen.refuses(call.problem, target) is None:
             for config in itertools.islice(chosen.configs(call.problem, target), 3):
