@@ -30,7 +30,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU; counted, not run, without one")
-    config.addinivalue_line("markers", "long: takes long, and goes first, so that no core waits for another's last test")
+    config.addinivalue_line("markers", "long(when=...): a case that takes long, and goes early, so that no core waits for it")
     config.addinivalue_line("markers", "only(when): a case is none unless when(its parameters) holds (harness.only)")
     config.addinivalue_line("markers", "short(when): a case is for `make test-all` unless when(its parameters) (harness.short)")
     config.stash[COUNTS] = dict.fromkeys(LEFT_OUT, 0)
@@ -63,16 +63,36 @@ def pytest_collection_modifyitems(config, items):
             kept.append(item)
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("long") is None)
+    items[:] = long_ones_early(kept, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+def long_ones_early(items, workers):
+    """The items in an order of which pytest-xdist gives each worker an equal run, that begins with its share of the long ones.
+
+    If one worker had all of these, the others would steal them from it when they have nothing else to do.
+    """
+    long, others, ordered = [], [], []
+    for item in items:
+        (long if is_long(item) else others).append(item)
+    for worker in range(workers):
+        share = long[worker::workers]
+        more = max(0, (len(items) - len(ordered)) // (workers - worker) - len(share))
+        ordered += share + others[:more]
+        del others[:more]
+    return ordered + others
+
+
+def is_long(item):
+    return any(not marker.args or met(item, *marker.args) for marker in item.iter_markers("long"))
 
 
 def holds(item, name):
     """Whether all the conditions that its markers of this name set hold for the parameters of the case."""
-    for marker in item.iter_markers(name):
-        (when,) = marker.args
-        if not when(*(item.callspec.params[parameter] for parameter in parameters(when))):
-            return False
-    return True
+    return all(met(item, *marker.args) for marker in item.iter_markers(name))
+
+
+def met(item, when):
+    return when(*(item.callspec.params[parameter] for parameter in parameters(when)))
 
 
 @functools.cache

@@ -24,6 +24,11 @@ def short(when):
 thorough = short(lambda: False)
 
 
+def long(when):
+    """A mark: the cases whose parameters `when` takes, by name, take long, and go early."""
+    return pytest.mark.long.with_args(when)
+
+
 def only(when):
     """A mark: a test has only the cases whose parameters `when` takes, by name."""
     return pytest.mark.only.with_args(when)

@@ -44,7 +44,8 @@ class _Recorder:
 
     def _write(self, name, outcome, report):
         why = _why(report) if report.failed else ""
-        self._file.write(json.dumps({"name": name, "outcome": outcome, "why": why}) + "\n")
+        line = {"name": name, "outcome": outcome, "why": why, "seconds": round(getattr(report, "duration", 0.0), 2)}
+        self._file.write(json.dumps(line) + "\n")
 
 
 def _why(report):

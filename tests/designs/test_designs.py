@@ -17,6 +17,7 @@ from tests.harness import (
     built,
     designs,
     first_dim_inside,
+    long,
     one_of_each_program,
     only,
     padded,
@@ -373,6 +374,7 @@ def test_memory_after_aligned_operands_adds_nothing(library, op, design, layout,
     run_checked(library, op, design, inside(48, 48), inside(48, 80), **options)
 
 
+@long(lambda op: op == "matmul")
 @pytest.mark.parametrize("library, op, design", designs())
 def test_every_config_computes_the_same_problem(library, op, design, device, everything):
     """The GPU's configs too, on a size that is no multiple of a tile; `make test` has the first and the last."""

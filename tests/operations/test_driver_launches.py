@@ -14,6 +14,7 @@ pytestmark = pytest.mark.gpu
 CUDA = torch.device("cuda", 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library, op, design", designs(*OPS, compiled=True))
 def test_the_same_bits(monkeypatch, library, op, design):
     """On operands at new addresses and with new values, so that a result of before is not taken for it."""

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests import cases
-from tests.harness import DEVICES, Size, available_on, built, designs, prepare, random, run_checked, runnable_designs
+from tests.harness import DEVICES, Size, available_on, built, designs, long, prepare, random, run_checked, runnable_designs
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
@@ -46,6 +46,7 @@ def calls(op, dtype, options):
         yield make, NO_ALPHA[op], {**options, **addend, "alpha": 0.0}
 
 
+@long(lambda op: op == "matmul")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("library, op, design", runnable_designs())
 def test_the_result_is_right(library, op, design, device, everything):

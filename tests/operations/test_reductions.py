@@ -73,6 +73,7 @@ def test_one_tap_is_a_matmul_of_any_strides(library, layout, kind, device):
         run_checked(library, "conv2d", design.name, *operands, **options)
 
 
+@pytest.mark.long
 @short(lambda layout: layout is channels_last)
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @each_package

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.harness import DEVICES, available_on, bits, designs, prepare, sentinel
+from tests.harness import DEVICES, available_on, bits, designs, long, prepare, sentinel
 from tests.properties.examples import Layout
 from tests.properties.strategies import calls_of
 from tritonkernels.errors import UnsupportedError
@@ -56,6 +56,7 @@ def accepted(library, op, design, call):
     return None
 
 
+@long(lambda library, op: op == "matmul" and library.package == "cuda_reference")
 def test_results_are_right_and_nothing_else_changes(library, op, design, device, for_all):
     """Within the error bound of float64, of torch's shape and dtype, inputs and the memory around them and out untouched."""
     available_on(library, device)
