@@ -7,7 +7,7 @@ import sys
 import torch
 
 from cuda_reference.launch import LIBRARY as CUDA
-from tests.harness import bits, channels_last, offset_by_one, prepare, random, runnable_designs, transposed
+from tests.harness import bits, channels_last, moved, offset_by_one, prepare, random, runnable_designs, transposed
 from tritonkernels import backend
 
 # The designs whose results several blocks add up, in memory that calls share: those of `make test`.
@@ -56,7 +56,7 @@ def runs(library, op, design, device="cpu", every_config=False):
     """(call, args, kwargs, config) of each call that the design does not refuse; config None: the default."""
     chosen = {d.name: d for d in library.designs(op)}[design]
     for args, kwargs in calls(op):
-        args = tuple(t.to(device) if isinstance(t, torch.Tensor) else t for t in args)
+        args = tuple(moved(t, device) if isinstance(t, torch.Tensor) else t for t in args)
         call = prepare(op, *args, **kwargs)
         target = library.target(call.result.device)
         if chosen.refuses(call.problem, target) is None:

@@ -13,7 +13,7 @@ import zlib
 import torch
 
 from tests.gate.calls import calls, designs
-from tests.harness import LIBRARIES, bits, poisoned, prepare, sentinel
+from tests.harness import LIBRARIES, bits, moved, poisoned, prepare, sentinel
 from tritonkernels import OPS, backend, numerics
 from tritonkernels.design import as_dict
 
@@ -49,7 +49,7 @@ def fault(library, call, device):
 
 def on(device, values):
     """The values, with tensors copied to the device."""
-    return [v.to(device, copy=True) if isinstance(v, torch.Tensor) else v for v in values]
+    return [moved(v, device, copy=True) if isinstance(v, torch.Tensor) else v for v in values]
 
 
 def _is_channels_last(t):

@@ -157,10 +157,10 @@ def test_one_row_or_column_of_any_strides(library, layout, m, n, device):
     for dtype, options in ((torch.float32, {"precision": "tf32"}), (torch.bfloat16, {})):
         a, b = product(m, n, k=37, dtype=dtype, device=device, layout=layout)
         run_checked(library, "matmul", "gemv.naive", a, b, bias=random(n, dtype=dtype, device=device), **options)
-    (a, b), (shared, _) = product(m, n, k=37, batch=(2, 3), layout=layout), product(m, n, k=37)
-    c = random(3, m, n, device=device)
-    run_checked(library, "matmul", "gemv.naive", a.to(device), b.to(device), c=c, beta=2.0)
-    run_checked(library, "matmul", "gemv.naive", shared.to(device), b.to(device), alpha=0.0, c=c)
+    a, b = product(m, n, k=37, batch=(2, 3), device=device, layout=layout)
+    shared, c = random(m, 37, device=device), random(3, m, n, device=device)
+    run_checked(library, "matmul", "gemv.naive", a, b, c=c, beta=2.0)
+    run_checked(library, "matmul", "gemv.naive", shared, b, alpha=0.0, c=c)
 
 
 @each_package
