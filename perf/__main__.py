@@ -7,7 +7,7 @@ from . import COMMAND
 from . import __doc__ as description
 from .fit import command as fit
 from .gate import gate
-from .measure import calibrate, campaign, compare, errors, in_torch, sweep, tune
+from .measure import calibrate, campaign, compare, counters, errors, in_torch, sweep, tune
 from .offline import doctor, inspection
 from .render import docs
 from .render.report import command as report
@@ -20,6 +20,7 @@ COMMANDS = {
     "torch": in_torch,
     "fit": fit,
     "errors": errors,
+    "counters": counters,
     "gate": gate,
     "campaign": campaign,
     "inspect": inspection,

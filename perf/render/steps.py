@@ -9,7 +9,7 @@ import statistics
 
 from tritonkernels.launch import LIBRARY
 
-from ..measure import sweep_records
+from ..measure import counters, sweep_records
 from ..offline import sass
 from . import charts, figures, measured, table
 from .measured import PACKAGES
@@ -88,6 +88,33 @@ def few(gpu):
             if timed:
                 body.append([title, f"`{name}`", _mean(timed), _mean(gains), str(len(timed))])
     return table.markdown(["", "design", "relative to cuBLAS", "to `split_k`", "shapes"], body)
+
+
+def sent(gpu):
+    """The table of what L2 and DRAM send for `perf counters`' products, by tile; "by arithmetic": what tiles ask L2 for."""
+    written = json.loads((measured.RESULTS / gpu / "counters.json").read_text())
+    body = []
+    for row in written["records"]:
+        config, counts = row["config"], [_gigabytes(row[name]) for name in counters.COUNTERS]
+        if config is None:
+            body.append([row["case"], "cuBLAS", "-", "-", *counts])
+        else:
+            cluster = config.get("CLUSTER", 1)
+            tile = f"{config['BM']} x {config['BN']}"
+            body.append([row["case"], tile, str(cluster), _gigabytes(_asked(row["case"], config, cluster)), *counts])
+    headings = ["product", "tile", "blocks of a cluster", "L2 by arithmetic", "L2 reads", "L2 to SMs", "DRAM reads"]
+    return f"{measured.origin_in([written['environment']])}\n\n{table.markdown(headings, body)}"
+
+
+def _asked(case, config, cluster):
+    """Bytes of 16-bit operands in all slices of all tiles: a cluster's tiles share those of the larger."""
+    (m, n, k), (bm, bn) = map(int, case.split()[0].split("x")), (config["BM"], config["BN"])
+    rows = bm + bn - max(bm, bn) * (cluster - 1) / cluster
+    return -(-m // bm) * -(-n // bn) * rows * k * 2
+
+
+def _gigabytes(count):
+    return f"{count / 1e9:.2f} GB"
 
 
 def _mean(ratios):

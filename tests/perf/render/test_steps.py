@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from perf.measure import counters
 from perf.measure.sweep_records import load
 from perf.render import steps
 
@@ -70,3 +71,22 @@ def test_the_chart_has_every_random_product_of_16_bits_that_is_large():
 
 def test_without_records_there_is_no_chart(tmp_path):
     assert steps.ladder(tmp_path) is None
+
+
+def test_a_cluster_asks_for_a_third_less(tmp_path, monkeypatch):
+    config = {"BM": 256, "BN": 128}
+    counts = dict.fromkeys(counters.COUNTERS, 2e9)
+    calls = [config, config | {"CLUSTER": 2}, None]
+    written = {"case": "4096x4096x4096 float16", **counts}
+    environment = {"device": "X", "date": "2026-11-24T01", "torch": "2", "triton": "3", "cuda": "13", "commit": "abc"}
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "counters.json").write_text(
+        json.dumps({"environment": environment, "records": [written | {"config": c} for c in calls]})
+    )
+    monkeypatch.setattr(steps.measured, "RESULTS", tmp_path)
+    alone, pair, vendor = (line.strip("| ").split(" | ") for line in steps.sent("x").splitlines()[-3:])
+    assert (
+        alone[1:5] == ["256 x 128", "1", "1.61 GB", "2.00 GB"]
+        and pair[2:4] == ["2", "1.07 GB"]
+        and vendor[1:4] == ["cuBLAS", "-", "-"]
+    )
