@@ -75,6 +75,22 @@ __device__ __forceinline__ void cluster_barrier() {
 #endif
 }
 
+// The same, and then each sees what the others had written to shared memory.
+__device__ __forceinline__ void cluster_exchange() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// The same place in the shared memory of another block of the cluster, or of this one, which must not end before it is read.
+template <class T> __device__ __forceinline__ const T* in_block(const T* here, int block) {
+    const T* there = here;
+#if __CUDA_ARCH__ >= 900
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(here), "r"(block));
+#endif
+    return there;
+}
+
 #else
 #include "../simt/mbarrier.h"
 #endif

@@ -9,8 +9,6 @@
 // call tma_store_fence and pass a barrier; then one thread requests the stores and commits them as a group. Shared memory may
 // be written again once tma_store_wait<PENDING> has returned in that thread: all but the youngest PENDING groups have been
 // read.
-//
-// tma_send copies within a cluster, from shared memory that was written in the same way.
 #pragma once
 #include "mbarrier.cuh"
 #include "tensor_map.cuh"
@@ -65,20 +63,6 @@ __device__ __forceinline__ void tma_store_fence() { SM90("fence.proxy.async.shar
 __device__ __forceinline__ void tma_store_commit() { SM90("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int PENDING> __device__ __forceinline__ void tma_store_wait() {
     SM90("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
-}
-
-
-// Copies bytes, whole chunks of 16, to a place in the shared memory of another block of the cluster, or of this one. They count as
-// bytes that its barrier in this place expects; until they have landed `from` must last, and so must this block.
-__device__ __forceinline__ void tma_send(void* to, const void* from, int bytes, uint64_t* barrier, int block) {
-    SM90("{\n"
-         ".reg .b32 there, counts;\n"
-         "mapa.shared::cluster.u32 there, %0, %4;\n"
-         "mapa.shared::cluster.u32 counts, %3, %4;\n"
-         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%1], %2, [counts];\n"
-         "}" ::"r"(shared_address(to)),
-         "r"(shared_address(from)), "r"(bytes), "r"(shared_address(barrier)), "r"(block)
-         : "memory");
 }
 
 #undef SM90

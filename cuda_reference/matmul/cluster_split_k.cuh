@@ -5,11 +5,11 @@
 // `split_k` they exchange their sums through L2: each writes all of its own, a counter says who is the last, and that block reads
 // everybody's. It is one trip to L2 after the other, made by one block for all, some 5 us of a product that takes 10.
 //
-// Here the blocks are a cluster, which runs at the same time, and may write to each other's shared memory. Each block is to finish
-// some rows of the tile: all blocks send it their sums of these rows, to a place for each sender. They write them where slices
-// were, and the copy engine sends them on, as one run of bytes for each receiver: stored by threads, 8 bytes at a time, 128 x 128
-// sums took 10,000 clocks. The bytes count down the mbarrier of the receiver, so nobody waits for memory. It adds up what has
-// arrived, in the order of K: the same bits every time. Its threads have 8 neighbouring results each, finish and store them.
+// Here the blocks are a cluster, which runs at the same time, and may read each other's shared memory. Each block writes its sums
+// where slices were. When all have, each finishes some rows of the tile: it reads everybody's sums of these rows, adds them up in
+// the order of K, the same bits every time, and stores the results. Its threads have 8 neighbouring ones each. There is no
+// workspace and no counter, and nothing goes through L2. (Sums that threads wrote into the others' memory, 8 bytes at a time, took
+// 10,000 clocks for 128 x 128 of them.)
 //
 // A cluster has at most 8 blocks (more are not portable), so there are 2, 4 or 8 splits. The loop over slices is persistent's;
 // a block has one piece of one tile. TMA writes zeros for rows outside of the operands and reads nothing: of 8 rows times the
@@ -25,8 +25,8 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
     static constexpr bool CUTS = false;
     using Number = Scalar<Sum>;
     static constexpr int PITCH = BN + 8;  // numbers from a row to the next: lanes of a warp write to all banks
-    static constexpr int ROW_BYTES = PITCH * sizeof(Number), SPLITS = BLOCKS_OF_CLUSTER, PARTS_BYTES = BM * ROW_BYTES;
-    static_assert(sizeof(Number) == 4 && BM % SPLITS == 0, "words of 4 bytes; the rows of all blocks are a tile's at most");
+    static constexpr int SPLITS = BLOCKS_OF_CLUSTER;
+    static_assert(sizeof(Number) == 4, "words of 4 bytes");
     int slices;  // of a tile
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
@@ -34,15 +34,14 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
         compute(Piece{int(blockIdx.x / SPLITS), first, int(int64_t(slices) * (split + 1) / SPLITS) - first});
     }
 
-    // Sends the sums of a warpgroup's rows, the first of which is first_row of the tile; adds up and stores the rows of this
-    // block. `sent` and `parts` have room for a tile each: (row, column), and (sender, row, column).
+    // Writes the sums of a warpgroup's rows, the first of which is first_row of the tile, to `memory`, which has room for a tile;
+    // adds up and stores the rows of this block.
     template <int BLOCKS, int TILES, class Out>
     __device__ __forceinline__ void share(LaneSums<Sum> (&sum)[BLOCKS][1][TILES], const Epilogue<Number, Out>& epilogue,
-                                          unsigned char* sent, unsigned char* parts, uint64_t* landed, int tile_row,
-                                          int first_row, int tile_col, int M, int N) const {
+                                          unsigned char* memory, int tile_row, int first_row, int tile_col, int M, int N) const {
         const int split = blockIdx.x % SPLITS, warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const int rows = min(BM, M - tile_row), each = ceil_div(rows, SPLITS), own = min(max(rows - split * each, 0), each);
-        if (threadIdx.x == 0) mbarrier_arrive_expect(landed, SPLITS * own * ROW_BYTES);
+        Number* const numbers = reinterpret_cast<Number*>(memory);
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m) {
             wgmma_results(sum[m][0]);
@@ -50,7 +49,7 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
             for (int half = 0; half < 2; ++half) {
                 const int row = first_row + m * 64 + warp * 16 + half * 8 + lane / 4;
                 if (row >= rows) continue;
-                Number* const to = reinterpret_cast<Number*>(sent) + row * PITCH + lane % 4 * 2;
+                Number* const to = numbers + row * PITCH + lane % 4 * 2;
 #pragma unroll
                 for (int n = 0; n < TILES; ++n) {
                     __align__(8) const Number pair[2] = {widen(sum[m][0][n].at(half * 2)), widen(sum[m][0][n].at(half * 2 + 1))};
@@ -58,36 +57,30 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
                 }
             }
         }
-        tma_store_fence();
-        warpgroup_barrier();
-        const int block = threadIdx.x % 128;
-        if (block < SPLITS) {  // what this warpgroup has of its rows
-            const int first = max(block * each, first_row), end = min(min((block + 1) * each, rows), first_row + BLOCKS * 64);
-            if (first < end)
-                tma_send(parts + (first + (split - block) * each) * ROW_BYTES, sent + first * ROW_BYTES,
-                         (end - first) * ROW_BYTES, landed, block);
-        }
-        mbarrier_wait(landed, 0);
-        const Number* const numbers = reinterpret_cast<const Number*>(parts);
+        __syncwarp();
+        cluster_exchange();
         constexpr int RUNS = BN / 8;  // of a row
-        for (int i = threadIdx.x; i < own * RUNS; i += CONSUMERS * 128)
-            finish(numbers + i / RUNS * PITCH + i % RUNS * 8, each * PITCH, epilogue, tile_row + split * each + i / RUNS,
-                   tile_col + i % RUNS * 8, M, N);
+        for (int i = threadIdx.x; i < own * RUNS; i += CONSUMERS * 128) {
+            const int row = split * each + i / RUNS, col = i % RUNS * 8;
+            finish(numbers + row * PITCH + col, epilogue, tile_row + row, tile_col + col, M, N);
+        }
     }
 
-    // 8 neighbouring results of a row: the sum of what each block has sent, `apart` numbers apart.
+    // 8 neighbouring results of a row: the sum of what is there in each block.
     template <class Out>
-    __device__ __forceinline__ static void finish(const Number* first, int apart, const Epilogue<Number, Out>& epilogue, int row,
-                                                  int col, int M, int N) {
+    __device__ __forceinline__ static void finish(const Number* numbers, const Epilogue<Number, Out>& epilogue, int row, int col,
+                                                  int M, int N) {
         Number results[8] = {};
 #pragma unroll
-        for (int split = 0; split < SPLITS; ++split)
+        for (int split = 0; split < SPLITS; ++split) {
+            const uint4* const words = reinterpret_cast<const uint4*>(in_block(numbers, split));
 #pragma unroll
             for (int i = 0; i < 8; i += 4) {
-                const uint4 words = *reinterpret_cast<const uint4*>(first + split * apart + i);
+                const uint4 four = words[i / 4];
 #pragma unroll
-                for (int j = 0; j < 4; ++j) results[i + j] += reinterpret_cast<const Number(&)[4]>(words)[j];
+                for (int j = 0; j < 4; ++j) results[i + j] += reinterpret_cast<const Number(&)[4]>(four)[j];
             }
+        }
         const auto for_all = [&](const auto& change) {
 #pragma unroll
             for (int i = 0; i < 8; ++i) change(results[i], 0, i);
@@ -113,6 +106,7 @@ cluster_split_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant
                 Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
                 int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
                 ScaleStrides scale_stride) {
+    static_assert(4 * BM * (BN + 8) <= STAGES * SLICE * (BM + BN), "sums go where slices were");
     multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, false>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [](int, int slices) { return SplitTiles<Sum, BM, BN, CONSUMERS, SPLIT_K>{slices}; });

@@ -60,8 +60,7 @@ template <int CONSUMERS> struct Registers {
 // What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {
     static constexpr bool CUTS = false;
-    static constexpr int SPLITS = 1;       // blocks of a cluster with a piece each of the same tile
-    static constexpr int PARTS_BYTES = 0;  // of shared memory, for what they send each other
+    static constexpr int SPLITS = 1;  // blocks of a cluster with a piece each of the same tile
     int tiles, slices;
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
@@ -113,7 +112,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
     using Walk = decltype(walk_of(0, 0));
     constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES : 0;
-    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + BOXES_BYTES + Walk::PARTS_BYTES);
+    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + BOXES_BYTES);
     uint64_t *const empty = full + STAGES, *const more = empty + STAGES;  // what a walk needs
     if (threadIdx.x == 0) {
 #pragma unroll
@@ -121,14 +120,13 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             mbarrier_init(full + stage, 1);
             mbarrier_init(empty + stage, CLUSTER * CONSUMERS * 4);  // one lane of each warp that reads
         }
-        if constexpr (Walk::SPLITS > 1) mbarrier_init(more, 1);
         mbarrier_init_fence();
         prefetch_tensor_map(a_map);  // while the kernel before this one ends
         prefetch_tensor_map(b_map);
         if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
     }
     __syncthreads();
-    if constexpr (CLUSTER * Walk::SPLITS > 1) cluster_barrier();  // the other block's barriers are ready, too
+    if constexpr (CLUSTER > 1) cluster_barrier();  // the other block's barriers are ready, too
 
     // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which one may lie outside of the result. It is computed
     // of zeros and not written.
@@ -172,6 +170,10 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                     ring.advance();
                 }
             }
+        }
+        if constexpr (Walk::SPLITS > 1) {  // all threads of the cluster are to arrive
+            __syncwarp();
+            cluster_exchange();
         }
     } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {  // consumers have columns of the tile, not rows
         static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
@@ -266,7 +268,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 const auto epilogue =
                     epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
                 if (slices > 0) mbarrier_wait(empty + last, ring.parity ^ (ring.stage == 0));  // nobody reads slices any more
-                return walk.share(sum, epilogue, a_slices, boxes, more, tile.m * BM, first_row, col, M, N);
+                return walk.share(sum, epilogue, a_slices, tile.m * BM, first_row, col, M, N);
             }
             const auto epilogue =
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
@@ -291,7 +293,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         });
         if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // the stores read shared memory, which ends with the block
     }
-    if constexpr (Walk::SPLITS > 1) {  // so do the copies to other blocks
+    if constexpr (Walk::SPLITS > 1) {  // which others read
         __syncwarp();
         cluster_barrier();
     }

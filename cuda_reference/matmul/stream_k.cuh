@@ -24,7 +24,7 @@ namespace matmul {
 // A walk: every gridDim.x-th of the whole tiles, then this block's run of the slices of the others.
 template <class Sum, int CONSUMERS> struct SharedTiles {
     static constexpr bool CUTS = true;
-    static constexpr int SPLITS = 1, PARTS_BYTES = 0;
+    static constexpr int SPLITS = 1;
     using Number = Scalar<Sum>;
     int whole_tiles, slices;  // slices of a tile
     Runs runs;

@@ -121,6 +121,14 @@ inline void cluster_barrier() {
     simt::fence();
 }
 
+inline void cluster_exchange() { cluster_barrier(); }
+
+template <class T> const T* in_block(const T* here, int block) {
+    simt::Block& there = simt::Block::current->peer(block);
+    if (there.ended()) simt::fail("shared memory of a block that has ended");
+    return reinterpret_cast<const T*>(there.there(here));
+}
+
 inline void mbarrier_wait(uint64_t* place, unsigned parity) {
     simt::initialized("mbarrier.try_wait", place);
     simt::MbarrierWait wait{place, parity};

@@ -126,31 +126,6 @@ inline void tma_store(const CUtensorMap& map, const void* from, int column, int 
         mine.open.push_back(copy);
 }
 
-// The bytes are read, and land, at a time of their own, at the latest when somebody waits for them.
-inline void tma_send(void* to, const void* from, int bytes, uint64_t* barrier, int block) {
-    using simt::Block;
-    Block &here = *Block::current, &there = here.peer(block);
-    if (there.ended()) simt::fail("a copy to a block that has ended");
-    if ((shared_address(to) | shared_address(from) | unsigned(bytes)) % 16 != 0) simt::fail("a copy of parts of chunks of 16 bytes");
-    auto& mine = simt::Stores::mine();
-    if (!mine.fenced) simt::fail("a copy without tma_store_fence(): it may read old data");
-    mine.fenced = false;
-    there.landing += &there != &here;
-    const auto land = [&here, &there, to, from, bytes, barrier] {
-        if (here.ended()) simt::fail("a copy from a block that has ended");
-        std::memmove(there.there(to), here.there(from), size_t(bytes));
-        uint64_t* const counts = reinterpret_cast<uint64_t*>(there.there(barrier));
-        simt::Mbarrier state = simt::initialized("a copy's barrier", counts);
-        state.bytes -= bytes;
-        simt::write_mbarrier(counts, state);
-        there.landing -= &there != &here;
-    };
-    if (here.flip())
-        land();
-    else
-        simt::Copies::of(there).of_barrier[barrier].push_back(land);
-}
-
 inline void tma_store_fence() {
     simt::Block::current->fence_proxy();
     simt::Stores::mine().fenced = true;

@@ -145,16 +145,18 @@ def run(suite, wanted):
     for implementation, op, name, design, config in wanted:
         args, kwargs = known[op, name].arguments(0, device, drawn_on=device)
         (_, call, _), *_ = baselines.BASELINES[op]
-        precision = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs).problem.precision
+        prepared = importlib.import_module(f"tritonkernels.{op}").prepare(*args, **kwargs)
         if design:
             package = importlib.import_module(contenders.PACKAGES[implementation])
-            kwargs, call = kwargs | {"design": design, "config": config}, getattr(package, op)
-        with baselines.precision(precision):
-            call(*args, **kwargs)
+            more, call = {"design": design, "config": config}, getattr(package, op)
+        else:
+            more = {"out": prepared.result}
+        with baselines.precision(prepared.problem.precision):
+            call(*args, **kwargs, **more)
             torch.cuda.synchronize()
             torch.cuda.profiler.start()
             torch.cuda._sleep(1)
-            call(*args, **kwargs)
+            call(*args, **kwargs, **more)
             torch.cuda.synchronize()
             torch.cuda.profiler.stop()
 

@@ -30,9 +30,10 @@ BOXES = {
     "ptx": ("fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.global"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UTMASTG"),
 }
-SENT = {
-    "ptx": ("fence.proxy.async", "bar.sync", "cp.async.bulk.shared"),
-    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UBLKCP"),
+# A block's sums, before others read them.
+EXCHANGE = {
+    "ptx": ("wgmma.mma_async", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "mapa"),
+    "sass": ("HGMMA", "MEMBAR.GPU", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL"),
 }
 # mbarriers must be visible to the copy engine before the first copy that uses them.
 BARRIERS = {
@@ -71,7 +72,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     (
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
-    ): ("cluster_split_k", [CLUSTER_BARRIERS, SENT]),
+    ): ("cluster_split_k", [BARRIERS, EXCHANGE]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -94,8 +95,8 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
 WORDS = {
     "ptx": r"bar\.sync|atom\.global\.gpu\.\w+\.\w+\.\w+|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init"
     r"|mbarrier\.init|wgmma\.fence"
-    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.(?:tensor\.3d\.)?\w+|barrier\.cluster\.\w+",
-    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|CCTL\.IVALL|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG|UBLKCP"
+    r"|wgmma\.mma_async|cp\.async\.wait_group|cp\.async\.bulk\.tensor\.3d\.\w+|barrier\.cluster\.\w+(?:\.release|\.acquire)?|mapa",
+    "sass": r"BAR\.SYNC|MEMBAR\.\w+\.GPU|CCTL\.IVALL|ATOMG(?:\.E)?\.\w+|FENCE\.VIEW\.ASYNC|HGMMA|UTMASTG|UTMALDG"
     r"|UCGABAR_\w+",
 }
 
@@ -143,7 +144,7 @@ def test_fences_of_cuda_kernels(compiled, required):
 
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(
-        r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|tma_send|tma_store|tma_store_fence|mbarrier_init)\("
+        r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|cluster_exchange|tma_store|tma_store_fence|mbarrier_init)\("
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
     parts = ("slices", "products", "out_boxes", "transposed")

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from perf.__main__ import main
 from perf.measure import contenders, counters
+from perf.measure.suites import SUITES
 from tritonkernels.target import Target
 
 HEAD = '"ID","Kernel Name","dram__bytes_read.sum","l1tex__m_xbar2l1tex_read_bytes.sum","lts__t_sectors_op_read.sum"'
@@ -61,6 +63,18 @@ def test_of_each_design_the_first_configs_and_torch(h200, tmp_path, capsys):
     assert written["environment"] == {"commit": "abc"}
     assert [row["l2_read_bytes"] for row in written["records"]] == [96] * 3
     assert "CLUSTER=2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("case", ("smoke gemm", "smoke conv2d", "smoke matmul"))
+def test_each_call_runs_twice_and_the_second_one_is_counted(monkeypatch, case):
+    suite, op = case.split()
+    smallest = min((c for c in SUITES[suite] if c.op == op and not c.gpu_only), key=lambda c: c.operands[0].shape)
+    events, profiler = [], SimpleNamespace(start=lambda: events.append("start"), stop=lambda: events.append("stop"))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "profiler", profiler)
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: events.append("mark"))
+    counters.run(suite, [["cuda", op, smallest.name, "naive", None], ["torch", op, smallest.name, None, None]])
+    assert events == ["start", "mark", "stop"] * 2
 
 
 def test_a_call_that_ncu_did_not_count_is_an_error(h200, monkeypatch, capsys):
