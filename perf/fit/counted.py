@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 from typing import Any, NamedTuple
 
 from tritonkernels.choice import model
@@ -30,12 +31,12 @@ class Counted(NamedTuple):
     @property
     def factors(self):
         """The names of the factors of its time."""
-        return model.config_name(self.config), *model.classes(self.problem)
+        return model.config_name(self.config), *itertools.chain(*model.classes(self.problem))
 
     def predicted(self, target, sustained):
         """Seconds; `sustained` is the model's of its key."""
-        factor = sustained.of_problem(self.problem) * sustained.of_config(self.config)[0]
-        return model.estimate(self.works, model.rates(target), sustained, factor).seconds
+        factors = sustained.of_config(self.config)[0], sustained.of_problem(self.problem)
+        return model.estimate(self.works, model.rates(target), sustained, *factors).seconds
 
 
 def counted(shapes, target):

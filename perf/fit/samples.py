@@ -69,16 +69,23 @@ class Samples:
         """(seconds (runs,), their derivatives by the logarithms of shares and factors, (runs, precisions * SHARES + factors)).
         shares: (precisions, SHARES)."""
         *parts, epilogue, first, further = self.parts / shares[self.precision[self.run]].T
-        factor = numpy.exp(self.present @ numpy.log(factors))[self.run]
+        after = numpy.array([model.is_of_epilogue(name) for name, _ in self.names], bool)
+        factor = self._product(factors, ~after)
+        epilogue = factor * epilogue * self._product(factors, after)
         powers = numpy.array(parts) ** model.OVERLAP
         overlapped = factor * model.overlapped(*parts)
         each = overlapped / powers.sum(axis=0)
-        by_share = [*(power * each for power in powers), factor * epilogue, first, further]
+        by_share = [*(power * each for power in powers), epilogue, first, further]
         derivatives = numpy.zeros((len(self.logs), len(self.precisions), len(SHARES)))
         derivatives[numpy.arange(len(self.logs)), self.precision] = -numpy.stack(list(map(self._by_run, by_share)), axis=1)
-        scaled = self._by_run(overlapped + factor * epilogue)
+        scaled, of_epilogue = self._by_run(overlapped + epilogue), self._by_run(epilogue)
         seconds = scaled + self._by_run(first + further)
-        return seconds, numpy.hstack([derivatives.reshape(len(self.logs), -1), scaled[:, None] * self.present])
+        by_factor = numpy.where(after, of_epilogue[:, None], scaled[:, None]) * self.present
+        return seconds, numpy.hstack([derivatives.reshape(len(self.logs), -1), by_factor])
+
+    def _product(self, factors, wanted):
+        """Of the wanted factors, of each kernel."""
+        return numpy.exp(self.present[:, wanted] @ numpy.log(factors[wanted]))[self.run]
 
     def _by_run(self, of_kernels):
         return numpy.bincount(self.run, of_kernels, len(self.logs))

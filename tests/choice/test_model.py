@@ -3,10 +3,12 @@
 import dataclasses
 
 import pytest
+import torch
 
 from cuda_reference.launch import config_of
+from perf.measure import shapes, suites
 from tritonkernels.choice import model
-from tritonkernels.choice.work import Work, copy
+from tritonkernels.choice.work import Work, copy, product
 from tritonkernels.target import KNOWN, Target
 
 H200 = Target.named("h200")
@@ -56,6 +58,25 @@ def test_kernels_follow_each_other_and_shares_and_factors_scale():
     half = dataclasses.replace(FULL, memory=0.5)
     assert estimate(copy(1, 4096, 4096, 4), sustained=half).memory_s == pytest.approx(2 * one.memory_s)
     assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds - 0.5 * one.launch_s)
+
+
+def test_what_follows_the_sums_has_factors_of_its_own():
+    """A layout's is of the whole kernel, that of an activation of its epilogue; neither of the launch."""
+    problem = shapes.prepared(suites.matmul(64, 64, 64, torch.float16, "row", "col", (), activation="gelu")).problem
+    own = dataclasses.replace(FULL, factors={"a_layout row": 1.5, "activation gelu": 3.0, "a_layout col": 7.0})
+    assert own.of_problem(problem) == (1.5, 3.0)
+    plain, work = dataclasses.replace(problem, activation=None), kernel(dram=4.8e9, epilogue=1e9)
+    parts = estimate(work)
+    for each, expected in ((problem, 3.0), (plain, 1.0)):
+        found = model.estimate([work], model.rates(H200), own, 2.0, own.of_problem(each)).seconds
+        assert found == pytest.approx(2 * 1.5 * (parts.memory_s + expected * parts.epilogue_s) + parts.launch_s)
+
+
+def test_one_of_the_stages_has_the_slice_that_is_multiplied():
+    problem = shapes.prepared(suites.matmul(64, 64, 6400, torch.float16, "row", "col", ())).problem
+    tile = {"BM": 64, "BN": 64, "BK": 64, "threads": 128}
+    steps = [product(problem, tile | {"stages": stages}, H200).steps for stages in (1, 2, 3, 5)]
+    assert steps == [102, 102, 52, 27]
 
 
 def test_seconds_are_those_of_the_parts_as_sustained():

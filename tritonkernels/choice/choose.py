@@ -41,7 +41,7 @@ def ranking(package, designs, problem, target):
     for design, sustained, of_problem in _modelled(package, designs, problem, target):
         for config in design.configs(problem, target):
             works, (factor, timed) = tuple(design.work(problem, config, target)), sustained.of_config(config)
-            estimate = model.estimate(works, rate, sustained, of_problem * factor)
+            estimate = model.estimate(works, rate, sustained, factor, of_problem)
             found.append(Choice(design, config, estimate.seconds, estimate, timed))
     found = sorted(reversed(found), key=lambda choice: choice.cost)
     first = next((at for at, choice in enumerate(found) if choice.timed), 0)
@@ -61,18 +61,18 @@ def _least(spaces, asked, problem, target, rate):
     """The (design, config) of the least predicted time of those that were timed, or of those that were not; None if none is."""
     least, found = math.inf, None
     for design, sustained, of_problem, configs in spaces:
-        work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained)
+        work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained, of_problem)
         for config in configs:
             factor, timed = of_config(config)
             if timed is asked:
-                seconds = predicted(work(problem, config, target), of_problem * factor, least)
+                seconds = predicted(work(problem, config, target), factor, least)
                 if seconds < least:
                     least, found = seconds, (design, config)
     return found
 
 
 def _modelled(package, designs, problem, target):
-    """(design, its Sustained, the factor of the problem) of each."""
+    """(design, its Sustained, the factors of the problem) of each."""
     figures = model.sustained(target.name)
     for design in designs:
         reduced = design.reduced(problem)

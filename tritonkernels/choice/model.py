@@ -13,8 +13,8 @@ A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
-`python -m perf fit`, as are factors of its configs and of classes of problems. For a GPU without records those of the H200
-serve: they are shares of the GPU's own figures.
+`python -m perf fit`, as are factors of its configs and of classes of problems, which launches have none of. For a GPU without
+records those of the H200 serve: they are shares of the GPU's own figures.
 
 Shares are of figures as data sheets have them. A user's measured figures (calibration.py), which no kernel exceeds, are brought
 to that scale by what the same kernels measure on an H200: a GPU on which they copy half as fast has half its bandwidth.
@@ -102,8 +102,8 @@ class Sustained:
         return tuple(getattr(self, name) for name in SHARES)
 
     def of_problem(self, problem):
-        """The factor of a problem's classes."""
-        return math.prod(self.factors.get(name, 1.0) for name in classes(problem)) if self.factors else 1.0
+        """The factors of a problem's classes: of its kernels' time, and of their epilogues."""
+        return tuple(math.prod(self.factors.get(name, 1.0) for name in names) for names in classes(problem))
 
     def of_config(self, config):
         """(a config's factor, whether each of its numbers was timed). One without records gets the factor of a slow one: of
@@ -118,15 +118,24 @@ class Sustained:
         return self.timed is not None and all(value in self.timed.get(name, ()) for name, value in numbers.items())
 
 
+AFTER_THE_SUMS = ("bias", "activation")  # classes that count in a kernel's epilogue only
+
+
 @functools.lru_cache(256)
 def classes(problem):
-    """The names of the problem's classes: its fields that are no sizes. Sizes are in its Work."""
-    return [f"{name} {getattr(problem, name)}" for name in _class_fields(type(problem))]
+    """(the names of the problem's classes, of those of its epilogue): its fields that are no sizes. Sizes are in its Work."""
+    return tuple([f"{name} {getattr(problem, name)}" for name in names] for names in _class_fields(type(problem)))
 
 
 @functools.cache
 def _class_fields(kind):
-    return [f.name for f in dataclasses.fields(kind) if f.type in (str, bool) or f.name in ("activation",)]
+    names = [f.name for f in dataclasses.fields(kind) if f.type in (str, bool) and f.name not in AFTER_THE_SUMS]
+    return names, [f.name for f in dataclasses.fields(kind) if f.name in AFTER_THE_SUMS]
+
+
+def is_of_epilogue(name):
+    """Whether a factor of this name is."""
+    return name.startswith(AFTER_THE_SUMS)
 
 
 def own_numbers(config):
@@ -184,22 +193,23 @@ def blocks_per_sm(rate, threads, registers, shared):
     return held
 
 
-def predictor(rate, sustained):
-    """seconds(works, factor, most) of a design's calls on a target of these Rates. It estimates a kernel once: the configs of a
-    design have many in common."""
+def predictor(rate, sustained, of_problem=(1.0, 1.0)):
+    """seconds(works, factor, most) of a design's calls on a target of these Rates, for a problem with these factors. It
+    estimates a kernel once: the configs of a design have many in common."""
     of_compute, of_cache, of_memory, of_latency, of_epilogue, of_launch, of_next = sustained.shares
+    scale, after = of_problem
     first, further, known = rate.launch / of_launch, rate.launch / of_next, {}
 
     def seconds(works, factor=1.0, most=math.inf):
-        """Predicted, of a call whose kernels are `works`, one after the other; `factor` is of all but the launches. From `most`
-        on those of further kernels are left out."""
+        """Predicted, of a call whose kernels are `works`, one after the other, with a config of this factor. From `most` on the
+        launches of further kernels are left out."""
         total, launch = 0.0, first
         for work in works:
             kernel = known.get(work)
             if kernel is None:
                 compute, cache, memory, latency, epilogue, _ = parts_of(work, rate)
                 overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
-                kernel = known[work] = overlap + epilogue / of_epilogue
+                kernel = known[work] = scale * (overlap + after * epilogue / of_epilogue)
             total, launch = total + factor * kernel + launch, further
             if total >= most:
                 break
@@ -208,12 +218,12 @@ def predictor(rate, sustained):
     return seconds
 
 
-def estimate(works, rate, sustained, factor=1.0):
+def estimate(works, rate, sustained, factor=1.0, of_problem=(1.0, 1.0)):
     """The Estimate of such a call."""
     first, further = sustained.shares[:-1], (*sustained.shares[:-2], sustained.next_launch)
     parts = [map(truediv, parts_of(work, rate), further if at else first) for at, work in enumerate(works)]
     totals = tuple(map(sum, zip(*parts)))
-    return Estimate(predictor(rate, sustained)(works, factor), *totals, PARTS[totals.index(max(totals))])
+    return Estimate(predictor(rate, sustained, of_problem)(works, factor), *totals, PARTS[totals.index(max(totals))])
 
 
 def emulated_cost(work):

@@ -95,11 +95,16 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         problem.precision,
         fetched * lengths + sums + results / max(1, blocks),
         read + results,
-        2 + lengths / (stages if target.is_gpu else 1),  # emulations have one slice after the other
+        2 + lengths / ahead_of(stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
         -(-tiles // max(1, blocks)) * bm * bn * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
     )
+
+
+def ahead_of(stages):
+    """Slices that are on their way at once: one stage has the slice that is multiplied."""
+    return max(1, stages - 1)
 
 
 def addition(problem, parts, block, threads, batch=1, blocks=None):

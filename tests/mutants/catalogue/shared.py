@@ -71,7 +71,7 @@ MUTANTS = [
             "configs(problem, target))[::-1][:1]) for each",
         ),
         ("the first of equals chosen", "if seconds < least:", "if seconds <= least:"),
-        ("kernels after the first for nothing", "of_problem * factor, least)", "of_problem * factor, 0.0)"),
+        ("kernels after the first for nothing", "target), factor, least)", "target), factor, 0.0)"),
         ("what was never timed chosen", "if timed is asked:", "if asked:"),
         ("what was never timed ranked first", "if choice.timed), 0)", "if True), 0)"),
     ),

@@ -48,8 +48,9 @@ def shapes(number, noise=0.03, outliers=0.05, seed=0, names=tuple(TRUE)):
             configs = list(design.configs(own, H200))
             for config in pick.sample(configs, min(6, len(configs))):
                 true = TRUE[design.name]
-                factor = true.of_problem(own) * true.of_config(config)[0] * math.exp(pick.gauss(0, noise))
-                seconds = model.estimate(design.work(own, config, H200), model.rates(H200), true, factor).seconds
+                factor = true.of_config(config)[0] * math.exp(pick.gauss(0, noise))
+                works = design.work(own, config, H200)
+                seconds = model.estimate(works, model.rates(H200), true, factor, true.of_problem(own)).seconds
                 runs.append(Run(design.name, as_dict(config), seconds * (3 if pick.random() < outliers else 1)))
         yield Timed("synthetic", own, None, {PACKAGE: runs})
 

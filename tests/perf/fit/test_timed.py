@@ -19,8 +19,8 @@ def test_the_order_of_the_files_does_not_matter():
 
 
 def test_a_suite_has_each_call_once_without_calls_in_a_row():
-    rows = read_rows(SUITES[0])
-    shapes = list(timed.of_suite(rows))
+    rows = [row for row in read_rows(SUITES[0]) if row["calls"] in (None, 1)]
+    shapes = list(timed.of_suite(read_rows(SUITES[0])))
     assert len(shapes) == len({row["case"] for row in rows}) == len({s.key for s in shapes})
     row = next(row for row in rows if row["implementation"] == "cuda")
     own = next(s for s in shapes if s.problem.describe() == row["problem"])

@@ -5,7 +5,7 @@ import functools
 import torch
 
 from ...analysis.sectors import SECTOR
-from ...choice.work import KNOWN_PROBLEMS, STORED, Work
+from ...choice.work import KNOWN_PROBLEMS, STORED, Work, ahead_of
 
 
 def whole(size):
@@ -94,7 +94,7 @@ def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stag
         unit,
         own * a_slice + bm * bn * (itemsize if splits == 1 else 8 if adds else 4),
         problem.bytes,
-        2 + own / stages + (2 if splits > 1 and adds else 0),
+        2 + own / ahead_of(stages) + (2 if splits > 1 and adds else 0),
         min(255, bm * bn // threads + 40),
         (bm + bn) * bk * itemsize * stages if shared is None else shared,
         bm * bn * STORED,
