@@ -76,6 +76,11 @@ MUTANTS = [
         ("what was never timed ranked first", "if choice.timed), 0)", "if True), 0)"),
     ),
     *of(
+        "tritonkernels/choice/work.py",
+        "test_model",
+        ("prefetches into the stage that is read", "return max(1, stages - 1)", "return stages"),
+    ),
+    *of(
         "tritonkernels/choice/model.py",
         "test_model",
         (
@@ -90,7 +95,8 @@ MUTANTS = [
             "parts_of(work, rate)",
         ),
         ("all launches as long as the first", "kernel + launch, further", "kernel + launch, first"),
-        ("an epilogue for nothing", "overlap + epilogue / of_epilogue", "overlap"),
+        ("an epilogue for nothing", "(overlap + after * epilogue / of_epilogue)", "overlap"),
+        ("what an activation takes, of the whole kernel", "(overlap + after * epilogue", "(after * overlap + after * epilogue"),
         ("new numbers beside known ones taken for timed", "and all(value in self.timed", "and any(value in self.timed"),
         ("what a design sustains of the latency left out", "latency / of_latency)", "latency)"),
     ),
