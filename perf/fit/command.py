@@ -33,17 +33,17 @@ def main(options, parser):
     except (BackendError, OSError, ValueError, KeyError) as error:
         parser.error(str(error))
     runs = counted.counted(shapes, target)
-    learnt = [run for run in runs if run.shape.half == "fit"]
+    learnt, path = [run for run in remade.of_today(runs) if run.shape.half == "fit"], table.path(target.name)
     if not learnt:
         parser.error(f"no records of {target.name} to fit to")
-    learnt, path = remade.of_today(learnt), table.path(target.name)
     designs = table.fitted(learnt, target, runs) | (remade.kept(learnt, model.sustained(target.name)) if path.exists() else {})
     path.parent.mkdir(parents=True, exist_ok=True)
     processes.replace(path, table.text(target.name, commit, len(learnt), designs))
     processes.replace(
         torch_times.path(target.name), torch_times.text(target.name, commit, torch_times.families(shapes, target))
     )
-    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, runs, designs, target)])
+    judged = remade.of_today_only(runs)
+    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, target)])
     print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
     return 0
 

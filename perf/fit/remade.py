@@ -18,6 +18,13 @@ def of_today(runs):
     return [run for run in runs if run.shape.date >= REMADE.get(design_of(run.key), "")]
 
 
+def of_today_only(runs):
+    """The Counted runs of shapes, in a package each, that have no others: the choice is judged among what there is today."""
+    current = {id(run) for run in of_today(runs)}
+    old = {(id(run.shape), run.package) for run in runs if id(run) not in current}
+    return [run for run in runs if (id(run.shape), run.package) not in old]
+
+
 def kept(runs, figures):
     """{key: Sustained}, of `figures`, of the remade designs that none of the runs is of."""
     waiting = REMADE.keys() - {design_of(run.key) for run in runs}

@@ -3,7 +3,7 @@
 from tritonkernels.choice import model
 from tritonkernels.target import Target
 
-from ..fit import counted, evaluate, table, timed
+from ..fit import counted, evaluate, remade, table, timed
 from . import measured
 from .table import markdown as as_table
 
@@ -52,7 +52,7 @@ memory that wait for each other. The model turns counts into seconds:
     launch  = launch time / share, another one for kernels after the first
 
     overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
-    seconds = sum over kernels of (launch + factors * (overlapped + epilogue))
+    seconds = sum over kernels of (launch + factors * (overlapped + factors of bias and activation * epilogue))
 
 The GPU's figures are in its [table of targets](../tritonkernels/target.py), or measured by its user
 ([how](tuning.md#a-gpu-that-nobody-knows)). The shares of each design, and the factors of its configs and of classes of
@@ -71,8 +71,8 @@ To fit again, after new records (`python -m perf sweep`, on the GPU):
 
 *chosen / best*: the measured time of what the model chooses, over that of the fastest that was measured for the same shape and
 package. The shapes are random ones (`perf/measure/shapes.py`), of the half that nothing was fitted to. Not every legal config
-was measured for every shape, and the model chooses among those that were; an unmeasured one may be faster. *torch / chosen*:
-above 1 the choice is faster than torch.
+was measured for every shape, and the model chooses among those that were; an unmeasured one may be faster. Shapes with times of
+kernels that have been rewritten since are left out. *torch / chosen*: above 1 the choice is faster than torch.
 
 The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
 """
@@ -109,7 +109,7 @@ def of_gpu(gpu):
     target = Target.named(gpu)
     shapes, _ = timed.of_gpu(gpu)
     judged = [shape for shape in shapes if shape.judges and shape.half == "judge"]
-    outcomes = evaluate.outcomes(counted.counted(judged, target), model.sustained(gpu), target)
+    outcomes = evaluate.outcomes(remade.of_today_only(counted.counted(judged, target)), model.sustained(gpu), target)
     return section(gpu, outcomes)
 
 

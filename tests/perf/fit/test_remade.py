@@ -25,8 +25,12 @@ def test_earlier_times_are_left_out(runs, monkeypatch):
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2099-01-01"})
     left = remade.of_today(runs)
     assert of_design(runs) and not of_design(left) and len(left) == len(runs) - len(of_design(runs))
+    judged = remade.of_today_only(runs)
+    assert not any(remade.design_of(run.key) == DESIGN for run in judged)
+    shapes = {(id(run.shape), run.package) for run in runs if remade.design_of(run.key) == DESIGN}
+    assert shapes and judged == [run for run in left if (id(run.shape), run.package) not in shapes] != []
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2001-01-01"})
-    assert remade.of_today(runs) == runs
+    assert remade.of_today(runs) == remade.of_today_only(runs) == runs
 
 
 def test_figures_are_kept_until_there_are_newer_times(runs, monkeypatch):
