@@ -263,7 +263,7 @@ def test_blocks_of_contiguous_columns(sizes, dtype, wanted):
 
 @pytest.mark.parametrize("columns, wanted", [(16, True), (128, True), (256, False), (384, False), (512, True), (4096, True)])
 def test_operands_that_fit_in_l2_are_not_evicted_first(columns, wanted):
-    """L2 has 50 MB; 16384 rows of 256 columns are 17 MB, of 384 columns 25 MB."""
+    """L2 has 60 MB; 16384 rows of 256 columns are 17 MB, of 384 columns 25 MB."""
     asked = problem(16384, columns)
     assert streams(asked, H200) == wanted
     for library in (TRITON, CUDA):
