@@ -1,4 +1,8 @@
 // The sums of the blocks that share a tile, each with its range of K: the last to arrive adds them up, in the order of K.
+//
+// It reads a part after the other, a quarter of a microsecond each: 100 parts would take longer than the product. So more than
+// 16 are added up in two rounds: in each group of 8 the last to arrive puts their sum in the place of the first, and of these
+// blocks the last adds up the groups' sums. 128 parts are 8 trips, all groups at a time, and 16.
 #pragma once
 #include <type_traits>
 
@@ -29,22 +33,23 @@ template <class Number, int COUNT, int THREADS, int MOST = 4, int LARGEST = COUN
         }
     }
 
-    // total = the sum of parts first to last, one after the other; part_of(i) is where the i-th is
+    // total = the sum of every step-th part from first to last, one after the other; part_of(i) is where the i-th is
     template <class PartOf>
-    __device__ __forceinline__ static void add(Number (&total)[COUNT], int first, int last, const PartOf& part_of) {
+    __device__ __forceinline__ static void add(Number (&total)[COUNT], int first, int last, int step, const PartOf& part_of) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) total[i] = 0;
 #pragma unroll
         for (int piece = 0; piece < COUNT; piece += PIECE)
 #pragma unroll 1
-            for (int next = first; next <= last; next += AT_ONCE) {
+            for (int next = first; next <= last; next += AT_ONCE * step) {
                 uint4 loaded[AT_ONCE][WORDS];
 #pragma unroll
                 for (int ahead = 0; ahead < AT_ONCE; ++ahead) {
-                    const auto part = reinterpret_cast<const uint4*>(part_of(min(next + ahead, last))) + piece / PER_WORD * THREADS;
+                    const int i_th = next + ahead * step;
+                    const auto part = reinterpret_cast<const uint4*>(part_of(min(i_th, last))) + piece / PER_WORD * THREADS;
 #pragma unroll
                     for (int i = 0; i < WORDS; ++i)
-                        loaded[ahead][i] = next + ahead <= last ? __ldcg(part + i * THREADS) : make_uint4(0, 0, 0, 0);
+                        loaded[ahead][i] = i_th <= last ? __ldcg(part + i * THREADS) : make_uint4(0, 0, 0, 0);
                 }
 #pragma unroll
                 for (int ahead = 0; ahead < AT_ONCE; ++ahead)
@@ -55,10 +60,31 @@ template <class Number, int COUNT, int THREADS, int MOST = 4, int LARGEST = COUN
     }
 };
 
-// Whether this block, which has part `own` of a tile's parts first to last, now has the sum of all: the last to arrive at the
-// counter has. tile_of(i) is where part i begins in the workspace, the sums of THREADS threads.
-template <int THREADS, int MOST, int LARGEST, class Sums, class TileOf>
-__device__ __forceinline__ bool add_parts(Sums& sum, int own, int first, int last, int* counter, const TileOf& tile_of) {
+constexpr int GROUP_OF_PARTS = 8;  // gemm/parts/splits.py
+
+// Whether these threads, which have stored part `own` of the parts first to last, are those that add up all. arrive(group, count)
+// says whether they are the last of `count` at the counter of the group that begins with a part, or at the tile's if that is -1.
+// add(from, to, step, all) adds up every step-th part; if these are not all, it stores the sum where part `from` was.
+template <class Arrive, class Add>
+__device__ __forceinline__ bool add_in_groups(int own, int first, int last, const Arrive& arrive, const Add& add) {
+    const int group = first + (own - first) / GROUP_OF_PARTS * GROUP_OF_PARTS;
+    const bool groups = last - first >= 2 * GROUP_OF_PARTS;
+#pragma unroll 1
+    for (bool all = !groups;; all = true) {
+        const int from = all ? first : group, to = all ? last : min(group + GROUP_OF_PARTS - 1, last);
+        const int step = all && groups ? GROUP_OF_PARTS : 1;
+        if (!arrive(all ? -1 : group, (to - from) / step + 1)) return false;
+        add(from, to, step, all);
+        if (all) return true;
+    }
+}
+
+// Whether this block, which has part `own` of a tile's parts first to last, now has the sum of all. tile_of(i) is where part i
+// begins in the workspace, the sums of THREADS threads; counter_of(i) counts for the group that begins with part i, or for the
+// tile if i is -1.
+template <int THREADS, int MOST, int LARGEST, class Sums, class TileOf, class CounterOf>
+__device__ __forceinline__ bool add_parts(Sums& sum, int own, int first, int last, const CounterOf& counter_of,
+                                          const TileOf& tile_of) {
     using Number = std::remove_pointer_t<decltype(tile_of(own))>;
     constexpr int COUNT = sizeof(Sums) / sizeof(Number);
     using Own = Parts<Number, COUNT, THREADS, MOST, LARGEST>;
@@ -66,19 +92,26 @@ __device__ __forceinline__ bool add_parts(Sums& sum, int own, int first, int las
     Number numbers[COUNT];
     for_sums(sum, [&](Number& number, int i) { numbers[i] = number; });
     Own::store(numbers, part_of(own));
-    if (!last_to_arrive(counter, last - first + 1)) return false;
-    Own::add(numbers, first, last, part_of);
+    const auto arrive = [&](int group, int count) { return last_to_arrive(counter_of(group), count); };
+    if (!add_in_groups(own, first, last, arrive, [&](int from, int to, int step, bool all) {
+            Own::add(numbers, from, to, step, part_of);
+            if (!all) Own::store(numbers, part_of(from));
+        }))
+        return false;
     for_sums(sum, [&](Number& number, int i) { number = numbers[i]; });
     return true;
 }
 
 // Whether this block has the sum of all splits, which are gridDim.y, of tile blockIdx.x. `partial` is (splits, tiles, threads'
-// sums).
+// sums), `counters` those of the tiles, then of their groups: gemm/parts/splits.py.
 template <int THREADS, int MOST = 4, int LARGEST = 1024, class Number, class Sums>
 __device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
     constexpr int COUNT = sizeof(Sums) / sizeof(Number);
     const int splits = gridDim.y;
     if (splits == 1) return true;
     const auto tile_of = [&](int split) { return partial + (int64_t(split) * gridDim.x + blockIdx.x) * COUNT * THREADS; };
-    return add_parts<THREADS, MOST, LARGEST>(sum, blockIdx.y, 0, splits - 1, counters + blockIdx.x, tile_of);
+    const auto counter_of = [&](int group) {
+        return counters + (group < 0 ? 0 : 1 + group / GROUP_OF_PARTS) * int64_t(gridDim.x) + blockIdx.x;
+    };
+    return add_parts<THREADS, MOST, LARGEST>(sum, blockIdx.y, 0, splits - 1, counter_of, tile_of);
 }

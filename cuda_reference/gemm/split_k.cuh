@@ -7,7 +7,7 @@
 //
 // It costs S M N floats, written and read again through L2. The last block alone reads S BM BN of them: of 16 splits of 64 x 64
 // 256 KB, which are 4096 clocks at the 64 bytes a clock that an SM gets from L2, or 2 us, as long as a launch. So there are no
-// more than that (split_k.py); smaller tiles may have more splits, and compute less beyond the edge of a result of few rows.
+// more than that (split_k.py), and more splits are added up in groups first (add_splits.cuh).
 // Mirrors tritonkernels/gemm/split_k.py.
 #pragma once
 #include "../common/add_splits.cuh"

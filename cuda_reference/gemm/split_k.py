@@ -2,7 +2,7 @@
 
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.float32_only import float32_only
-from tritonkernels.gemm.parts.splits import ALONE, SPLITS, split_counts, without_empty
+from tritonkernels.gemm.parts.splits import ALONE, SPLITS, groups_of, one_by_one, split_counts, without_empty
 from tritonkernels.gemm.parts.work import of_splits
 from tritonkernels.workspace import counters, partial_sums
 
@@ -20,7 +20,7 @@ THIN = (
     (32, 32, 32, 4, 4),  # 4 KB of sums: 64 splits of a result that is one tile or a few
 )
 TILES = tiles(SEED, *THIN, SMALL, GROUP=1)
-SPACE = [c for c in each(TILES, SPLITS=SPLITS) if 4 * c["BM"] * c["BN"] * c["SPLITS"] <= ALONE]
+SPACE = [c for c in each(TILES, SPLITS=SPLITS) if 4 * c["BM"] * c["BN"] * one_by_one(c["SPLITS"]) <= ALONE]
 KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(TILES))
 
 
@@ -40,7 +40,8 @@ def launches(problem, config, a, b, c, out):
     (splits, slices), blocks = _splits(problem, config), count_tiles(problem, config)
     partial = arrivals = None
     if splits > 1:
-        partial, arrivals = partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)
+        partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
+        arrivals = counters(blocks * (1 + groups_of(splits)), out)
     given = *arguments(problem, a, b, c, out), group(problem, config), partial, arrivals, slices * config["BK"]
     yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks, splits), threads(config), given)
 
@@ -49,5 +50,5 @@ DESIGN = Design(
     refuses=float32_only,
     configs=configs,
     launches=launches,
-    work=of_splits(block_tile, lambda problem, config: _splits(problem, config)[0]),
+    work=of_splits(block_tile, lambda problem, config: _splits(problem, config)[0], one_by_one),
 )

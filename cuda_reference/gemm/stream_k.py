@@ -3,7 +3,7 @@
 from tritonkernels.choice.work import product, streamed
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.float32_only import float32_only
-from tritonkernels.gemm.parts.splits import ALONE
+from tritonkernels.gemm.parts.splits import ALONE, most_parts, one_by_one
 from tritonkernels.gemm.parts.work import last_adds
 from tritonkernels.workspace import counters, partial_sums
 
@@ -27,7 +27,7 @@ def cut(problem, config):
     """(whole tiles, the others, the blocks that share these): so few that one block can add up the parts of a tile."""
     count, slices = count_tiles(problem, config), max(1, ceil_div(problem.k, config["BK"]))
     left = streamed(count, config["BLOCKS"], WAVES)
-    parts = max(2, ALONE // (4 * config["BM"] * config["BN"]))
+    parts = max(2, most_parts(ALONE // (4 * config["BM"] * config["BN"])))
     return count - left, left, min(config["BLOCKS"], left * min(slices, parts))
 
 
@@ -35,7 +35,7 @@ def launches(problem, config, a, b, c, out):
     whole, left, sharers = cut(problem, config)
     parts = arrivals = None
     if left != sharers:  # a cut goes through a tile
-        parts, arrivals = partial_sums(2 * sharers, config["BM"] * config["BN"], out), counters(left, out)
+        parts, arrivals = partial_sums(2 * sharers, config["BM"] * config["BN"], out), counters(2 * sharers + left, out)
     given = *arguments(problem, a, b, c, out), group(problem, config), parts, arrivals, whole, sharers
     blocks = max(sharers, min(config["BLOCKS"], whole))
     yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks,), threads(config), given)
@@ -55,7 +55,7 @@ def work(problem, config, target):
         return (kernel,)
     tiles_cut = min(left, sharers)
     tiles, parts, share = 1 + 3 * tiles_cut / sharers, 1 + sharers / tiles_cut, tiles_cut / (whole + left)
-    return (last_adds(kernel, problem, t, parts, tiles, share),)
+    return (last_adds(kernel, problem, t, one_by_one(int(parts)), tiles, share),)
 
 
 DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=work)

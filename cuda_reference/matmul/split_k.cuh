@@ -2,8 +2,8 @@
 //
 // Where M and N are small and K is large there are fewer tiles than SMs: 128 x 4096 x 16384 in tiles of 128 x 128 is 32 blocks on
 // 132 SMs. With S splits it is 32 S, for S partial sums of the tile, written and read once through L2. The last block of a tile
-// to arrive adds them in the order of K: the same bits every time, and no second launch. It also has the epilogue, so nothing is
-// rounded before all of K is in; fp16 sums are added up in fp32.
+// to arrive adds them in the order of K (add_splits.cuh): the same bits every time, and no second launch. It also has the
+// epilogue, so nothing is rounded before all of K is in; fp16 sums are added up in fp32.
 //
 // Weights that few rows re-use are bound by memory: each SM needs some 30 KB under way to read its share of 4.8 TB/s at 800 ns.
 // A block has 2 or 3 slices of 16 to 32 KB under way, or 4 where it has its SM to itself. The loop over slices is pipelined's.

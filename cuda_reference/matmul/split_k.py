@@ -4,7 +4,7 @@ import functools
 import math
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import split_counts, without_empty
+from tritonkernels.gemm.parts.splits import groups_of, split_counts, without_empty
 from tritonkernels.matmul.parts.work import of_splits
 from tritonkernels.workspace import counters, partial_sums
 
@@ -70,7 +70,8 @@ def _launches(problem, config, a, b, c, bias, out):
     blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
     partial = arrivals = None
     if splits > 1:
-        partial, arrivals = partial_sums(splits, blocks * config["BM"] * config["BN"], out), counters(blocks, out)
+        partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
+        arrivals = counters(blocks * (1 + groups_of(splits)), out)
     numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2), "SCALED": scaled(problem, c, bias)}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
@@ -84,7 +85,7 @@ def _launches(problem, config, a, b, c, bias, out):
 
 @functools.cache
 def _work(itemsize, splits):
-    return of_splits(lambda config: block_tile(config, itemsize) | {"splits": splits}, packs, math.inf, 1)
+    return of_splits(lambda config: block_tile(config, itemsize) | {"splits": splits}, packs)
 
 
 def work(problem, config, target):

@@ -10,8 +10,8 @@
 // waits for the other, or for the producer, which is at the next piece. A block's run begins inside one tile and ends inside
 // another, so that it has 2 tiles of workspace.
 //
-// Only the last block adds, a part after the other, each a trip to L2. So a tile has at most PARTS of them (stream_k.py), although
-// one alone could occupy all SMs.
+// Adding up takes trips to L2, a part after the other, or in two rounds (add_splits.cuh). So a tile has at most PARTS of them
+// (stream_k.py), but where there are so few tiles that all SMs should share them.
 //
 // Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU (2023).
 // Mirrors tritonkernels/matmul/stream_k.py, which adds up the parts in a second kernel.
@@ -29,7 +29,7 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
     int whole_tiles, slices;  // slices of a tile
     Runs runs;
     Number* parts;  // (block, beginning or end of its run, consumer, 64 rows, sums of 128 threads)
-    int* counters;  // a consumer's of each shared tile
+    int* counters;  // (block, beginning or end of its run), which groups of parts use, then (shared tile); a consumer's each
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
         runs.for_pieces(whole_tiles, slices, compute);
@@ -45,9 +45,10 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
         const int64_t begin = int64_t(shared_tile) * slices;
         const int first_block = runs.block_of(begin), last_block = runs.block_of(begin + slices - 1);
         using Own = Parts<Number, TILES * 4, 128>;
+        // Of a block's two the second if the tile is at the end of its run
+        const auto slot_of = [&](int block) { return 2 * int64_t(block) + (runs.begin(block) < begin); };
         const auto part_of = [&](int block, int m) {
-            const int64_t slot = 2 * block + (runs.begin(block) < begin);  // the tile is at the end of the block's run
-            Number* const own = parts + ((slot * CONSUMERS + consumer) * BLOCKS + m) * (TILES * 4 * 128);
+            Number* const own = parts + ((slot_of(block) * CONSUMERS + consumer) * BLOCKS + m) * (TILES * 4 * 128);
             return reinterpret_cast<typename Own::Word*>(own) + threadIdx.x % 128;
         };
         Number numbers[TILES * 4];
@@ -59,18 +60,21 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
             for (int i = 0; i < TILES * 4; ++i) numbers[i] = widen(sum[m][0][i / 4].at(i % 4));
             Own::store(numbers, part_of(blockIdx.x, m));
         }
-        int* const counter = counters + shared_tile * CONSUMERS + consumer;
-        const bool leads = threadIdx.x % 128 == 0;
-        if (!last_to_arrive(counter, last_block - first_block + 1, leads, last + consumer, [] { warpgroup_barrier(); }))
-            return false;
+        const auto arrive = [&](int group, int count) {
+            const int64_t counter = group < 0 ? 2 * runs.blocks + shared_tile : slot_of(group);
+            return last_to_arrive(counters + counter * CONSUMERS + consumer, count, threadIdx.x % 128 == 0, last + consumer,
+                                  [] { warpgroup_barrier(); });
+        };
+        return add_in_groups(blockIdx.x, first_block, last_block, arrive, [&](int from, int to, int step, bool all) {
 #pragma unroll
-        for (int m = 0; m < BLOCKS; ++m) {
-            if (m * 64 + row >= rows) continue;
-            Own::add(numbers, first_block, last_block, [&](int block) { return part_of(block, m); });
+            for (int m = 0; m < BLOCKS; ++m) {
+                if (m * 64 + row >= rows) continue;
+                Own::add(numbers, from, to, step, [&](int block) { return part_of(block, m); });
+                if (!all) Own::store(numbers, part_of(from, m));
 #pragma unroll
-            for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
-        }
-        return true;
+                for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
+            }
+        });
     }
 
     __device__ __forceinline__ static void narrow(const Number* total, LaneSums<Sum>& sum) {

@@ -34,7 +34,7 @@ _TEMPLATE = f"matmul::stream_k<{SIZES}, {CASES}>"
 def configs(problem, target):
     """2 WAVES where that is another cut than 1; more PARTS where there are tiles too few for 8 each to fill the GPU."""
     blocks = target.sms or 3
-    for config, waves, parts in itertools.product(fitting(problem, target, in_order(_SPACE, target)), (2, 1), (8, 32)):
+    for config, waves, parts in itertools.product(fitting(problem, target, in_order(_SPACE, target)), (2, 1), (8, 128)):
         count = problem.batch * tiles(problem, config["BM"], config["BN"])
         cuts_others = waves == 1 or streamed(count, blocks, 1) < streamed(count, blocks, 2)
         if cuts_others and (parts == 8 or 8 * count < blocks):
@@ -58,7 +58,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     parts = arrivals = None
     if left != sharers:  # a cut goes through a tile
         parts = partial_sums(2 * sharers, config["BM"] * config["BN"], out)
-        arrivals = counters(left * config["CONSUMERS"], out)
+        arrivals = counters((2 * sharers + left) * config["CONSUMERS"], out)
     yield Kernel(_TEMPLATE, variants(problem)).launch(
         parameters,
         (max(sharers, min(config["BLOCKS"], whole)),),

@@ -84,7 +84,7 @@ def every_config():
     ]
 
 
-@short(lambda config: splits_of(config) in (2, 16))
+@short(lambda config: splits_of(config) in (2, 16, 128))
 @pytest.mark.parametrize("package, config", every_config())
 @on_devices
 def test_at_the_edges_of_tiles(device, package, config):
@@ -127,11 +127,11 @@ def test_no_split_is_empty(slices, splits):
         assert launch.grid[1] == splits
 
 
-def of_four_parts(depth, device):
-    """a, b with a product in each of four parts of K: 1, 2^26, in which it is lost, -2^26, and 2."""
-    a, b = torch.zeros(4 * depth, device=device), torch.zeros(4 * depth, device=device)
-    a[::depth], b[::depth] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0]), torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
-    return a.repeat(70, 1), b.repeat(40, 1).t()
+def of_four_parts(depth, device, parts=4, own=(0, 1, 2, 3)):
+    """a, b with a product in four of so many parts of K: 1, 2^26, in which it is lost, -2^26, and 2."""
+    a, b = torch.zeros(parts, depth, device=device), torch.zeros(parts, depth, device=device)
+    a[own, 0], b[own, 0] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0]), torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
+    return a.flatten().repeat(70, 1), b.flatten().repeat(40, 1).t()
 
 
 def of_four(config):
@@ -145,6 +145,24 @@ def test_splits_are_added_in_the_order_of_k(device, package, name):
     for config in filter(of_four, space(package)):
         _, result = computed(package, name, config, *of_four_parts(tile_of(config)[2], device), times=2)
         assert result.unique().tolist() == [2.0], config
+
+
+OF_GROUPS = {"in a group": (8, 9, 14, 15), "in each": (3, 8, 23, 24), "in the last": (24, 25, 26, 27)}
+
+
+@pytest.mark.parametrize("own", OF_GROUPS.values(), ids=OF_GROUPS)
+@on_devices
+def test_many_parts_are_added_in_groups_of_eight(device, own):
+    """28 of them, the last four by themselves, of split_k and of stream_k's only tile, whose blocks have a slice each."""
+    available_on(PACKAGES["cuda_reference"], device)
+    config = next(c for c in space("cuda_reference") if tile_of(c)[:2] == [32, 32])
+    a, b = of_four_parts(tile_of(config)[2], device, 28, own)
+    launch, result = computed("cuda_reference", "split_k", config | {"SPLITS": 28}, a[:32], b[:, :32], times=2)
+    assert launch.grid == (1, 28) and result.unique().tolist() == [2.0]
+    config = space(*STREAM_K)[-1] | {"BLOCKS": 28}
+    a, b = of_four_parts(tile_of(config)[2], device, 28, own)
+    launch, result = computed(*STREAM_K, config, a[:64], b, times=2)
+    assert launch.arguments[-1] == 28 and result.unique().tolist() == [2.0]
 
 
 @short(lambda config, blocks: blocks in (3, 4))
@@ -179,12 +197,14 @@ def test_no_block_adds_up_more_than_it_can_while_a_kernel_starts():
     for package, _ in SPLIT_K:
         for config in space(package):
             bm, bn, _ = tile_of(config)
-            assert 4 * bm * bn * splits_of(config) <= 2**18
+            splits = splits_of(config)
+            if package == "cuda_reference" and splits > 16:
+                splits = 8 + -(-splits // 8)  # of a group, then groups
+            assert 4 * bm * bn * splits <= 2**18
     problem = prepare("gemm", torch.empty(200, 2**16, device="meta"), torch.empty(2**16, 200, device="meta")).problem
     for config in space(*STREAM_K):
-        bm, bn, _ = tile_of(config)
         whole, left, sharers = cut(problem, config)
-        assert whole == 0 and left < sharers <= left * max(2, 2**18 // (4 * bm * bn))
+        assert whole == 0 and left < sharers <= left * {256: 2, 128: 4, 64: 64}[config["BN"]]
 
 
 @pytest.mark.parametrize("m, n", [(64, 512), (16, 4096), (16, 1024), (512, 32), (64, 64), (32, 128)])

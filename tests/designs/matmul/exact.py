@@ -22,6 +22,19 @@ def computed(design, config, a, b, **options):
     return launches[-1], call.result
 
 
+# Four of 28 parts, which are added up in groups of 8
+OF_GROUPS = {"in a group": (8, 9, 14, 15), "in each": (3, 8, 23, 24), "in the last": (24, 25, 26, 27)}
+
+
+def of_four_parts(depth, parts=4, own=(0, 1, 2, 3), device="cpu"):
+    """A row of A and a column of B with a product in four parts of K: 1, 2^26, in which it is lost, -2^26, and 2. So their sum is
+    2 if they are added in this order."""
+    a, b = (torch.zeros(parts, depth, dtype=torch.float16, device=device) for _ in range(2))
+    a[own, 0] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0], dtype=a.dtype, device=device)
+    b[own, 0] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0], dtype=b.dtype, device=device)
+    return a.flatten(), b.flatten()
+
+
 def with_wgmma(device):
     """Skip where the CUDA kernels of Hopper cannot run."""
     available_on(LIBRARY, device)

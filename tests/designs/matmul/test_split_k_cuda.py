@@ -8,6 +8,7 @@ from cuda_reference.matmul.split_k import DESIGN
 from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
 from tests import nvcc
+from tests.designs.matmul.exact import OF_GROUPS, of_four_parts
 from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
@@ -20,7 +21,8 @@ def launches(a, b, config, **options):
     """Of a config, which need not be one of those that the problem has."""
     call = prepare("matmul", a, b, **options)
     other = prepare("matmul", torch.empty(a.shape, dtype=a.dtype), torch.empty(b.mT.shape, dtype=b.dtype).mT, **options).problem
-    (chosen, *_) = (c for c in DESIGN.configs(other, Target.named("simt")) if config.items() <= c.items())
+    tile = config.items() - {("SPLIT_K", config.get("SPLIT_K"))}
+    (chosen, *_) = (c for c in DESIGN.configs(other, Target.named("simt")) if tile <= c.items())
     return list(DESIGN.launches(call.problem, chosen | config, *call.parts[0])), call.result
 
 
@@ -58,18 +60,25 @@ def test_no_stage_is_refilled_while_wgmma_reads_it(monkeypatch, order):
 @pytest.mark.parametrize("config", (MMA, WGMMA), ids=("mma", "wgmma"))
 @on_devices
 def test_splits_are_added_in_the_order_of_k(device, config):
-    """1 is lost in 2^26, which goes before 2 comes. The next call finds the counters at zero."""
+    """The next call finds the counters at zero."""
+    check_order_of_parts(device, config | {"SPLIT_K": 4}, 2, *of_four_parts(64, device=device))
+
+
+@pytest.mark.parametrize("own", OF_GROUPS.values(), ids=OF_GROUPS)
+@pytest.mark.parametrize("config", (MMA, WGMMA), ids=("mma", "wgmma"))
+@on_devices
+def test_many_splits_are_added_in_groups(device, config, own):
+    check_order_of_parts(device, config | {"SPLIT_K": 28}, 2 * (1 + 4), *of_four_parts(64, 28, own, device))
+
+
+def check_order_of_parts(device, config, count, a, b):
+    """Of two tiles."""
     available_on(LIBRARY, device)
-    a, b = (torch.zeros(4 * 64, dtype=torch.float16, device=device) for _ in range(2))
-    a[::64] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0])
-    b[::64] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
-    a, b = a.repeat(70, 1), b.repeat(40, 1).t()
-    config = config | {"SPLIT_K": 4}
     if device == "cuda" and config["WGMMA"] and LIBRARY.target(a.device).arch != 90:
         pytest.skip("no wgmma")
-    (launch,), result = computed(a, b, config, out_dtype=torch.float32)
+    (launch,), result = computed(a.repeat(70, 1), b.repeat(40, 1).t(), config, out_dtype=torch.float32)
     counters = launch.arguments[6]
-    assert result.unique().tolist() == [2.0] and len(counters) == 2 and not counters.any()
+    assert result.unique().tolist() == [2.0] and len(counters) == count and not counters.any()
 
 
 def test_half_sums_are_added_in_float():

@@ -9,7 +9,7 @@ from cuda_reference.matmul.stream_k import DESIGN, cut
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
-from tests.designs.matmul.exact import integers, with_wgmma
+from tests.designs.matmul.exact import OF_GROUPS, integers, of_four_parts, with_wgmma
 from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
@@ -65,16 +65,25 @@ def test_a_run_goes_from_one_matrix_of_a_batch_to_the_next(device, batch, n, wav
 @pytest.mark.parametrize("before", (0, 4))
 @on_devices
 def test_parts_are_added_in_the_order_of_k(device, before):
-    """1 is lost in 2^26, which goes before 2 comes. Of the only tile, and of one after a whole wave. The next call finds the
-    counters at zero."""
+    """Of the only tile, and of one after a whole wave. The next call finds the counters at zero."""
+    check_order_of_parts(device, {"BLOCKS": 4}, 4, before, *of_four_parts(4 * DEPTH, device=device))
+
+
+@pytest.mark.parametrize("config", ({}, {"BM": 256, "BN": 128, "CONSUMERS": 2}), ids=("small", "high"))
+@pytest.mark.parametrize("own", OF_GROUPS.values(), ids=OF_GROUPS)
+@on_devices
+def test_many_parts_are_added_in_groups(device, own, config):
+    a, b = of_four_parts(4 * DEPTH, 28, own, device)
+    check_order_of_parts(device, config | {"BLOCKS": 28, "PARTS": 128}, 28, 0, a, b)
+
+
+def check_order_of_parts(device, config, sharers, before, a, b):
     with_wgmma(device)
-    a, b = (torch.zeros(16 * DEPTH, dtype=torch.float16, device=device) for _ in range(2))
-    a[:: 4 * DEPTH] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0])
-    b[:: 4 * DEPTH] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
-    a, b = a.repeat(64, 1), b.repeat(64 * (before + 1), 1).t()
-    launch, result = computed(SMALL | {"BLOCKS": 4}, a, b, out_dtype=torch.float32)
-    counters = launch.arguments[-3]
-    assert result[:, -64:].unique().tolist() == [2.0] and len(counters) == 1 and not counters.any()
+    config = SMALL | config
+    a, b = a.repeat(config["BM"], 1), b.repeat(config["BN"] * (before + 1), 1).t()
+    launch, result = computed(config, a, b, out_dtype=torch.float32)
+    assert launch.arguments[-1] == sharers and result[:, -64:].unique().tolist() == [2.0]
+    assert not launch.arguments[-3].any()
 
 
 def test_half_sums_are_added_in_float():

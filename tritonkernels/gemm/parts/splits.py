@@ -1,8 +1,11 @@
 """How many splits of K the configs of split_k have, in both packages: gemm's and matmul's."""
 
+from ...integers import ceil_div
+
 LEAST = 256  # products of a split: with fewer it costs more than it brings
-SPLITS = (2, 4, 8, 16, 32, 64)
+SPLITS = (2, 4, 8, 16, 32, 64, 128)
 ALONE = 2**18  # bytes of a tile's partial sums that one SM reads from L2 while a second kernel would start
+GROUP = 8  # CUDA adds up more than two such groups of parts in two rounds: cuda_reference/common/add_splits.cuh
 
 
 def split_counts(tiles, k, target):
@@ -12,4 +15,20 @@ def split_counts(tiles, k, target):
 
 def without_empty(splits, slices):
     """So many splits, or the fewer ones that so many slices make, the same number each but for the last."""
-    return -(-slices // -(-slices // min(splits, slices)))
+    return ceil_div(slices, ceil_div(slices, min(splits, slices)))
+
+
+def groups_of(parts):
+    """The groups that have a sum of their own, if any."""
+    return ceil_div(parts, GROUP) if parts > 2 * GROUP else 0
+
+
+def one_by_one(parts):
+    """The parts that are read one after the other."""
+    groups = groups_of(parts)
+    return GROUP + groups if groups else parts
+
+
+def most_parts(turns):
+    """The most parts of which no more than so many are read one after the other."""
+    return max(turns, GROUP * (turns - GROUP))

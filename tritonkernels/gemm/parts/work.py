@@ -27,14 +27,14 @@ def of_packed_tiles(tile):
     return work
 
 
-def of_splits(tile, splits):
-    """Of splits(problem, config) parts of K, which the last block of a tile to arrive adds up."""
+def of_splits(tile, splits, one_by_one=int):
+    """Of splits(problem, config) parts of K, which the last block of a tile to arrive adds up: one_by_one(parts) in turn."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
         t, parts = tile_of(config), splits(problem, config)
         kernel = product(problem, t | {"splits": parts}, target)
-        return (last_adds(kernel, problem, t, parts, 1 + 1 / parts) if parts > 1 else kernel,)
+        return (last_adds(kernel, problem, t, one_by_one(parts), 1 + 1 / parts) if parts > 1 else kernel,)
 
     return work
 

@@ -1,6 +1,7 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
 from ...choice.work import addition, copy, kept, product, stream_addition, streamed
+from ...gemm.parts.splits import one_by_one
 from ...problem import PACKED
 from .schemes import SCHEMES
 
@@ -30,9 +31,9 @@ def of_tiles(tile, packs=lambda problem, config: (False, False)):
     return work
 
 
-def of_splits(tile, packs, alone, rows):
-    """Of `splits` parts of K, which the last block of a tile adds up; above `alone` bytes of them a second kernel, whose blocks
-    take `rows` rows."""
+def of_splits(tile, packs, alone=None, rows=1):
+    """Of `splits` parts of K, which the last block of a tile adds up, in groups where they are many, or one by one up to `alone`
+    bytes of them; above that a second kernel does, whose blocks take `rows` rows."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
@@ -40,9 +41,10 @@ def of_splits(tile, packs, alone, rows):
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
-        if (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
+        if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
             parts = 4.0 * bm * bn * (splits + 1) / splits  # bytes of a block, on average; the last of a tile waits for them
-            return *before, kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + 2 + splits / 4)
+            read = splits if alone else one_by_one(splits)
+            return *before, kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + 2 + read / 4)
         return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, kernel.blocks // splits * (bm // rows))
 
     return work
@@ -66,7 +68,7 @@ def of_streams(tile, packs, rows=None, sharers=None):
         if -(-shared * slices // by) % slices == 0:  # no tile is cut
             return *before, kernel
         if rows is None:  # a block cuts about one tile, and a part of that is read once
-            fetched, steps = kernel.fetched + 4.0 * t["BM"] * t["BN"], kernel.steps + 2 + (1 + by / shared) / 2
+            fetched, steps = kernel.fetched + 4.0 * t["BM"] * t["BN"], kernel.steps + 2 + one_by_one(1 + by // shared) / 2
             return *before, kernel._replace(fetched=fetched, steps=steps)
         blocks = shared * (t["BM"] // rows)
         return *before, kernel, stream_addition(problem, shared, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
