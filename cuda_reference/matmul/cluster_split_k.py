@@ -8,8 +8,7 @@ from tritonkernels.matmul.parts.work import of_tiles
 from ..launch import Kernel, ceil_div, configs_of
 from . import persistent
 from .parts.space import in_order, tiles
-from .persistent import SIZES, SLICE, prepared, variants
-from .pipelined import packs
+from .persistent import SIZES, SLICE, packs_for_tma, prepared, variants
 
 _SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
@@ -55,7 +54,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
 
 @functools.cache
 def _work(itemsize):
-    return of_tiles(lambda config: persistent.block_tile(config, itemsize) | {"splits": config["SPLIT_K"]}, packs)
+    return of_tiles(lambda config: persistent.block_tile(config, itemsize) | {"splits": config["SPLIT_K"]}, packs_for_tma)
 
 
 def work(problem, config, target):

@@ -11,7 +11,7 @@ from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around
-from .pipelined import packs as packs_along_k
+from .pipelined import packed
 
 SLICE = 128  # bytes of k: the period of the swizzle
 
@@ -93,16 +93,17 @@ def refuses(problem, target):
     return None
 
 
-def as_tma_reads(matrix, span_dim, transposable=None):
-    """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded."""
-    by_k = k_major(matrix, span_dim, transposable)
+def as_tma_reads(matrix, span_dim, transposable=False):
+    """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded. wgmma reads elements of 16 bits
+    along M or N, too."""
+    by_k = k_major(matrix, span_dim, transposable or matrix.element_size() == 2)
     row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
     apart = sizes[row] == 1 or strides[row] >= sizes[column] or not matrix.numel()
     return by_k if apart else None
 
 
-def _operand(problem, matrix, span_dim, span, transposable=None):
+def _operand(problem, matrix, span_dim, span, transposable=False):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any).
 
     TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
@@ -136,7 +137,7 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     """
     share_a, share_b = sharers(config)
     a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
-    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b, b_across_k or None)
+    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b, b_across_k)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     lines = 32 if problem.precision == "tf32" and not b_by_k else 64
     out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))
@@ -191,9 +192,13 @@ def block_tile(config, itemsize):
     }
 
 
+def packs_for_tma(problem, config):
+    return packed(problem, problem.dtype.itemsize == 2)
+
+
 def packs(problem, config):
     """Of a problem as_taken."""
-    a, b = packs_along_k(problem, config)
+    a, b = packs_for_tma(problem, config)
     taken = problem.aligned and problem.b_layout == "row" and takes_one_across_k(problem, config)
     return a, b and not taken
 

@@ -8,7 +8,7 @@
 // conflicts (swizzled_tile.cuh).
 //
 // slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp, products.cuh both together, and
-// double_tile.cuh what is different in fp64, for which there is no ldmatrix.
+// lane_tile.cuh what is different where ldmatrix does not help: in fp64, and in tf32 that lies along M or N.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k, 64 of fp64.
 // Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once

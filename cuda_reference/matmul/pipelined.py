@@ -22,6 +22,13 @@ _SPACE = configs_of(
     (64, 64, 128, 32, 32, 4, 8),
     (64, 64, 64, 32, 32, 4, 8),
 )
+THIN = configs_of(  # for few rows or columns
+    _NAMES,
+    (16, 128, 128, 16, 32, 4, 8),
+    (16, 64, 128, 16, 32, 8, 8),
+    (128, 32, 128, 32, 32, 4, 8),
+    (64, 16, 128, 16, 16, 8, 8),
+)
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
 _FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
@@ -37,8 +44,13 @@ def shared_bytes(config):
 
 def configs(problem, target):
     """Those whose slices fit."""
-    space = _FP64 if problem.precision == "fp64" else _SPACE
-    return [c for c in in_order(space, target) if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *(c for c in THIN if covers(problem, c))
+    return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+
+
+def covers(problem, config):
+    """Whether a tile has all rows and columns, or 64: thin ones are for few."""
+    return config["BM"] >= min(64, problem.m) and config["BN"] >= min(64, problem.n)
 
 
 def refuses(problem, target):
@@ -65,14 +77,19 @@ def _launches(problem, config, a, b, c, bias, out):
 
 def turns(problem):
     """Whether fragments are read from slices along M or N, too: as k_major's `transposable`."""
-    return problem.dtype.itemsize in (2, 8)
+    return problem.dtype.itemsize > 1
 
 
 def packs(problem, config):
     """Operands without rows of whole chunks along K; of types that turn those along M or N will do."""
+    return packed(problem, turns(problem))
+
+
+def packed(problem, any_layout):
+    """Whether A and B are copied: in any case if they are not aligned."""
     return (
-        not problem.aligned or not (turns(problem) or problem.a_layout == "row"),
-        not problem.aligned or not (turns(problem) or problem.b_layout == "col"),
+        not problem.aligned or not (any_layout or problem.a_layout == "row"),
+        not problem.aligned or not (any_layout or problem.b_layout == "col"),
     )
 
 

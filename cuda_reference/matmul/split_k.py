@@ -12,15 +12,14 @@ from ..launch import Kernel, ceil_div, configs_of
 from .parts.align import aligned, in_whole_chunks, k_major
 from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
-from .pipelined import block_tile, packs, refuses, shared_bytes, turns
+from .pipelined import THIN, block_tile, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
 _MMA = tuple((False, *sizes, 8) for sizes in ((128, 128, 128, 64, 64, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)))
 _DMMA = ((False, 128, 64, 128, 64, 32, 4, 8), _MMA[1])
 _TILES = (128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4), (64, 64, 8)
 _WGMMA = tuple((True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in _TILES)
-# for few rows or columns
-_THIN = ((False, 16, 128, 128, 16, 32, 4, 8), (False, 16, 64, 128, 16, 32, 8, 8), (False, 128, 32, 128, 32, 32, 4, 8))
+_THIN = tuple((False, *config.values()) for config in THIN)
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}"
 _TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{SCALED}}>"
 

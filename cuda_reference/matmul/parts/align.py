@@ -12,7 +12,7 @@ def k_major(matrix, span_dim, transposable=None):
     """True if rows of 16-byte chunks lie along K, False if along M or N, None if neither.
 
     The matrix is (batch, M, K) or (batch, K, N); `span_dim` is the dimension of M or N. False needs an element type that is
-    `transposable`: by ldmatrix those of 16 bits are, and those of 64 bits are loaded one by one.
+    `transposable`: by ldmatrix those of 16 bits are, and larger ones are loaded one by one.
     """
     chunk = 16 // matrix.element_size()
     span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
@@ -22,7 +22,7 @@ def k_major(matrix, span_dim, transposable=None):
         return None
     if k_stride == 1 and span_stride % chunk == 0:
         return True
-    transposable = matrix.element_size() in (2, 8) if transposable is None else transposable
+    transposable = matrix.element_size() > 1 if transposable is None else transposable
     apart = k_stride >= matrix.shape[span_dim]
     return False if transposable and apart and span_stride == 1 and k_stride % chunk == 0 else None
 

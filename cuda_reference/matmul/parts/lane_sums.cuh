@@ -74,10 +74,11 @@ __device__ __forceinline__ void finish(Scalar<Sum> (&results)[MS][NS][4], const 
 }
 
 // take(run, row, col) of the neighbours that a lane writes at once, in COUNT tiles' columns from tile `first` on: runs of 8
-// results of 16 bits, so that 4 lanes fill two sectors of a row, or pairs of those of 32 bits, and 4 fill one.
+// results of 16 bits, so that 4 lanes fill two sectors of a row, or pairs of those of 32 bits, and 4 fill one. Of two tiles, all
+// that thin ones have, results of 16 bits are written in pairs, too.
 template <class Out, int COUNT, class Number, int MS, int NS, class Take>
 __device__ __forceinline__ void for_runs(const Number (&results)[MS][NS][4], int first, const Take& take) {
-    constexpr int TILES = sizeof(Out) == 2 ? 4 : 1;  // whose rows four lanes exchange
+    constexpr int TILES = sizeof(Out) == 2 && COUNT > 2 ? 4 : 1;  // whose rows four lanes exchange
     static_assert(COUNT % TILES == 0, "four lanes exchange the rows of four tiles");
     const int quad = threadIdx.x % 4, lane_row = threadIdx.x % 32 / 4;
 #pragma unroll

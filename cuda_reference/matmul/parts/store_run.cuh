@@ -7,9 +7,10 @@
 
 namespace matmul {
 
-template <int BYTES> using RunWord = std::conditional_t<BYTES == 16, uint4, uint2>;
+template <int BYTES>
+using RunWord = std::conditional_t<BYTES == 16, uint4, std::conditional_t<BYTES == 8, uint2, unsigned>>;
 
-// Stores the COUNT elements of a run to a row of out, except those outside of its M x N: by one store of 64 or 128 bits if
+// Stores the COUNT elements of a run to a row of out, except those outside of its M x N: by one store of 32 to 128 bits if
 // they are contiguous and aligned.
 template <class Out, int COUNT>
 __device__ __forceinline__ void store_run(const Out (&run)[COUNT], Out* out, int row, int col, int M, int N, int64_t row_stride,

@@ -2,7 +2,7 @@
 #pragma once
 #include "../../common/mma_sync.cuh"
 #include "lane_sums.cuh"
-#include "double_tile.cuh"
+#include "lane_tile.cuh"
 #include "swizzled_tile.cuh"
 
 namespace matmul {

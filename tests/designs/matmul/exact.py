@@ -27,8 +27,8 @@ OF_GROUPS = {"in a group": (8, 9, 14, 15), "in each": (3, 8, 23, 24), "in the la
 
 
 def of_four_parts(depth, parts=4, own=(0, 1, 2, 3), device="cpu"):
-    """A row of A and a column of B with a product in four parts of K: 1, 2^26, in which it is lost, -2^26, and 2. So their sum is
-    2 if they are added in this order."""
+    """A row of A and a column of B with a product in four parts of K: 1, 2^26, in which it is lost, -2^26, and 2. Added in this
+    order they are 2."""
     a, b = (torch.zeros(parts, depth, dtype=torch.float16, device=device) for _ in range(2))
     a[own, 0] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0], dtype=a.dtype, device=device)
     b[own, 0] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0], dtype=b.dtype, device=device)

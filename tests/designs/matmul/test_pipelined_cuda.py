@@ -7,7 +7,7 @@ import torch
 
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
 from cuda_reference.matmul.parts.align import along_k, k_major
-from cuda_reference.matmul.pipelined import DESIGN
+from cuda_reference.matmul.pipelined import DESIGN, THIN
 from perf.offline import sass
 from tests import nvcc
 from tests.harness import prepare, random, run_checked, short, transposed
@@ -15,6 +15,7 @@ from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
 BIG, SMALL = ({"BM": 128, "BN": 256, "SLICE": 128}, {"BM": 64, "BN": 64, "SLICE": 64})
+TURNED = {torch.float16: {}, torch.float32: {"precision": "tf32"}, torch.float64: {}}  # whose operands may lie along M or N
 BIG_DOUBLE, SMALL_DOUBLE = ({"BM": 128, "BN": 128}, {"BM": 64, "BN": 64})
 
 
@@ -24,7 +25,7 @@ def launches(a, b, config, **kwargs):
     return list(DESIGN.launches(call.problem, chosen, *call.parts[0]))
 
 
-@short(lambda layout_a, layout_b, dtype, config: config in (SMALL, SMALL_DOUBLE) and layout_a == layout_b)
+@short(lambda layout_a, layout_b, dtype, config: config not in (BIG, BIG_DOUBLE) and layout_a == layout_b)
 @pytest.mark.parametrize(
     "layout_a, layout_b, dtype, config",
     [
@@ -32,6 +33,8 @@ def launches(a, b, config, **kwargs):
         ("row", "row", torch.float16, BIG),
         *((a, b, torch.float64, SMALL_DOUBLE) for a in LAYOUTS for b in LAYOUTS),
         ("row", "row", torch.float64, BIG_DOUBLE),
+        *((a, b, torch.float32, SMALL) for a in LAYOUTS for b in LAYOUTS),
+        *((layout, layout, dtype, thin) for layout in LAYOUTS for dtype in TURNED for thin in THIN),
     ],
 )
 def test_accesses(layout_a, layout_b, dtype, config):
@@ -40,15 +43,22 @@ def test_accesses(layout_a, layout_b, dtype, config):
 
     k = 640 // dtype.itemsize
     a, b = LAYOUTS[layout_a](random(config["BM"], k, dtype=dtype)), LAYOUTS[layout_b](random(k, config["BN"], dtype=dtype))
-    (launch,) = launches(a, b, config)
+    (launch,) = launches(a, b, config, **TURNED[dtype])
     (traced,) = trace(launch)
     assert traced.races == ()
     shared = [access for access in traced.accesses if access.space == "shared"]
-    loaded = 8 if dtype == torch.float64 else 16  # by ldmatrix: 16
-    assert {(access.kind, access.width) for access in shared} == {("read", loaded), ("write", 16)}
-    assert [str(access) for access in traced.accesses if access.units != access.ideal_units] == []
+    by_ldmatrix = [
+        dtype == torch.float16 or (dtype == torch.float32 and along_k)  # 16 bytes
+        for along_k in (layout_a == "row", layout_b == "col")
+    ]
+    reads = {("read", 16 if loads else dtype.itemsize) for loads in by_ldmatrix}
+    assert {(access.kind, access.width) for access in shared} == reads | {("write", 16)}
     stores = [access for access in traced.accesses if access.kind == "write" and access.space == "global"]
-    assert {access.width for access in stores} == {16}
+    pairs = config["BN"] == 16 and dtype == torch.float16  # whose stores fill a half of a sector
+    assert [
+        str(access) for access in traced.accesses if access.units != access.ideal_units * (1 + pairs * (access in stores))
+    ] == []
+    assert {access.width for access in stores} == {{2: 4 if pairs else 16, 4: 8, 8: 16}[dtype.itemsize]}
 
 
 def test_the_trace_sees_a_tile_that_is_not_swizzled():
@@ -70,9 +80,22 @@ def test_the_trace_sees_a_tile_that_is_not_swizzled():
 def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
     """M, N and K are multiples of 8 but not of a tile; memory outside of the operands must not be accessed."""
     m, n, k = sizes
-    for dtype in (torch.float16, torch.float64):
+    for dtype, options in TURNED.items():
         a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
-        run_checked(LIBRARY, "matmul", "pipelined", a, b)
+        run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
+
+
+@short(lambda layout_a, layout_b, config: layout_a == layout_b)
+@pytest.mark.parametrize("config", THIN, ids=lambda config: f"{config['BM']}x{config['BN']}")
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+def test_tiles_of_few_rows_or_columns(layout_a, layout_b, config):
+    """All that they cover, and one tile more the other way."""
+    m, n = (size if size < 64 else size + 8 for size in (config["BM"], config["BN"]))
+    for dtype, options in TURNED.items():
+        a, b, c = (random(*shape, dtype=dtype) for shape in ((m, 200), (200, n), (m, n)))
+        a, b = LAYOUTS[layout_a](a), LAYOUTS[layout_b](b)
+        run_checked(LIBRARY, "matmul", "pipelined", a, b, c=c, beta=0.5, config=config, **options)
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
@@ -105,7 +128,7 @@ def test_accesses_of_align(layout, dtype):
         (torch.empty(1, 1, 24, dtype=torch.float16).expand(1, 16, 24), True),
         (torch.empty(1, 16, 1, dtype=torch.float16).expand(1, 16, 24), None),
         (torch.empty(1, 16, 24), True),
-        (torch.empty(1, 24, 16).transpose(1, 2), None),
+        (torch.empty(1, 24, 16).transpose(1, 2), False),
         (torch.empty(3, 16, 20, dtype=torch.int8), None),
         (torch.empty(3, 16, 32, dtype=torch.int8), True),
         (torch.empty(3, 16, 30, dtype=torch.float64), True),
@@ -123,7 +146,7 @@ def test_other_operands_are_aligned_first():
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
     assert names == ["matmul::align", "matmul::pipelined"]
     names = [launch.expression.partition("<")[0] for launch in launches(a.float(), b.float(), SMALL, precision="tf32")]
-    assert names == ["matmul::align", "matmul::align", "matmul::pipelined"]
+    assert names == ["matmul::align", "matmul::pipelined"]
     names = [launch.expression for launch in launches(a.double(), b.double(), SMALL_DOUBLE)]
     assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false, true>")
 

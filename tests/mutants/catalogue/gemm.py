@@ -203,15 +203,15 @@ MUTANTS = [
         "cuda_reference/gemm/split_k.py",
         "gemm_splits and (no_block or no_split)",
         ("empty splits", 'splits = without_empty(config["SPLITS"], slices)', 'splits = config["SPLITS"]'),
-        ("more than a block adds up in time", '* c["SPLITS"] <= ALONE', '* c["SPLITS"] <= 2 * ALONE'),
+        ("more than a block adds up in time", '(c["SPLITS"]) <= ALONE', '(c["SPLITS"]) <= 2 * ALONE'),
     ),
     *of(
         "cuda_reference/common/add_splits.cuh",
         "cuda_reference and gemm and splits",
-        ("the last part forgotten", "Own::add(numbers, first, last, part_of);", "Own::add(numbers, first, last - 1, part_of);"),
+        ("the last part forgotten", "Own::add(numbers, from, to, step", "Own::add(numbers, from, to - 1, step"),
         ("a part of 64 sums read twice", " + piece / PER_WORD * THREADS;", ";"),
         ("parts of all tiles in one place", "gridDim.x + blockIdx.x) * COUNT", "gridDim.x) * COUNT"),
-        ("one counter for all tiles of a gemm", "counters + blockIdx.x, tile_of", "counters, tile_of"),
+        ("one counter for all tiles of a gemm", "int64_t(gridDim.x) + blockIdx.x;", "int64_t(gridDim.x);"),
     ),
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
@@ -229,7 +229,7 @@ MUTANTS = [
         ),
         ("first and last part in one place", "2 * int64_t(block) + (runs.begin(block) < begin)", "2 * int64_t(block)"),
         ("last part dropped", "runs.block_of(begin + slices - 1)", "runs.block_of(begin + slices - 2)"),
-        ("one counter for all shared tiles", "counters + piece.tile - whole_tiles", "counters"),
+        ("one counter for all shared tiles", "2 * sharers + piece.tile - whole_tiles :", "2 * sharers :"),
         ("a piece taken for a whole tile", "bool whole = piece.count == slices;", "bool whole = true;"),
     ),
     *of(

@@ -32,8 +32,8 @@ def of_tiles(tile, packs=lambda problem, config: (False, False)):
 
 
 def of_splits(tile, packs, alone=None, rows=1):
-    """Of `splits` parts of K, which the last block of a tile adds up, in groups where they are many, or one by one up to `alone`
-    bytes of them; above that a second kernel does, whose blocks take `rows` rows."""
+    """Of `splits` parts of K, which the last block of a tile adds up: in groups if they are many, or one by one up to `alone`
+    bytes of them, above which a second kernel does it, whose blocks take `rows` rows."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
