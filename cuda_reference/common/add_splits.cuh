@@ -2,7 +2,7 @@
 //
 // It reads a part after the other, a quarter of a microsecond each: 100 parts would take longer than the product. So more than
 // 16 are added up in two rounds: in each group of 8 the last to arrive puts their sum in the place of the first, and of these
-// blocks the last adds up the groups' sums. 128 parts are 8 trips, all groups at a time, and 16.
+// blocks the last adds up the groups' sums. Of 128 parts it reads 16, after all groups were added up side by side.
 #pragma once
 #include <type_traits>
 
@@ -14,6 +14,8 @@ __device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
 }
+
+constexpr int GROUP_OF_PARTS = 8;  // gemm/parts/splits.py
 
 // A thread's part of a tile in the workspace: 16 bytes at a time, of THREADS threads side by side. At most LARGEST of its sums
 // are added up, then the next; MOST parts of these are under way at most, each in as many registers, and 1 where they are many.
@@ -33,7 +35,28 @@ template <class Number, int COUNT, int THREADS, int MOST = 4, int LARGEST = COUN
         }
     }
 
-    // total = the sum of every step-th part from first to last, one after the other; part_of(i) is where the i-th is
+    // The first part = the sum of parts first to last, a group's. One or two words of each are under way, not a whole part: it has
+    // few registers, since ptxas keeps those of wgmma's sums. part_of(i) is where the i-th is
+    template <class PartOf>
+    __device__ __forceinline__ static void add_group(int first, int last, const PartOf& part_of) {
+#pragma unroll(COUNT <= 32 ? 2 : 1)
+        for (int i = 0; i < COUNT / PER_WORD; ++i) {
+            uint4 loaded[GROUP_OF_PARTS];
+#pragma unroll
+            for (int part = 0; part < GROUP_OF_PARTS; ++part) {
+                const auto word = reinterpret_cast<const uint4*>(part_of(min(first + part, last))) + i * THREADS;
+                loaded[part] = first + part <= last ? __ldcg(word) : make_uint4(0, 0, 0, 0);
+            }
+            Word total = {};
+#pragma unroll
+            for (int part = 0; part < GROUP_OF_PARTS; ++part)
+#pragma unroll
+                for (int j = 0; j < PER_WORD; ++j) total.x[j] += reinterpret_cast<const Word&>(loaded[part]).x[j];
+            part_of(first)[i * THREADS] = total;
+        }
+    }
+
+    // total = the sum of every step-th part from first to last, one after the other
     template <class PartOf>
     __device__ __forceinline__ static void add(Number (&total)[COUNT], int first, int last, int step, const PartOf& part_of) {
 #pragma unroll
@@ -60,23 +83,16 @@ template <class Number, int COUNT, int THREADS, int MOST = 4, int LARGEST = COUN
     }
 };
 
-constexpr int GROUP_OF_PARTS = 8;  // gemm/parts/splits.py
-
-// Whether these threads, which have stored part `own` of the parts first to last, are those that add up all. arrive(group, count)
-// says whether they are the last of `count` at the counter of the group that begins with a part, or at the tile's if that is -1.
-// add(from, to, step, all) adds up every step-th part; if these are not all, it stores the sum where part `from` was.
-template <class Arrive, class Add>
-__device__ __forceinline__ bool add_in_groups(int own, int first, int last, const Arrive& arrive, const Add& add) {
-    const int group = first + (own - first) / GROUP_OF_PARTS * GROUP_OF_PARTS;
-    const bool groups = last - first >= 2 * GROUP_OF_PARTS;
-#pragma unroll 1
-    for (bool all = !groups;; all = true) {
-        const int from = all ? first : group, to = all ? last : min(group + GROUP_OF_PARTS - 1, last);
-        const int step = all && groups ? GROUP_OF_PARTS : 1;
-        if (!arrive(all ? -1 : group, (to - from) / step + 1)) return false;
-        add(from, to, step, all);
-        if (all) return true;
-    }
+// What these threads, which have stored part `own` of the parts first to last, are to add up: every so many of them, or nothing
+// (0), since others arrived later. arrive(group, count) says whether they are the last of `count` at the counter of the group that
+// begins with a part, or at the tile's if that is -1; add_group(from, to) puts the sum of these parts where the first was.
+template <class Arrive, class AddGroup>
+__device__ __forceinline__ int step_of_last(int own, int first, int last, const Arrive& arrive, const AddGroup& add_group) {
+    if (last - first < 2 * GROUP_OF_PARTS) return arrive(-1, last - first + 1);
+    const int from = first + (own - first) / GROUP_OF_PARTS * GROUP_OF_PARTS, to = min(from + GROUP_OF_PARTS - 1, last);
+    if (!arrive(from, to - from + 1)) return 0;
+    add_group(from, to);
+    return arrive(-1, (last - first) / GROUP_OF_PARTS + 1) ? GROUP_OF_PARTS : 0;
 }
 
 // Whether this block, which has part `own` of a tile's parts first to last, now has the sum of all. tile_of(i) is where part i
@@ -93,11 +109,10 @@ __device__ __forceinline__ bool add_parts(Sums& sum, int own, int first, int las
     for_sums(sum, [&](Number& number, int i) { numbers[i] = number; });
     Own::store(numbers, part_of(own));
     const auto arrive = [&](int group, int count) { return last_to_arrive(counter_of(group), count); };
-    if (!add_in_groups(own, first, last, arrive, [&](int from, int to, int step, bool all) {
-            Own::add(numbers, from, to, step, part_of);
-            if (!all) Own::store(numbers, part_of(from));
-        }))
-        return false;
+    const auto add_group = [&](int from, int to) { Own::add_group(from, to, part_of); };
+    const int step = step_of_last(own, first, last, arrive, add_group);
+    if (step == 0) return false;
+    Own::add(numbers, first, last, step, part_of);
     for_sums(sum, [&](Number& number, int i) { number = numbers[i]; });
     return true;
 }

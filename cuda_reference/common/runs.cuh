@@ -5,12 +5,24 @@
 // `count` slices of a tile, from the first-th on.
 struct Piece { int tile, first, count; };
 
+// The blocks `first` to `last` share a tile. Each has two slots of workspace: its run ends in one tile and begins in another.
+struct Sharers {
+    int first, last;
+    bool first_ends;  // the run of the first does not begin with this tile: only it has the tile in its second slot
+    __device__ __forceinline__ int slot_of(int block) const { return 2 * block + (block == first && first_ends); }
+};
+
 // The slices of the tiles that are shared, numbered through; block i of `blocks` takes begin(i) up to begin(i + 1).
 struct Runs {
     int64_t slices;
     int blocks;
     __device__ __forceinline__ int64_t begin(int block) const { return slices * block / blocks; }
     __device__ __forceinline__ int block_of(int64_t slice) const { return int(((slice + 1) * blocks - 1) / slices); }
+
+    __device__ __forceinline__ Sharers sharers_of(int64_t tile, int of_tile) const {
+        const int first = block_of(tile * of_tile);
+        return {first, block_of((tile + 1) * of_tile - 1), begin(first) < tile * of_tile};
+    }
 
     // Calls compute(Piece) for every gridDim.x-th of the whole tiles, then for what this block's run has of those that follow,
     // of `of_tile` slices each.

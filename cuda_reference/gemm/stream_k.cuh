@@ -40,15 +40,14 @@ stream_k(const float* __restrict__ a, const float* __restrict__ b, const float* 
 
         bool whole = piece.count == slices;
         if (!whole) {
-            const int64_t begin = int64_t(piece.tile - whole_tiles) * slices;
-            // Of a block's two the second if the tile is at the end of its run
-            const auto slot_of = [&](int block) { return 2 * int64_t(block) + (runs.begin(block) < begin); };
+            const int shared_tile = piece.tile - whole_tiles;
+            const Sharers of_tile = runs.sharers_of(shared_tile, slices);
             const auto counter_of = [&](int group) {  // after those of the blocks' slots, of which groups have their first's
-                return counters + (group < 0 ? 2 * sharers + piece.tile - whole_tiles : slot_of(group));
+                return counters + (group < 0 ? 2 * sharers + shared_tile : of_tile.slot_of(group));
             };
             whole = add_parts<Own::THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(
-                sum, blockIdx.x, runs.block_of(begin), runs.block_of(begin + slices - 1), counter_of,
-                [&](int block) { return parts + slot_of(block) * (BM * BN); });
+                sum, blockIdx.x, of_tile.first, of_tile.last, counter_of,
+                [&](int block) { return parts + int64_t(of_tile.slot_of(block)) * (BM * BN); });
         }
         if (whole) Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
         __syncthreads();  // all threads have read the buffers, the next tile may overwrite them

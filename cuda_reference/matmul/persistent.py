@@ -94,8 +94,8 @@ def refuses(problem, target):
 
 
 def as_tma_reads(matrix, span_dim, transposable=False):
-    """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded. wgmma reads elements of 16 bits
-    along M or N, too."""
+    """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded. wgmma reads elements of 16
+    bits along M or N, too."""
     by_k = k_major(matrix, span_dim, transposable or matrix.element_size() == 2)
     row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()

@@ -49,7 +49,7 @@ split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict_
 
     LaneSums<Scalar<Sum>> total[WM / 16][WN / 8];
     for_sums(total, [&](Scalar<Sum>& number, int i) { number = widen(sum[i / 4 / (WN / 8)][i / 4 % (WN / 8)].at(i % 4)); });
-    if (!add_splits<THREADS>(total, partial, counters)) return;
+    if (!add_splits<THREADS, 4, 64>(total, partial, counters)) return;
     const auto epilogue = epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
     store_tile(total, epilogue, first_row + row, first_col + col, M, N);
 }

@@ -42,13 +42,10 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
                                                bool* last) const {
         if (piece.count == slices) return true;
         const int consumer = threadIdx.x / 128, shared_tile = piece.tile - whole_tiles, row = threadIdx.x % 128 / 32 * 16;
-        const int64_t begin = int64_t(shared_tile) * slices;
-        const int first_block = runs.block_of(begin), last_block = runs.block_of(begin + slices - 1);
+        const Sharers sharers = runs.sharers_of(shared_tile, slices);
         using Own = Parts<Number, TILES * 4, 128>;
-        // Of a block's two the second if the tile is at the end of its run
-        const auto slot_of = [&](int block) { return 2 * int64_t(block) + (runs.begin(block) < begin); };
         const auto part_of = [&](int block, int m) {
-            Number* const own = parts + ((slot_of(block) * CONSUMERS + consumer) * BLOCKS + m) * (TILES * 4 * 128);
+            Number* const own = parts + ((sharers.slot_of(block) * CONSUMERS + consumer) * BLOCKS + m) * (TILES * 4 * 128);
             return reinterpret_cast<typename Own::Word*>(own) + threadIdx.x % 128;
         };
         Number numbers[TILES * 4];
@@ -61,20 +58,25 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
             Own::store(numbers, part_of(blockIdx.x, m));
         }
         const auto arrive = [&](int group, int count) {
-            const int64_t counter = group < 0 ? 2 * runs.blocks + shared_tile : slot_of(group);
+            const int counter = group < 0 ? 2 * runs.blocks + shared_tile : sharers.slot_of(group);
             return last_to_arrive(counters + counter * CONSUMERS + consumer, count, threadIdx.x % 128 == 0, last + consumer,
                                   [] { warpgroup_barrier(); });
         };
-        return add_in_groups(blockIdx.x, first_block, last_block, arrive, [&](int from, int to, int step, bool all) {
+        const int step = step_of_last(blockIdx.x, sharers.first, sharers.last, arrive, [&](int from, int to) {
 #pragma unroll
-            for (int m = 0; m < BLOCKS; ++m) {
-                if (m * 64 + row >= rows) continue;
-                Own::add(numbers, from, to, step, [&](int block) { return part_of(block, m); });
-                if (!all) Own::store(numbers, part_of(from, m));
-#pragma unroll
-                for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
-            }
+            for (int m = 0; m < BLOCKS; ++m)
+                if (m * 64 + row < rows) Own::add_group(from, to, [&](int block) { return part_of(block, m); });
         });
+        if (step == 0) return false;
+#pragma unroll
+        for (int m = 0; m < BLOCKS; ++m) {
+            // Rows beyond the result get no part. They become 0, so that no register keeps them while parts are added up.
+            const int last_part = m * 64 + row < rows ? sharers.last : -1;
+            Own::add(numbers, sharers.first, last_part, step, [&](int block) { return part_of(block, m); });
+#pragma unroll
+            for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
+        }
+        return true;
     }
 
     __device__ __forceinline__ static void narrow(const Number* total, LaneSums<Sum>& sum) {

@@ -170,7 +170,8 @@ CODE = {
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):
-    """The loop is persistent's: no waits between the wgmmas of a slice, and no spills for what adds up parts."""
+    """The loop is persistent's: no waits between the wgmmas of a slice, and no spills for what adds up parts. Of three
+    consumers each thread has 160 registers, 96 of them sums: a run's bounds are on the stack, read once a tile."""
     dtype, options, sizes, instruction, count = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     call = prepare("matmul", a, b.t(), **options)
@@ -181,4 +182,4 @@ def test_machine_code(kind):
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
     groups = 2 if kind == "fp8" else 1  # of products: slices in turn
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == groups
-    assert code.stack_bytes == 0
+    assert code.stack_bytes <= (24 if kind == "fp16, three" else 0) and sass.count(loop, ("LDL", "STL")) == 0

@@ -208,7 +208,7 @@ MUTANTS = [
     *of(
         "cuda_reference/common/add_splits.cuh",
         "cuda_reference and gemm and splits",
-        ("the last part forgotten", "Own::add(numbers, from, to, step", "Own::add(numbers, from, to - 1, step"),
+        ("the last part forgotten", "Own::add(numbers, first, last, step", "Own::add(numbers, first, last - 1, step"),
         ("a part of 64 sums read twice", " + piece / PER_WORD * THREADS;", ";"),
         ("parts of all tiles in one place", "gridDim.x + blockIdx.x) * COUNT", "gridDim.x) * COUNT"),
         ("one counter for all tiles of a gemm", "int64_t(gridDim.x) + blockIdx.x;", "int64_t(gridDim.x);"),
@@ -227,9 +227,8 @@ MUTANTS = [
             "        __syncthreads();  // all threads have read the buffers, the next tile may overwrite them\n",
             "",
         ),
-        ("first and last part in one place", "2 * int64_t(block) + (runs.begin(block) < begin)", "2 * int64_t(block)"),
-        ("last part dropped", "runs.block_of(begin + slices - 1)", "runs.block_of(begin + slices - 2)"),
-        ("one counter for all shared tiles", "2 * sharers + piece.tile - whole_tiles :", "2 * sharers :"),
+        ("last part dropped", "of_tile.first, of_tile.last, counter_of", "of_tile.first, of_tile.last - 1, counter_of"),
+        ("one counter for all shared tiles", "2 * sharers + shared_tile :", "2 * sharers :"),
         ("a piece taken for a whole tile", "bool whole = piece.count == slices;", "bool whole = true;"),
     ),
     *of(
