@@ -212,7 +212,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent.py",
         "persistent_transposed and (what_is_copied or the_model or offered or all_that)",
-        ("a B across K always copied", "b_across_k or None", "None"),
+        ("a B across K always copied", "// share_b, b_across_k)", "// share_b)"),
         ("a B across K for any consumers", ' and config["BN"] == 64 * config["CONSUMERS"]', ""),
         ("boxes of 64 rows of a transposed product", "lines = 32 if", "lines = 64 if"),
         ("the copy of a B across K in the model", "return a, b and not taken", "return a, b"),
@@ -320,8 +320,8 @@ MUTANTS = [
         ),
         (
             "its own part last",
-            "return part_of(block, m); });",
-            "return part_of((block + 1 - sharers.first) % (sharers.last - sharers.first + 1) + sharers.first, m); });",
+            "last_part, step, [&](int block) { return part_of(block, m); });",
+            "last_part, step, [&](int block) { return part_of((block + 1 - sharers.first) % (sharers.last - sharers.first + 1) + sharers.first, m); });",
         ),
         ("parts of the first 64 rows for all", "* BLOCKS + m) * (TILES", "* BLOCKS) * (TILES"),
         ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
