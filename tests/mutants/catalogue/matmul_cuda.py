@@ -290,7 +290,6 @@ MUTANTS = [
         ("every piece begins its tile", "const int first = int(at % of_tile);", "const int first = 0;"),
         ("a piece as long as the rest of the run", "int(min(int64_t(of_tile - first), end - at))", "int(end - at)"),
         ("one place for a run's beginning and end", "2 * block + (block == first && first_ends)", "2 * block"),
-        ("every block's second place", "(block == first && first_ends)", "first_ends"),
     ),
     *of(
         "cuda_reference/matmul/stream_k.cuh",
@@ -321,7 +320,7 @@ MUTANTS = [
         (
             "its own part last",
             "last_part, step, [&](int block) { return part_of(block, m); });",
-            "last_part, step, [&](int block) { return part_of((block + 1 - sharers.first) % (sharers.last - sharers.first + 1) + sharers.first, m); });",
+            "last_part, step, [&](int block) { return part_of(block == sharers.first ? sharers.last : block - 1, m); });",
         ),
         ("parts of the first 64 rows for all", "* BLOCKS + m) * (TILES", "* BLOCKS) * (TILES"),
         ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
