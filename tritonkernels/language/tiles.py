@@ -1,5 +1,7 @@
 """The tile of a program, and the indices along one axis of a tile."""
 
+import math
+
 from .triton import tl, triton
 
 
@@ -10,6 +12,20 @@ def span(start, LENGTH: tl.constexpr, WIDE: tl.constexpr):
     if WIDE:
         index = index.to(tl.int64)
     return index
+
+
+def multiple_of(number):
+    """Which power of two, up to 8, divides a stride or size; 1 where Triton sees it itself, which looks for multiples of 16."""
+    return 1 if number % 16 == 0 else math.gcd(number, 8)
+
+
+@triton.jit
+def multiple(number, OF: tl.constexpr):
+    """A stride or size, which is a multiple of OF, in a form that tells Triton so.
+
+    Rows of 6392 halves are whole chunks of 16 bytes, but no multiple of 16: it would load each element on its own.
+    """
+    return number // OF * OF
 
 
 @triton.jit

@@ -31,7 +31,7 @@ from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
-from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments
+from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments, sizes_of
 from .parts.epilogue import store_tile
 from .parts.operands import lacks_products
 from .parts.schemes import SCHEMES
@@ -160,7 +160,7 @@ def launches(problem, config, a, b, c, bias, out):
         Ranges.of(a_ranges),
         Ranges.of(b_ranges),
         *result_arguments(c, bias, out),
-        Sizes(problem.m, problem.n, a_planes.shape[-1]),
+        sizes_of(problem, a_planes.shape[-1], None, None, c, out),
         epilogue_of(problem),
         Products(*map(tl.constexpr, numbers)),
     )

@@ -1,11 +1,13 @@
 """The arguments that matmul's kernels share."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import torch
 
 from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector
+from ...language.tiles import multiple_of
 from ...language.triton import tl
 from ...problem import PACKED, needs_wide_offsets
 
@@ -14,12 +16,30 @@ WORKSPACES = {"fp32": torch.float32, "fast": torch.float32, "fp16": torch.float3
 
 
 class Sizes(NamedTuple):
-    """K in stored elements; batches only for kernels whose programs walk several tiles, else None."""
+    """K in stored elements; batches only for kernels whose programs walk several tiles, else None.
+
+    Then constants: multiple_of each operand's strides, and of the sizes along which elements are adjacent.
+    """
 
     M: Any
     N: Any
     K: Any
-    batches: Any = None
+    batches: Any
+    A_BATCH: Any
+    A_ROW: Any
+    A_COL: Any
+    B_BATCH: Any
+    B_ROW: Any
+    B_COL: Any
+    C_BATCH: Any
+    C_ROW: Any
+    C_COL: Any
+    OUT_BATCH: Any
+    OUT_ROW: Any
+    OUT_COL: Any
+    OF_M: Any
+    OF_N: Any
+    OF_K: Any
 
 
 class Epilogue(NamedTuple):
@@ -49,10 +69,21 @@ def matmul_arguments(problem, a, b, c, bias, out, scale_a=None, scale_b=None, ba
         Matrices.of(scale_a),
         Matrices.of(scale_b),
         *result_arguments(c, bias, out),
-        Sizes(problem.m, problem.n, stored_k(problem), batches),
+        sizes_of(problem, stored_k(problem), a, b, c, out, batches),
         epilogue_of(problem),
         Arithmetic(*map(tl.constexpr, constants)),
     )
+
+
+def sizes_of(problem, k, a, b, c, out, batches=None):
+    """a and b are None if the kernel reads them without masks."""
+    sizes = problem.m, problem.n, k
+    strides = a_strides, b_strides, _, out_strides = [(0, 0, 0) if x is None else x.stride() for x in (a, b, c, out)]
+    along_m, along_n = (a_strides[1], out_strides[1]), (b_strides[2], out_strides[2])
+    along = along_m, along_n, (a_strides[2], b_strides[1])
+    multiples = [multiple_of(size) if 1 in steps else 1 for size, steps in zip(sizes, along, strict=True)]
+    multiples = [*map(multiple_of, itertools.chain(*strides)), *multiples]
+    return Sizes(*sizes, batches, *map(tl.constexpr, multiples))
 
 
 def result_arguments(c, bias, out):

@@ -3,6 +3,7 @@
 from ...language.dot import widened
 from ...language.epilogue import rounded
 from ...language.scalars import factor
+from ...language.tiles import multiple
 from ...language.triton import tl, triton
 
 
@@ -17,9 +18,9 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
         result *= tl.load(scale_b.ptr + batch * scale_b.batch + cols * scale_b.col, mask=cols < sizes.N, other=0)[None, :]
     result *= acc
     if c is not None:
-        inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
-        c_ptrs = c.ptr + batch * c.batch + rows[:, None] * c.row + cols[None, :] * c.col
-        result += factor(epilogue.beta, acc.dtype) * widened(tl.load(c_ptrs, mask=inside, other=0), acc.dtype)
+        c_rows = c.ptr + batch * multiple(c.batch, sizes.C_BATCH) + rows[:, None] * multiple(c.row, sizes.C_ROW)
+        c_tile = tl.load(c_rows + cols[None, :] * multiple(c.col, sizes.C_COL), mask=_inside(rows, cols, sizes), other=0)
+        result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
         result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]
     return _activated(result, epilogue.ACTIVATION)
@@ -29,9 +30,14 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
 def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue):
     """Finish a tile and write the part of it that lies inside."""
     result = finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
-    inside = (rows < sizes.M)[:, None] & (cols < sizes.N)[None, :]
-    out_ptrs = out.ptr + batch * out.batch + rows[:, None] * out.row + cols[None, :] * out.col
-    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
+    out_rows = out.ptr + batch * multiple(out.batch, sizes.OUT_BATCH) + rows[:, None] * multiple(out.row, sizes.OUT_ROW)
+    out_ptrs = out_rows + cols[None, :] * multiple(out.col, sizes.OUT_COL)
+    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=_inside(rows, cols, sizes))
+
+
+@triton.jit
+def _inside(rows, cols, sizes):
+    return (rows < multiple(sizes.M, sizes.OF_M))[:, None] & (cols < multiple(sizes.N, sizes.OF_N))[None, :]
 
 
 @triton.jit
