@@ -37,6 +37,7 @@ SUITE = (
     "tests/designs/test_special_values.py",
     "tests/designs/test_gemm_ladder.py",
     "tests/designs/test_gemm_splits.py",
+    "tests/designs/matmul/test_multiples.py",
     "tests/designs/matmul/test_split_k.py",
     "tests/designs/matmul/test_split_k_cuda.py",
     "tests/designs/matmul/test_stream_k.py",
