@@ -18,7 +18,7 @@ WORKSPACES = {"fp32": torch.float32, "fast": torch.float32, "fp16": torch.float3
 class Sizes(NamedTuple):
     """K in stored elements; batches only for kernels whose programs walk several tiles, else None.
 
-    Then constants: multiple_of each operand's strides, and of the sizes along which elements are adjacent.
+    Then constants: multiple_of (language/tiles.py) each operand's strides, and the sizes along which elements are adjacent.
     """
 
     M: Any
@@ -76,7 +76,7 @@ def matmul_arguments(problem, a, b, c, bias, out, scale_a=None, scale_b=None, ba
 
 
 def sizes_of(problem, k, a, b, c, out, batches=None):
-    """a and b are None if the kernel reads them without masks."""
+    """a and b are None if the kernel reads copies, which are padded."""
     sizes = problem.m, problem.n, k
     strides = a_strides, b_strides, _, out_strides = [(0, 0, 0) if x is None else x.stride() for x in (a, b, c, out)]
     along_m, along_n = (a_strides[1], out_strides[1]), (b_strides[2], out_strides[2])
