@@ -68,4 +68,4 @@ def _tile(config):
     return config | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_planes(_tile))
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_planes(_tile, in_groups=True))

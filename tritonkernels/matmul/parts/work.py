@@ -42,12 +42,18 @@ def of_splits(tile, packs, alone=None, rows=1):
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
-            parts = 4.0 * bm * bn * (splits + 1) / splits  # bytes of a block, on average; the last of a tile waits for them
-            read = splits if alone else one_by_one(splits)
-            return *before, kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + 2 + read / 4)
+            return *before, _adding(kernel, t, in_groups=alone is None)
         return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, kernel.blocks // splits * (bm // rows))
 
     return work
+
+
+def _adding(kernel, tile, in_groups):
+    """The kernel whose last block of a tile adds up all splits' sums: in groups if they are many, or one by one."""
+    splits = tile["splits"]
+    parts = 4.0 * tile["BM"] * tile["BN"] * (splits + 1) / splits  # bytes of a block, on average; the last waits for them
+    read = one_by_one(splits) if in_groups else splits
+    return kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + 2 + read / 4)
 
 
 def of_streams(tile, packs, rows=None, sharers=None):
@@ -76,19 +82,21 @@ def of_streams(tile, packs, rows=None, sharers=None):
     return work
 
 
-def of_planes(tile):
-    """Of fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range."""
+def of_planes(tile, in_groups):
+    """Of fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range. The sums of
+    several splits of K are added up as `_adding` says."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
         scheme = SCHEMES[problem.precision]
         whole = -(-problem.k // 64) * 64 or 64
-        splits = [
-            copy(1 if shared else problem.batch, rows, whole, 4, planes)
+        planes = [
+            copy(1 if shared else problem.batch, rows, whole, 4, written)
             for rows, shared in ((problem.m, problem.a_shared), (problem.n, problem.b_shared))
-            for planes in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
+            for written in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
         ]
-        itemsize = scheme.planes * scheme.dtype.itemsize
-        return *splits, product(problem, tile_of(config), target, itemsize=itemsize, batch=problem.batch)
+        t, itemsize = tile_of(config), scheme.planes * scheme.dtype.itemsize
+        kernel = product(problem, t, target, itemsize=itemsize, batch=problem.batch)
+        return *planes, _adding(kernel, t, in_groups) if t.get("splits", 1) > 1 else kernel
 
     return work
