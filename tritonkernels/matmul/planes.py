@@ -174,4 +174,5 @@ def refuses(problem, target):
     return target.lacks("fp16, bf16 and tf32 into fp32 by one instruction", 80)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_planes(block_tile, in_groups=False), tile=block_tile)
+WORK = of_planes(block_tile, in_groups=False)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile)
