@@ -1,9 +1,10 @@
 """python -m perf fit: what every design sustains of a GPU, fitted to records of times, for the choice of designs and configs.
 
-Reads the records in perf/results/GPU, or the files named, and writes tritonkernels/choice/tables/GPU/sustained.json: the same
-records give the same file, but for designs that are other kernels since they were timed (remade.py). Beside it goes torch.json:
-torch's times in the same records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by a hash of them, is
-left out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
+What a design sustains is a share of the GPU's own figures, so records of all GPUs of one architecture count together: those in
+perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
+give the same file, but for designs that are other kernels since they were timed (remade.py). For each of the GPUs goes
+torch.json into its folder: torch's times in its records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by
+a hash of them, is left out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
 
 Exit status: 2 if there are no records.
 """
@@ -23,33 +24,35 @@ HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25"
 
 def add_arguments(parser):
     parser.add_argument("--gpu", default="h200", help="a name of the table of targets; default: %(default)s")
-    parser.add_argument("--records", type=Path, nargs="+", metavar="FILE", help="default: those in perf/results/GPU")
+    parser.add_argument("--records", type=Path, nargs="+", metavar="FILE", help="default: those in perf/results")
 
 
 def main(options, parser):
     try:
         target = Target.named(options.gpu)
-        shapes, commit = timed.of_gpu(target.name, options.records)
+        targets = [target] if options.records else timed.of_architecture(target.arch)
+        shapes = {gpu: timed.of_gpu(gpu.name, options.records) for gpu in targets}
     except (BackendError, OSError, ValueError, KeyError) as error:
         parser.error(str(error))
-    runs = counted.counted(shapes, target)
+    runs = [run for gpu, own in shapes.items() for run in counted.counted(own.shapes, gpu)]
     learnt, path = [run for run in remade.of_today(runs) if run.shape.half == "fit"], table.path(target.name)
     if not learnt:
         parser.error(f"no records of {target.name} to fit to")
-    designs = table.fitted(learnt, target, runs) | (remade.kept(learnt, model.sustained(target.name)) if path.exists() else {})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    processes.replace(path, table.text(target.name, commit, len(learnt), designs))
-    processes.replace(
-        torch_times.path(target.name), torch_times.text(target.name, commit, torch_times.families(shapes, target))
-    )
+    designs = table.fitted(learnt, runs) | (remade.kept(learnt, model.sustained(target.name)) if path.exists() else {})
+    for gpu, own in shapes.items():
+        text = torch_times.text(gpu.name, own.commit, torch_times.families(own.shapes, gpu))
+        torch_times.path(gpu.name).parent.mkdir(parents=True, exist_ok=True)
+        processes.replace(torch_times.path(gpu.name), text)
+    commit = max(shapes.values(), key=lambda own: own.date).commit
+    processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(learnt), designs))
     judged = remade.of_today_only(runs)
-    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, target)])
+    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs)])
     print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
     return 0
 
 
-def _rows(half, runs, designs, target):
-    own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs, target)
+def _rows(half, runs, designs):
+    own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs)
     for package in dict.fromkeys(outcome.chosen.package for outcome in own):
         s = evaluate.summary([outcome for outcome in own if outcome.chosen.package == package])
         torch = "" if s.torch is None else f"{s.torch:.3f}"

@@ -9,12 +9,13 @@ from tritonkernels.choice import model
 from tritonkernels.choice.work import Work
 from tritonkernels.design import as_dict
 from tritonkernels.problem import Problem
+from tritonkernels.target import Target
 
 from .timed import Run, Timed
 
 
 class Counted(NamedTuple):
-    """A run of a shape.
+    """A run of a shape on a GPU.
 
     key      of its design and precision in the table of what designs sustain
     problem  the design's own: another operation's, if it is that one's design
@@ -27,20 +28,22 @@ class Counted(NamedTuple):
     problem: Problem
     config: Any
     works: tuple[Work, ...]
+    target: Target
 
     @property
     def factors(self):
         """The names of the factors of its time."""
         return model.config_name(self.config), *itertools.chain(*model.classes(self.problem))
 
-    def predicted(self, target, sustained):
+    def predicted(self, sustained):
         """Seconds; `sustained` is the model's of its key."""
         factors = sustained.of_config(self.config)[0], sustained.of_problem(self.problem)
-        return model.estimate(self.works, model.rates(target), sustained, *factors).seconds
+        return model.estimate(self.works, model.rates(self.target), sustained, *factors).seconds
 
 
 def counted(shapes, target):
-    """The Counted runs of Timed shapes, without those of designs that refuse by now and of configs that are no longer legal."""
+    """The Counted runs of shapes that were Timed on a GPU, but those of designs that refuse by now and of configs that are not
+    legal any more."""
     return [run for shape in shapes for package, runs in shape.runs.items() for run in _counted(shape, package, runs, target)]
 
 
@@ -60,7 +63,7 @@ def _counted(shape, package, runs, target):
             works = tuple(design.work(problem, config, target))
             reduced = design.reduced(problem)
             key = model.key_of(package, design.key, reduced.precision)
-            yield Counted(shape, package, run, key, reduced, config, works)
+            yield Counted(shape, package, run, key, reduced, config, works, target)
 
 
 def library(package):

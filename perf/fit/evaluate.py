@@ -30,11 +30,11 @@ class Outcome(NamedTuple):
         return torch / self.chosen.run.seconds if torch else None
 
 
-def outcomes(runs, sustained, target):
+def outcomes(runs, sustained):
     """The Outcome of each shape and package of Counted runs, which are in the order of `counted`."""
     found = []
     for _, own in itertools.groupby(runs, key=lambda run: (id(run.shape), run.package)):
-        predicted = [(run.predicted(target, model.of_design(sustained, *run.key.split())), run) for run in own]
+        predicted = [(run.predicted(model.of_design(sustained, *run.key.split())), run) for run in own]
         chosen = min(predicted, key=lambda pair: pair[0])
         best = min(predicted, key=lambda pair: pair[1].run.seconds)
         found.append(Outcome(chosen[1], best[1], chosen[0], best[0]))

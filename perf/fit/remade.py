@@ -5,17 +5,19 @@ Until they are timed again such a design keeps the figures that it has: what its
 
 from tritonkernels.choice import model
 
-REMADE = {  # since when times count
+REMADE = {  # a design, or one in a precision: since when times count
     "cuda_reference matmul.cluster_split_k": "2026-11-24T02:10",  # blocks read each other's sums
     "cuda_reference gemm.split_k": "2026-11-23T19:00",  # one kernel instead of two, in which the last block of a tile adds
     "cuda_reference gemm.stream_k": "2026-11-23T19:00",
     "tritonkernels gemm.split_k": "2026-11-23T19:00",
+    "cuda_reference matmul.pipelined tf32": "2026-11-25",  # operands along M or N are read where they are, without a copy
+    "cuda_reference matmul.split_k tf32": "2026-11-25",
 }
 
 
 def of_today(runs):
     """The Counted runs without those of kernels that are no more."""
-    return [run for run in runs if run.shape.date >= REMADE.get(design_of(run.key), "")]
+    return [run for run in runs if run.shape.date >= _since(run.key)]
 
 
 def of_today_only(runs):
@@ -26,9 +28,13 @@ def of_today_only(runs):
 
 
 def kept(runs, figures):
-    """{key: Sustained}, of `figures`, of the remade designs that none of the runs is of."""
-    waiting = REMADE.keys() - {design_of(run.key) for run in runs}
-    return {key: own for key, own in figures.items() if key != model.ANY and design_of(key) in waiting}
+    """{key: Sustained}, of `figures`, of what was remade and none of the runs is of."""
+    waiting = REMADE.keys() - {run.key for run in runs} - {design_of(run.key) for run in runs}
+    return {key: own for key, own in figures.items() if key != model.ANY and not waiting.isdisjoint((key, design_of(key)))}
+
+
+def _since(key):
+    return REMADE.get(key) or REMADE.get(design_of(key), "")
 
 
 def design_of(key):

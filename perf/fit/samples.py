@@ -31,8 +31,8 @@ class Samples:
     logs: numpy.ndarray
 
     @staticmethod
-    def of(runs, rate):
-        """Of Counted runs on a GPU of these Rates."""
+    def of(runs):
+        """Of Counted runs."""
         named = [set(run.factors) for run in runs]
         of_runs = [model.alike(run.problem.precision) for run in runs]
         precisions = tuple(sorted(set(of_runs)))
@@ -44,7 +44,7 @@ class Samples:
         return Samples(
             precisions,
             tuple(names),
-            numpy.array([parts for run in runs for parts in _parts(run, rate)]).T,
+            numpy.array([parts for run in runs for parts in _parts(run)]).T,
             numpy.repeat(numpy.arange(len(runs)), [len(run.works) for run in runs]),
             numpy.array([precisions.index(precision) for precision in of_runs]),
             numpy.array([[n in own and p in (None, q) for n, p in names] for own, q in zip(named, of_runs)], float),
@@ -96,8 +96,9 @@ def _different(named):
     return sorted(set.union(*named) - set.intersection(*named))
 
 
-def _parts(run, rate):
-    """The parts of each of its kernels, by SHARES."""
+def _parts(run):
+    """The parts of each of its kernels, by SHARES, on its GPU."""
+    rate = model.rates(run.target)
     for at, work in enumerate(run.works):
         *parts, launch = model.parts_of(work, rate)
         yield (*parts, 0.0, launch) if at else (*parts, launch, 0.0)

@@ -19,23 +19,23 @@ from .least_squares import fit
 from .remade import design_of
 from .samples import Samples
 
-SCHEMA = 2
+SCHEMA = 3
 GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 0.15, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
 
-def fitted(runs, target, others=()):
+def fitted(runs, others=()):
     """{key: Sustained} from Counted runs: of each design and precision, of designs in all precisions, and of any design. The
     configs of `others` count as timed, too."""
-    rate, of_design = model.rates(target), _grouped(runs, lambda run: design_of(run.key))
-    samples = {design: Samples.of(own, rate) for design, own in of_design.items()}
+    of_design = _grouped(runs, lambda run: design_of(run.key))
+    samples = {design: Samples.of(own) for design, own in of_design.items()}
     common = _shares(samples.values(), GUESS)
     groups = _grouped(samples, _operation)
     by_operation = {op: _shares([samples[design] for design in own], common) for op, own in groups.items()}
     fits = {design: fit(own, by_operation[_operation(design)]) for design, own in samples.items()}
     factors = {design: _factors(own, samples[design], fits[design]) for design, own in of_design.items()}
     spread = _spread([own for of_all in factors.values() for precision, own in of_all.items() if precision])
-    slower = _spread_of_precisions(of_design, by_operation, rate)
+    slower = _spread_of_precisions(of_design, by_operation)
     unseen = _short(spread * slower)
     designs = {model.ANY: Sustained(*map(_short, common), unseen=unseen)}
     for design in _keys():
@@ -95,12 +95,12 @@ def _spread(many):
     return float(numpy.exp(numpy.std(logs))) if logs else 1.0
 
 
-def _spread_of_precisions(of_design, by_operation, rate):
+def _spread_of_precisions(of_design, by_operation):
     """The factor of a design in a precision that is one standard deviation slower than its records in other precisions say."""
     off = []
     for design, runs in of_design.items():
         of_precision = _grouped(runs, lambda run: run.problem.precision)
-        samples = {precision: Samples.of(own, rate) for precision, own in of_precision.items()}
+        samples = {precision: Samples.of(own) for precision, own in of_precision.items()}
         for precision, own in samples.items():
             if others := [of for other, of in samples.items() if other != precision]:
                 shares = _shares(others, by_operation[_operation(design)])
@@ -109,14 +109,14 @@ def _spread_of_precisions(of_design, by_operation, rate):
     return float(numpy.exp(numpy.std(off))) if off else 1.0
 
 
-def text(gpu, commit, records, designs):
-    """The file, the same for the same records."""
+def text(gpus, commit, records, designs):
+    """The file, the same for the same records, which are of these GPUs."""
     rows = {
         key: {share: getattr(own, share) for share in SHARES}
         | {"factors": own.factors, "unseen": own.unseen, "timed": own.timed}
         for key, own in designs.items()
     }
-    head = json.dumps({"schema": SCHEMA, "gpu": gpu, "commit": commit, "records": records}, indent=1)
+    head = json.dumps({"schema": SCHEMA, "gpus": gpus, "commit": commit, "records": records}, indent=1)
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items())
     return head.removesuffix("\n}") + f',\n "designs": {{\n{lines}\n }}\n}}\n'
 

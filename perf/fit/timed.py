@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from tritonkernels.problem import Problem
+from tritonkernels.target import Target
 
 from ..measure import records, shapes, sweep_records
 from ..measure.baselines import yardstick
@@ -41,8 +42,22 @@ class Timed(NamedTuple):
         return shapes.half(self.key)
 
 
+class OfGpu(NamedTuple):
+    """The shapes of a GPU's records, in an order of their own, and the commit and date of the newest."""
+
+    shapes: list[Timed]
+    commit: str
+    date: str
+
+
+def of_architecture(arch):
+    """The Targets of the architecture that have records, sorted by name."""
+    targets = (Target.named(folder.name) for folder in sorted(RESULTS.iterdir()) if folder.is_dir())
+    return [target for target in targets if target.arch == arch]
+
+
 def of_gpu(gpu, paths=None):
-    """(Timed shapes of the GPU's records, or of the files named; the newest commit among them), in an order of their own."""
+    """Of the GPU's records, or of the files named."""
     folder = RESULTS / gpu
     paths = paths or [*folder.rglob("*.jsonl"), *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES)]
     found, environments = [], []
@@ -50,9 +65,9 @@ def of_gpu(gpu, paths=None):
         rows = sweep_records.load([path]) if path.suffix == ".jsonl" else records.read_rows(path)
         found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
         environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
-    newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": ""})
+    newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
     ordered = sorted(found, key=lambda shape: (shape.key, shape.family, repr(shape.runs)))
-    return ordered, newest["commit"].partition("+")[0]
+    return OfGpu(ordered, newest["commit"].partition("+")[0], newest["date"])
 
 
 def of_sweep(row):

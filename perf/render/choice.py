@@ -3,8 +3,7 @@
 from tritonkernels.choice import model
 from tritonkernels.target import Target
 
-from ..fit import counted, evaluate, remade, table, timed
-from . import measured
+from ..fit import counted, evaluate, remade, timed
 from .table import markdown as as_table
 
 INTRODUCTION = """\
@@ -59,12 +58,12 @@ The GPU's figures are in its [table of targets](../tritonkernels/target.py), or 
 problems (their layouts and other fields that are no sizes), are data: `python -m perf fit` fits them to recorded times, by
 robust least squares on the logarithm of time. Each precision of a design has its own. Where it has few records they are about
 those of the design's other precisions; a design with few records gets about the shares of its operation's other designs, and a
-config or a class with few records a factor near 1. A GPU without records gets the shares of the {reference}, and what was
-timed there counts as timed.
+config or a class with few records a factor near 1. Shares are of a GPU's own figures, so the records of all GPUs of an
+architecture are fitted to together: those of {gpus}. The result serves every GPU, and what was timed there counts as timed.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
-    python -m perf fit --gpu h200
+    python -m perf fit
     make docs
 
 ## How good it is
@@ -94,22 +93,21 @@ USUAL = (  # fields of most calls
 
 
 def markdown():
+    gpus = timed.of_architecture(Target.named(model.REFERENCE).arch)
     figures = {
+        "gpus": " and ".join(gpu.name.upper() for gpu in gpus),
         "overlap": model.OVERLAP,
-        "reference": Target.named(model.REFERENCE).name.upper(),
         "mean": evaluate.GATE_MEAN,
         "fine": evaluate.FINE,
         "share": evaluate.GATE_SHARE,
     }
-    fitted = [folder.name for folder in measured.gpus() if table.path(folder.name).exists()]
-    return INTRODUCTION.format(**figures) + "".join(of_gpu(gpu) for gpu in fitted)
+    return INTRODUCTION.format(**figures) + "".join(of_gpu(gpu.name) for gpu in gpus)
 
 
 def of_gpu(gpu):
     target = Target.named(gpu)
-    shapes, _ = timed.of_gpu(gpu)
-    judged = [shape for shape in shapes if shape.judges and shape.half == "judge"]
-    outcomes = evaluate.outcomes(remade.of_today_only(counted.counted(judged, target)), model.sustained(gpu), target)
+    judged = [shape for shape in timed.of_gpu(gpu).shapes if shape.judges and shape.half == "judge"]
+    outcomes = evaluate.outcomes(remade.of_today_only(counted.counted(judged, target)), model.sustained(gpu))
     return section(gpu, outcomes)
 
 

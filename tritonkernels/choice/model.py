@@ -13,8 +13,8 @@ A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
-`python -m perf fit`, as are factors of its configs and of classes of problems, which launches have none of. For a GPU without
-records those of the H200 serve: they are shares of the GPU's own figures.
+`python -m perf fit`, as are factors of its configs and of classes of problems, which launches have none of. They are shares of
+the GPU's own figures: fitted to the records of all GPUs of an architecture together, those of Hopper, they serve every GPU.
 
 Shares are of figures as data sheets have them. A user's measured figures (calibration.py), which no kernel exceeds, are brought
 to that scale by what the same kernels measure on an H200: a GPU on which they copy half as fast has half its bandwidth.
@@ -276,8 +276,8 @@ def of_design(figures, package, design, precision):
 
 @functools.cache
 def sustained(target_name):
-    """{"package op.design precision": Sustained} of a GPU, also of designs in all precisions and of ANY; of the REFERENCE if
-    the GPU has no records."""
+    """{"package op.design precision": Sustained} of a GPU, also of designs in all precisions and of ANY; those of the REFERENCE
+    unless the GPU has its own."""
     name = _folder(target_name)
     return {
         key: Sustained(**values)

@@ -56,7 +56,7 @@ def predicted(case, target):
     shape = timed.Timed("", sweep_records.problem_of(case.op, case.vendor.problem), None, runs)
     sustained = model.sustained(target.name)
     seconds = {
-        (run.package, run.run.design): run.predicted(target, model.of_design(sustained, *run.key.split()))
+        (run.package, run.run.design): run.predicted(model.of_design(sustained, *run.key.split()))
         for run in counted.counted([shape], target)
     }
     return {(r.implementation, r.design): seconds.get((contenders.PACKAGES[r.implementation], r.design)) for r in case.designs}

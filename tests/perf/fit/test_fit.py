@@ -62,7 +62,7 @@ def runs():
 
 @pytest.fixture(scope="module")
 def fitted(runs):
-    return table.fitted(runs, H200)
+    return table.fitted(runs)
 
 
 @pytest.mark.parametrize("name", ("rasterized", "stream_k"))
@@ -83,7 +83,7 @@ def test_factors_are_found(fitted):
 def test_the_choice_is_good_on_other_shapes(fitted):
     """Of times without noise, so that nothing but the model is at fault."""
     others = counted.counted(shapes(100, noise=0, outliers=0, seed=1), H200)
-    of_choice = evaluate.summary(evaluate.outcomes(others, fitted, H200))
+    of_choice = evaluate.summary(evaluate.outcomes(others, fitted))
     assert of_choice.shapes == 100 and of_choice.mean < 1.02 and of_choice.passes
 
 
@@ -101,14 +101,37 @@ def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
     assert text(2) == first
     written, torchs = map(json.loads, first)
     assert (torchs["gpu"], torchs["commit"], torchs["families"]) == ("h200", "abc", {})  # torch was not timed
-    assert (written["schema"], written["gpu"], written["commit"]) == (table.SCHEMA, "h200", "abc") and written["records"] > 0
-    assert set(written["designs"]) >= set(table.fitted([], H200))
+    assert (written["schema"], written["gpus"], written["commit"]) == (table.SCHEMA, ["h200"], "abc") and written["records"] > 0
+    assert set(written["designs"]) >= set(table.fitted([]))
+
+
+def test_gpus_of_an_architecture_are_fitted_to_together(monkeypatch):
+    """Each time is a share of its own GPU's figures: times of an H100 say of an H200's what the H200's own do."""
+    h100, found = Target.named("h100"), []
+    for gpu in (H200, h100):
+        monkeypatch.setattr(f"{__name__}.H200", gpu)  # that `shapes` makes times for
+        found.append(counted.counted(shapes(120, noise=0, outliers=0), gpu))
+    alone, together = table.fitted(found[0]), table.fitted([run for own in found for run in own])
+    for name, true in TRUE.items():
+        for part in PARTS:
+            known, sharper = (getattr(fitted[f"{KEY}{name} ieee"], part) for fitted in (alone, together))
+            assert sharper == pytest.approx(known, rel=0.1) == pytest.approx(getattr(true, part), rel=0.15), (name, part)
+    of_choice = evaluate.summary(evaluate.outcomes(found[1], alone))
+    assert of_choice.mean < 1.02
+
+
+def test_records_of_the_same_architecture_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(timed, "RESULTS", tmp_path)
+    for name in ("h200", "a100", "h100"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "README.md").write_text("")
+    assert [target.name for target in timed.of_architecture(90)] == ["h100", "h200"]
 
 
 def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
     (tmp_path / "h200").mkdir()
     monkeypatch.setattr(model, "TABLES", tmp_path)
-    table.path("h200").write_text(table.text("h200", "abc", 1, fitted))
+    table.path("h200").write_text(table.text(["h200"], "abc", 1, fitted))
     assert model.sustained.__wrapped__("h200") == fitted
 
 
@@ -117,7 +140,7 @@ def test_designs_without_records_are_as_the_others_of_their_operation(fitted):
     assert expected == [getattr(fitted["cuda_reference gemm.naive"], part) for part in SHARES]
     known = [[getattr(fitted[KEY + name], part) for part in SHARES] for name in TRUE]
     assert all(min(column) <= value <= max(column) for value, column in zip(expected[:1], zip(*known)))
-    nothing = table.fitted([], H200)[KEY + "naive"]
+    nothing = table.fitted([])[KEY + "naive"]
     assert [getattr(nothing, part) for part in SHARES] == list(table.GUESS)
 
 
@@ -133,10 +156,10 @@ def test_a_precision_with_few_records_is_about_as_the_design_s_others(runs, fitt
     slow = [run._replace(run=run.run._replace(seconds=2 * run.run.seconds)) for run in as_tf32(own)]
     off = []
     for few in (2, len(own)):
-        found = table.fitted([*own, *slow[:few]], H200)
-        predicted = [[run.predicted(H200, found[run.key]) for run in of_one] for of_one in (own, slow)]
+        found = table.fitted([*own, *slow[:few]])
+        predicted = [[run.predicted(found[run.key]) for run in of_one] for of_one in (own, slow)]
         off.append(numpy.median(numpy.divide(*predicted[::-1])))
-        alone = [run.predicted(H200, fitted[run.key]) for run in own]
+        alone = [run.predicted(fitted[run.key]) for run in own]
         assert numpy.median(numpy.divide(predicted[0], alone)) == pytest.approx(1, abs=0.02)
         assert factor_of_slow(found[KEY + "tiled tf32"]) == pytest.approx(1.2, rel=0.05)
     assert 1.05 < off[0] < 1.5 < off[1] == pytest.approx(2, rel=0.02)
@@ -152,7 +175,7 @@ def test_what_was_timed_is_written(runs):
     follows from the problem."""
     for name in ("tiled", "stream_k"):
         own = [run for run in runs if run.key == KEY + name + " ieee"]
-        found = table.fitted(own[:1], H200, [*own[1:], *as_tf32(own[:1])])
+        found = table.fitted(own[:1], [*own[1:], *as_tf32(own[:1])])
         configs = [as_dict(run.config) for run in own]
         names = [number for number in configs[0] if number not in ("PROGRAMS", "num_ctas")]
         expected = {number: sorted({config[number] for config in configs}, key=str) for number in names} | {"maxnreg": [None]}
@@ -165,7 +188,7 @@ def test_shares_stay_within_bounds():
     """Times far beyond the GPU's figures, both ways."""
     for scale in (1e-5, 1e5):
         wrong = [shape._replace(runs=_scaled(shape.runs, scale)) for shape in shapes(10, names=("tiled",))]
-        own = table.fitted(counted.counted(wrong, H200), H200)[KEY + "tiled"]
+        own = table.fitted(counted.counted(wrong, H200))[KEY + "tiled"]
         values = {part: getattr(own, part) for part in SHARES}
         assert all(least <= values[part] <= most for part, (least, most) in least_squares.BOUNDS.items())
         assert any(value in least_squares.BOUNDS[part] for part, value in values.items())
@@ -179,7 +202,7 @@ def test_a_single_record_changes_little(fitted):
     one = counted.counted(itertools.islice(shapes(1), 1), H200)[:1]
     odd = one[0]._replace(run=one[0].run._replace(seconds=10 * one[0].run.seconds))
     many = counted.counted(shapes(60, names=("rasterized", "stream_k")), H200)
-    without, with_it = (table.fitted(runs, H200)[KEY + "tiled"] for runs in (many, [*many, odd]))
+    without, with_it = (table.fitted(runs)[KEY + "tiled"] for runs in (many, [*many, odd]))
     moved = [abs(math.log(getattr(with_it, part) / getattr(without, part))) for part in SHARES]
     assert 0 < max(moved) < 0.5
 
@@ -188,12 +211,12 @@ def test_arrays_predict_what_the_model_predicts(runs, fitted):
     pick = random.Random(0)
     for key in {run.key for run in runs}:
         own = pick.sample([run for run in runs if run.key == key], 50)
-        samples = Samples.of(own, model.rates(H200))
+        samples = Samples.of(own)
         shares = numpy.array([pick.uniform(0.1, 1.2) for _ in SHARES])
         factors = numpy.array([pick.uniform(0.5, 2) for _ in samples.names])
         sustained = Sustained(*shares, {name: factor for (name, _), factor in zip(samples.names, factors)})
         seconds, derivatives = samples.predicted(shares[None], factors)
-        assert seconds == pytest.approx([run.predicted(H200, sustained) for run in own], rel=1e-9)
+        assert seconds == pytest.approx([run.predicted(sustained) for run in own], rel=1e-9)
         for column in range(len(SHARES) + len(factors)):
             step = numpy.ones(len(SHARES) + len(factors))
             step[column] = math.exp(1e-5)

@@ -11,8 +11,8 @@ CONFIG = {"BLOCK_M": 16}
 
 
 def test_the_order_of_the_files_does_not_matter():
-    shapes, commit = timed.of_gpu("h200", SUITES)
-    again, same = timed.of_gpu("h200", SUITES[::-1])
+    shapes, commit, _ = timed.of_gpu("h200", SUITES)
+    again, same, _ = timed.of_gpu("h200", SUITES[::-1])
     assert [(s.key, s.runs) for s in shapes] == [(s.key, s.runs) for s in again]
     assert commit == same and commit.isalnum()
     assert {s.half for s in shapes} == {"fit", "judge"} and not any(s.judges for s in shapes)
@@ -45,6 +45,6 @@ def test_a_sweep_judges(tmp_path):
     }
     path = tmp_path / "gemm.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in (header, swept)))
-    (shape,), commit = timed.of_gpu("h200", [path])
+    (shape,), commit, _ = timed.of_gpu("h200", [path])
     assert (shape.family, shape.judges, shape.torch, commit) == ("llm", True, 12.5e-6, "abc")
     assert shape.runs == {"tritonkernels": [Run("tiled", CONFIG, 1e-5), Run("naive", CONFIG, 4e-5)]}

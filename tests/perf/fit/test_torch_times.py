@@ -16,7 +16,7 @@ from tritonkernels.matmul import MATMUL
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")
-SHAPES, COMMIT = timed.of_gpu("h200")
+SHAPES, COMMIT, _ = timed.of_gpu("h200")
 
 
 def product(m=512, n=512, k=512, dtype=torch.float16, **options):

@@ -8,6 +8,9 @@ from perf.fit.counted import Counted
 from perf.fit.timed import Run, Timed
 from perf.render import chapter, choice
 from tritonkernels.problem import GemvProblem
+from tritonkernels.target import Target
+
+H200 = Target.named("h200")
 
 
 def outcome(batch, chosen_us, best_us, torch_us=None, package="tritonkernels"):
@@ -16,7 +19,7 @@ def outcome(batch, chosen_us, best_us, torch_us=None, package="tritonkernels"):
     )
     shape = Timed("llm", problem, torch_us and torch_us / 1e6, {})
     runs = [
-        Counted(shape, package, Run(name, {"rows": 4}, us / 1e6), "", problem, {}, ())
+        Counted(shape, package, Run(name, {"rows": 4}, us / 1e6), "", problem, {}, (), H200)
         for name, us in (("staged", chosen_us), ("split", best_us))
     ]
     return evaluate.Outcome(*runs, 7e-6, 8e-6)
