@@ -139,12 +139,43 @@ def matmul(
     if alpha == 1 and not beta and bias is None and activation is None:
         return _product(a, b, precision, accumulate, scales, out)
     wide = out if out.dtype.itemsize >= 4 else torch.empty_like(out, dtype=torch.float32)
-    product = _product(a, b, precision, accumulate, scales, wide).mul_(alpha)
+    product = _product(a, b, precision, accumulate, scales, wide)
+    if alpha != 1:
+        product.mul_(alpha)
     if beta:
         product.add_(c, alpha=beta)
     if bias is not None:
         product += bias
     return out.copy_(ACTIVATIONS[activation][0](product) if activation else product)
+
+
+def addmm(
+    a,
+    b,
+    *,
+    precision=None,
+    out_dtype=None,
+    accumulate=None,
+    alpha=1.0,
+    beta=None,
+    c=None,
+    bias=None,
+    activation=None,
+    out,
+    **scales,
+):
+    """cuBLAS's own epilogue, as torch.nn.Linear uses it: one addend and ReLU, in the kernel of the product."""
+    beta, floating = beta_of(beta, c), a.is_floating_point() and a.dtype.itemsize > 1
+    if a.ndim != 2 or b.ndim != 2 or out.dtype != a.dtype or not floating:
+        raise UnsupportedError("torch.addmm multiplies matrices of floating-point numbers into the same type")
+    if bool(beta) == (bias is not None) or activation not in (None, "relu"):
+        raise UnsupportedError("torch.addmm adds one addend; of the activations it can be followed by ReLU only")
+    addend, beta = (c, beta) if bias is None else (bias, 1.0)
+    if activation is None:
+        return torch.addmm(addend, a, b, alpha=alpha, beta=beta, out=out)
+    if addend.ndim == 1:
+        return torch.ops.aten._addmm_activation.out(addend, a, b, alpha=alpha, beta=beta, out=out)
+    return torch.addmm(addend, a, b, alpha=alpha, beta=beta, out=out).relu_()
 
 
 def _product(a, b, precision, accumulate, scales, out):
@@ -201,5 +232,5 @@ BASELINES = {
     "conv2d_input": (("nn.grad.conv2d_input", conv2d_input, False),),
     "conv2d_weight": (("nn.grad.conv2d_weight", conv2d_weight, False),),
     "conv2d_bias": (("sum", conv2d_bias, True),),
-    "matmul": (("matmul", matmul, True),),
+    "matmul": (("matmul", matmul, True), ("addmm", addmm, True)),
 }

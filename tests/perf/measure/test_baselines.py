@@ -5,10 +5,11 @@ import importlib
 import pytest
 import torch
 
-from perf.measure import baselines
+from perf.measure import baselines, suites
 from perf.measure.check import Checker, Output
-from perf.measure.suites import SUITES
+from perf.measure.suites import SUITES, Operand
 from tritonkernels.errors import UnsupportedError
+from tritonkernels.matmul import MATMUL
 from tritonkernels.problem import PACKED
 
 CPU = torch.device("cpu")
@@ -57,6 +58,38 @@ def test_a_baseline_computes_the_same_problem(case):
     computed = call(*args, out=output.tensor, **kwargs)
     finding = Checker(args, kwargs).judge(prepared.problem, output, computed, writes_out)
     assert finding.ok, finding
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("options", [{}, {"activation": "relu"}, {"alpha": -1.5}])
+@pytest.mark.parametrize("addend", ["bias", "c"])
+def test_the_fused_product_computes_the_same_problem(dtype, options, addend):
+    """Where torch has one: of one addend, into the same type, with ReLU or nothing after it."""
+    size = (47,) if addend == "bias" else (33, 47)
+    case = suites.matmul(33, 47, 65, dtype, named={addend: Operand(size, dtype)}, **options)
+    args, kwargs = case.arguments(1, CPU)
+    prepared = MATMUL.prepare(*args, **kwargs)
+    output = Output(prepared.result)
+    computed = baselines.addmm(*args, out=output.tensor, **kwargs)
+    assert Checker(args, kwargs).judge(prepared.problem, output, computed, True).ok
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        suites.matmul(8, 8, 8, torch.float16),
+        suites.matmul(8, 8, 8, torch.float16, batch=(2,), named={"bias": Operand((8,), torch.float16)}),
+        suites.matmul(8, 8, 8, torch.float16, out_dtype=torch.float32, named={"bias": Operand((8,), torch.float32)}),
+        suites.matmul(8, 8, 8, torch.float16, activation="gelu", named={"bias": Operand((8,), torch.float16)}),
+        suites.matmul(8, 8, 8, named={"bias": Operand((8,)), "c": Operand((8, 8))}),
+        suites.matmul(8, 8, 8, torch.int8),
+    ],
+    ids=lambda case: case.name,
+)
+def test_what_torch_does_not_fuse_is_refused(case):
+    args, kwargs = case.arguments(1, CPU)
+    with pytest.raises(UnsupportedError, match=r"torch\.addmm"):
+        baselines.addmm(*args, out=MATMUL.prepare(*args, **kwargs).result, **kwargs)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
