@@ -22,11 +22,11 @@ from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
 from . import baselines, contenders, tampering, timing
+from .cases import placed
 from .check import SUMMED, Checker, Finding, Output, thin_out
 from .environment import environment
 from .monitor import Monitor
 from .records import Record
-from .suites import placed
 
 COPY = "copy"  # timed with the contenders: the bandwidth that a copy reaches
 AGAIN = "again"  # torch's first function once more: what it differs from itself is noise
@@ -108,7 +108,7 @@ class Comparison:
         with baselines.precision(prepared.problem.precision):
             entries = []
             peers = self._peers.of(case, prepared.problem, args, kwargs) if self._peers else ()
-            for contender in itertools.chain(contenders.contenders(case.op, *self._wanted), peers):
+            for contender in itertools.chain(contenders.contenders(case.op, *self._wanted, case.chosen), peers):
                 entry = self._enter(case, contender, prepared, kwargs)
                 if self._first_run(entry, contender, checker, args, kwargs):
                     entries.append(entry)
@@ -142,7 +142,8 @@ class Comparison:
         """Whether the contender's result is correct. Its record is kept unless it refuses the case."""
         record = entry.record
         try:
-            record.config = contender.explain(*args, **kwargs)["config"]
+            explained = contender.explain(*args, **kwargs)
+            record.config, record.design = explained["config"], explained.get("design", contender.design)
             entry.run(*args)
             entry.note(entry.graded(entry.judge(checker, entry.output, entry.computed)))
             entry.output.poison()  # so that nobody can copy it

@@ -1,4 +1,4 @@
-"""The contenders of a comparison: every design of both packages, and torch."""
+"""The contenders of a comparison: every design of both packages or what each chooses, and torch."""
 
 import functools
 import importlib
@@ -18,13 +18,14 @@ CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu", "
 
 @dataclass(frozen=True)
 class Contender:
-    """explain(*args, **kwargs) raises a refusal before anything runs; call(*args, out=, **kwargs) returns the result.
+    """explain(*args, **kwargs) names design and config, and raises a refusal before anything runs; call(*args, out=, **kwargs)
+    returns the result. design is None where the package chooses.
 
     transform(config) is the design's own, which its error bound depends on.
     """
 
     implementation: str
-    design: str
+    design: str | None
     explain: Callable[..., dict[str, Any]]
     call: Callable[..., torch.Tensor]
     writes_out: bool = True
@@ -46,13 +47,14 @@ def designs(op):
     return [(key, design) for key, package in packages for design in package.designs(op)]
 
 
-def contenders(op, names=None, implementations=None):
-    """The designs of the operation (all, or those of the given names and implementations), and torch last."""
-    for implementation, design in designs(op):
-        if (names is None or design.name in names) and (implementations is None or implementation in implementations):
-            package = importlib.import_module(PACKAGES[implementation])
-            explain = functools.partial(package.explain, op, design=design.name)
-            call = functools.partial(getattr(package, op), design=design.name)
-            yield Contender(implementation, design.name, explain, call, transform=design.transform)
+def contenders(op, names=None, implementations=None, chosen=False):
+    """The designs of the operation (all, or those of the given names and implementations), or `chosen`: what each package
+    chooses by itself; and torch last."""
+    for implementation, design in [(key, None) for key in PACKAGES] if chosen else designs(op):
+        if (names is None or chosen or design.name in names) and (implementations is None or implementation in implementations):
+            package, named = importlib.import_module(PACKAGES[implementation]), {} if chosen else {"design": design.name}
+            explain, call = functools.partial(package.explain, op, **named), functools.partial(getattr(package, op), **named)
+            transform = {} if chosen else {"transform": design.transform}
+            yield Contender(implementation, named.get("design"), explain, call, **transform)
     for name, call, writes_out in baselines.BASELINES[op]:
-        yield Contender("torch", name, lambda *args, **kwargs: {"config": {}}, call, writes_out)
+        yield Contender("torch", name, lambda *args, name=name, **kwargs: {"design": name, "config": {}}, call, writes_out)

@@ -22,9 +22,10 @@ from tritonkernels.matmul import prepare
 from ..arguments import writable
 from ..render import table
 from . import ahead, baselines, contenders, records
+from .cases import matmul
 from .environment import add_commit, environment
 from .stress import CONDITIONS, STRESSES, ill_conditioned
-from .suites import MODES, matmul
+from .suites import MODES
 
 SIZES = {"cuda": (256, 4096, 65536, 256), "cpu": (16, 256, 1024, 8)}  # of M and N, K, long K, and inner products
 

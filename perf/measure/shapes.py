@@ -17,8 +17,8 @@ from tritonkernels.analysis import roofline
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from . import suites
-from .suites import Case, Given, Operand
+from . import cases
+from .cases import Case, Given, Operand
 
 LARGEST = 10**9  # bytes of an operand or a result
 LONGEST = 5e-3  # seconds of a call on an H200, by the roofline
@@ -166,7 +166,7 @@ def _gemm(sizes):
     def case(pick):
         a, b = _layouts(pick)
         scaled = pick.choice(({}, {}, {}, {"alpha": 1.5}, {"alpha": 0.5, "beta": 1.0}))
-        return suites.gemm(*sizes(pick), a, b, **scaled)
+        return cases.gemm(*sizes(pick), a, b, **scaled)
 
     return case
 
@@ -176,7 +176,7 @@ def _gemv(sizes, dtypes, batch=lambda pick: ()):
         m, n = sizes(pick)
         layout, dtype = pick.choices(("row", "col"), (3, 1))[0], pick.choice(dtypes)
         scaled = pick.choice(({}, {}, {"alpha": 1.5, "beta": 0.5}))
-        return suites.gemv(m, n, layout, dtype, batch(pick), **scaled)
+        return cases.gemv(m, n, layout, dtype, batch(pick), **scaled)
 
     return case
 
@@ -200,11 +200,11 @@ def _matmul(sizes, modes, batch=lambda pick: ()):
             n, k = (max(16, x // 16 * 16) for x in (n, k))
             if dtype != INT8:
                 options |= pick.choice(({}, {"accumulate": "fast"}))
-                named = pick.choice(({}, suites.scales(), suites.scales(m, n)))
+                named = pick.choice(({}, cases.scales(), cases.scales(m, n)))
         elif pick.random() < 0.3:
             named = {"bias": Operand((n,), options.get("out_dtype", dtype))}
             options |= pick.choice(({}, {"activation": "gelu"}, {"activation": "silu"}, {"activation": "relu"}))
-        return suites.matmul(m, n, k, dtype, a, b, batch(pick), named=named, **options)
+        return cases.matmul(m, n, k, dtype, a, b, batch(pick), named=named, **options)
 
     return case
 
@@ -230,12 +230,12 @@ def _conv2d(layer, dtypes=(F16, BF16, F16, F32, F32, F64)):
 
     def case(pick):
         images, channels, plane, outputs, taps, options = layer(pick)
-        dtype, layout = pick.choice(dtypes), pick.choice(suites.LAYOUTS)
+        dtype, layout = pick.choice(dtypes), pick.choice(cases.LAYOUTS)
         options = {"stride": 1, "padding": taps // 2, "groups": 1} | options
         if dtype == F32:
             options["precision"] = pick.choice(("ieee", "tf32"))
         shapes = (images, channels, *plane), (outputs, channels // options["groups"], taps, taps)
-        convolution = suites.conv2d(*shapes, layout, dtype, **options)
+        convolution = cases.conv2d(*shapes, layout, dtype, **options)
         if pick.random() < 0.25:
             bias = Operand((outputs,), dtype)
             convolution = replace(convolution, operands=(*convolution.operands, bias))

@@ -1,6 +1,6 @@
 """python -m perf tune: times an operation's configs on this GPU and keeps the fastest in the user's tuned table.
 
-The cases are a suite's, or those of a JSON file, in the words of suites.py:
+The cases are a suite's, or those of a JSON file, in the words of cases.py:
     [{"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}]    for matmul, gemm; gemv: m, n
     [{"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1, "layout": "channels_last"}]    for conv2d
 What the table has is left out, so that a second call goes on where the first one ended. docs/tuning.md says what is kept.
@@ -24,9 +24,10 @@ from tritonkernels.errors import TritonKernelsError, TuningError, UnsupportedErr
 
 from ..arguments import positive
 from ..render import table
+from . import cases as calls
 from . import contenders, suites
 
-BUILDERS = {"gemm": suites.gemm, "gemv": suites.gemv, "conv2d": suites.conv2d, "matmul": suites.matmul}
+BUILDERS = {"gemm": calls.gemm, "gemv": calls.gemv, "conv2d": calls.conv2d, "matmul": calls.matmul}
 HEADINGS = ("problem", "package", "default us", "tuned us", "speedup", "tried", "choice")
 
 

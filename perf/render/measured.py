@@ -13,6 +13,7 @@ RESULTS = HERE / "results"
 NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "torch.json")
 PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 
+RANDOM = "random"
 # suite -> (heading, what is in it)
 HEADINGS = {
     "seeds": (
@@ -52,6 +53,11 @@ HEADINGS = {
         "Unaligned sizes",
         "`matmul` in fp16 where rows do not begin at multiples of 16 bytes, which TMA cannot read in place."
         " Our times include packing.",
+    ),
+    RANDOM: (
+        "Random products",
+        "`matmul` of sizes, types, layouts and epilogues that nothing was fitted to, as a call gets it that names no design."
+        " Layouts of A and B: N along rows, T along columns. M x N x K, after the size of the batch if there is one.",
     ),
 }
 
@@ -145,11 +151,14 @@ def origin_in(environments):
 
 
 def parts(suite, cases):
-    """{title: cases}: the suite by precision, where it has several with at least five cases each."""
-    kinds = {}
+    """{title: cases}: the suite by precision, where it has several with at least five cases each; random cases by family."""
+    kinds, heading = {}, heading_of(suite)
+    if suite == RANDOM:
+        for case in cases:
+            kinds.setdefault(f"{heading}: {case.name.partition(':')[0]}", []).append(case)
+        return kinds
     for case in cases:
         kinds.setdefault(case.arithmetic, []).append(case)
-    heading = heading_of(suite)
     if len(kinds) == 1 or min(map(len, kinds.values())) < 5:
         return {heading: cases}
     return {f"{heading}: {kind}": own for kind, own in kinds.items()}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cuda_reference.launch import config_of
-from perf.measure import shapes, suites
+from perf.measure import cases, shapes
 from tritonkernels.choice import model
 from tritonkernels.choice.work import Work, copy, product
 from tritonkernels.target import KNOWN, Target
@@ -62,7 +62,7 @@ def test_kernels_follow_each_other_and_shares_and_factors_scale():
 
 def test_what_follows_the_sums_has_factors_of_its_own():
     """A layout's is of the whole kernel, that of an activation of its epilogue; neither of the launch."""
-    problem = shapes.prepared(suites.matmul(64, 64, 64, torch.float16, "row", "col", (), activation="gelu")).problem
+    problem = shapes.prepared(cases.matmul(64, 64, 64, torch.float16, "row", "col", (), activation="gelu")).problem
     own = dataclasses.replace(FULL, factors={"a_layout row": 1.5, "activation gelu": 3.0, "a_layout col": 7.0})
     assert own.of_problem(problem) == (1.5, 3.0)
     plain, work = dataclasses.replace(problem, activation=None), kernel(dram=4.8e9, epilogue=1e9)
@@ -73,7 +73,7 @@ def test_what_follows_the_sums_has_factors_of_its_own():
 
 
 def test_one_of_the_stages_has_the_slice_that_is_multiplied():
-    problem = shapes.prepared(suites.matmul(64, 64, 6400, torch.float16, "row", "col", ())).problem
+    problem = shapes.prepared(cases.matmul(64, 64, 6400, torch.float16, "row", "col", ())).problem
     tile = {"BM": 64, "BN": 64, "BK": 64, "threads": 128}
     steps = [product(problem, tile | {"stages": stages}, H200).steps for stages in (1, 2, 3, 5)]
     assert steps == [102, 102, 52, 27]

@@ -28,10 +28,10 @@ sys.exit(main(["compare", "--op", "gemv", "gemm", "--implementation", "cuda"]))
 TUNE = f"""
 import concurrent.futures, sys, torch
 from cuda_reference.build import load
-from perf.measure import suites, tune
+from perf.measure import cases, tune
 pool = concurrent.futures.ThreadPoolExecutor()
 tune.tuner.tune = lambda *_: pool.submit(load, {TINY}).result()  # as it waits for a build; without a GPU it is refused
-sys.exit(tune.run([suites.gemv(64, 48)], ["cuda_reference"], torch.device("cpu"), 60.0, True))
+sys.exit(tune.run([cases.gemv(64, 48)], ["cuda_reference"], torch.device("cpu"), 60.0, True))
 """
 
 

@@ -5,9 +5,10 @@ import importlib
 import pytest
 import torch
 
-from perf.measure import baselines, suites
+from perf.measure import baselines, cases
+from perf.measure.cases import Operand
 from perf.measure.check import Checker, Output
-from perf.measure.suites import SUITES, Operand
+from perf.measure.suites import SUITES
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.matmul import MATMUL
 from tritonkernels.problem import PACKED
@@ -66,7 +67,7 @@ def test_a_baseline_computes_the_same_problem(case):
 def test_the_fused_product_computes_the_same_problem(dtype, options, addend):
     """Where torch has one: of one addend, into the same type, with ReLU or nothing after it."""
     size = (47,) if addend == "bias" else (33, 47)
-    case = suites.matmul(33, 47, 65, dtype, named={addend: Operand(size, dtype)}, **options)
+    case = cases.matmul(33, 47, 65, dtype, named={addend: Operand(size, dtype)}, **options)
     args, kwargs = case.arguments(1, CPU)
     prepared = MATMUL.prepare(*args, **kwargs)
     output = Output(prepared.result)
@@ -77,12 +78,12 @@ def test_the_fused_product_computes_the_same_problem(dtype, options, addend):
 @pytest.mark.parametrize(
     "case",
     [
-        suites.matmul(8, 8, 8, torch.float16),
-        suites.matmul(8, 8, 8, torch.float16, batch=(2,), named={"bias": Operand((8,), torch.float16)}),
-        suites.matmul(8, 8, 8, torch.float16, out_dtype=torch.float32, named={"bias": Operand((8,), torch.float32)}),
-        suites.matmul(8, 8, 8, torch.float16, activation="gelu", named={"bias": Operand((8,), torch.float16)}),
-        suites.matmul(8, 8, 8, named={"bias": Operand((8,)), "c": Operand((8, 8))}),
-        suites.matmul(8, 8, 8, torch.int8),
+        cases.matmul(8, 8, 8, torch.float16),
+        cases.matmul(8, 8, 8, torch.float16, batch=(2,), named={"bias": Operand((8,), torch.float16)}),
+        cases.matmul(8, 8, 8, torch.float16, out_dtype=torch.float32, named={"bias": Operand((8,), torch.float32)}),
+        cases.matmul(8, 8, 8, torch.float16, activation="gelu", named={"bias": Operand((8,), torch.float16)}),
+        cases.matmul(8, 8, 8, named={"bias": Operand((8,)), "c": Operand((8, 8))}),
+        cases.matmul(8, 8, 8, torch.int8),
     ],
     ids=lambda case: case.name,
 )

@@ -1,11 +1,15 @@
 """python -m perf compare from the outside: what it prints, writes and returns, with right designs and with wrong ones."""
 
 import pytest
+import torch
 from stand_ins import record, right
 
+import cuda_reference
+import tritonkernels
 from perf.__main__ import main
 from perf.measure import ahead, baselines, compare, contenders, records
 from perf.measure.comparison import GpuLost
+from perf.measure.suites import SUITES
 from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
 
@@ -106,6 +110,21 @@ def test_the_commit_of_a_copy_without_its_repository(gemv_does, tmp_path):
     gemv_does(right)
     assert main([*GEMV, "--json", str(tmp_path / "r.json"), "--commit", "abc"]) == 0
     assert {r.environment["commit"] for r in records.read_json(tmp_path / "r.json")} == {"abc"}
+
+
+def test_where_a_case_is_for_the_choice_each_package_has_one_row(tmp_path):
+    """Of the design that `explain` names."""
+    assert main(["compare", "--suite", "random", "--json", str(tmp_path / "r.json")]) == 0
+    rows = records.read_json(tmp_path / "r.json")
+    by_case = {}
+    for r in rows:
+        by_case.setdefault(r.case, {}).setdefault(r.implementation, []).append(r.design)
+    cases = {case.name: case for case in SUITES["random"] if not case.gpu_only}
+    assert by_case.keys() == cases.keys()
+    for name, case in cases.items():
+        args, kwargs = case.arguments(0, torch.device("cpu"))
+        for implementation, package in (("triton", tritonkernels), ("cuda", cuda_reference)):
+            assert by_case[name][implementation] == [package.explain("matmul", *args, **kwargs)["design"]]
 
 
 def test_a_wrong_torch_fails_too(gemv_does, monkeypatch, capsys):

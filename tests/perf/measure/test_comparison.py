@@ -10,10 +10,10 @@ import torch
 from stand_ins import right
 
 from perf.measure import baselines, comparison, timing
+from perf.measure.cases import conv2d, gemm, gemv, matmul
 from perf.measure.check import Output
 from perf.measure.comparison import Comparison
 from perf.measure.monitor import Monitor, State
-from perf.measure.suites import conv2d, gemm, gemv, matmul
 from tritonkernels.target import Target
 
 CASE = gemv(64, 32)

@@ -11,9 +11,9 @@ import torch
 from peer_packages import PACKAGES, Matmul, freed, nvmath, quack
 
 from perf.measure import baselines
+from perf.measure.cases import conv2d, gemm, gemv, matmul
 from perf.measure.peers import PEERS, torch_eager
 from perf.measure.peers.peer import Peer
-from perf.measure.suites import conv2d, gemm, gemv, matmul
 from tritonkernels import numerics
 from tritonkernels.errors import UnsupportedError
 

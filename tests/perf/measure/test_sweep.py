@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from perf.__main__ import main
-from perf.measure import contenders, shapes, suites, sweep, sweep_records, trial
+from perf.measure import cases, contenders, shapes, sweep, sweep_records, trial
 from perf.measure.environment import environment
 from tests.choice.stand_ins import SimulatedGpu, library, right
 from tritonkernels.choice import model
@@ -37,7 +37,7 @@ def never_timed(choices):
 
 @pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
 def test_a_trial_has_the_first_of_the_ranking_and_others_at_random(package):
-    gemm = shape(suites.gemm(1536, 1536, 1536))
+    gemm = shape(cases.gemm(1536, 1536, 1536))
     ranking = trial.library(package).ranking(gemm.problem, shapes.H200)
     ranked, never = numbers_of(ranking), never_timed(ranking)
     for number in (1, 4, 10, 30):
@@ -53,7 +53,7 @@ def test_a_trial_has_the_first_of_the_ranking_and_others_at_random(package):
 @pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
 def test_a_trial_has_some_that_were_never_timed(package, monkeypatch):
     """However slow they are by prediction; of different designs, although one has most of the configs."""
-    gemm, left_out = shape(suites.gemm(1536, 1536, 1536)), (f"{package} gemm.naive ieee", f"{package} gemm.tiled ieee")
+    gemm, left_out = shape(cases.gemm(1536, 1536, 1536)), (f"{package} gemm.naive ieee", f"{package} gemm.tiled ieee")
     left = {key: own for key, own in model.sustained("h200").items() if key not in left_out}
     names = {"naive", "tiled"} | {name for name, _ in never_timed(trial.library(package).ranking(gemm.problem, shapes.H200))}
     monkeypatch.setattr(model, "sustained", lambda name: left)
@@ -67,7 +67,7 @@ def test_a_trial_has_some_that_were_never_timed(package, monkeypatch):
 
 
 def plan_of(n, package, number=10):
-    return trial.plan(shape(suites.gemm(n, n, n)), package, shapes.H200, number).contenders
+    return trial.plan(shape(cases.gemm(n, n, n)), package, shapes.H200, number).contenders
 
 
 def test_each_shape_has_random_configs_of_its_own():
@@ -100,7 +100,7 @@ def gpu(monkeypatch):
         served = library(gpu, **designs)
         monkeypatch.setattr(trial, "library", lambda package: served)
         monkeypatch.setattr(trial, "_clock", lambda device: gpu)
-        return trial.measure(trial.plan(shape(suites.gemv(64, 48)), "tritonkernels", shapes.H200, 10), told.append), told
+        return trial.measure(trial.plan(shape(cases.gemv(64, 48)), "tritonkernels", shapes.H200, 10), told.append), told
 
     return measured
 
@@ -154,7 +154,7 @@ def writer(path, **changes):
 
 
 def test_records_come_back_as_one_row_a_shape(tmp_path):
-    path, one, other = tmp_path / "gemm.jsonl", suites.gemm(64, 48, 32), suites.gemm(64, 48, 33)
+    path, one, other = tmp_path / "gemm.jsonl", cases.gemm(64, 48, 32), cases.gemm(64, 48, 33)
     out = writer(path)
     for each in (row(one), row(one, "cuda_reference", torch=None), row(other), row(one, us=4.0)):
         out.write(each)
@@ -166,7 +166,7 @@ def test_records_come_back_as_one_row_a_shape(tmp_path):
 
 
 def test_what_the_same_sources_measured_is_done(tmp_path):
-    path, case = tmp_path / "gemm.jsonl", suites.gemm(64, 48, 32)
+    path, case = tmp_path / "gemm.jsonl", cases.gemm(64, 48, 32)
     out = writer(path)
     assert out.done == set()
     out.write(row(case))
@@ -177,11 +177,11 @@ def test_what_the_same_sources_measured_is_done(tmp_path):
 
 
 def test_half_a_line_is_neither_read_nor_continued(tmp_path):
-    path, case = tmp_path / "gemm.jsonl", suites.gemm(64, 48, 32)
+    path, case = tmp_path / "gemm.jsonl", cases.gemm(64, 48, 32)
     writer(path).write(row(case))
     path.write_text(path.read_text() + '{"op":"ge')
     assert len(list(sweep_records.read(path))) == 1
-    writer(path, commit="two").write(row(suites.gemm(64, 48, 33)))
+    writer(path, commit="two").write(row(cases.gemm(64, 48, 33)))
     assert [e["commit"] for e, _ in sweep_records.read(path)] == ["one", "two"]
 
 
@@ -200,7 +200,7 @@ def test_any_part_has_all_operations_and_shares_are_apart():
 
 
 def test_contenders_of_one_cuda_module_share_its_build():
-    (job,) = sweep.jobs([shape(suites.gemm(256, 256, 256))], ["cuda_reference"], shapes.H200, 10)
+    (job,) = sweep.jobs([shape(cases.gemm(256, 256, 256))], ["cuda_reference"], shapes.H200, 10)
     assert 1 < len(set(job.keys)) <= len(job.keys) == len(job.trial.contenders)
 
 
@@ -300,7 +300,7 @@ def test_the_commit_of_a_copy_without_its_repository(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "environment", lambda device, named: environment(CPU, named))
 
     def run(planned, workers, seconds, writers):
-        writers["gemm"].write(row(suites.gemm(64, 48, 32)))
+        writers["gemm"].write(row(cases.gemm(64, 48, 32)))
         return 0
 
     monkeypatch.setattr(sweep, "run", run)

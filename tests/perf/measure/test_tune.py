@@ -8,7 +8,7 @@ import torch
 import tritonkernels.launch
 from perf.__main__ import main
 from perf.measure import contenders, tune
-from perf.measure.suites import gemv, matmul
+from perf.measure.cases import gemv, matmul
 from tests.choice.stand_ins import SimulatedGpu, library, right
 from tritonkernels.choice import tuner
 from tritonkernels.choice.shipped import ShippedTable
