@@ -12,9 +12,15 @@
 // computes its tile PART rows at a time and needs it for these rows only. If the main sum is not finite, it is the result:
 // infinity times a low plane may be NaN.
 //
+// Where tiles are few and K is long, gridDim.y blocks share a tile, and each sums its range of K, as in `split_k`: 28 x 64 is one
+// tile, with which one SM of 132 would walk all of K. Main sum and corrections of a range are first made one FP32 number per
+// element. The last block of a tile to arrive adds these in the order of K (add_splits.cuh). Infinities and NaN of a range stay.
+// What fp16x3 refuses follows from the sum over all of K, so the last block also undoes the shifts, and then has the epilogue.
+//
 // Mirrors tritonkernels/matmul/planes.py. After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores
 // while surpassing the FP32 theoretical peak performance, 2022.
 #pragma once
+#include "../common/add_splits.cuh"
 #include "../common/index.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
@@ -29,47 +35,52 @@ struct PlaneStrides {
     int64_t a, b, a_ranges, b_ranges;
 };
 
-// main += corrections / STEP where main is finite. With shifted planes, undoes the shifts and gives NaN where too much may be
-// lost.
-template <class Of, int MS, int NS>
-__device__ __forceinline__ void combine(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS],
-                                        const int* a_ranges, const int* b_ranges, int first_row, int first_col, int M,
-                                        int N) {
-    const int lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + threadIdx.x % 4 * 2;
+// Calls change(number, index) for each of a lane's sums, in all parts of its warp tile.
+template <int PARTS, int MS, int NS, class Do>
+__device__ __forceinline__ void for_sums(LaneSums<float> (&sums)[PARTS][MS][NS], const Do& change) {
 #pragma unroll
-    for (int m = 0; m < MS; ++m)
-#pragma unroll
-        for (int n = 0; n < NS; ++n)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                float& sum = main[m][n].x[i];
-                if (fabsf(sum) < INFINITY) sum += corrections[m][n].x[i] * (1 / Of::STEP);
-            }
-    if constexpr (Of::SHIFTED) {
-#pragma unroll
-        for (int n = 0; n < NS; ++n)
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                const int b = min(lane_col + n * 8 + i, N - 1), b_shift = shift_of(b_ranges[b]);
-                const float b_counted = b_ranges[2 * N + b];
-#pragma unroll
-                for (int m = 0; m < 2 * MS; ++m) {
-                    const int a = min(lane_row + m * 8, M - 1), a_shift = shift_of(a_ranges[a]);
-                    const float a_counted = a_ranges[2 * M + a];
-                    float& sum = main[m / 2][n].x[m % 2 * 2 + i];
-                    const bool many = fmaxf(a_counted, 0) + fmaxf(b_counted, 0) > fabsf(sum) * 0x1p8f;
-                    if (many && a_counted + b_counted > 0) sum = NAN;  // refused: docs/numerics.md has the rule
-                    sum = shifted(sum, -(a_shift + b_shift));
-                }
-            }
-    }
+    for (int part = 0; part < PARTS; ++part)
+        for_sums(sums[part], [&](float& number, int i) { change(number, part * MS * NS * 4 + i); });
 }
 
+// main += corrections / STEP where main is finite.
+template <class Of, int MS, int NS>
+__device__ __forceinline__ void correct(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS]) {
+    for_sums(main, [&](float& sum, int i) {
+        if (fabsf(sum) < INFINITY) sum += corrections[i / 4 / NS][i / 4 % NS].x[i % 4] * (1 / Of::STEP);
+    });
+}
+
+// Undoes the shifts of sums over all of K, and gives NaN where too much may be lost.
+template <int MS, int NS>
+__device__ __forceinline__ void shift_back(LaneSums<float> (&sums)[MS][NS], const int* a_ranges, const int* b_ranges,
+                                           int first_row, int first_col, int M, int N) {
+    const int lane_row = first_row + threadIdx.x % 32 / 4, lane_col = first_col + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < NS; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int b = min(lane_col + n * 8 + i, N - 1), b_shift = shift_of(b_ranges[b]);
+            const float b_counted = b_ranges[2 * N + b];
+#pragma unroll
+            for (int m = 0; m < 2 * MS; ++m) {
+                const int a = min(lane_row + m * 8, M - 1), a_shift = shift_of(a_ranges[a]);
+                const float a_counted = a_ranges[2 * M + a];
+                float& sum = sums[m / 2][n].x[m % 2 * 2 + i];
+                const bool many = fmaxf(a_counted, 0) + fmaxf(b_counted, 0) > fabsf(sum) * 0x1p8f;
+                if (many && a_counted + b_counted > 0) sum = NAN;  // refused: docs/numerics.md has the rule
+                sum = shifted(sum, -(a_shift + b_shift));
+            }
+        }
+}
+
+// A block of gridDim.y takes `split_size` of K, whole slices, of which none is empty.
 template <class T, int DEPTH, int BM, int BN, int BK, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict__ c, const float* __restrict__ bias,
-       float* __restrict__ out, int M, int N, int K, float alpha, float beta, int activation, Strides stride,
-       const int* __restrict__ a_ranges, const int* __restrict__ b_ranges, PlaneStrides planes, int group) {
+       float* __restrict__ out, float* partial, int* counters, int M, int N, int K, float alpha, float beta, int activation,
+       Strides stride, const int* __restrict__ a_ranges, const int* __restrict__ b_ranges, PlaneStrides planes, int group,
+       int split_size) {
     wait_for_earlier_kernels();
     constexpr int PART = 32, PARTS = WM / PART, K_STEPS = BK * sizeof(T) / 32, STEPS = PARTS * K_STEPS;
     constexpr int COUNT = Planes<T>::COUNT, THREADS = BM / WM * (BN / WN) * 32;
@@ -83,15 +94,16 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
+    const int first_k = blockIdx.y * split_size;
 
     Fragments<ATile, BTile, PART, WN> fragments[2][COUNT];
     LaneSums<float> main[PARTS][PART / 16][WN / 8] = {}, corrections[PARTS][PART / 16][WN / 8] = {};
     LaneSums<float> slice_sum[PART / 16][WN / 8] = {};
     Slices<ATile, BTile, COUNT, STAGES, STEPS, THREADS> slices(
-        {a + batch * stride.a.batch, first_row, M, stride.a.row, stride.a.col, planes.a},
-        {b + batch * stride.b.batch, first_col, N, stride.b.col, stride.b.row, planes.b});
+        {a + batch * stride.a.batch + first_k, first_row, M, stride.a.row, stride.a.col, planes.a},
+        {b + batch * stride.b.batch + first_k, first_col, N, stride.b.col, stride.b.row, planes.b});
     slices.walk(
-        K,
+        min(K - first_k, split_size),
         [&](int which, int stage, int step) {
             const int part = step / K_STEPS * PART * ATile::PITCH, k = step % K_STEPS;
 #pragma unroll
@@ -120,6 +132,9 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
             }
         });
 
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) correct<Planes<T>>(main[part], corrections[part]);
+    if (!add_splits<THREADS, 4, 64>(main, partial, counters)) return;
     if constexpr (Planes<T>::SHIFTED) {
         a_ranges += batch * planes.a_ranges;
         b_ranges += batch * planes.b_ranges;
@@ -128,7 +143,7 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         const int to_row = first_row + row + part * PART, to_col = first_col + col;
-        combine<Planes<T>>(main[part], corrections[part], a_ranges, b_ranges, to_row, to_col, M, N);
+        if constexpr (Planes<T>::SHIFTED) shift_back(main[part], a_ranges, b_ranges, to_row, to_col, M, N);
         store_tile(main[part], epilogue, to_row, to_col, M, N);
     }
 }

@@ -1,17 +1,24 @@
 """Matrix product, planes: the configs and launches of planes.cuh."""
 
+import functools
+
 from tritonkernels.design import Design
+from tritonkernels.gemm.parts.splits import groups_of, split_counts, without_empty
 from tritonkernels.matmul.parts.schemes import SCHEMES
 from tritonkernels.matmul.parts.work import of_planes
+from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, configs_of
+from ..launch import Kernel, ceil_div, configs_of
 from .parts.arguments import arguments
 from .parts.space import in_order, tiles
 from .parts.split import TYPES, split
+from .pipelined import covers
 
+_NAMES = "BM BN BK WM WN STAGES GROUP"
 _BIG, _MIDDLE, _SMALL = configs_of(
-    "BM BN BK WM WN STAGES GROUP", (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
+    _NAMES, (128, 128, 32, 64, 32, 3, 8), (128, 64, 32, 32, 32, 3, 8), (64, 64, 32, 32, 32, 3, 8)
 )
+_THIN = configs_of(_NAMES, (32, 64, 32, 32, 32, 4, 8), (64, 32, 32, 32, 32, 4, 8))  # for few rows or columns
 # Three sums per element of C and two sets of fragments fill a thread's registers, so that three planes allow 32 x 32 per warp.
 # Slices of tf32 take twice the shared memory: 192 KB for the largest tile
 _SPACE = {
@@ -30,9 +37,13 @@ def _shared_bytes(precision, config):
 
 
 def _configs(problem, target):
-    """Those whose slices fit."""
-    space, precision = in_order(_SPACE[problem.precision], target), problem.precision
-    return [c for c in space if not target.is_gpu or _shared_bytes(precision, c) <= target.shared_per_block]
+    """Those whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; first without
+    splits of K."""
+    precision = problem.precision
+    space = *in_order(_SPACE[precision], target), *(c for c in _THIN if covers(problem, c))
+    space = [c for c in space if not target.is_gpu or _shared_bytes(precision, c) + 1024 <= target.shared_per_block]
+    largest = problem.batch * min((tiles(problem, c["BM"], c["BN"]) for c in space), default=0)
+    return [c | {"SPLIT_K": splits} for splits in (1, *split_counts(largest, problem.k, target)) for c in space]
 
 
 def _refuses(problem, target):
@@ -41,31 +52,49 @@ def _refuses(problem, target):
     return target.lacks("mma.sync of these planes", 80)
 
 
+def _splits(problem, config):
+    """(how many there are, slices of each)."""
+    slices = max(1, ceil_div(problem.k, config["BK"]))
+    splits = without_empty(config["SPLIT_K"], slices)
+    return splits, ceil_div(slices, splits)
+
+
 def _launches(problem, config, a, b, c, bias, out):
     split_a, a_planes, a_ranges = split(a, problem.precision)
     split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_ranges, b_ranges))
+    splits, slices = _splits(problem, config)
+    blocks = out.shape[0] * tiles(problem, config["BM"], config["BN"])
+    partial = arrivals = None
+    if splits > 1:
+        partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
+        arrivals = counters(blocks * (1 + groups_of(splits)), out)
     scheme = SCHEMES[problem.precision]
-    yield Kernel(_TEMPLATE, _SPACE[problem.precision]).launch(
+    a, b, c, bias, out, *rest = arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out)
+    ranges = a_ranges, b_ranges, tuple(shared)
+    yield Kernel(_TEMPLATE, _SPACE[problem.precision] + _THIN).launch(
         {"PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth, **config},
-        (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
+        (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        (
-            *arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out),
-            a_ranges,
-            b_ranges,
-            tuple(shared),
-            config["GROUP"],
-        ),
+        (a, b, c, bias, out, partial, arrivals, *rest, *ranges, config["GROUP"], slices * config["BK"]),
         _shared_bytes(problem.precision, config),
     )
 
 
-def _tile(config):
-    """The block tile of a config in the analysis' terms."""
-    warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
-    return config | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
+@functools.cache
+def _work(splits):
+    """With a config's tile in the analysis' terms."""
+
+    def tile(config):
+        warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
+        return config | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}
+
+    return of_planes(tile, in_groups=True)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_planes(_tile, in_groups=True))
+def work(problem, config, target):
+    return _work(_splits(problem, config)[0])(problem, config, target)
+
+
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work)
