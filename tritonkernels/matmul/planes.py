@@ -14,38 +14,43 @@ is not finite it alone is the result.
 Three accumulators are 192 registers per thread in a tile of 128 x 128, which fits where instructions read operands from shared
 memory. A slice of each plane is loaded once for all its products: 4 tiles for 3, 6 for 6 or 9, where one product takes 2.
 
+Where M and N are small and K is large, SPLIT_K programs share a tile, as in split_k.py: each adds up its own slices and their
+corrections, and the last to finish adds these sums in the order of K, of 256 KB at most, in the same launch. The rule by which
+fp16x3 refuses a product is for all of K, and so are the shifts of its rows: both come after this sum. The bound is that of one
+program, which adds up all slices one after the other: no element is in more roundings.
+
 After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 performance, 2022, who split inside the kernel and scale the low parts, but no rows.
 """
 
+import math
 from typing import Any, NamedTuple
+
+import torch
 
 from ..config import config_of
 from ..design import Design
+from ..gemm.parts.splits import ALONE, split_counts
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
 from ..problem import needs_wide_offsets
+from ..workspace import counters
 from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments, sizes_of
 from .parts.epilogue import store_tile
 from .parts.operands import lacks_products
 from .parts.schemes import SCHEMES
 from .parts.space import block_tile, count_tiles
 from .parts.split import Planes, Ranges, shift_of, shifted, split
+from .parts.splits import Splits, place_of, range_of_k
 from .parts.tile import tile_corner
 from .parts.work import of_planes
-
-
-@triton.jit
-def refused(acc, a_counted, b_counted):
-    """NaN for those of a tile's sums of shifted planes of which too much may be lost: the rule of docs/numerics.md."""
-    many = tl.maximum(a_counted, 0) + tl.maximum(b_counted, 0) > tl.abs(acc) * 2.0**8
-    return tl.where(many & (a_counted + b_counted > 0), float("nan"), acc)
 
 
 class Products(NamedTuple):
@@ -62,22 +67,26 @@ class Products(NamedTuple):
 @triton.jit
 def _planes_kernel(
     a: Planes, b: Planes, a_ranges: Ranges, b_ranges: Ranges, c: Matrices, bias: Vector, out: Matrices,
-    sizes: Sizes, epilogue: Epilogue, how: Products,
+    sizes: Sizes, epilogue: Epilogue, how: Products, splits: Splits, counters,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """a (PLANES, BATCH, M, K) and b (PLANES, BATCH, N, K), padded along K, which is contiguous; sizes.K is the planes'. Ranges
-    are None where no rows are shifted; c and bias may be None."""
+    are None where no rows are shifted; c and bias may be None. counters: (TILES,) zeros that count finished splits, None with
+    splits if a program has all of K."""
     wait_for_earlier_kernels()
-    batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
+    tile = tl.program_id(0)
+    split = tl.program_id(1)
+    batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)
-    ks = tl.arange(0, BLOCK_K)
+    first_k, end_k = range_of_k(splits, split, sizes.K)
+    ks = first_k + tl.arange(0, BLOCK_K)
     # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
     a_ptrs = a.ptr + batch * a.batch + tl.minimum(rows, sizes.M - 1)[:, None] * sizes.K + ks[None, :]
     b_ptrs = b.ptr + batch * b.batch + tl.minimum(cols, sizes.N - 1)[None, :] * sizes.K + ks[:, None]
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for _ in range(0, sizes.K, BLOCK_K):
+    for _ in range(first_k, end_k, BLOCK_K):
         zeros = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         slice_sum = faithful_dot(tl.load(a_ptrs), tl.load(b_ptrs), zeros, how.PRECISION, ARE_TF32=True)
         main = tl.fma(slice_sum, 1.0, main)  # main += slice_sum would be folded into the dot's own accumulator
@@ -90,6 +99,19 @@ def _planes_kernel(
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
     acc = tl.where(tl.abs(main) < float("inf"), main + corrections * (1 / how.STEP), main)
+    if splits is None:
+        _finish(acc, a_ranges, b_ranges, c, bias, out, batch, rows, cols, sizes, epilogue)
+    else:
+        place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
+        tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
+        if last_to_arrive(counters + tile, splits.SPLIT_K):
+            total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
+            _finish(total, a_ranges, b_ranges, c, bias, out, batch, rows, cols, sizes, epilogue)
+
+
+@triton.jit
+def _finish(acc, a_ranges, b_ranges, c, bias, out, batch, rows, cols, sizes, epilogue):
+    """Refuse what may have lost too much, shift rows and columns back, and store the tile."""
     if a_ranges is not None:
         a_largest = a_ranges.ptr + batch * a_ranges.batch + rows
         b_largest = b_ranges.ptr + batch * b_ranges.batch + cols
@@ -103,11 +125,20 @@ def _planes_kernel(
     store_tile(acc, None, None, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
+@triton.jit
+def refused(acc, a_counted, b_counted):
+    """NaN for those of a tile's sums of shifted planes of which too much may be lost: the rule of docs/numerics.md."""
+    many = tl.maximum(a_counted, 0) + tl.maximum(b_counted, 0) > tl.abs(acc) * 2.0**8
+    return tl.where(many & (a_counted + b_counted > 0), float("nan"), acc)
+
+
 # (BLOCK_M, BLOCK_N, num_warps), biggest tile first
 TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
 # (architecture, precision) -> the tile that spills there, although its accumulators fit
 SPILLS = {(90, "bf16x9"): (128, 128, 8), (100, "tf32x3"): (128, 64, 8)}
 SPILLS_WIDE = {(100, "fp16x3"): (128, 128, 8)}  # with offsets of 64 bits
+# (architecture, precision) -> (BLOCK_M, BLOCK_N, SPLIT_K) that spills where its partial sums are read, 256 per thread at once
+SPILLS_SPLIT = {(90, "tf32x3"): (128, 128, 4), (100, "tf32x3"): (128, 128, 4)}
 
 
 def slices(tile, problem, target):
@@ -133,7 +164,7 @@ def slices(tile, problem, target):
 def configs(problem, target):
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
-        yield config_of({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1})
+        yield from _split({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
     for tile in TILES:
         k_bytes, stages = slices(tile, problem, target)
         if stages < 2:
@@ -141,28 +172,40 @@ def configs(problem, target):
         block_m, block_n, num_warps = tile
         numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
         numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
-        yield config_of(numbers, num_warps=num_warps, num_stages=stages)
+        yield from _split(numbers, problem, target, num_warps=num_warps, num_stages=stages)
+
+
+def _split(numbers, problem, target, **options):
+    """A config for each number of splits: one, and those whose partial sums one program can add up."""
+    block = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    spilling = SPILLS_SPLIT.get((target.arch, problem.precision))
+    for split_k in (1, *split_counts(count_tiles(problem, numbers, problem.batch), problem.k, target)):
+        if split_k == 1 or (4 * split_k * math.prod(block) <= ALONE and (*block, split_k) != spilling):
+            yield config_of(numbers | {"SPLIT_K": split_k}, **options)
 
 
 def launches(problem, config, a, b, c, bias, out):
     split_a, a_planes, a_ranges = split(a, problem.precision)
     split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
-    scheme = SCHEMES[problem.precision]
+    scheme, split_k = SCHEMES[problem.precision], config.kwargs["SPLIT_K"]
     wide = needs_wide_offsets(a_planes, b_planes, c, bias, out)
-    numbers = problem.precision[:4], scheme.planes, scheme.depth, scheme.step, wide
+    constants = problem.precision[:4], scheme.planes, scheme.depth, scheme.step, wide
+    tiles, k = count_tiles(problem, config.kwargs, out.shape[0]), a_planes.shape[-1]
     yield TritonLaunch(
         _planes_kernel,
-        (count_tiles(problem, config.kwargs, out.shape[0]),),
+        (tiles, split_k),
         config,
         Planes.of(a_planes),
         Planes.of(b_planes),
         Ranges.of(a_ranges),
         Ranges.of(b_ranges),
         *result_arguments(c, bias, out),
-        sizes_of(problem, a_planes.shape[-1], None, None, c, out),
+        sizes_of(problem, k, None, None, c, out),
         epilogue_of(problem),
-        Products(*map(tl.constexpr, numbers)),
+        Products(*map(tl.constexpr, constants)),
+        Splits.of(tiles, k, config.kwargs, torch.float32, out.device) if split_k > 1 else None,
+        counters(tiles, out) if split_k > 1 else None,
     )
 
 
@@ -174,5 +217,9 @@ def refuses(problem, target):
     return target.lacks("fp16, bf16 and tf32 into fp32 by one instruction", 80)
 
 
-WORK = of_planes(block_tile, in_groups=False)
+def tile(config):
+    return block_tile(config) | {"splits": config.kwargs["SPLIT_K"]}
+
+
+WORK = of_planes(tile, in_groups=False)
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile)

@@ -11,10 +11,6 @@ that, so a second kernel of many programs adds them.
 Mirrors tritonkernels/gemm/split_k.py, the same for FP32 on CUDA cores.
 """
 
-from typing import Any, NamedTuple
-
-import torch
-
 from ..design import Design
 from ..gemm.parts.splits import ALONE, split_counts
 from ..integers import ceil_div
@@ -29,16 +25,9 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
 from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
+from .parts.splits import Splits, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
-
-
-class Splits(NamedTuple):
-    """The partial sums (TILES, SPLIT_K, BLOCK_M, BLOCK_N), and the products of each: k_per_split, a multiple of BLOCK_K."""
-
-    ptr: Any
-    k_per_split: Any
-    SPLIT_K: Any
 
 
 @triton.jit
@@ -55,10 +44,9 @@ def _split_kernel(
     batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)
-    first_k = split * splits.k_per_split
-    end_k = max(first_k, min(first_k + splits.k_per_split, sizes.K))
+    first_k, end_k = range_of_k(splits, split, sizes.K)
     acc = tile_product(a, b, batch, rows, cols, first_k, end_k, sizes, how, BLOCK_K)
-    place = _place(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
+    place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
     tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
     adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
     if adds:
@@ -79,16 +67,9 @@ def _add_splits_kernel(
     batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
     rows = span(row + first_row, ROWS, WIDE)
     cols = span(col, BLOCK_N, WIDE)
-    place = _place(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
+    place = place_of(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
     total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
     store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
-
-
-@triton.jit
-def _place(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Pointers to ROWS rows of a tile's first split."""
-    within = (first_row + tl.arange(0, ROWS))[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-    return splits.ptr + tile.to(tl.int64) * (splits.SPLIT_K * BLOCK_M * BLOCK_N) + within
 
 
 ADD_ROWS = 4
@@ -127,15 +108,12 @@ def configs(problem, target):
 def launches(problem, config, a, b, c, bias, out, *scales):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
-    tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
-    tiles, slices = count_tiles(problem, tile, out.shape[0]), ceil_div(stored_k(problem), tile["BLOCK_K"])
-    shape = (tiles, split_k, tile["BLOCK_M"], tile["BLOCK_N"])
-    workspace = torch.empty(shape, dtype=WORKSPACES[problem.accumulate], device=out.device)
-    splits = Splits(workspace, ceil_div(slices, split_k) * tile["BLOCK_K"], tl.constexpr(split_k))
-    last_adds = workspace[:1].nbytes <= ALONE
+    tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
+    splits = Splits.of(tiles, stored_k(problem), tile, WORKSPACES[problem.accumulate], out.device)
+    last_adds = splits.ptr[:1].nbytes <= ALONE
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)
     zeros = counters(tiles, out) if last_adds else None
-    yield TritonLaunch(_split_kernel, (split_k * tiles,), config, *arguments, splits, zeros)
+    yield TritonLaunch(_split_kernel, (tile["SPLIT_K"] * tiles,), config, *arguments, splits, zeros)
     if not last_adds:
         add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
         grid = (tiles * (tile["BLOCK_M"] // ADD_ROWS),)
