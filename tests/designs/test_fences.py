@@ -65,6 +65,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             ("true, 64, 128, 64, 16, 128, 4, true, true, true", "fLb1", [SLICES, ARRIVAL]),
         )
     },
+    ("matmul/planes.cuh", "matmul::planes<__half, 1, 64, 64, 32, 32, 32, 3>"): ("6matmul6planes", [ARRIVAL]),
     (
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",

@@ -394,7 +394,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/planes.cuh",
         "cuda_reference and planes and (test_matmul or every_config or special or planes_hold or infinities)",
-        ("corrections forgotten", "sum += corrections[m][n].x[i] * (1 / Of::STEP);", "sum += 0;"),
+        ("corrections forgotten", "sum += corrections[i / 4 / NS]", "sum += 0 * corrections[i / 4 / NS]"),
         ("low planes not scaled back", "* (1 / Of::STEP)", "* 1"),
         ("infinities spoilt by low planes", "if (fabsf(sum) < INFINITY) sum +=", "sum +="),
         ("a product of planes left out", "int i = COUNT - 1; i >= 0; --i)", "int i = COUNT - 1; i > 0; --i)"),
@@ -414,6 +414,21 @@ MUTANTS = [
         ("losses of A alone", "fmaxf(a_counted, 0) + fmaxf(b_counted, 0)", "fmaxf(a_counted, 0)"),
         ("refused too late", "fabsf(sum) * 0x1p8f", "fabsf(sum) * 0x1p12f"),
         ("refused where the other operand is dense", "if (many && a_counted + b_counted > 0)", "if (many)"),
+    ),
+    *of(
+        "cuda_reference/matmul/planes.cuh",
+        "planes_split_k_cuda",
+        ("ranges of K overlap", "first_k = blockIdx.y * split_size", "first_k = blockIdx.y * (split_size - 8)"),
+        ("every range up to the end of K", "min(K - first_k, split_size),", "K - first_k,"),
+        ("B of the first range", "b + batch * stride.b.batch + first_k", "b + batch * stride.b.batch"),
+        ("every block stores what it has", "if (!add_splits<THREADS, 4, 64>(main, partial, counters)) return;", ""),
+        ("every part has the numbers of the first", "part * MS * NS * 4 + i", "i"),
+    ),
+    *of(
+        "cuda_reference/matmul/planes.py",
+        "planes_split_k_cuda",
+        ("splits without a slice", 'splits = without_empty(config["SPLIT_K"], slices)', 'splits = config["SPLIT_K"]'),
+        ("no counters of groups", "blocks * (1 + groups_of(splits))", "blocks"),
     ),
     *of(
         "cuda_reference/matmul/parts/split.cuh",
