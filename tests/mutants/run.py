@@ -65,6 +65,7 @@ SUITE = (
     "tests/designs/conv2d/test_grouped_cuda.py",
     "tests/designs/matmul/test_planes.py",
     "tests/designs/matmul/test_planes_split_k_cuda.py",
+    "tests/designs/matmul/test_planes_split_k.py",
     "tests/operations/test_reductions.py",
     "tests/designs/matmul/test_refusals_of_fp16x3.py",
     "tests/operations/test_plans.py",

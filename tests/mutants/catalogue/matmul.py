@@ -62,6 +62,18 @@ MUTANTS = [
         ("infinities spoilt by low planes", "tl.abs(main) < float", "tl.abs(main) != -float"),
     ),
     *of(
+        "tritonkernels/matmul/planes.py",
+        "planes_split_k",
+        ("every split has the first slices", "ks = first_k + tl.arange(0, BLOCK_K)", "ks = tl.arange(0, BLOCK_K)"),
+        ("one place for all splits", "tl.store(place + split * (BLOCK_M * BLOCK_N), acc)", "tl.store(place, acc)"),
+        (
+            "half of the splits added",
+            "BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)",
+            "BLOCK_M * BLOCK_N, splits.SPLIT_K // 2, splits.SPLIT_K // 2)",
+        ),
+        ("the first split adds them", "if last_to_arrive(counters + tile, splits.SPLIT_K):", "if split == 0:"),
+    ),
+    *of(
         "tritonkernels/matmul/parts/split.py",
         "planes and not cuda_reference",
         ("low planes not rounded to what is left", "(rest - _in_fp32(plane)) * STEP", "rest * STEP"),
@@ -105,10 +117,11 @@ MUTANTS = [
         ("any distance of batches", " or batch % 16)", ")"),
     ),
     *of(
-        "tritonkernels/matmul/split_k.py",
-        "split_k and matmul",
+        "tritonkernels/matmul/parts/splits.py",
+        "split_k and matmul and not cuda_reference",
         ("every part of a tile the first", "(first_row + tl.arange(0, ROWS))", "(first_row * 0 + tl.arange(0, ROWS))"),
-        ("ranges of K overlap", "first_k + splits.k_per_split, sizes.K", "first_k + splits.k_per_split + 1, sizes.K"),
+        ("ranges of K overlap", "first + splits.k_per_split, K)", "first + splits.k_per_split + 1, K)"),
+        ("the last split beyond K", "max(first, min(first + splits.k_per_split, K))", "first + splits.k_per_split"),
     ),
     *of(
         "tritonkernels/matmul/stream_k.py",
