@@ -19,6 +19,7 @@ from perf.fit.timed import Run, Timed
 from tritonkernels.choice import model
 from tritonkernels.choice.model import PARTS, SHARES, Sustained
 from tritonkernels.design import as_dict
+from tritonkernels.matmul import MATMUL
 from tritonkernels.problem import GemmProblem
 from tritonkernels.target import Target
 
@@ -118,6 +119,18 @@ def test_gpus_of_an_architecture_are_fitted_to_together(monkeypatch):
             assert sharper == pytest.approx(known, rel=0.1) == pytest.approx(getattr(true, part), rel=0.15), (name, part)
     of_choice = evaluate.summary(evaluate.outcomes(found[1], alone))
     assert of_choice.mean < 1.02
+
+
+def test_records_from_before_a_design_had_splits_are_of_one_split():
+    operands = (torch.empty(*size, device="meta") for size in ((128, 8192), (8192, 64)))
+    own = MATMUL.prepare(*operands, precision="tf32x3").problem
+    planes = next(design for design in library(PACKAGE).designs("matmul") if design.name == "planes")
+    config = next(config for config in planes.configs(own, H200) if config.kwargs["SPLIT_K"] == 1)
+    before = {name: value for name, value in as_dict(config).items() if name != "SPLIT_K"}
+    runs = [Run("planes", numbers, 1e-5) for numbers in (before, as_dict(config), before | {"SPLIT_K": 3})]
+    assert [as_dict(run.config) for run in counted.counted([Timed("", own, None, {PACKAGE: runs})], H200)] == [
+        as_dict(config)
+    ] * 2
 
 
 def test_records_of_the_same_architecture_count(tmp_path, monkeypatch):
