@@ -13,7 +13,6 @@ from tritonkernels.target import Target
 
 from .timed import Run, Timed
 
-
 BEFORE = {"SPLIT_K": 1}  # the value of a number that some designs have got since, for what they did before
 
 
