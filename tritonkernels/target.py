@@ -83,7 +83,7 @@ class Target:
             if "".join(words) in map(_squeezed, (target.name, target.isa, target.isa.removeprefix("sm_"))):
                 return target
         known = dict.fromkeys(word for t in KNOWN for word in (t.name, t.isa) if word)
-        near = [t.name for t in _namesakes(name)] or get_close_matches("_".join(words), known)
+        near = [t.name for t in namesakes(name)] or get_close_matches("_".join(words), known)
         remedy = f"did you mean {near[0]!r}?" if near else "pass one of these"
         raise BackendError(f"unknown target {name!r}; known: {', '.join(known)}; {remedy}")
 
@@ -98,10 +98,10 @@ class Target:
         gfx = getattr(properties, "gcnArchName", "").partition(":")[0]
         gfx = gfx if gfx.startswith("gfx") else ""  # with CUDA torch it is the GPU's name
         arch = 0 if gfx else 10 * properties.major + properties.minor
-        namesakes = _namesakes(properties.name)
-        same_arch = [t for t in (*namesakes, *KNOWN) if (t.arch, t.gfx) == (arch, gfx)]
+        same = namesakes(properties.name)
+        same_arch = [t for t in (*same, *KNOWN) if (t.arch, t.gfx) == (arch, gfx)]
         known = (*same_arch, MI300X if gfx else Target(name=""))[0]
-        share = properties.multi_processor_count / known.sms if known in namesakes else 0.0
+        share = properties.multi_processor_count / known.sms if known in same else 0.0
         measured = calibration.of(properties.name, properties.multi_processor_count)
         figures, peaks = (measured.figures, measured.peaks) if measured else ({}, {})
         rates = {
@@ -137,7 +137,7 @@ def _squeezed(name):
 
 
 @functools.cache
-def _namesakes(name):
+def namesakes(name):
     """The known GPUs whose whole name is part of a device's, the longest first: an A100 is no A10, nor an L40S an L4."""
     text = f" {' '.join(_words(name))} "
     found = [t for t in KNOWN if t.is_gpu and f" {' '.join(_words(t.name))} " in text]

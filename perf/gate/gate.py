@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field, replace
 import torch
 
 from tritonkernels import backend
+from tritonkernels.target import namesakes
 
 from ..measure import environment, kernels
 from ..render import table
@@ -76,12 +77,17 @@ def main(options, parser):
         parser.error(f"--step: got {', '.join(sorted(unknown))}; allowed: {', '.join(s.name for s in every)}, tests")
     logs.mkdir(parents=True, exist_ok=True)
     about = _about(options.commit)
-    folder = re.sub(r"\W+", "_", about["gpu"].lower().removeprefix("nvidia ")).strip("_")
-    gate = Gate(gate_text.RESULTS / folder / "gate.json", about, [s.name for s in every])
+    gate = Gate(gate_text.RESULTS / _folder(about["gpu"]) / "gate.json", about, [s.name for s in every])
     with _ended_by_sigterm():
         gate.run_all(chosen, options.again)
     gate.show()
     return 0 if all(gate.outcomes[s.name].status in ("passed", "skipped") for s in chosen) else 1
+
+
+def _folder(gpu):
+    """Where a GPU's records are, by the name that its driver has: the name of its namesake in the table of targets, if any."""
+    known = [target.name for target in namesakes(gpu)]
+    return (known or [re.sub(r"\W+", "_", gpu.lower().removeprefix("nvidia ")).strip("_")])[0]
 
 
 def _about(commit):

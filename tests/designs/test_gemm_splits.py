@@ -130,7 +130,8 @@ def test_no_split_is_empty(slices, splits):
 def of_four_parts(depth, device, parts=4, own=(0, 1, 2, 3)):
     """a, b with a product in four of so many parts of K: 1, 2^26, in which it is lost, -2^26, and 2."""
     a, b = torch.zeros(parts, depth, device=device), torch.zeros(parts, depth, device=device)
-    a[own, 0], b[own, 0] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0]), torch.tensor([1.0, 2.0**13, 2.0**13, 1.0])
+    a[own, 0] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0], device=device)
+    b[own, 0] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0], device=device)
     return a.flatten().repeat(70, 1), b.flatten().repeat(40, 1).t()
 
 

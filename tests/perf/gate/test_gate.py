@@ -232,6 +232,13 @@ def on_a_gpu(monkeypatch, tmp_path, step):
     return lambda: json.loads((tmp_path / "results/h200/gate.json").read_text())
 
 
+@pytest.mark.parametrize(
+    ("gpu", "folder"), [("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA Foo-1 Ti", "foo_1_ti")]
+)
+def test_the_folder_is_that_of_the_gpu_s_records(gpu, folder):
+    assert gate._folder(gpu) == folder
+
+
 def test_the_command(on_a_gpu, monkeypatch):
     monkeypatch.setattr(environment, "commit", lambda: None)
     assert main(["gate", "--step", "calls", "--commit", "abc"]) == 0
