@@ -76,8 +76,9 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
+    """The page of one GPU."""
     out = tmp_path_factory.mktemp("report") / "report.html"
-    assert main(["report", "--out", str(out)]) == 0
+    assert main(["report", "--records", str(measured.RESULTS / "h200"), "--out", str(out)]) == 0
     return out
 
 
@@ -119,6 +120,15 @@ def fastest():
             best = min(time[2] for time in row["times"])
             ratio = row["torch"][1] / best if row["torch"] else None
             yield f"random shapes: {row['family']}", PACKAGES[row["package"]], best / 1e3, ratio, row["of"]
+
+
+def test_each_gpu_has_a_part_of_the_page(tmp_path):
+    out = tmp_path / "report.html"
+    assert main(["report", "--out", str(out)]) == 0
+    page, names = Page(out.read_text()), [folder.name for folder in measured.gpus()]
+    assert not page.open and len(set(page.ids)) == len(page.ids) and set(names) <= set(page.ids)
+    assert {reference[1:] for reference in page.references} <= set(page.ids)
+    assert len(page.results) == 2 * len(names) > 2
 
 
 def test_it_is_one_file_that_loads_nothing(path, page):
