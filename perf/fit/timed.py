@@ -10,7 +10,7 @@ from ..measure import records, shapes, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
 from ..measure.sweep_records import problem_of
-from ..render.measured import NOT_TIMES, RESULTS
+from ..render.measured import NOT_TIMES, RANDOM, RESULTS
 
 IN_A_ROW = ("rotating", "resident")  # in the case's name; their times lack the launch, or DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
@@ -57,9 +57,12 @@ def of_architecture(arch):
 
 
 def of_gpu(gpu, paths=None):
-    """Of the GPU's records, or of the files named."""
+    """Of the GPU's records but those of the suite that nothing is fitted to, or of the files named."""
     folder = RESULTS / gpu
-    paths = paths or [*folder.rglob("*.jsonl"), *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES)]
+    paths = paths or [
+        *folder.rglob("*.jsonl"),
+        *(path for path in folder.glob("*.json") if path.name not in (*NOT_TIMES, f"{RANDOM}.json")),
+    ]
     found, environments = [], []
     for path in paths:
         rows = sweep_records.load([path]) if path.suffix == ".jsonl" else records.read_rows(path)

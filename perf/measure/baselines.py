@@ -149,21 +149,7 @@ def matmul(
     return out.copy_(ACTIVATIONS[activation][0](product) if activation else product)
 
 
-def addmm(
-    a,
-    b,
-    *,
-    precision=None,
-    out_dtype=None,
-    accumulate=None,
-    alpha=1.0,
-    beta=None,
-    c=None,
-    bias=None,
-    activation=None,
-    out,
-    **scales,
-):
+def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out, **others):
     """cuBLAS's own epilogue, as torch.nn.Linear uses it: one addend and ReLU, in the kernel of the product."""
     beta, floating = beta_of(beta, c), a.is_floating_point() and a.dtype.itemsize > 1
     if a.ndim != 2 or b.ndim != 2 or out.dtype != a.dtype or not floating:

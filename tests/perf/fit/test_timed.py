@@ -48,3 +48,10 @@ def test_a_sweep_judges(tmp_path):
     (shape,), commit, _ = timed.of_gpu("h200", [path])
     assert (shape.family, shape.judges, shape.torch, commit) == ("llm", True, 12.5e-6, "abc")
     assert shape.runs == {"tritonkernels": [Run("tiled", CONFIG, 1e-5), Run("naive", CONFIG, 4e-5)]}
+
+
+def test_nothing_is_fitted_to_the_random_suite():
+    """Which the records of an H100 have."""
+    random = {json.dumps(row["problem"], sort_keys=True) for row in read_rows(timed.RESULTS / "h100/random.json")}
+    fitted = {json.dumps(shape.problem.describe(), sort_keys=True) for shape in timed.of_gpu("h100").shapes}
+    assert len(random) > 150 and len(fitted) > 300 and not random & fitted
