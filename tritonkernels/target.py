@@ -77,8 +77,8 @@ class Target:
     @functools.cache
     def named(name):
         """A known GPU ("h200", "RTX 4090"), an architecture ("sm_90", "8.6" or "gfx942", its best-known GPU), or "interpreter"
-        or "simt". Case, blanks, punctuation and the maker's name do not matter."""
-        words = [word for word in _words(name) if word not in BRANDS]
+        or "simt". Case, blanks, punctuation, the maker's name and the memory ("80GB HBM3") do not matter."""
+        words = [word for word in _words(name) if word not in BRANDS and not MEMORY.fullmatch(word)]
         for target in KNOWN if words else ():
             if "".join(words) in map(_squeezed, (target.name, target.isa, target.isa.removeprefix("sm_"))):
                 return target
@@ -117,6 +117,7 @@ class Target:
 
 
 BRANDS = ("nvidia", "geforce", "tesla", "quadro", "amd", "instinct", "generation")  # words that tell no two GPUs apart
+MEMORY = re.compile(r"\d+gb|hbm\d+e?")  # the driver's name has it ("H100 80GB HBM3"), the table of targets does not
 PROPERTIES = {  # field -> torch's name of it; torch lacks some for AMD GPUs
     "sms": "multi_processor_count",
     "shared_per_sm": "shared_memory_per_multiprocessor",

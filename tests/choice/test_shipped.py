@@ -64,6 +64,13 @@ def test_it_holds_for_its_own_gpu(library, file, fresh):
         assert chosen(library, problem, other)[1] is None
 
 
+def test_a_gpu_is_known_by_the_name_that_its_driver_has():
+    """With its memory in it; no slice of a GPU has the whole one's figures."""
+    assert model.gpu_name("NVIDIA H100 80GB HBM3") == model.gpu_name("h100") == "h100"
+    for other in ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "NVIDIA H100 NVL", "NVIDIA A100 80GB PCIe"):
+        assert model.gpu_name(other) == other
+
+
 @both
 def test_an_entry_that_a_call_may_not_get_is_a_miss(library, file, fresh, said):
     """Without a word: who calls cannot renew it."""

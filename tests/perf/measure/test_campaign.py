@@ -245,6 +245,5 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(tmp_path, capsys):
 def test_exit_status(tmp_path, monkeypatch, code, status):
     monkeypatch.setattr(campaign.torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(campaign.torch.cuda, "get_device_name", lambda: "h200")
-    monkeypatch.setattr(campaign.Target, "live", lambda device: campaign.Target.named("h200"))
     monkeypatch.setattr(campaign, "plan", lambda out, recorded: [step("only", code)])
     assert main(["campaign", "--minutes", "1", "--out", str(tmp_path / "new" / "d")]) == status
