@@ -84,8 +84,7 @@ def measured(implementations, seed, device, commit=None):
         kinds[f"inner products of condition {condition:.0e}"] = functools.partial(
             ill_conditioned, count=count, k=min(k, 512), condition=condition
         )
-    if "cuda" in implementations:
-        ahead.build_all([matmul(size, size, k, precision=mode) for mode in MODES], None, device)
+    ahead.build_all([matmul(size, size, k, precision=mode) for mode in MODES], implementations, None, device)
     with table.progress(len(kinds)) as advance:
         for name, draw in kinds.items():
             advance(name)
