@@ -24,7 +24,8 @@ from . import contenders as torch_and_packages
 from .shapes import Shape, prepared
 
 FEW = 5  # of so many contenders one was never timed, and another one is any
-ROUNDS = 6  # of the contenders that are not hopelessly slow, after a first sample of each
+FIRST = 3  # samples of each: what is loaded meanwhile may disturb one
+ROUNDS = 6  # more of the contenders that are not hopelessly slow
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,7 @@ def _be_nice():
 def measure(trial, tell):
     """{"torch", "times", "wrong", "failed"} of a trial. Tells the index of the contender under way, None after the last."""
     device, served, case = torch_and_packages.device(), library(trial.package), trial.shape.case
+    torch.cuda.empty_cache()  # memory that torch keeps of the trial before is none to load kernels into
     args, kwargs = case.arguments(0, device, drawn_on=device)
     with on_device(device):
         call = served.operation(case.op).prepare(*args, **kwargs)
@@ -114,7 +116,8 @@ def measure(trial, tell):
                 except UnfitError as error:
                     found["failed"].append([*contender, str(error)])
             tell(None)
-            bench.round(torch_s)
+            for _ in range(FIRST - 1):
+                bench.round([*torch_s, *ours])
             fast = [c for c in ours if c.ms < HOPELESS * min(c.ms for c in ours)]
             for _ in range(ROUNDS):
                 bench.round([*torch_s, *fast])

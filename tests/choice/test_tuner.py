@@ -1,6 +1,7 @@
 """The tuner on a simulated clock with noise: it finds the fastest right candidate, and an end at any point loses nothing."""
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -49,6 +50,19 @@ def test_the_fastest_is_found_within_the_budget(file, seed):
     assert (told["timed"], told["wrong"], told["failed"], told["left"]) == (9, 0, 0, 0)
     assert chosen(served) == ("fast", told["winner"]["config"], "tuned table")
     assert told["table"] == str(file) and entries(file)[0]["tried"] == []
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_one_disturbed_run_loses_the_fastest_nothing(file, at):
+    gpu, runs = SimulatedGpu(noise=0.0), itertools.count()
+
+    def disturbed(a, x, out):
+        right(a, x, out)
+        if next(runs) == at:
+            gpu.work(9000 * US)
+
+    told = tune(library(gpu, default=[(200 * US, right)], other=[(100 * US, disturbed)]), gpu)
+    assert next(runs) > at and told["winner"]["design"] == "other"
 
 
 def test_the_budget_is_kept_and_the_next_call_goes_on(file):

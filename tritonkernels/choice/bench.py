@@ -20,7 +20,8 @@ from ..plans import on_device
 from .clock import flushes_to_hide, sample
 
 SAMPLES = 5  # of a trial
-HOPELESS = 2.0  # times as slow as the first candidate: one sample is enough
+HOPELESS = 2.0  # times as slow as the first candidate: few samples are enough
+FEW = 2  # of which one may have been disturbed
 ROUNDS = (10, 200)  # of a final: least, unless its time is up, and most
 LEAST = 3  # rounds of a final whose time is up
 CERTAIN = 0.005  # relative standard error of every median at which a final ends
@@ -167,7 +168,7 @@ class Bench:
             return 1.0
         its, ours = [], []
         with self._faults_of(contender.candidate):
-            while len(ours) < SAMPLES and (not ours or ours[0] < HOPELESS * its[0]):
+            while len(ours) < FEW or len(ours) < SAMPLES and min(ours) < HOPELESS * min(its):
                 its.append(self._sample(first))
                 ours.append(self._sample(contender))
         return statistics.median(ours) / statistics.median(its)

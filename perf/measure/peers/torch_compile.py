@@ -7,6 +7,8 @@ from tritonkernels.validate import beta_of
 
 from .peer import Peer, only_plain_products
 
+MODE = "max-autotune-no-cudagraphs"
+QUIETLY = {"autotune_num_choices_displayed": 0, "max_autotune_report_choices_stats": False}  # else it prints every candidate
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -24,7 +26,8 @@ def _mv(a, x, y=None, *, alpha=1.0, beta=0.0):
 
 def build(problem, a, b, *args, **kwargs):
     torch._dynamo.reset()  # all cases compile the same functions, of which it keeps few variants
-    compiled = torch.compile(_function(problem, a, b), mode="max-autotune-no-cudagraphs", dynamic=False, fullgraph=True)
+    options = torch._inductor.list_mode_options(MODE) | QUIETLY
+    compiled = torch.compile(_function(problem, a, b), options=options, dynamic=False, fullgraph=True)
     if problem.op == "conv2d":
         return lambda *args, out, precision=None, **options: compiled(*args, **options), False
 

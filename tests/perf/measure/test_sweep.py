@@ -1,5 +1,6 @@
 """perf sweep: which contenders a trial has, what it measures on a simulated GPU, its records, resumption and the command."""
 
+import itertools
 import json
 import math
 
@@ -102,15 +103,30 @@ def gpu(monkeypatch):
         monkeypatch.setattr(trial, "_clock", lambda device: gpu)
         return trial.measure(trial.plan(shape(cases.gemv(64, 48)), "tritonkernels", shapes.H200, 10), told.append), told
 
+    measured.work = gpu.work
     return measured
 
 
-def test_times_are_medians_and_a_hopeless_one_has_one_sample(gpu):
+@pytest.mark.parametrize("at", range(8))
+def test_a_disturbed_run_does_not_make_a_fast_one_hopeless(gpu, at):
+    runs = itertools.count()
+
+    def disturbed(a, x, out):
+        right(a, x, out)
+        if next(runs) == at:
+            gpu.work(9000 * US)
+
+    found, _ = gpu(fast=[(100 * US, disturbed), (130 * US, right)])
+    us, spread = next((us, spread) for _, config, us, spread in found["times"] if config["number"] == 0)
+    assert next(runs) > at and us == pytest.approx(100, rel=0.05) and spread < 0.05
+
+
+def test_times_are_medians_and_a_hopeless_one_has_few_samples(gpu):
     found, told = gpu(slow=[(900 * US, right)], fast=[(100 * US, right), (130 * US, right)])
     times = {(design, config["number"]): (us, spread) for design, config, us, spread in found["times"]}
     assert times["fast", 0] == (pytest.approx(100, rel=0.05), pytest.approx(0, abs=0.05))
     assert times["fast", 1][0] == pytest.approx(130, rel=0.05) and times["fast", 1][1] is not None
-    assert times["slow", 0] == (pytest.approx(900, rel=0.1), None)
+    assert times["slow", 0] == (pytest.approx(900, rel=0.1), pytest.approx(0, abs=0.05))
     assert (
         found["torch"][0] == "addmv"
         and sorted(told[:-1]) == [0, 1, 2]
