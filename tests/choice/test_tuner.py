@@ -61,7 +61,8 @@ def test_one_disturbed_run_loses_the_fastest_nothing(file, at):
         if next(runs) == at:
             gpu.work(9000 * US)
 
-    told = tune(library(gpu, default=[(200 * US, right)], other=[(100 * US, disturbed)]), gpu)
+    others = [((150 + i) * US, right) for i in range(12)]
+    told = tune(library(gpu, other=[(100 * US, disturbed)], many=others, default=[(200 * US, right)]), gpu)
     assert next(runs) > at and told["winner"]["design"] == "other"
 
 

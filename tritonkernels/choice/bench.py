@@ -168,7 +168,7 @@ class Bench:
             return 1.0
         its, ours = [], []
         with self._faults_of(contender.candidate):
-            while len(ours) < FEW or len(ours) < SAMPLES and min(ours) < HOPELESS * min(its):
+            while len(ours) < FEW or (len(ours) < SAMPLES and min(ours) < HOPELESS * min(its)):
                 its.append(self._sample(first))
                 ours.append(self._sample(contender))
         return statistics.median(ours) / statistics.median(its)
