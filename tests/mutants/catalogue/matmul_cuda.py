@@ -165,12 +165,24 @@ MUTANTS = [
         ("a box of the result leaves without a fence", "        tma_store_fence();\n", ""),
         ("a box of the result not swizzled", "byte / 16 ^ at_row % 8;", "byte / 16;"),
         ("both halves of a tile written to its upper rows", "place(lane % 16,", "place(lane % 8,"),
-        ("a tile written in place of the next", "(n + lane / 16) * 16", "n * 16"),
+        ("a tile written in place of the next", "(first + n + lane / 16) * 16", "(first + n) * 16"),
     ),
     *of(
         "cuda_reference/matmul/parts/out_boxes.cuh",
         "cuda and persistent and several_boxes",
-        ("the first box's sums in all", "if (i == box) {", "if (i == 0) {"),
+        ("the first box's sums in all", "if (j == i) {", "if (j == 0) {"),
+        ("all tiles of 16 bits written to the first two's place", "(first + n + lane / 16) * 16", "(n + lane / 16) * 16"),
+        ("all tiles of 32 bits written to the first two's place", "(first * 8 + col)", "col"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/epilogue.cuh",
+        "cuda and persistent and several_boxes",
+        (
+            "C where bias is alone",
+            "if (c != nullptr)\n            for_all",
+            "if (c != nullptr && bias == nullptr)\n            for_all",
+        ),
+        ("the bias of the tile's first column", "widen(bias[(first_col + col) *", "widen(bias[first_col *"),
     ),
     *of(
         "cuda_reference/matmul/parts/tma_slices.cuh",
@@ -264,7 +276,9 @@ MUTANTS = [
         "cuda_reference/matmul/persistent.cuh",
         "cuda and persistent and several_boxes",
         ("boxes of lower rows written over the first", "row + box / ACROSS * 64", "row"),
-        ("addends of the tile's first columns in all boxes", "box_col + lane % 4 * 2", "col + lane % 4 * 2"),
+        ("the first two tiles' addends in all of a box", "box_col + first * 8 + lane % 4 * 2", "box_col + lane % 4 * 2"),
+        ("addends of the tile's first columns in all boxes", "box_col + first * 8 + lane % 4", "col + first * 8 + lane % 4"),
+        ("the first two tiles' sums in all of a box", "(box * TILES + first) / AT_ONCE", "box * TILES / AT_ONCE"),
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
@@ -388,7 +402,8 @@ MUTANTS = [
         "cuda_reference and matmul",
         ("alpha forgotten", "return alpha * widen(sum)", "return widen(sum)"),
         ("C of the first matrix of the batch", "c + batch * stride.c.batch", "c"),
-        ("bias along a stride of one", "col * stride.bias.step", "col"),
+        ("bias along a stride of one", "(first_col + col) * stride.bias.step", "first_col + col"),
+        ("bias of sums one by one along a stride of one", "widen(bias[col * stride.bias.step])", "widen(bias[col])"),
         ("relu of NaN is zero", "x < 0 ? Number(0) : x", "x > 0 ? x : Number(0)"),
     ),
     *of(
