@@ -18,9 +18,10 @@ def replace(model, precision=None, only_where_faster=True, inputs=None, target=N
     """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place; returns Swaps, which say what and why.
 
     precision  of float32 modules, as Linear and Conv2d take it
-    only_where_faster  swap a module only if the model of time predicts at most the time that torch has by its recorded times
-                of near shapes, at the precision that torch's switches say now: times of forward on the GPU, without the host's.
-                False: swap whatever can be computed here, also without a GPU
+    only_where_faster  swap a module only if the model of time predicts less than the time that torch has by its recorded times
+                of near shapes, at the precision that torch's switches say now, by more than that prediction is off elsewhere:
+                in doubt torch stays. Times are of forward on the GPU, without the host's. False: swap whatever can be computed
+                here, also without a GPU
     inputs      of the model, to learn the sizes of each module's: a tensor, a tuple of arguments or a dict of them by name.
                 The model runs once, on fake tensors: nothing is computed, and its buffers stay as they are
     target      the GPU that the model will run on, by name ("h200"); default: the one that its parameters are on

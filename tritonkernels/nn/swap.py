@@ -171,5 +171,5 @@ def verdict(module, calls, library, target):
     if None in torchs:
         return Verdict(False, f"no recorded time of torch near its sizes on {target.name}", ours)
     total, scatter = sum(time.seconds for time in torchs), max(time.scatter for time in torchs)
-    word = "faster" if ours <= total else "slower"
-    return Verdict(ours <= total, f"predicted {word}; torch's time within a factor of {scatter:.2f}", ours, total)
+    word = "slower" if ours > total else "faster" if ours * scatter <= total else "as fast"
+    return Verdict(word == "faster", f"predicted {word}; torch's time within a factor of {scatter:.2f}", ours, total)
