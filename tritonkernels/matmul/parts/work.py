@@ -41,6 +41,8 @@ def of_splits(tile, packs, alone=None, rows=1):
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
+        if splits == 1:
+            return *before, kernel
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
             return *before, _adding(kernel, t, in_groups=alone is None)
         return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, kernel.blocks // splits * (bm // rows))
