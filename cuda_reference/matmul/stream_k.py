@@ -5,6 +5,7 @@ import itertools
 
 from tritonkernels.choice.work import streamed
 from tritonkernels.design import Design
+from tritonkernels.gemm.parts.splits import MANY
 from tritonkernels.matmul.parts.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
 
@@ -28,7 +29,6 @@ from .persistent import (
 
 _SPACE = (*SPACE, *configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8)))  # the last for weights that few rows use
 _LEAST = 4  # slices of a block: fewer take less time than a part of the tile
-MANY = 8  # parts of a tile: of so many, one block fewer for each is a small loss
 _TEMPLATE = f"matmul::stream_k<{SIZES}, {CASES}>"
 
 

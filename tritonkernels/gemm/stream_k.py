@@ -26,6 +26,7 @@ from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs, count_tiles
+from .parts.splits import MANY
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
 from .parts.work import of_streams
 
@@ -106,10 +107,14 @@ def configs(problem, target):
 
 
 def cut(tiles, k, tile, waves, dtype, device):
-    """(programs, how many of the tiles they share to the slice, the Pieces that they get)."""
+    """(programs, how many of the tiles they share to the slice, the Pieces that they get). Of many parts each tile has as many,
+    the last with slices past K: programs of neighbours are at the same k at a time, and find in L2 what they share."""
     programs, slices_per_tile = tile["PROGRAMS"], max(1, ceil_div(k, tile["BLOCK_K"]))
     shared = streamed(tiles, programs, waves)
     slices_per_program = ceil_div(shared * slices_per_tile, programs)
+    if 0 < MANY * shared < programs:
+        slices_per_program = ceil_div(slices_per_tile, programs // shared)
+        slices_per_tile = ceil_div(slices_per_tile, slices_per_program) * slices_per_program
     if shared == tiles:  # fewer programs take equally long
         programs = ceil_div(shared * slices_per_tile, slices_per_program)
     shape = (programs if shared else 0, 2, tile["BLOCK_M"], tile["BLOCK_N"])

@@ -372,6 +372,7 @@ MUTANTS = [
         "cuda_reference/matmul/stream_k.py",
         "cuda and stream_k_cuda and (cut or edges or configs)",
         ("any number of parts", ', left * config["PARTS"])', ")"),
+        ("parts of few tiles begin anywhere", "(sharers % left if sharers > MANY * left else 0)", "0"),
         ("tiles of nothing shared", 'config["WAVES"]) if slices else 0', 'config["WAVES"])'),
     ),
     *of(
