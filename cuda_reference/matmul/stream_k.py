@@ -3,9 +3,8 @@
 import functools
 import itertools
 
-from tritonkernels.choice.work import streamed
+from tritonkernels.choice.work import MANY, streamed
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import MANY
 from tritonkernels.matmul.parts.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
 

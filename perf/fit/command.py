@@ -2,7 +2,8 @@
 
 What a design sustains is a share of the GPU's own figures, so records of all GPUs of one architecture count together: those in
 perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
-give the same file, but for designs that are other kernels since they were timed (remade.py). For each of the GPUs goes
+give the same file, but for designs that are other kernels since they were timed (remade.py). Short calls, which `perf compare`
+times in a row, do not wait for their launches. For each of the GPUs goes
 torch.json into its folder: torch's times in its records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by
 a hash of them, is left out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
 

@@ -39,8 +39,9 @@ class Counted(NamedTuple):
 
     def predicted(self, sustained):
         """Seconds; `sustained` is the model's of its key."""
-        factors = sustained.of_config(self.config)[0], sustained.of_problem(self.problem)
-        return model.estimate(self.works, model.rates(self.target), sustained, *factors).seconds
+        factors, rate = (sustained.of_config(self.config)[0], sustained.of_problem(self.problem)), model.rates(self.target)
+        seconds = model.estimate(self.works, rate, sustained, *factors).seconds
+        return seconds - rate.launch / sustained.launch + rate.launch / sustained.next_launch if self.run.in_a_row else seconds
 
 
 def counted(shapes, target):

@@ -101,4 +101,4 @@ def _parts(run):
     rate = model.rates(run.target)
     for at, work in enumerate(run.works):
         *parts, launch = model.parts_of(work, rate)
-        yield (*parts, 0.0, launch) if at else (*parts, launch, 0.0)
+        yield (*parts, 0.0, launch) if at or run.run.in_a_row else (*parts, launch, 0.0)

@@ -12,16 +12,18 @@ from ..measure.contenders import PACKAGES
 from ..measure.sweep_records import problem_of
 from ..render.measured import NOT_TIMES, RANDOM, RESULTS
 
-IN_A_ROW = ("rotating", "resident")  # in the case's name; their times lack the launch, or DRAM
+RESIDENT = "resident"  # in the case's name: its times lack DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
 
 
 class Run(NamedTuple):
-    """A design with a config, and the median of its times."""
+    """A design with a config, and the median of its times; of a call in a row of them, of which only the first waits for a
+    launch, if it was short."""
 
     design: str
     config: dict[str, Any]
     seconds: float
+    in_a_row: bool = False
 
 
 class Timed(NamedTuple):
@@ -35,6 +37,10 @@ class Timed(NamedTuple):
     @property
     def key(self):
         return shapes.key_of(self.problem.op, self.problem.describe())
+
+    @property
+    def in_a_row(self):
+        return any(run.in_a_row for runs in self.runs.values() for run in runs)
 
     @property
     def half(self):
@@ -87,13 +93,13 @@ def of_suite(rows):
     """The Timed shapes of the records of `perf compare`."""
     groups = {}
     for row in rows:
-        if row["ok"] and row["median_ms"] and row["exposed"] <= EXPOSED and not _is_in_a_row(row):
+        if row["ok"] and row["median_ms"] and row["exposed"] <= EXPOSED and not row["case"].endswith(RESIDENT):
             groups.setdefault((row["op"], json.dumps(row["problem"], sort_keys=True)), []).append(row)
     for (op, described), own in groups.items():
         problem, runs = problem_of(op, json.loads(described)), {}
         for row in own:
             if row["implementation"] in PACKAGES:
-                run = Run(row["design"], row["config"], row["median_ms"] / 1e3)
+                run = Run(row["design"], row["config"], row["median_ms"] / 1e3, _is_in_a_row(row))
                 runs.setdefault(PACKAGES[row["implementation"]], []).append(run)
         fair = [row for row in own if row["implementation"] == "torch" and row["precision"] == yardstick(problem.precision)]
         yield Timed(
@@ -106,5 +112,4 @@ def of_suite(rows):
 
 
 def _is_in_a_row(row):
-    """Whether it was timed without a flush between calls."""
-    return row["case"].endswith(IN_A_ROW) or (row.get("calls") or 1) > 1
+    return row["case"].endswith("rotating") or (row.get("calls") or 1) > 1

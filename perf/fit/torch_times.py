@@ -14,7 +14,7 @@ def families(shapes, target):
     rate, found = model.rates(target), {}
     for shape in shapes:
         family = torch_times.family_of(shape.problem)
-        if shape.torch and family:
+        if shape.torch and family and not shape.in_a_row:  # a module's call has its launch
             over = shape.torch / torch_times.roofline(shape.problem, rate)
             row = [list(torch_times.sizes_of(shape.problem)), _short(1e6 * shape.torch), _short(over)]
             known = found.setdefault(family, {})

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..choice.work import streamed
+from ..choice.work import MANY, sharers_of, streamed
 from ..design import Design
 from ..integers import ceil_div
 from ..language.overlap import wait_for_earlier_kernels
@@ -26,7 +26,6 @@ from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.float32_only import float32_only
 from .parts.space import block_tile, blocked_configs, count_tiles
-from .parts.splits import MANY
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
 from .parts.work import of_streams
 
@@ -107,13 +106,13 @@ def configs(problem, target):
 
 
 def cut(tiles, k, tile, waves, dtype, device):
-    """(programs, how many of the tiles they share to the slice, the Pieces that they get). Of many parts each tile has as many,
-    the last with slices past K: programs of neighbours are at the same k at a time, and find in L2 what they share."""
+    """(programs, how many of the tiles they share to the slice, the Pieces that they get). Where tiles have equally many parts,
+    the last one may have slices past K."""
     programs, slices_per_tile = tile["PROGRAMS"], max(1, ceil_div(k, tile["BLOCK_K"]))
     shared = streamed(tiles, programs, waves)
     slices_per_program = ceil_div(shared * slices_per_tile, programs)
     if 0 < MANY * shared < programs:
-        slices_per_program = ceil_div(slices_per_tile, programs // shared)
+        slices_per_program = ceil_div(slices_per_tile, sharers_of(shared, slices_per_tile, programs) // shared)
         slices_per_tile = ceil_div(slices_per_tile, slices_per_program) * slices_per_program
     if shared == tiles:  # fewer programs take equally long
         programs = ceil_div(shared * slices_per_tile, slices_per_program)

@@ -6,8 +6,7 @@ import triton
 
 from tests.designs.matmul.exact import integers
 from tests.harness import DEVICES, available_on, prepare
-from tritonkernels.choice.work import streamed
-from tritonkernels.gemm.parts.splits import MANY
+from tritonkernels.choice.work import MANY, streamed
 from tritonkernels.gemm.stream_k import cut
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target

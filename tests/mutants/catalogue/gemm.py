@@ -115,7 +115,7 @@ MUTANTS = [
         "many_parts or begin_together",
         ("parts of few tiles begin anywhere", "if 0 < MANY * shared < programs:", "if False:"),
         ("parts that drift apart", "ceil_div(slices_per_tile, slices_per_program) * slices_per_program", "slices_per_tile"),
-        ("a part fewer", "ceil_div(slices_per_tile, programs // shared)", "ceil_div(slices_per_tile, programs // shared) - 1"),
+        ("a part too long", "sharers_of(shared, slices_per_tile, programs) // shared)", "1 + programs // shared)"),
     ),
     *of(
         "tritonkernels/gemm/parts/prepare.py",

@@ -237,6 +237,18 @@ def test_arrays_predict_what_the_model_predicts(runs, fitted):
             assert (ahead - seconds) / 1e-5 == pytest.approx(derivatives[:, column], rel=1e-3, abs=1e-4 * seconds.max())
 
 
+def test_calls_in_a_row_have_no_first_launch(runs, fitted):
+    """Their launch is one more of those that the host prepares meanwhile: of the model's time, and of what is fitted."""
+    own = runs[:300]
+    rows = [run._replace(run=run.run._replace(in_a_row=True)) for run in own]
+    sustained = [model.of_design(fitted, *run.key.split()) for run in own]
+    for run, row, of in zip(own, rows, sustained):
+        saved = H200.launch / of.launch - H200.launch / of.next_launch
+        assert run.predicted(of) - row.predicted(of) == pytest.approx(saved)
+    first, further = (Samples.of(runs).parts[-2:].sum(axis=1) for runs in (own, rows))
+    assert first[0] == pytest.approx(300 * H200.launch) and further[0] == 0 and sum(first) == pytest.approx(sum(further))
+
+
 def test_no_records_are_an_error(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["fit", "--gpu", "a100", "--records", str(tmp_path / "none.json")])

@@ -54,7 +54,7 @@ def test_recorded_shapes_are_predicted_as_recorded():
     """Half of them within 10 %: other records of the same sizes, in other layouts, count too."""
     off = []
     for one in SHAPES:
-        if one.torch and times.family_of(one.problem):
+        if one.torch and times.family_of(one.problem) and not one.in_a_row:
             off.append(abs(math.log(times.predicted(one.problem, H200).seconds / one.torch)))
     assert len(off) > 300 and sorted(off)[len(off) // 2] < math.log(1.1)
 

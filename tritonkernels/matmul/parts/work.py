@@ -1,6 +1,6 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, product, stream_addition, streamed
+from ...choice.work import addition, copy, kept, product, sharers_of, stream_addition, streamed
 from ...gemm.parts.splits import one_by_one
 from ...problem import PACKED
 from .schemes import SCHEMES
@@ -66,13 +66,14 @@ def of_streams(tile, packs, rows=None, sharers=None):
     def work(problem, config, target):
         t = tile_of(config)
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        shared, by = streamed(tiles, t["programs"], t["waves"]), t["programs"]
+        shared = streamed(tiles, t["programs"], t["waves"])
+        slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
+        by = sharers_of(shared, slices, t["programs"])
         if sharers and shared:
             by = max(1, sharers(problem, config))
             t = t | {"sharers": by}
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
-        slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
         if -(-shared * slices // by) % slices == 0:  # no tile is cut
             return *before, kernel
         if rows is None:  # a block cuts about one tile, and a part of that is read once
