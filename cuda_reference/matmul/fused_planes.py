@@ -3,16 +3,16 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import groups_of, split_counts, without_empty
+from tritonkernels.gemm.parts.splits import split_counts
 from tritonkernels.matmul.parts.schemes import SCHEMES, cannot_fuse
 from tritonkernels.matmul.parts.work import of_splits
-from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div, configs_of
+from ..launch import Kernel, configs_of
 from .parts.align import aligned, k_major
 from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.split import TYPES
+from .parts.splits import splits_of, workspace
 from .pipelined import covers, packs
 
 _NAMES = "BM BN BK WM WN STAGES GROUP"
@@ -46,10 +46,7 @@ def _refuses(problem, target):
 
 
 def _splits(problem, config):
-    """(how many there are, slices of each)."""
-    slices = max(1, ceil_div(problem.k, config["BK"]))
-    splits = without_empty(config["SPLIT_K"], slices)
-    return splits, ceil_div(slices, splits)
+    return splits_of(problem, config, 4 * config["BK"])
 
 
 def _launches(problem, config, a, b, c, bias, out):
@@ -58,10 +55,6 @@ def _launches(problem, config, a, b, c, bias, out):
     yield from copies_of_a + copies_of_b
     splits, slices = _splits(problem, config)
     blocks = out.shape[0] * tiles(problem, config["BM"], config["BN"])
-    partial = arrivals = None
-    if splits > 1:
-        partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
-        arrivals = counters(blocks * (1 + groups_of(splits)), out)
     scheme = SCHEMES[problem.precision]
     numbers = {**config, "PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
@@ -69,7 +62,7 @@ def _launches(problem, config, a, b, c, bias, out):
         numbers,
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        (a, b, c, bias, out, partial, arrivals, *rest, config["GROUP"], slices * config["BK"]),
+        (a, b, c, bias, out, *workspace(splits, blocks, config, out), *rest, config["GROUP"], slices * config["BK"]),
         _shared_bytes(config),
     )
 

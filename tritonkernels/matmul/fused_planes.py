@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..config import config_of
 from ..design import Design
-from ..gemm.parts.splits import ALONE, split_counts
+from ..gemm.parts.splits import ALONE
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.overlap import wait_for_earlier_kernels
@@ -35,7 +34,7 @@ from .parts.operands import lacks_products
 from .parts.schemes import SCHEMES, cannot_fuse
 from .parts.space import block_tile, count_tiles
 from .parts.split import high_part, split_off
-from .parts.splits import Splits, place_of, range_of_k
+from .parts.splits import Splits, place_of, range_of_k, split_configs
 from .parts.tile import tile_corner
 from .parts.work import of_splits
 
@@ -130,22 +129,14 @@ def configs(problem, target):
     """Those whose slices fit, with what the planes of one take; thin ones where they cover the rows or columns."""
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
-        yield from _split({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
+        yield from split_configs({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
     scheme = SCHEMES[problem.precision]
     thin = [tile for tile in THIN if tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n)]
     for block_m, block_n, block_k, num_warps, num_stages in dict.fromkeys((*TILES[scheme.planes], *thin)):
         room = (block_m + block_n) * block_k * (4 * num_stages + scheme.planes * scheme.dtype.itemsize)
         if not target.is_gpu or room <= target.shared_per_block:
             numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-            yield from _split(numbers, problem, target, num_warps=num_warps, num_stages=num_stages)
-
-
-def _split(numbers, problem, target, **options):
-    """A config for each number of splits: one, and those whose partial sums one program can add up."""
-    tile_bytes = 4 * numbers["BLOCK_M"] * numbers["BLOCK_N"]
-    for split_k in (1, *split_counts(count_tiles(problem, numbers, problem.batch), problem.k, target)):
-        if split_k == 1 or split_k * tile_bytes <= ALONE:
-            yield config_of(numbers | {"SPLIT_K": split_k}, **options)
+            yield from split_configs(numbers, problem, target, num_warps=num_warps, num_stages=num_stages)
 
 
 def launches(problem, config, a, b, c, bias, out):

@@ -58,7 +58,6 @@ MUTANTS = [
             'layout = _only_along_k if config["WGMMA"] else in_whole_chunks',
             "layout = in_whole_chunks",
         ),
-        ("empty splits", 'splits = without_empty(config["SPLIT_K"], slices)', 'splits = config["SPLIT_K"]'),
     ),
     *of(
         "cuda_reference/matmul/tiled.cuh",
@@ -463,9 +462,14 @@ MUTANTS = [
         ("every part has the numbers of the first", "part * MS * NS * 4 + i", "i"),
     ),
     *of(
-        "cuda_reference/matmul/planes.py",
+        "cuda_reference/matmul/parts/splits.py",
         "planes_split_k_cuda",
         ("splits without a slice", 'splits = without_empty(config["SPLIT_K"], slices)', 'splits = config["SPLIT_K"]'),
+        (
+            "slices of half the bytes",
+            "problem.k * problem.dtype.itemsize, k_bytes",
+            "2 * problem.k * problem.dtype.itemsize, k_bytes",
+        ),
         ("no counters of groups", "blocks * (1 + groups_of(splits))", "blocks"),
     ),
     *of(
