@@ -97,12 +97,15 @@ template <class Sum, class Out> struct Epilogue {
             for_all([&](Number& result, int, int col) {
                 if (first_col + col < N) result += widen(bias[(first_col + col) * stride.bias.step]);
             });
-        const auto activate_all = [&](Activation which) {
-            for_all([&](Number& result, auto...) { result = activate(result, which); });
-        };
+        activate_all(for_all);
+    }
+
+    // The last step of `finish`.
+    template <class ForAll> __device__ __forceinline__ void activate_all(const ForAll& for_all) const {
+        using Number = Scalar<Sum>;
         if (activation == RELU) for_all([&](Number& result, int, int) { result = activate(result, RELU); });
-        if (activation == GELU) activate_all(GELU);
-        if (activation == SILU) activate_all(SILU);
+        if (activation == GELU) for_all([&](Number& result, auto...) { result = activate(result, GELU); });
+        if (activation == SILU) for_all([&](Number& result, auto...) { result = activate(result, SILU); });
     }
 
     __device__ __forceinline__ void store(Sum sum, int row, int col) const {

@@ -28,8 +28,8 @@ class Splits(NamedTuple):
 
 
 def split_configs(numbers, problem, target, spills=None, **options):
-    """A config for each number of splits: one, and those whose partial sums one program can add up, but for the one that spills:
-    of (BLOCK_M, BLOCK_N, SPLIT_K)."""
+    """A config for each number of splits: one, and those whose partial sums one program can add up, but for one that spills, of
+    (BLOCK_M, BLOCK_N, SPLIT_K)."""
     block = numbers["BLOCK_M"], numbers["BLOCK_N"]
     for split_k in (1, *split_counts(count_tiles(problem, numbers, problem.batch), problem.k, target)):
         if split_k == 1 or (4 * split_k * math.prod(block) <= ALONE and (*block, split_k) != spills):
