@@ -102,17 +102,25 @@ def test_the_default_kernel_of_every_cuda_design_compiles_without_spills():
 @thorough
 @pytest.mark.parametrize("library, op, design", CUDA_DESIGNS)
 def test_every_cuda_kernel_compiles_without_spills(library, op, design):
+    """For the GPUs that the design takes the call on."""
     sources = {launch.source for launch in first_launches(library, op, design)}
     expressions = [expression for source in sources for expression in source.expressions]
-    for architecture in nvcc_architectures():
+    chosen, problem = {d.name: d for d in library.designs(op)}[design], small_call(library, op, design).problem
+    taking = [a for a in nvcc_architectures() if chosen.refuses(problem, Target.named(f"sm_{a.rstrip('a')}")) is None]
+    assert taking
+    for architecture in taking:
         check_spills(architecture, [source.header for source in sources], expressions)
+
+
+def small_call(library, op, design):
+    dtype, options = taken(library, op, design)
+    shapes, _ = suited(library, op, design, SMALL[op])
+    return prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
 
 
 def first_launches(library, op, design):
     """The launches of the default config on a small call, without those of another operation."""
-    dtype, options = taken(library, op, design)
-    shapes, _ = suited(library, op, design, SMALL[op])
-    call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
+    call = small_call(library, op, design)
     chosen = {d.name: d for d in library.designs(op)}[design]
     config = next(iter(chosen.configs(call.problem, Target.named("h200"))))
     launches = list(chosen.launches(call.problem, config, *call.parts[0]))
