@@ -19,7 +19,7 @@ import numpy
 from tritonkernels.choice.model import SHARES
 
 OUTLIER = 0.2  # of log time
-OF_DESIGN, OF_PRECISION, FACTORS = 0.5, 2.0, 6.0  # the last of 0.5 to 30 what chose best where nothing was fitted
+OF_DESIGN, OF_PRECISION, FACTORS = 0.5, 2.0, 6.0  # FACTORS: of 0.5 to 30 what chose best where nothing was fitted
 BOUNDS = {share: (1e-3, 1.5) for share in SHARES}
 BOUNDS |= {"compute": (1e-3, 1.0), "memory": (1e-3, 1.0), "launch": (0.3, 3.0), "next_launch": (0.2, 3.0)}
 STEPS, ENOUGH = 300, 1e-9  # at most, and the relative gain at which they end
