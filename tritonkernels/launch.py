@@ -64,9 +64,12 @@ class TritonLaunch:
                 raise LaunchError(f"{what}\n{LaunchError.REMEDY}") from error
 
     def build(self):
-        """Compile the kernel for the current GPU, and Triton 3.6's launcher of it, without launching it; the tensors may be on
-        the meta device."""
-        self.kernel.warmup(grid=self.grid, **self.values, **self.options)._init_handles()
+        """Compile the kernel for the current GPU, and Triton 3.6's launcher of it, and load neither: kernels that only build
+        would use up the memory of the GPU. The tensors may be on the meta device."""
+        from triton.runtime import driver
+
+        compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
+        driver.active.launcher_cls(compiled.src, compiled.metadata)
 
     def _launched(self, compiled):
         """The Launched that repeats the launch without Triton; None if Triton would launch in another way."""

@@ -59,7 +59,11 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
     };
     const int row = first_row + Place::row(), col = first_col + Place::col();
     for_all([&](float& result, int, int) { result = epilogue.scaled(result); });
-    epilogue.finish(for_all, row, col, M, N);
+    if (c != nullptr || bias != nullptr)  // together, as registers do not hold the addresses of a step of its own for each
+        for_all([&](float& result, int m, int n) {
+            if (row + m < M && col + n < N) result = epilogue.with_addends(result, row + m, col + n);
+        });
+    epilogue.activate_all(for_all);
 #pragma unroll
     for (int m = 0; m < TM; ++m)
 #pragma unroll

@@ -274,14 +274,23 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
             if constexpr (OUT_BOXES) {
                 constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
-#pragma unroll(SCALED ? BOXES : 1)  // a box's addends and activations are 3,000 instructions, which each call reads from memory
+                // Addends and activations are long code, which each call reads from memory: that of the tiles that one stmatrix
+                // writes, in a loop, not that of a box.
+                constexpr int AT_ONCE = SCALED ? TILES : 2;
+#pragma unroll(SCALED ? BOXES : 1)
                 for (int box = 0; box < BOXES; ++box) {
                     const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * TILES * 8;
-                    Scalar<Sum> results[1][TILES][4];
-                    scale(results, sum, box, epilogue);
-                    epilogue.finish([&](const auto& change) { for_all(results, change); }, box_row + warp * 16 + lane / 4,
-                                    box_col + lane % 4 * 2, M, N);
-                    out_boxes.store(results, box_row, box_col, batch);
+                    const auto fill = [&](unsigned char* to) {
+#pragma unroll(SCALED ? TILES / AT_ONCE : 1)
+                        for (int first = 0; first < TILES; first += AT_ONCE) {
+                            Scalar<Sum> results[1][AT_ONCE][4];
+                            scale(results, sum, (box * TILES + first) / AT_ONCE, epilogue);
+                            epilogue.finish([&](const auto& change) { for_all(results, change); }, box_row + warp * 16 + lane / 4,
+                                            box_col + first * 8 + lane % 4 * 2, M, N);
+                            out_boxes.fill(to, results, first);
+                        }
+                    };
+                    out_boxes.pass(fill, [&](const unsigned char* from) { tma_store(out_map, from, box_col, box_row, batch); });
                 }
             } else {
 #pragma unroll

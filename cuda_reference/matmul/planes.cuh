@@ -24,9 +24,8 @@
 #include "../common/index.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
-#include "parts/scheme.cuh"
+#include "parts/plane_products.cuh"
 #include "parts/slices.cuh"
-#include "parts/warp_tile.cuh"
 
 namespace matmul {
 
@@ -41,14 +40,6 @@ __device__ __forceinline__ void for_sums(LaneSums<float> (&sums)[PARTS][MS][NS],
 #pragma unroll
     for (int part = 0; part < PARTS; ++part)
         for_sums(sums[part], [&](float& number, int i) { change(number, part * MS * NS * 4 + i); });
-}
-
-// main += corrections / STEP where main is finite.
-template <class Of, int MS, int NS>
-__device__ __forceinline__ void correct(LaneSums<float> (&main)[MS][NS], const LaneSums<float> (&corrections)[MS][NS]) {
-    for_sums(main, [&](float& sum, int i) {
-        if (fabsf(sum) < INFINITY) sum += corrections[i / 4 / NS][i / 4 % NS].x[i % 4] * (1 / Of::STEP);
-    });
 }
 
 // Undoes the shifts of sums over all of K, and gives NaN where too much may be lost.
@@ -112,24 +103,8 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
         },
         [&](int which, int step) {
             const int part = step / K_STEPS;
-            const auto& fragment = fragments[which];
-            multiply_add<T>(slice_sum, fragment[0].a, fragment[0].b);
-#pragma unroll
-            for (int both = DEPTH; both > 0; --both)  // the smallest products first
-#pragma unroll
-                for (int i = COUNT - 1; i >= 0; --i)
-                    if (both >= i && both < i + COUNT) multiply_add<T>(corrections[part], fragment[i].a, fragment[both - i].b);
-            if (step % K_STEPS == K_STEPS - 1) {
-#pragma unroll
-                for (int m = 0; m < PART / 16; ++m)
-#pragma unroll
-                    for (int n = 0; n < WN / 8; ++n)
-#pragma unroll
-                        for (int i = 0; i < 4; ++i) {
-                            main[part][m][n].x[i] += slice_sum[m][n].x[i];
-                            slice_sum[m][n].x[i] = 0;
-                        }
-            }
+            multiply_planes<T, DEPTH>(slice_sum, corrections[part], fragments[which]);
+            if (step % K_STEPS == K_STEPS - 1) add_slice(main[part], slice_sum);
         });
 
 #pragma unroll

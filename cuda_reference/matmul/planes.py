@@ -3,15 +3,15 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import groups_of, split_counts, without_empty
+from tritonkernels.gemm.parts.splits import split_counts
 from tritonkernels.matmul.parts.schemes import SCHEMES
 from tritonkernels.matmul.parts.work import of_planes
-from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div, configs_of
+from ..launch import Kernel, configs_of
 from .parts.arguments import arguments
 from .parts.space import in_order, tiles
 from .parts.split import TYPES, split
+from .parts.splits import splits_of, workspace
 from .pipelined import covers
 
 _NAMES = "BM BN BK WM WN STAGES GROUP"
@@ -53,10 +53,7 @@ def _refuses(problem, target):
 
 
 def _splits(problem, config):
-    """(how many there are, slices of each)."""
-    slices = max(1, ceil_div(problem.k, config["BK"]))
-    splits = without_empty(config["SPLIT_K"], slices)
-    return splits, ceil_div(slices, splits)
+    return splits_of(problem, config, 4 * config["BK"])
 
 
 def _launches(problem, config, a, b, c, bias, out):
@@ -66,10 +63,6 @@ def _launches(problem, config, a, b, c, bias, out):
     shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_ranges, b_ranges))
     splits, slices = _splits(problem, config)
     blocks = out.shape[0] * tiles(problem, config["BM"], config["BN"])
-    partial = arrivals = None
-    if splits > 1:
-        partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
-        arrivals = counters(blocks * (1 + groups_of(splits)), out)
     scheme = SCHEMES[problem.precision]
     a, b, c, bias, out, *rest = arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out)
     ranges = a_ranges, b_ranges, tuple(shared)
@@ -77,7 +70,7 @@ def _launches(problem, config, a, b, c, bias, out):
         {"PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth, **config},
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        (a, b, c, bias, out, partial, arrivals, *rest, *ranges, config["GROUP"], slices * config["BK"]),
+        (a, b, c, bias, out, *workspace(splits, blocks, config, out), *rest, *ranges, config["GROUP"], slices * config["BK"]),
         _shared_bytes(problem.precision, config),
     )
 

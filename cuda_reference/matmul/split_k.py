@@ -4,14 +4,14 @@ import functools
 import math
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import groups_of, split_counts, without_empty
+from tritonkernels.gemm.parts.splits import split_counts
 from tritonkernels.matmul.parts.work import of_splits
-from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div, configs_of
+from ..launch import Kernel, configs_of
 from .parts.align import aligned, in_whole_chunks, k_major
 from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
+from .parts.splits import splits_of, workspace
 from .pipelined import THIN, block_tile, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
@@ -54,10 +54,7 @@ def _only_along_k(matrix, span_dim):
 
 
 def _splits(problem, config):
-    """(how many there are, slices of each)."""
-    slices = max(1, ceil_div(problem.k * problem.dtype.itemsize, config["SLICE"]))
-    splits = without_empty(config["SPLIT_K"], slices)
-    return splits, ceil_div(slices, splits)
+    return splits_of(problem, config, config["SLICE"])
 
 
 def _launches(problem, config, a, b, c, bias, out):
@@ -67,17 +64,13 @@ def _launches(problem, config, a, b, c, bias, out):
     yield from copies_of_a + copies_of_b
     splits, slices = _splits(problem, config)
     blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
-    partial = arrivals = None
-    if splits > 1:
-        partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
-        arrivals = counters(blocks * (1 + groups_of(splits)), out)
     numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2), "SCALED": scaled(problem, c, bias)}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
         {**mma_types(problem), **numbers},
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        (a, b, c, bias, out, partial, arrivals, *rest, config["GROUP"], slices * depth),
+        (a, b, c, bias, out, *workspace(splits, blocks, config, out), *rest, config["GROUP"], slices * depth),
         shared_bytes(config),
     )
 

@@ -11,7 +11,8 @@
 // another, so that it has 2 tiles of workspace.
 //
 // Adding up takes trips to L2, a part after the other, or in two rounds (add_splits.cuh). So a tile has at most PARTS of them
-// (stream_k.py), but where there are so few tiles that all SMs should share them.
+// (stream_k.py), but where there are so few tiles that all SMs should share them. Then each tile has the same number of parts: runs
+// that begin anywhere would be at different k at a time, and read operands that L2 does not hold once for each tile.
 //
 // Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU (2023).
 // Mirrors tritonkernels/matmul/stream_k.py, which adds up the parts in a second kernel.

@@ -3,7 +3,7 @@
 import functools
 import itertools
 
-from tritonkernels.choice.work import streamed
+from tritonkernels.choice.work import MANY, streamed
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
@@ -32,21 +32,23 @@ _TEMPLATE = f"matmul::stream_k<{SIZES}, {CASES}>"
 
 
 def configs(problem, target):
-    """2 WAVES where that is another cut than 1; more PARTS where there are tiles too few for 8 each to fill the GPU."""
+    """2 WAVES where that is another cut than 1; more PARTS where there are tiles too few for MANY each to fill the GPU."""
     blocks = target.sms or 3
-    for config, waves, parts in itertools.product(fitting(problem, target, in_order(_SPACE, target)), (2, 1), (8, 128)):
+    for config, waves, parts in itertools.product(fitting(problem, target, in_order(_SPACE, target)), (2, 1), (MANY, 128)):
         count = problem.batch * tiles(problem, config["BM"], config["BN"])
         cuts_others = waves == 1 or streamed(count, blocks, 1) < streamed(count, blocks, 2)
-        if cuts_others and (parts == 8 or 8 * count < blocks):
+        if cuts_others and (parts == MANY or MANY * count < blocks):
             yield config | {"BLOCKS": blocks, "WAVES": waves, "PARTS": parts}
 
 
 def cut(problem, config, batch):
-    """(whole tiles, the others, the blocks that share these)."""
+    """(whole tiles, the others, the blocks that share these). Of many parts, each tile has the same number: its runs end where
+    those of its neighbours do, so that all are at the same k at a time, and find what they have in common in L2."""
     count = batch * tiles(problem, config["BM"], config["BN"])
     slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"]
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
-    return count - left, left, min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))
+    sharers = min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))
+    return count - left, left, sharers - (sharers % left if sharers > MANY * left else 0)
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):

@@ -11,7 +11,7 @@ from tests.harness import bits, channels_last, moved, offset_by_one, prepare, ra
 from tritonkernels import backend
 
 # The designs whose results several blocks add up, in memory that calls share: those of `make test`.
-COMBINING = ("split_k", "stream_k", "split_n", "transposed", "implicit_gemm", "channel_sums", "planes")
+COMBINING = ("split_k", "stream_k", "split_n", "transposed", "implicit_gemm", "channel_sums", "planes", "fused_planes")
 
 
 def calls(op):
@@ -47,6 +47,7 @@ def calls(op):
             ((random(2, 19, 35, **half), transposed(random(2, 35, 21, **half))), {}),
             ((offset_by_one(random(33, 50, **half)), random(50, 40, **half)), {"out_dtype": torch.float32}),
             ((transposed(random(19, 70)), random(70, 21)), {"precision": "fp16x3"}),
+            ((transposed(random(19, 70)), random(70, 21)), {"precision": "tf32x3"}),
             ((random(2, 33, 20), transposed(random(2, 20, 36))), {"alpha": 0.5}),
         ],
     }[op]

@@ -66,6 +66,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         )
     },
     ("matmul/planes.cuh", "matmul::planes<__half, 1, 64, 64, 32, 32, 32, 3>"): ("6matmul6planes", [ARRIVAL]),
+    ("matmul/fused_planes.cuh", "matmul::fused_planes<float, 1, 64, 64, 32, 32, 32, 4, true, false>"): (
+        "6matmul12fused_planes",
+        [ARRIVAL],
+    ),
     (
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",
@@ -193,7 +197,7 @@ WORDS_OF_TRITON = {
 def test_arrivals_of_triton_kernels():
     """All threads of a program have written their parts before one arrives, with acquire and release."""
     codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE).splitlines())}
-    designs = "gemm/split_k gemv/split_n gemv/transposed matmul/planes matmul/split_k conv2d/implicit_gemm"
+    designs = "gemm/split_k gemv/split_n gemv/transposed matmul/planes matmul/fused_planes matmul/split_k conv2d/implicit_gemm"
     assert set(codes) == set(designs.split())
     for kinds in codes.values():
         check([ARRIVAL_IN_TRITON], WORDS_OF_TRITON, kinds)

@@ -27,6 +27,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "stream_k": {"ieee", "fp64"} | PLANES | BITS,
         "cluster_split_k": {"ieee", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
+        "fused_planes": ALL - PLANES | {"fp16x3"},
         "cuda_cores": ALL - {"ieee"},
     },
     "tritonkernels": {
@@ -36,6 +37,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "split_k": PLANES,
         "stream_k": PLANES,
         "planes": ALL - PLANES,
+        "fused_planes": ALL - PLANES | {"fp16x3"},
     },
 }
 ONE_TAP = {"one pixel", "one tap"}

@@ -132,7 +132,7 @@ def test_nvidia_only_designs_refuse_an_amd_gpu():
             refusal = design.refuses(problem, Target.named("gfx942"))
             if design.name in own:
                 assert "mi300x is gfx942" in refusal, design.name
-            elif design.name != "planes":
+            elif not design.name.endswith("planes"):
                 assert refusal is None, (design.name, refusal)
 
 

@@ -73,9 +73,11 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     if waves:
-        shared = streamed(tiles, programs, waves)
-        lengths = (tiles - shared) // programs * max(1, slices) - (-shared * max(1, slices) // tile.get("sharers", programs))
-        blocks = programs if shared < tiles else tile.get("sharers", -(-tiles * max(1, slices) // max(1, lengths)))
+        shared, own = streamed(tiles, programs, waves), max(1, slices)
+        sharers = tile.get("sharers") or sharers_of(shared, own, programs)
+        lengths = (tiles - shared) // programs * own - (-shared * own // sharers)
+        even = "sharers" in tile or MANY * shared < programs  # else fewer may have all slices
+        blocks = programs if shared < tiles else sharers if even else -(-tiles * own // max(1, lengths))
         cut = min(shared, blocks)  # by the end of each block's part
     elif programs is not None:
         blocks = min(programs, tiles)
@@ -119,6 +121,17 @@ def streamed(tiles, programs, waves):
     none, if it is full."""
     last = tiles % programs
     return min(tiles, last + (waves - 1) * programs) if last else 0
+
+
+MANY = 8  # parts of a tile: of more each tile has the same number, as a program fewer for each is a small loss
+
+
+def sharers_of(tiles, slices, programs):
+    """How many programs share so many tiles of so many slices: all, but where that is more than MANY parts each. Then each tile
+    has as many, so that the programs of neighbours are at the same k at a time, and share what L2 holds."""
+    if not 0 < MANY * tiles < programs:
+        return programs
+    return tiles * -(-slices // -(-slices // (programs // tiles)))
 
 
 def stream_addition(problem, tiles, programs, block, threads, batch=1, blocks=None):

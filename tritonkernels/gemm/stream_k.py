@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..choice.work import streamed
+from ..choice.work import MANY, sharers_of, streamed
 from ..design import Design
 from ..integers import ceil_div
 from ..language.overlap import wait_for_earlier_kernels
@@ -106,10 +106,14 @@ def configs(problem, target):
 
 
 def cut(tiles, k, tile, waves, dtype, device):
-    """(programs, how many of the tiles they share to the slice, the Pieces that they get)."""
+    """(programs, how many of the tiles they share to the slice, the Pieces that they get). Where tiles have equally many parts,
+    the last one may have slices past K."""
     programs, slices_per_tile = tile["PROGRAMS"], max(1, ceil_div(k, tile["BLOCK_K"]))
     shared = streamed(tiles, programs, waves)
     slices_per_program = ceil_div(shared * slices_per_tile, programs)
+    if 0 < MANY * shared < programs:
+        slices_per_program = ceil_div(slices_per_tile, sharers_of(shared, slices_per_tile, programs) // shared)
+        slices_per_tile = ceil_div(slices_per_tile, slices_per_program) * slices_per_program
     if shared == tiles:  # fewer programs take equally long
         programs = ceil_div(shared * slices_per_tile, slices_per_program)
     shape = (programs if shared else 0, 2, tile["BLOCK_M"], tile["BLOCK_N"])

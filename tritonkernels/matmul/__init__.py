@@ -64,6 +64,11 @@ LADDER = (
         "FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
         "beyond the tensor-core seed: FP32 on tensor cores",
     ),
+    Rung(
+        "fused_planes",
+        "planes without copies: the product's own programs split the slices that they load, in registers",
+        "beyond the tensor-core seed: FP32 on tensor cores",
+    ),
 )
 
 

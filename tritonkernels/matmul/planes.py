@@ -23,14 +23,11 @@ After H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor 
 performance, 2022, who split inside the kernel and scale the low parts, but no rows.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import torch
 
-from ..config import config_of
 from ..design import Design
-from ..gemm.parts.splits import ALONE, split_counts
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.overlap import wait_for_earlier_kernels
@@ -48,7 +45,7 @@ from .parts.operands import lacks_products
 from .parts.schemes import SCHEMES
 from .parts.space import block_tile, count_tiles
 from .parts.split import Planes, Ranges, shift_of, shifted, split
-from .parts.splits import Splits, place_of, range_of_k
+from .parts.splits import Splits, place_of, range_of_k, split_configs
 from .parts.tile import tile_corner
 from .parts.work import of_planes
 
@@ -164,7 +161,7 @@ def slices(tile, problem, target):
 def configs(problem, target):
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
-        yield from _split({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
+        yield from split_configs({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
     for tile in TILES:
         k_bytes, stages = slices(tile, problem, target)
         if stages < 2:
@@ -172,16 +169,8 @@ def configs(problem, target):
         block_m, block_n, num_warps = tile
         numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
         numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
-        yield from _split(numbers, problem, target, num_warps=num_warps, num_stages=stages)
-
-
-def _split(numbers, problem, target, **options):
-    """A config for each number of splits: one, and those whose partial sums one program can add up."""
-    block = numbers["BLOCK_M"], numbers["BLOCK_N"]
-    spilling = SPILLS_SPLIT.get((target.arch, problem.precision))
-    for split_k in (1, *split_counts(count_tiles(problem, numbers, problem.batch), problem.k, target)):
-        if split_k == 1 or (4 * split_k * math.prod(block) <= ALONE and (*block, split_k) != spilling):
-            yield config_of(numbers | {"SPLIT_K": split_k}, **options)
+        spills = SPILLS_SPLIT.get((target.arch, problem.precision))
+        yield from split_configs(numbers, problem, target, spills, num_warps=num_warps, num_stages=stages)
 
 
 def launches(problem, config, a, b, c, bias, out):

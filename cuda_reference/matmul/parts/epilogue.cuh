@@ -84,20 +84,28 @@ template <class Sum, class Out> struct Epilogue {
     // What follows scaled(), step by step for all of a thread's sums, so that the code has each branch once, not once a sum.
     // for_all(change) calls change(result, row, col) for each; row and col count from (first_row, first_col) of the result. A
     // change(result) will do for one that needs no place: its code is long.
+    // C and bias are added apart: a load that waits for the edge alone is predicated, not branched around, so all go out together.
     template <class ForAll>
     __device__ __forceinline__ void finish(const ForAll& for_all, int first_row, int first_col, int M, int N) const {
         using Number = Scalar<Sum>;
-        if (c != nullptr || bias != nullptr)
+        if (c != nullptr)
             for_all([&](Number& result, int row, int col) {
                 const int at_row = first_row + row, at_col = first_col + col;
-                if (at_row < M && at_col < N) result = with_addends(result, at_row, at_col);
+                if (at_row < M && at_col < N) result += beta * widen(c[at_row * stride.c.row + at_col * stride.c.col]);
             });
-        const auto activate_all = [&](Activation which) {
-            for_all([&](Number& result, auto...) { result = activate(result, which); });
-        };
+        if (bias != nullptr)
+            for_all([&](Number& result, int, int col) {
+                if (first_col + col < N) result += widen(bias[(first_col + col) * stride.bias.step]);
+            });
+        activate_all(for_all);
+    }
+
+    // The last step of `finish`.
+    template <class ForAll> __device__ __forceinline__ void activate_all(const ForAll& for_all) const {
+        using Number = Scalar<Sum>;
         if (activation == RELU) for_all([&](Number& result, int, int) { result = activate(result, RELU); });
-        if (activation == GELU) activate_all(GELU);
-        if (activation == SILU) activate_all(SILU);
+        if (activation == GELU) for_all([&](Number& result, auto...) { result = activate(result, GELU); });
+        if (activation == SILU) for_all([&](Number& result, auto...) { result = activate(result, SILU); });
     }
 
     __device__ __forceinline__ void store(Sum sum, int row, int col) const {

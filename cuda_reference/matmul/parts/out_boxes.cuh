@@ -8,18 +8,18 @@
 
 namespace matmul {
 
-// results = alpha times the sums of a box. Registers have no index: a branch finds them, which wgmma_results keeps the compiler
-// from replacing by a choice among all of them.
+// results = alpha times the sums of the i-th TILES tiles. Registers have no index: a branch finds them, which wgmma_results keeps
+// the compiler from replacing by a choice among all of them.
 template <class Sum, class Out, int TILES, int BLOCKS, int COUNT>
-__device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneSums<Sum> (&sum)[BLOCKS][1][COUNT], int box,
+__device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneSums<Sum> (&sum)[BLOCKS][1][COUNT], int i,
                                       const Epilogue<Sum, Out>& epilogue) {
 #pragma unroll
-    for (int i = 0; i < BLOCKS * COUNT / TILES; ++i)
-        if (i == box) {
-            auto& of_box = reinterpret_cast<LaneSums<Sum>(&)[TILES]>(sum[i * TILES / COUNT][0][i * TILES % COUNT]);
-            wgmma_results(of_box);
+    for (int j = 0; j < BLOCKS * COUNT / TILES; ++j)
+        if (j == i) {
+            auto& found = reinterpret_cast<LaneSums<Sum>(&)[TILES]>(sum[j * TILES / COUNT][0][j * TILES % COUNT]);
+            wgmma_results(found);
             for_all(results, [&](Scalar<Sum>& result, int row, int col) {
-                result = epilogue.scaled(of_box[col / 8].at(row / 8 * 2 + col % 2));
+                result = epilogue.scaled(found[col / 8].at(row / 8 * 2 + col % 2));
             });
         }
 }
@@ -31,12 +31,6 @@ template <class Out> struct OutBoxes {
     unsigned char* boxes;
     bool asks;  // whether this is the thread of the warpgroup that requests the stores
     int next = 0;
-
-    template <class Number>
-    __device__ __forceinline__ void store(const Number (&results)[1][TILES][4], int row, int col, int batch) {
-        pass([&](unsigned char* box) { fill(box, results); },
-             [&](const unsigned char* box) { tma_store(map, box, col, row, batch); });
-    }
 
     // All threads of the warpgroup fill a place, and one of them requests the stores.
     template <class Fill, class Request> __device__ __forceinline__ void pass(const Fill& fill, const Request& request) {
@@ -53,9 +47,10 @@ template <class Out> struct OutBoxes {
         }
     }
 
-    // Each warp writes 16 rows: four 8 x 8 matrices of 16 bits at once, without bank conflicts, or each lane a pair of 32 bits.
-    template <class Number>
-    __device__ __forceinline__ static void fill(unsigned char* box, const Number (&results)[1][TILES][4]) {
+    // Tiles of a box from the first on. Each warp writes 16 rows: four 8 x 8 matrices of 16 bits at once, without bank conflicts,
+    // or each lane a pair of 32 bits.
+    template <class Number, int SOME>
+    __device__ __forceinline__ static void fill(unsigned char* box, const Number (&results)[1][SOME][4], int first) {
         const auto place = [&](int row, int byte) {
             const int at_row = threadIdx.x % 128 / 32 * 16 + row, chunk = byte / 16 ^ at_row % 8;  // the swizzle
             return box + at_row * SLICE + chunk * 16 + byte % 16;
@@ -63,16 +58,16 @@ template <class Out> struct OutBoxes {
         if constexpr (sizeof(Out) == 2) {
             const int lane = threadIdx.x % 32;
 #pragma unroll
-            for (int n = 0; n < TILES; n += 2) {  // the upper and lower halves of a tile, and of the next
+            for (int n = 0; n < SOME; n += 2) {  // the upper and lower halves of a tile, and of the next
                 __align__(4) Out numbers[8];
 #pragma unroll
                 for (int i = 0; i < 8; ++i) convert(results[0][n + i / 4][i % 4], numbers[i]);
-                stmatrix(place(lane % 16, (n + lane / 16) * 16), reinterpret_cast<const unsigned(&)[4]>(numbers));
+                stmatrix(place(lane % 16, (first + n + lane / 16) * 16), reinterpret_cast<const unsigned(&)[4]>(numbers));
             }
         } else {
-            for_runs<Out, TILES>(results, 0, [&](const auto& run, int row, int col) {
+            for_runs<Out, SOME>(results, 0, [&](const auto& run, int row, int col) {
                 using Word = RunWord<sizeof run>;
-                *reinterpret_cast<Word*>(place(row, col * int(sizeof(Out)))) = reinterpret_cast<const Word&>(run);
+                *reinterpret_cast<Word*>(place(row, (first * 8 + col) * int(sizeof(Out)))) = reinterpret_cast<const Word&>(run);
             });
         }
     }

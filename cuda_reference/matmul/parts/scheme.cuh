@@ -31,6 +31,20 @@ template <> struct Planes<__nv_bfloat16> {
     __device__ __forceinline__ static float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
 };
 
+// The planes of a number: of `rest`, which is `whole` or that shifted.
+template <class Plane>
+__device__ __forceinline__ void split_number(Plane (&planes)[Planes<Plane>::COUNT], float whole, float rest) {
+    using Of = Planes<Plane>;
+    const bool finite = fabsf(whole) < INFINITY;
+#pragma unroll
+    for (int i = 0; i < Of::COUNT; ++i) {
+        float part = rest;
+        if (i == 0 && finite && whole != 0) part = copysignf(fminf(fmaxf(fabsf(rest), Of::SMALLEST), Of::LIMIT), whole);
+        planes[i] = Of::rounded(part);
+        rest = finite ? (rest - Of::widened(planes[i])) * Of::STEP : 0.0f;
+    }
+}
+
 // 2^n, n from -126 to 127.
 __device__ __forceinline__ float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
 

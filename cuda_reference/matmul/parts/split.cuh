@@ -60,17 +60,12 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* _
 #pragma unroll
         for (int j = 0; j < RUN; ++j) {
             const float whole = tile[s][k + j];
-            const bool finite = fabsf(whole) < INFINITY;
-            float rest = shifted(whole, shift);
+            const float rest = shifted(whole, shift);
             counted += fabsf(rest) < COUNTED && whole != 0;
+            Plane parts[Of::COUNT];
+            split_number(parts, whole, rest);
 #pragma unroll
-            for (int plane = 0; plane < Of::COUNT; ++plane) {
-                float part = rest;
-                if (plane == 0 && finite && whole != 0)
-                    part = copysignf(fminf(fmaxf(fabsf(rest), Of::SMALLEST), Of::LIMIT), whole);
-                runs[plane][j] = Of::rounded(part);
-                rest = finite ? (rest - Of::widened(runs[plane][j])) * Of::STEP : 0.0f;
-            }
+            for (int plane = 0; plane < Of::COUNT; ++plane) runs[plane][j] = parts[plane];
         }
         if (Of::SHIFTED && row < R) {
             if (patch.first_k + k == 0) counted -= needed_to_refuse(largest, ranges[R + row] ^ 0x7fffffff);

@@ -17,6 +17,8 @@ from tritonkernels import backend, numerics
 from tritonkernels.matmul.parts.schemes import SCHEMES
 
 MODES = tuple(SCHEMES)
+FUSED = tuple(mode for mode, scheme in SCHEMES.items() if not scheme.shifted)
+OF_DESIGNS = [("planes", mode) for mode in MODES] + [("fused_planes", mode) for mode in FUSED]
 ROOT = Path(__file__).parents[3]
 BOTH = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 
@@ -100,9 +102,10 @@ def test_split_modes_are_as_exact_as_ieee(library, device, kind, k):
 
     assert torch.get_float32_matmul_precision() == "highest"
     found = {mode: error(tritonkernels.matmul(a, b, precision=mode)) for mode in ("ieee", "tf32")}
-    found |= {mode: error(run_checked(library, "matmul", "planes", a, b, precision=mode)[0]) for mode in MODES}
+    for design, mode in OF_DESIGNS:
+        found[design, mode] = error(run_checked(library, "matmul", design, a, b, precision=mode)[0])
     found["torch"] = error(a @ b)
-    for mode in MODES:
+    for mode in OF_DESIGNS:
         assert found[mode] <= 4 * max(found["ieee"], found["torch"], 2.0**-24), found
         assert found[mode] <= found["tf32"] / 20, found
 
@@ -132,18 +135,18 @@ def test_slices_limit_the_truncation_of_tensor_cores():
 
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", MODES)
-def test_large_next_to_small(library, device, precision):
+@pytest.mark.parametrize("design, precision", OF_DESIGNS)
+def test_large_next_to_small(library, device, design, precision):
     """In different rows every mode keeps both; in one row all but fp16x3, whose bound grows with the largest of the row."""
     available_on(library, device)
     a = torch.tensor([[1e30, 1e-30]], device=device)
     b = torch.tensor([[1e-30], [1e30]], device=device)
-    result, _ = run_checked(library, "matmul", "planes", a, b, precision=precision)
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision)
     assert precision == "fp16x3" or result.item() == pytest.approx(2.0, rel=1e-6)
     rows, cols = (torch.logspace(-37, 37, 30, device=device) for _ in "ab")
     a, b = random(30, 50, device=device) * rows[:, None], random(50, 30, device=device) * cols.flip(0)
     exact, magnitude = a.double() @ b.double(), a.double().abs() @ b.double().abs()
-    result, _ = run_checked(library, "matmul", "planes", a, b, precision=precision)
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision)
     kept = (magnitude < 1e38) & (magnitude > 1e-30) & (b.abs().amax(0) > 1e-33) & (a.abs().amax(1) > 1e-33)[:, None]
     assert kept.sum() > 100
     assert ((result.double() - exact).abs() <= 2.0**-20 * magnitude)[kept].all()
@@ -158,7 +161,7 @@ def special_as_in_float64(result, a, b):
     return special.sum()
 
 
-def check_infinities_and_nan(library, device, precision, config=None):
+def check_infinities_and_nan(library, device, design, precision, config=None):
     """Of the first slice of K and of the second."""
     available_on(library, device)
     tiny = 2.0**-149
@@ -169,31 +172,31 @@ def check_infinities_and_nan(library, device, precision, config=None):
     b[8, 9], b[9, 10] = math.inf, math.nan
     a[4, 8], a[5, 8], a[6, 8] = 0.0, tiny, -1e-38
     a[5, 9] = a[6, 0] = 1e30
-    result, _ = run_checked(library, "matmul", "planes", a, b, precision=precision, config=config)
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision, config=config)
     assert special_as_in_float64(result, a, b) > 50
 
 
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", MODES)
-def test_infinities_and_nan_are_where_float64_has_them(library, device, precision):
-    check_infinities_and_nan(library, device, precision)
+@pytest.mark.parametrize("design, precision", OF_DESIGNS)
+def test_infinities_and_nan_are_where_float64_has_them(library, device, design, precision):
+    check_infinities_and_nan(library, device, design, precision)
 
 
 @BOTH
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", MODES)
-def test_the_ends_of_the_range(library, device, precision):
+@pytest.mark.parametrize("design, precision", OF_DESIGNS)
+def test_the_ends_of_the_range(library, device, design, precision):
     """The largest numbers, which bf16 and tf32 would round to infinity, and denormals."""
     available_on(library, device)
     largest = torch.finfo(torch.float32).max
     a = torch.tensor([[largest, -largest], [largest, 0.0], [3.4e38, 1.0]], device=device)
     b = torch.tensor([[0.25, 2.0**-20], [0.125, 0.0]], device=device)
-    result, _ = run_checked(library, "matmul", "planes", a, b, precision=precision)
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision)
     assert result.isfinite().all()
     torch.testing.assert_close(result.double(), a.double() @ b.double(), rtol=1e-6, atol=0)
     a, b = random(20, 40, device=device) * 2.0**-130, random(40, 20, device=device) * 8
-    result, _ = run_checked(library, "matmul", "planes", a, b, precision=precision)
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision)
     if precision == "fp16x3":  # a row of denormals is scaled like any other
         assert ((result.double() - a.double() @ b.double()).abs() <= 40 * 2.0**-149).all()
 

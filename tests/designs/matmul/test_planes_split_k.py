@@ -46,7 +46,7 @@ def test_splits_are_added(device, precision, splits, k):
 @ON
 @ALL_MODES
 def test_infinities_of_one_split(device, precision):
-    check_infinities_and_nan(LIBRARY, device, precision, {"SPLIT_K": 2})
+    check_infinities_and_nan(LIBRARY, device, "planes", precision, {"SPLIT_K": 2})
 
 
 @ON

@@ -7,6 +7,7 @@ import torch
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul import planes
+from cuda_reference.matmul.parts import splits
 from cuda_reference.trace import trace
 from tests.designs.matmul.exact import OF_GROUPS, check_order, computed, of_four_parts
 from tests.designs.matmul.test_planes import MODES, special_as_in_float64
@@ -30,8 +31,8 @@ def config_of(tile, splits):
 
 @pytest.fixture(autouse=True)
 def poisoned_workspace(monkeypatch):
-    partial_sums = planes.partial_sums
-    monkeypatch.setattr(planes, "partial_sums", lambda *sizes: partial_sums(*sizes).fill_(torch.nan))
+    partial_sums = splits.partial_sums
+    monkeypatch.setattr(splits, "partial_sums", lambda *sizes: partial_sums(*sizes).fill_(torch.nan))
 
 
 @of_modes

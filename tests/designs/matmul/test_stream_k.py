@@ -6,7 +6,8 @@ import triton
 
 from tests.designs.matmul.exact import integers
 from tests.harness import DEVICES, available_on, prepare
-from tritonkernels.choice.work import streamed
+from tritonkernels.choice.work import MANY, streamed
+from tritonkernels.gemm.stream_k import cut
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
@@ -15,10 +16,10 @@ PROGRAMS = 4
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def computed(call, waves):
+def computed(call, waves, programs=PROGRAMS):
     """The result, by small tiles and few programs."""
     tile = {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "GROUP_M": 2, "PACK_A": False, "PACK_B": False}
-    config = triton.Config(tile | {"PROGRAMS": PROGRAMS, "WAVES": waves}, num_warps=4, num_stages=2)
+    config = triton.Config(tile | {"PROGRAMS": programs, "WAVES": waves}, num_warps=4, num_stages=2)
     call.result.fill_(torch.nan)
     for tensors in call.parts:
         for launch in STREAM_K.launches(call.problem, config, *tensors):
@@ -35,6 +36,30 @@ def test_at_the_edges_of_waves(device, tiles, k, waves):
     a, b, c = (integers(*shape, device=device) for shape in ((9, k), (k, 16 * tiles - 3), (9, 16 * tiles - 3)))
     result = computed(prepare("matmul", a, b, c=c, beta=0.5, activation="relu"), waves)
     assert torch.equal(result.double().cpu(), (a.double() @ b.double() + c.double() / 2).relu().half().double().cpu())
+
+
+@pytest.mark.parametrize("k", (0, 16, 40, 16 * 37, 16 * 40 + 5))
+@pytest.mark.parametrize("tiles", (1, 2, 3))
+@on_devices
+def test_tiles_of_many_parts(device, tiles, k):
+    """Of 27 programs, 27, 13 or 9 a tile, or fewer: as many as there are slices, and some of the last one past K."""
+    available_on(LIBRARY, device)
+    for operands in ((9, k), (k, 16 * tiles - 3)), ((16 * (tiles - 1) + 1, k), (k, 16)):
+        a, b = (integers(*shape, device=device) for shape in operands)
+        result = computed(prepare("matmul", a, b, out_dtype=torch.float32), 1, programs=27)
+        assert torch.equal(result.double(), a.double() @ b.double())
+
+
+@pytest.mark.parametrize("k", (1, 64, 640, 64 * 1000 + 1, 148896))
+@pytest.mark.parametrize("tiles", (*range(1, 20), 133, 140, 149, 264))
+def test_parts_of_few_tiles_begin_together(tiles, k):
+    """So that the programs of neighbours are at the same k, and L2 has what they have in common."""
+    tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "PROGRAMS": 132}
+    programs, shared, pieces = cut(tiles, k, tile, 1, torch.float32, "meta")
+    slices, own = pieces.slices_per_tile, pieces.slices_per_program
+    assert shared * slices <= programs * own and programs <= 132 and slices * 64 >= k > (slices - max(1, own)) * 64
+    if 0 < MANY * shared < 132:
+        assert slices % own == 0 and own <= -(-slices // (132 // shared))
 
 
 @pytest.mark.parametrize("waves", (1, 2))

@@ -111,6 +111,13 @@ MUTANTS = [
         ("cut tiles not added up", "    if first < last:", "    if first + 1 < last:"),
     ),
     *of(
+        "tritonkernels/gemm/stream_k.py",
+        "many_parts or begin_together",
+        ("parts of few tiles begin anywhere", "if 0 < MANY * shared < programs:", "if False:"),
+        ("parts that drift apart", "ceil_div(slices_per_tile, slices_per_program) * slices_per_program", "slices_per_tile"),
+        ("a part too long", "sharers_of(shared, slices_per_tile, programs) // shared)", "1 + programs // shared)"),
+    ),
+    *of(
         "tritonkernels/gemm/parts/prepare.py",
         "alpha_zero and tritonkernels",
         ("A read at alpha = 0", "    if alpha == 0:", "    if False:"),

@@ -74,6 +74,23 @@ MUTANTS = [
         ("the first split adds them", "if last_to_arrive(counters + tile, splits.SPLIT_K):", "if split == 0:"),
     ),
     *of(
+        "tritonkernels/matmul/fused_planes.py",
+        "test_fused_planes and tritonkernels or fused_planes and not cuda_reference",
+        ("corrections forgotten", "main + corrections, main)", "main, main)"),
+        (
+            "infinities spoilt by low planes",
+            'tl.where(tl.abs(main) < float("inf"), main + corrections, main)',
+            "main + corrections",
+        ),
+        ("a product of planes left out", "        corrections = _add_product(a_middle, b_high, corrections, how)\n", ""),
+        ("the low plane the middle one", "return high, middle, low", "return high, middle, middle"),
+        ("the product of the middle planes twice", "_add_product(a_high, b_low,", "_add_product(a_middle, b_middle,"),
+        ("every split has the first slices", "for k in range(first_k, multiple", "for k in range(0, multiple"),
+        ("rows of B past K read", "b_inside & inside[:, None]", "b_inside"),
+        ("one place for all splits", "tl.store(place + split * (BLOCK_M * BLOCK_N), acc)", "tl.store(place, acc)"),
+        ("the first split adds them", "if last_to_arrive(counters + tile, splits.SPLIT_K):", "if split == 0:"),
+    ),
+    *of(
         "tritonkernels/matmul/parts/split.py",
         "planes and not cuda_reference",
         ("low planes not rounded to what is left", "(rest - _in_fp32(plane)) * STEP", "rest * STEP"),

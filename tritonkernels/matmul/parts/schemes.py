@@ -35,6 +35,16 @@ SCHEMES = {
 }
 
 
+def cannot_fuse(problem):
+    """Why the kernel of a product cannot split its operands itself, as a sentence, or None."""
+    if problem.precision not in SCHEMES:
+        modes = ", ".join(name for name, scheme in SCHEMES.items() if not scheme.shifted)
+        return f"it multiplies float32 as {modes}, not {problem.precision}"
+    if SCHEMES[problem.precision].shifted:
+        return f"{problem.precision} shifts rows by their largest elements, which no slice of them knows: planes has it"
+    return None
+
+
 def room(matrix, precision):
     """(what of it is split, planes, ranges) of an FP32 matrix (batch, R, K): one of the batch, where it shares one.
 

@@ -148,15 +148,25 @@ def _split_kernel(
     planes_ptrs = planes.ptr + batch * planes.batch + rows[:, None] * padded_k + ks[None, :]
     inside = (rows < R)[:, None] & (ks < padded_k)[None, :]
     for number in tl.static_range(PLANES):
-        part = rest
-        if number == 0:
-            smallest = tl.full((), SMALLEST, tl.float32)  # a denormal, which would be taken for FP64
-            magnitude = tl.minimum(tl.maximum(tl.abs(rest), smallest), LIMIT)
-            part = tl.where(finite & (whole != 0), tl.where(whole < 0, -magnitude, magnitude), whole)
-        plane = _in_plane(part, planes.ptr.dtype.element_ty)
+        part = high_part(whole, rest, SMALLEST, LIMIT) if number == 0 else rest
+        plane, rest = split_off(part, rest, finite, planes.ptr.dtype.element_ty, STEP)
         tl.store(planes_ptrs, plane, mask=inside)
         planes_ptrs += planes.plane
-        rest = tl.where(finite, (rest - _in_fp32(plane)) * STEP, 0)
+
+
+@triton.jit
+def high_part(whole, rest, SMALLEST: tl.constexpr, LIMIT: tl.constexpr):
+    """What the high plane of `rest`, which is `whole` or that shifted, is rounded from."""
+    smallest = tl.full((), SMALLEST, tl.float32)  # a denormal, which would be taken for FP64
+    magnitude = tl.minimum(tl.maximum(tl.abs(rest), smallest), LIMIT)
+    return tl.where((tl.abs(whole) < float("inf")) & (whole != 0), tl.where(whole < 0, -magnitude, magnitude), whole)
+
+
+@triton.jit
+def split_off(part, rest, finite, dtype: tl.constexpr, STEP: tl.constexpr):
+    """(the plane that `part` is rounded to, what it leaves of `rest` for the next)."""
+    plane = _in_plane(part, dtype)
+    return plane, tl.where(finite, (rest - _in_fp32(plane)) * STEP, 0)
 
 
 @triton.jit

@@ -1,11 +1,15 @@
 """Several programs share a tile of the result: each sums its range of K, and their partial sums go through a workspace."""
 
+import math
 from typing import Any, NamedTuple
 
 import torch
 
+from ...config import config_of
+from ...gemm.parts.splits import ALONE, split_counts
 from ...integers import ceil_div
 from ...language.triton import tl, triton
+from .space import count_tiles
 
 
 class Splits(NamedTuple):
@@ -21,6 +25,15 @@ class Splits(NamedTuple):
         split_k, block_k = numbers["SPLIT_K"], numbers["BLOCK_K"]
         workspace = torch.empty((tiles, split_k, numbers["BLOCK_M"], numbers["BLOCK_N"]), dtype=dtype, device=device)
         return cls(workspace, ceil_div(ceil_div(k, block_k), split_k) * block_k, tl.constexpr(split_k))
+
+
+def split_configs(numbers, problem, target, spills=None, **options):
+    """A config for each number of splits: one, and those whose partial sums one program can add up, but for one that spills, of
+    (BLOCK_M, BLOCK_N, SPLIT_K)."""
+    block = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    for split_k in (1, *split_counts(count_tiles(problem, numbers, problem.batch), problem.k, target)):
+        if split_k == 1 or (4 * split_k * math.prod(block) <= ALONE and (*block, split_k) != spills):
+            yield config_of(numbers | {"SPLIT_K": split_k}, **options)
 
 
 @triton.jit

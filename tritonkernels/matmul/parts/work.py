@@ -1,6 +1,6 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, product, stream_addition, streamed
+from ...choice.work import addition, copy, kept, product, sharers_of, stream_addition, streamed
 from ...gemm.parts.splits import one_by_one
 from ...problem import PACKED
 from .schemes import SCHEMES
@@ -41,6 +41,8 @@ def of_splits(tile, packs, alone=None, rows=1):
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
+        if splits == 1:
+            return *before, kernel
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
             return *before, _adding(kernel, t, in_groups=alone is None)
         return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, kernel.blocks // splits * (bm // rows))
@@ -64,13 +66,14 @@ def of_streams(tile, packs, rows=None, sharers=None):
     def work(problem, config, target):
         t = tile_of(config)
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        shared, by = streamed(tiles, t["programs"], t["waves"]), t["programs"]
+        shared = streamed(tiles, t["programs"], t["waves"])
+        slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
+        by = sharers_of(shared, slices, t["programs"])
         if sharers and shared:
             by = max(1, sharers(problem, config))
             t = t | {"sharers": by}
         kernel = main_kernel(problem, t, target)
         before = tuple(copies(problem, *packs(problem, config)))
-        slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
         if -(-shared * slices // by) % slices == 0:  # no tile is cut
             return *before, kernel
         if rows is None:  # a block cuts about one tile, and a part of that is read once
