@@ -26,7 +26,7 @@
 // 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
 //
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
-// along N those of A. Each block requests half of them for both (multicast), and all of its other operand. So L2 sends a pair
+// along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them for both (multicast), and all of its other operand. So L2 sends a pair
 // of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a slice, not 2 * (128 + 256): a third less. A stage of either block is
 // written by both: it is full when the bytes of both have landed, and empty when the consumers of both have read theirs.
 //
@@ -101,7 +101,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
     static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
     static_assert(!PROMOTES || (BLOCKS * BN <= 128 && CONSUMERS < 3), "three sets of sums must fit in registers");
-    constexpr int SHARE_A = BM > BN ? CLUSTER : 1, SHARE_B = CLUSTER / SHARE_A;  // the blocks that share an operand's slices
+    // The blocks that share an operand's slices: the larger one's, if its half is whole boxes
+    constexpr int SHARE_A = BM % 128 == 0 && (BM > BN || BN % 128 != 0) ? CLUSTER : 1, SHARE_B = CLUSTER / SHARE_A;
     static_assert((CLUSTER == 1 || CLUSTER == 2) && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;

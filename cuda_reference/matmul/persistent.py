@@ -30,6 +30,8 @@ _IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its
     "BM BN CONSUMERS STAGES GROUP CLUSTER",
     (128, 256, 2, 4, 8, 2),
     (256, 128, 2, 4, 4, 2),
+    (128, 192, 2, 4, 8, 2),
+    (192, 128, 3, 4, 8, 2),
     (128, 128, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
 )
@@ -80,9 +82,9 @@ def _blocks(problem, config, target):
 
 
 def sharers(config):
-    """(the blocks that share a slice of A, and of B): a cluster's share the larger operand's."""
-    cluster = config.get("CLUSTER", 1)
-    return (cluster, 1) if config["BM"] > config["BN"] else (1, cluster)
+    """(the blocks that share a slice of A, and of B): a cluster's share the larger operand's, if its half is whole boxes."""
+    cluster, halves_of_a, halves_of_b = config.get("CLUSTER", 1), config["BM"] % 128 == 0, config["BN"] % 128 == 0
+    return (cluster, 1) if halves_of_a and (config["BM"] > config["BN"] or not halves_of_b) else (1, cluster)
 
 
 def refuses(problem, target):

@@ -17,6 +17,8 @@ LAYOUTS = {"row": lambda t: t, "col": transposed}
 SMALL, BIG, HIGH = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 256}, {"BM": 256, "BN": 128}
 THREE = {"BM": 192, "BN": 192}  # by three consumers
 PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
+LOW_TRIO, WIDE = {"BM": 192, "BN": 128}, {"BM": 128, "BN": 192}  # whose pairs share slices of B, of A: the smaller operand's
+TRIO_PAIR, WIDE_PAIR = LOW_TRIO | {"CLUSTER": 2}, WIDE | {"CLUSTER": 2}
 
 
 def config_of(call, tile, target="simt"):
@@ -69,6 +71,8 @@ def test_batches_in_any_order(monkeypatch, order):
         ((300, 264, 520), 1, PAIR),  # the last pair's second tile lies outside; several pairs and rounds of the ring
         ((8, 136, 1000), 2, PAIR),  # every pair's second tile does
         ((264, 300, 328), 1, HIGH_PAIR),
+        ((400, 136, 328), 1, TRIO_PAIR),
+        ((136, 400, 328), 1, WIDE_PAIR),
     ],
     ids=str,
 )
@@ -80,7 +84,7 @@ def test_clusters(monkeypatch, sizes, batches, tile, order):
     run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
 
 
-@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR], ids=["of B", "of A"])
+@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_halves_of_shared_slices(layout, tile):
     """By rows of a box along K, and by boxes across it; results that TMA does not write, too."""
@@ -91,10 +95,10 @@ def test_halves_of_shared_slices(layout, tile):
 
 
 def test_work_of_clusters():
-    """Of a pair's slices L2 sends what both need once: 3 of 4 rows of 128 x 128 tiles, 2 of 3 of 128 x 256 tiles."""
+    """Of a pair's slices L2 sends what both need once: of 128 x 128 tiles 3 of 4 rows, of 128 x 256 2 of 3, of 128 x 192 4 of 5."""
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
     call, target = prepare("matmul", a, a), Target.named("h200")
-    for tile, share in (({"BM": 128, "BN": 128}, 3 / 4), (BIG, 2 / 3), (HIGH, 2 / 3)):
+    for tile, share in (({"BM": 128, "BN": 128}, 3 / 4), (BIG, 2 / 3), (HIGH, 2 / 3), (WIDE, 4 / 5), (LOW_TRIO, 4 / 5)):
         ((alone,), (paired,)) = (
             DESIGN.work(call.problem, config_of(call, tile | more, "h200"), target) for more in ({}, {"CLUSTER": 2})
         )
@@ -207,7 +211,7 @@ def test_half_sums_are_less_exact():
     assert in_float.error < in_half.error / 2
 
 
-BIG_PAIR, LOW_THREE = BIG | {"CLUSTER": 2}, {"BM": 192, "BN": 128}
+BIG_PAIR = BIG | {"CLUSTER": 2}
 
 
 def code_of(launch):
@@ -236,10 +240,12 @@ CODE = {
         *(torch.float16, {"out_dtype": torch.float32, "activation": "gelu"}),
         *(THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
     ),
-    "tf32, three": (torch.float32, {"precision": "tf32"}, LOW_THREE, "row", "HGMMA.64x128x8.F32.TF32", 4, 2, 0),
+    "tf32, three": (torch.float32, {"precision": "tf32"}, LOW_TRIO, "row", "HGMMA.64x128x8.F32.TF32", 4, 2, 0),
     "fp16, pairs": (torch.float16, {}, BIG_PAIR, "row", "HGMMA.64x256x16.F32", 4, 3, 2),
     "fp16, B along K, pairs": (torch.float16, {}, BIG_PAIR, "col", "HGMMA.64x256x16.F32", 4, 2, 1),
     "fp16, high pairs": (torch.float16, {}, HIGH_PAIR, "row", "HGMMA.64x128x16.F32", 8, 3, 1),
+    "fp16, three, pairs": (torch.float16, {}, TRIO_PAIR, "col", "HGMMA.64x128x16.F32", 4, 2, 1),
+    "fp16, wide pairs": (torch.float16, {}, WIDE_PAIR, "col", "HGMMA.64x192x16.F32", 4, 2, 1),
     "tf32, pairs": (torch.float32, {"precision": "tf32"}, BIG_PAIR, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 1),
 }
 

@@ -235,6 +235,7 @@ MUTANTS = [
         "cuda and persistent and clusters",
         ("half a cluster", "target.sms // cluster * cluster or", "target.sms or"),
         ("as many blocks as clusters", "clusters * share_a * share_b", "clusters"),
+        ("a half that is no whole boxes", '(config["BM"] > config["BN"] or not halves_of_b)', 'config["BM"] > config["BN"]'),
         ("L2 sends every slice to each block", '"share": sharers(config)', '"share": (1, 1)'),
     ),
     *of(
