@@ -11,7 +11,7 @@
 // workspace and no counter, and nothing goes through L2. (Sums that threads wrote into the others' memory, 8 bytes at a time, took
 // 10,000 clocks for 128 x 128 of them.)
 //
-// A cluster has at most 8 blocks (more are not portable), so there are 2, 4 or 8 splits. The loop over slices is persistent's;
+// A cluster has at most 8 blocks (more are not portable), so there are 2 to 8 splits. The loop over slices is persistent's;
 // a block has one piece of one tile. TMA writes zeros for rows outside of the operands and reads nothing: of 8 rows times the
 // weights, what moves is the weights.
 // Has no mirror: Triton has no distributed shared memory.

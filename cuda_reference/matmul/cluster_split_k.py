@@ -18,7 +18,7 @@ _SPACE = configs_of(
     (128, 128, 2, 4, 8),
     (64, 64, 1, 5, 8),  # two of an SM, as in persistent
 )
-_SPLITS = (2, 4, 8)
+_SPLITS = (2, 3, 4, 6, 8)
 _WAVES = 2  # of blocks at most: with more there are tiles enough
 _TEMPLATE = (
     f"matmul::cluster_split_k<{SIZES}, {{SPLIT_K}}, {{A_BY_K}}, {{B_BY_K}}, {{PROMOTES}}, matmul::{{SCALES}}, {{SCALED}}>"

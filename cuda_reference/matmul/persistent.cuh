@@ -16,7 +16,7 @@
 // A block computes every gridDim.x-th tile, so that the slices of the next tile land while this one's result is written. The
 // copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read:
 // 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
-// lane.
+// lane. What is added to a box comes from shared memory, too, where a tile's bias lands meanwhile (parts/tile_bias.cuh).
 //
 // The tensor cores add up products of fp8 in some 14 bits. Unless that is asked for, each slice has a sum of its own (PROMOTES),
 // which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
@@ -44,6 +44,7 @@
 #include "parts/lane_sums.cuh"
 #include "parts/out_boxes.cuh"
 #include "parts/scales.cuh"
+#include "parts/tile_bias.cuh"
 #include "parts/tma_slices.cuh"
 #include "parts/transposed.cuh"
 
@@ -113,7 +114,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
     using Walk = decltype(walk_of(0, 0));
     constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES : 0;
-    uint64_t* const full = reinterpret_cast<uint64_t*>(boxes + BOXES_BYTES);
+    Scalar<Sum>* const biases = reinterpret_cast<Scalar<Sum>*>(boxes + BOXES_BYTES);  // of each consumer's tile
+    uint64_t* const full = reinterpret_cast<uint64_t*>(biases + (OUT_BOXES ? CONSUMERS * BN : 0));
     uint64_t *const empty = full + STAGES, *const more = empty + STAGES;  // what a walk needs
     if (threadIdx.x == 0) {
 #pragma unroll
@@ -211,6 +213,9 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 scales.load(scale_a, scale_b, scale_stride, batch, tile.m * BM + first_row + warp * 16, tile.n * BN, M, N);
             };
             if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
+            TileBias<Scalar<Sum>, Out, BN> tile_bias{biases + threadIdx.x / 128 * BN};
+            const bool adds_bias = OUT_BOXES && !SCALED && bias != nullptr;
+            if (adds_bias) tile_bias.load(bias, stride.bias, place(piece.tile).n * BN, N);
             LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
             int last = 0;  // the stage that the wgmmas in flight read
             // Starts the products of a slice, and waits for those of the slice before
@@ -275,23 +280,37 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
             if constexpr (OUT_BOXES) {
                 constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
-                // Addends and activations are long code, which each call reads from memory: that of the tiles that one stmatrix
-                // writes, in a loop, not that of a box.
-                constexpr int AT_ONCE = SCALED ? TILES : 2;
-#pragma unroll(SCALED ? BOXES : 1)
-                for (int box = 0; box < BOXES; ++box) {
+                if (adds_bias) tile_bias.share();
+                const auto write = [&](auto everything, int box) {
+                    constexpr bool EVERYTHING = decltype(everything)::value;
+                    constexpr int AT_ONCE = !EVERYTHING ? TILES : CONSUMERS < 3 ? TILES / 2 : 2;
                     const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * TILES * 8;
                     const auto fill = [&](unsigned char* to) {
-#pragma unroll(SCALED ? TILES / AT_ONCE : 1)
+#pragma unroll 1
                         for (int first = 0; first < TILES; first += AT_ONCE) {
                             Scalar<Sum> results[1][AT_ONCE][4];
                             scale(results, sum, (box * TILES + first) / AT_ONCE, epilogue);
-                            epilogue.finish([&](const auto& change) { for_all(results, change); }, box_row + warp * 16 + lane / 4,
-                                            box_col + first * 8 + lane % 4 * 2, M, N);
+                            const auto all = [&](const auto& change) { for_all(results, change); };
+                            if constexpr (EVERYTHING)
+                                epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, M, N);
+                            if (adds_bias) tile_bias.add(results, box % ACROSS * TILES + first);
+                            if constexpr (EVERYTHING)
+                                epilogue.activate_all(all);
+                            else if (epilogue.activation == RELU)
+                                all([](Scalar<Sum>& result, int, int) { result = activate(result, RELU); });
                             out_boxes.fill(to, results, first);
                         }
                     };
                     out_boxes.pass(fill, [&](const unsigned char* from) { tma_store(out_map, from, box_col, box_row, batch); });
+                };
+                // C and activations with exponentials are long code, which each call reads from memory: so that of a part of a
+                // box, in a loop.
+                if (SCALED || (epilogue.c == nullptr && epilogue.activation <= RELU)) {
+#pragma unroll
+                    for (int box = 0; box < BOXES; ++box) write(std::false_type(), box);
+                } else {
+#pragma unroll 1
+                    for (int box = 0; box < BOXES; ++box) write(std::true_type(), box);
                 }
             } else {
 #pragma unroll
@@ -312,7 +331,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
 // Blocks that an SM is to hold: two where their shared memory allows it, and sums and what follows leave the registers. Then
 // those of the kernel after it need not wait for a block to end.
 template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED> constexpr int blocks_of_an_sm() {
-    constexpr int BYTES = STAGES * (SLICE * (BM + BN) + 16) + CONSUMERS * 2 * BLOCK_BYTES;
+    constexpr int BYTES = STAGES * (SLICE * (BM + BN) + 16) + CONSUMERS * (2 * BLOCK_BYTES + 4 * BN);
     return CONSUMERS == 1 && !PROMOTES && SCALED && 2 * (BYTES + 1024) <= 228 * 1024 ? 2 : 1;
 }
 

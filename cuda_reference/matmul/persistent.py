@@ -46,8 +46,10 @@ _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
 def shared_bytes(config):
-    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage, two boxes of the result per consumer."""
-    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * 2 * 64 * SLICE
+    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage; for each consumer two boxes of the result, and
+    4 bytes of bias for each column."""
+    of_a_consumer = 2 * 64 * SLICE + 4 * config["BN"]
+    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * of_a_consumer
 
 
 def _promotes(problem):

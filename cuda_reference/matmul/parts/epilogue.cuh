@@ -87,17 +87,22 @@ template <class Sum, class Out> struct Epilogue {
     // C and bias are added apart: a load that waits for the edge alone is predicated, not branched around, so all go out together.
     template <class ForAll>
     __device__ __forceinline__ void finish(const ForAll& for_all, int first_row, int first_col, int M, int N) const {
-        using Number = Scalar<Sum>;
-        if (c != nullptr)
-            for_all([&](Number& result, int row, int col) {
-                const int at_row = first_row + row, at_col = first_col + col;
-                if (at_row < M && at_col < N) result += beta * widen(c[at_row * stride.c.row + at_col * stride.c.col]);
-            });
+        add_c(for_all, first_row, first_col, M, N);
         if (bias != nullptr)
-            for_all([&](Number& result, int, int col) {
+            for_all([&](Scalar<Sum>& result, int, int col) {
                 if (first_col + col < N) result += widen(bias[(first_col + col) * stride.bias.step]);
             });
         activate_all(for_all);
+    }
+
+    // The first step of `finish`.
+    template <class ForAll>
+    __device__ __forceinline__ void add_c(const ForAll& for_all, int first_row, int first_col, int M, int N) const {
+        if (c != nullptr)
+            for_all([&](Scalar<Sum>& result, int row, int col) {
+                const int at_row = first_row + row, at_col = first_col + col;
+                if (at_row < M && at_col < N) result += beta * widen(c[at_row * stride.c.row + at_col * stride.c.col]);
+            });
     }
 
     // The last step of `finish`.
