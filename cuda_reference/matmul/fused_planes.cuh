@@ -5,9 +5,10 @@
 // 8.2 MB, and 30 MB in three launches of `planes`. Here slices are FP32 as they lie, along K or across it, and come through shared
 // memory as in `pipelined`. Each warp splits the fragments that it has loaded, in registers, and multiplies them there.
 //
-// The price: a number is split by every warp that reads it, once per tile, some 8 instructions on CUDA cores for 2 planes. A warp
+// The price: a number is split by every warp that reads it, once per tile, in 6 instructions on CUDA cores for 2 planes. A warp
 // tile of 32 x 32 splits 16 numbers a lane per 8 of k, for 24 mma: both take about as long, so large products, whose operands are
-// read by many blocks, remain for `planes`. Beside three planes registers hold 32 x 16 sums.
+// read by many blocks, remain for `planes`. Infinities, NaN and what rounds to infinity take twice as many, so a step is split as
+// if it had none, and again where one of the warp's numbers shows that it has. Beside three planes registers hold 32 x 16 sums.
 //
 // An mma of 16-bit planes has 16 of k, two FP32 fragments of 8. Which k a register holds is the same for A and B, so each pair of
 // registers along k gives a register of each plane as it is, without exchange between lanes.
@@ -31,14 +32,14 @@ template <int WM, int WN> struct PlaneFragments {
 };
 
 // Word `word` of 16 rows of A (or columns of B) in each plane, from FP32 fragments: one of tf32, two neighbours along k of bf16.
-template <class Plane, bool OF_A, int HALVES>
+// split(planes, number) makes the planes of a number.
+template <class Plane, bool OF_A, int HALVES, class Split>
 __device__ __forceinline__ void split_words(unsigned (&words)[Planes<Plane>::COUNT], const unsigned* const (&whole)[HALVES],
-                                            int word) {
+                                            int word, const Split& split) {
     constexpr int COUNT = Planes<Plane>::COUNT;
     Plane parts[COUNT];
     if constexpr (HALVES == 1) {
-        const float number = __uint_as_float(whole[0][word]);
-        split_number(parts, number, number);
+        split(parts, __uint_as_float(whole[0][word]));
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) words[i] = __float_as_uint(parts[i]);
     } else {
@@ -49,7 +50,7 @@ __device__ __forceinline__ void split_words(unsigned (&words)[Planes<Plane>::COU
         __align__(4) Plane pairs[COUNT][2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
-            split_number(parts, numbers[j], numbers[j]);
+            split(parts, numbers[j]);
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) pairs[i][j] = parts[i];
         }
@@ -59,9 +60,10 @@ __device__ __forceinline__ void split_words(unsigned (&words)[Planes<Plane>::COU
 }
 
 // The planes of a step's fragments.
-template <class Plane, class Whole, int WM, int WN, int COUNT, int HALVES>
-__device__ __forceinline__ void split_fragments(PlaneFragments<WM, WN> (&planes)[COUNT], const Whole (&whole)[HALVES]) {
-    const auto split = [&](auto of_a, auto numbers_of, auto words_of, int fragments) {
+template <class Plane, class Whole, int WM, int WN, int COUNT, int HALVES, class Split>
+__device__ __forceinline__ void split_fragments(PlaneFragments<WM, WN> (&planes)[COUNT], const Whole (&whole)[HALVES],
+                                                const Split& split) {
+    const auto split_all = [&](auto of_a, auto numbers_of, auto words_of, int fragments) {
 #pragma unroll
         for (int n = 0; n < fragments; ++n)
 #pragma unroll
@@ -70,15 +72,24 @@ __device__ __forceinline__ void split_fragments(PlaneFragments<WM, WN> (&planes)
 #pragma unroll
                 for (int half = 0; half < HALVES; ++half) numbers[half] = numbers_of(whole[half])[n];
                 unsigned words[COUNT];
-                split_words<Plane, of_a.value>(words, numbers, word);
+                split_words<Plane, of_a.value>(words, numbers, word, split);
 #pragma unroll
                 for (int i = 0; i < COUNT; ++i) words_of(planes[i])[n][word] = words[i];
             }
     };
     const auto a = [](auto& fragments) -> auto& { return fragments.a; };
     const auto b = [](auto& fragments) -> auto& { return fragments.b; };
-    split(std::true_type(), a, a, WM / 16);
-    split(std::false_type(), b, b, WN / 16);
+    split_all(std::true_type(), a, a, WM / 16);
+    split_all(std::false_type(), b, b, WN / 16);
+}
+
+// As all numbers of the step were ordinary. Where a lane of the warp has another one, all are split again, with care.
+template <class Plane, class Whole, int WM, int WN, int COUNT, int HALVES>
+__device__ __forceinline__ void split_step(PlaneFragments<WM, WN> (&planes)[COUNT], const Whole (&whole)[HALVES]) {
+    float left = 0;  // a sum that is not finite if one of its numbers is not
+    split_fragments<Plane>(planes, whole, [&](Plane(&parts)[COUNT], float number) { left += split_ordinary(parts, number); });
+    if (__any_sync(0xffffffffu, !(fabsf(left) < INFINITY)))
+        split_fragments<Plane>(planes, whole, [](Plane(&parts)[COUNT], float number) { split_number(parts, number, number); });
 }
 
 // A block of gridDim.y takes `split_size` of K, whole slices, of which none is empty.
@@ -113,7 +124,7 @@ fused_planes(const float* __restrict__ a, const float* __restrict__ b, const flo
     };
     const auto multiply = [&](const Whole& fragments, int step) {
         PlaneFragments<WM, WN> planes[Planes<Plane>::COUNT];
-        split_fragments<Plane>(planes, fragments);
+        split_step<Plane>(planes, fragments);
         multiply_planes<Plane, DEPTH>(slice_sum, corrections, planes);
         if (step == STEPS - 1) add_slice(main, slice_sum);
     };

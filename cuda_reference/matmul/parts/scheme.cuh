@@ -14,6 +14,10 @@ template <> struct Planes<float> {
     static constexpr bool SHIFTED = false;
     static constexpr float SMALLEST = 0x1p-136f, LIMIT = 0x1.ffcp127f, STEP = 1.0f;
     __device__ __forceinline__ static float rounded(float x) { return __uint_as_float(round_to_tf32(__float_as_uint(x))); }
+    // The same of what is finite, in two instructions: halves of a step away from 0, by the number's bits.
+    __device__ __forceinline__ static float rounded_ordinary(float x) {
+        return __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu);
+    }
     __device__ __forceinline__ static float widened(float x) { return x; }
 };
 template <> struct Planes<__half> {
@@ -28,6 +32,7 @@ template <> struct Planes<__nv_bfloat16> {
     static constexpr bool SHIFTED = false;
     static constexpr float SMALLEST = 0x1p-133f, LIMIT = 0x1.fep127f, STEP = 1.0f;
     __device__ __forceinline__ static __nv_bfloat16 rounded(float x) { return __float2bfloat16(x); }
+    __device__ __forceinline__ static __nv_bfloat16 rounded_ordinary(float x) { return rounded(x); }
     __device__ __forceinline__ static float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
 };
 
@@ -43,6 +48,22 @@ __device__ __forceinline__ void split_number(Plane (&planes)[Planes<Plane>::COUN
         planes[i] = Of::rounded(part);
         rest = finite ? (rest - Of::widened(planes[i])) * Of::STEP : 0.0f;
     }
+}
+
+// The same planes of an ordinary number that is not shifted, in half the instructions: for others than infinities, NaN and what
+// rounds to infinity. Returns what the first plane leaves, which is not finite for these. A tiny number's planes may all be 0,
+// which is as near to it, but times infinity would be NaN.
+template <class Plane> __device__ __forceinline__ float split_ordinary(Plane (&planes)[Planes<Plane>::COUNT], float whole) {
+    using Of = Planes<Plane>;
+    planes[0] = Of::rounded_ordinary(whole);
+    const float left = whole - Of::widened(planes[0]);
+    float rest = left;
+#pragma unroll
+    for (int i = 1; i < Of::COUNT; ++i) {
+        planes[i] = Of::rounded_ordinary(rest);
+        rest -= Of::widened(planes[i]);
+    }
+    return left;
 }
 
 // 2^n, n from -126 to 127.

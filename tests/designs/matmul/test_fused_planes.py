@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.designs.matmul.exact import check_order, computed, of_four_parts
-from tests.designs.matmul.test_planes import BOTH, FUSED, check_infinities_and_nan
+from tests.designs.matmul.test_planes import BOTH, FUSED, check_infinities_and_nan, special_as_in_float64
 from tests.harness import DEVICES, LIBRARIES, available_on, bits, padded, prepare, random, run_checked, short, small_integers
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
@@ -109,6 +109,21 @@ def test_any_order_of_blocks(monkeypatch, order, config):
 @OF_MODES
 def test_infinities_of_one_split(library, device, precision):
     check_infinities_and_nan(library, device, "fused_planes", precision, {"SPLIT_K": 2})
+
+
+@BOTH
+@ON
+@OF_MODES
+def test_an_infinity_at_any_place(library, device, precision):
+    """Once in each 8 of k, in another row each time, times tiny numbers alone: of which no plane may be 0 then."""
+    available_on(library, device)
+    at = torch.arange(32, device=device)
+    for infinite in (math.inf, -math.inf):
+        a, b = random(32, 256, device=device), random(256, 32, device=device)
+        a[at, at * 8 + at % 8], b[at * 8 + at % 8] = infinite, 2.0**-149
+        for one, other in ((a, b), (b.T, a.T)):
+            result, _ = run_checked(library, "matmul", "fused_planes", one, other, precision=precision)
+            assert special_as_in_float64(result, one, other) == 32 * 32
 
 
 @ON

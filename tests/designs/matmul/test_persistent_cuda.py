@@ -95,7 +95,7 @@ def test_halves_of_shared_slices(layout, tile):
 
 
 def test_work_of_clusters():
-    """Of a pair's slices L2 sends what both need once: of 128 x 128 tiles 3 of 4 rows, of 256 2 of 3, of 192 4 of 5."""
+    """Of a pair's slices L2 sends what both need once: of 128 x 128 3 of 4 rows, of 256 2 of 3, of 192 4 of 5."""
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
     call, target = prepare("matmul", a, a), Target.named("h200")
     for tile, share in (({"BM": 128, "BN": 128}, 3 / 4), (BIG, 2 / 3), (HIGH, 2 / 3), (WIDE, 4 / 5), (LOW_TRIO, 4 / 5)):

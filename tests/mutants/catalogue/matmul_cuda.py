@@ -462,6 +462,18 @@ MUTANTS = [
         ("every block stores what it has", "if (!add_splits<THREADS, 4, 64>(main, partial, counters)) return;", ""),
     ),
     *of(
+        "cuda_reference/matmul/fused_planes.cuh",
+        "test_fused_planes and cuda_reference and infinit",
+        ("infinities split as other numbers", "if (__any_sync(0xffffffffu, !(fabsf(left) < INFINITY)))", "if (false)"),
+        ("the last number of a step asked alone", "left += split_ordinary", "left = split_ordinary"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/scheme.cuh",
+        "test_fused_planes and (bits_of or read_as_they_lie and cuda_reference)",
+        ("planes of tf32 chopped", "(__float_as_uint(x) + 0x1000) &", "__float_as_uint(x) &"),
+        ("the lowest plane of what the first leaves", "rest -= Of::widened(planes[i]);", ""),
+    ),
+    *of(
         "cuda_reference/matmul/planes.cuh",
         "refusals_of_fp16x3 and cuda_reference",
         ("losses never refused", "sum = NAN;", ";"),
