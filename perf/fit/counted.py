@@ -35,11 +35,14 @@ class Counted(NamedTuple):
     @property
     def factors(self):
         """The names of the factors of its time."""
-        return model.config_name(self.config), *itertools.chain(*model.classes(self.problem))
+        name, layouts = model.config_name(self.config), model.layouts_of(self.problem)
+        together = [model.in_layouts(name, layouts)] if layouts else []
+        return name, *together, *itertools.chain(*model.classes(self.problem))
 
     def predicted(self, sustained):
         """Seconds; `sustained` is the model's of its key."""
-        factors, rate = (sustained.of_config(self.config)[0], sustained.of_problem(self.problem)), model.rates(self.target)
+        of_config, _ = sustained.of_config(self.config, model.layouts_of(self.problem))
+        factors, rate = (of_config, sustained.of_problem(self.problem)), model.rates(self.target)
         seconds = model.estimate(self.works, rate, sustained, *factors).seconds
         return seconds - rate.launch / sustained.launch + rate.launch / sustained.next_launch if self.run.in_a_row else seconds
 

@@ -5,19 +5,27 @@ Until they are timed again such a design keeps the figures that it has: what its
 
 from tritonkernels.choice import model
 
-REMADE = {  # a design, or one in a precision: since when times count
+_EPILOGUE = "2026-11-25T11:30"  # bias from shared memory, short epilogues as straight code
+REMADE = {  # a design, or one in a precision, or problems of a class that it takes: since when times count
     "cuda_reference matmul.cluster_split_k": "2026-11-24T02:10",  # blocks read each other's sums
     "cuda_reference gemm.split_k": "2026-11-23T19:00",  # one kernel instead of two, in which the last block of a tile adds
     "cuda_reference gemm.stream_k": "2026-11-23T19:00",
     "tritonkernels gemm.split_k": "2026-11-23T19:00",
     "cuda_reference matmul.pipelined tf32": "2026-11-25",  # operands along M or N are read where they are, without a copy
     "cuda_reference matmul.split_k tf32": "2026-11-25",
+    "cuda_reference matmul.stream_k": "2026-11-25T10:40",  # as many parts of each of few tiles
+    **{
+        f"cuda_reference matmul.{name}: {of_class}": _EPILOGUE
+        for name in ("persistent", "stream_k")
+        for of_class in ("bias True", "activation relu", "activation gelu", "activation silu")
+    },
+    "cuda_reference matmul.fused_planes": "2026-11-25T11:30",  # splits in half of the instructions
 }
 
 
 def of_today(runs):
     """The Counted runs without those of kernels that are no more."""
-    return [run for run in runs if run.shape.date >= _since(run.key)]
+    return [run for run in runs if run.shape.date >= _since(run)]
 
 
 def of_today_only(runs):
@@ -33,8 +41,9 @@ def kept(runs, figures):
     return {key: own for key, own in figures.items() if key != model.ANY and not waiting.isdisjoint((key, design_of(key)))}
 
 
-def _since(key):
-    return REMADE.get(key) or REMADE.get(design_of(key), "")
+def _since(run):
+    design = design_of(run.key)
+    return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {factor}" for factor in run.factors)))
 
 
 def design_of(key):

@@ -14,7 +14,7 @@ class Samples:
 
     precisions  of the runs, which have shares of their own
     names       of the factors, (name, the precision that it is of, or None if it is of all). Factors of all runs of a precision
-                are left out: what is common to them is in the shares
+                are left out: what is common to them is in the shares. A config's with layouts are of all precisions
     parts       (shares, kernels): seconds at the GPU's full figures, by SHARES
     run         (kernels,): the kernel's run
     precision   (runs,): the index of its precision
@@ -40,7 +40,7 @@ class Samples:
         if len(precisions) > 1:
             for precision in precisions:
                 own = [names for names, other in zip(named, of_runs) if other == precision]
-                names += [(name, precision) for name in _different(own)]
+                names += [(name, precision) for name in _different(own) if not model.is_in_layouts(name)]
         return Samples(
             precisions,
             tuple(names),

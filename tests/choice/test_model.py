@@ -9,6 +9,7 @@ from cuda_reference.launch import config_of
 from perf.measure import cases, shapes
 from tritonkernels.choice import model
 from tritonkernels.choice.work import Work, copy, product
+from tritonkernels.problem import GemmProblem
 from tritonkernels.target import KNOWN, Target
 
 H200 = Target.named("h200")
@@ -79,6 +80,19 @@ def test_one_of_the_stages_has_the_slice_that_is_multiplied():
     assert steps == [102, 102, 52, 27]
 
 
+def test_runs_at_different_k_share_nothing_in_l2():
+    """Of a long K: 200 tiles, of which 68 are shared to the slice. By as many programs each, neighbours are at the same k."""
+    problem = shapes.prepared(cases.matmul(1280, 2560, 128256, torch.float16, "row", "col", ())).problem
+    tile = {"BM": 128, "BN": 128, "BK": 64, "threads": 256, "GROUP_M": 10}
+    whole, even, odd = (
+        product(problem, tile | more, H200).dram
+        for more in ({}, {"programs": 132, "waves": 1, "sharers": 68}, {"programs": 132, "waves": 1})
+    )
+    results = 1280 * 2560 * 2
+    assert even - results * 132 / 200 == pytest.approx(whole - results)
+    assert odd - results * (200 - 68) / 200 == pytest.approx((whole - results) * 132 / 200 + 68 * 256 * 128256 * 2)
+
+
 def test_seconds_are_those_of_the_parts_as_sustained():
     """Of one kernel; of several those up to `most`."""
     sustained = model.Sustained(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
@@ -112,6 +126,17 @@ def test_a_config_s_name_has_its_own_numbers_only():
     same = [model.config_name({"BM": 128, "BLOCKS": blocks, "SPLITS": splits}) for blocks, splits in ((132, 2), (114, 4))]
     assert same == ["config BM=128"] * 2
     assert model.config_name({"BM": 64}) != same[0] != model.config_name({"BN": 128})
+
+
+def test_a_config_has_a_factor_on_operands_that_lie_so():
+    gemm = GemmProblem(torch.float32, torch.float32, "ieee", False, 64, 64, 64, 1.0, 0.0, "row", "col")
+    layouts = model.layouts_of(gemm)
+    assert layouts == "a_layout row b_layout col" and model.layouts_of(kernel()) == ""
+    name = model.in_layouts("config BM=64", layouts)
+    assert model.is_in_layouts(name) and not model.is_in_layouts("config BM=64") and not model.is_in_layouts("b_layout col")
+    own = dataclasses.replace(FULL, factors={"config BM=64": 1.5, name: 2.0}, timed={"BM": [64]})
+    assert own.of_config(config_of(BM=64), layouts) == (3.0, True)
+    assert own.of_config(config_of(BM=64), "a_layout row b_layout row") == own.of_config(config_of(BM=64)) == (1.5, True)
 
 
 def test_a_config_was_timed_if_each_of_its_numbers_was():

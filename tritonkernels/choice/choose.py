@@ -38,9 +38,9 @@ def ranking(package, designs, problem, target):
         found = [choice for design in designs for choice in _emulated(design, problem, target)]
         return sorted(found, key=lambda choice: choice.cost)
     found, rate = [], model.rates(target)
-    for design, sustained, of_problem in _modelled(package, designs, problem, target):
+    for design, sustained, of_problem, layouts in _modelled(package, designs, problem, target):
         for config in design.configs(problem, target):
-            works, (factor, timed) = tuple(design.work(problem, config, target)), sustained.of_config(config)
+            works, (factor, timed) = tuple(design.work(problem, config, target)), sustained.of_config(config, layouts)
             estimate = model.estimate(works, rate, sustained, factor, of_problem)
             found.append(Choice(design, config, estimate.seconds, estimate, timed))
     found = sorted(reversed(found), key=lambda choice: choice.cost)
@@ -60,10 +60,10 @@ def best(package, designs, problem, target):
 def _least(spaces, asked, problem, target, rate):
     """The (design, config) of the least predicted time of those that were timed, or of those that were not; None if none is."""
     least, found = math.inf, None
-    for design, sustained, of_problem, configs in spaces:
+    for design, sustained, of_problem, layouts, configs in spaces:
         work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained, of_problem)
         for config in configs:
-            factor, timed = of_config(config)
+            factor, timed = of_config(config, layouts)
             if timed is asked:
                 seconds = predicted(work(problem, config, target), factor, least)
                 if seconds < least:
@@ -72,12 +72,12 @@ def _least(spaces, asked, problem, target, rate):
 
 
 def _modelled(package, designs, problem, target):
-    """(design, its Sustained, the factors of the problem) of each."""
+    """(design, its Sustained, the factors of the problem, its layouts) of each."""
     figures = model.sustained(target.name)
     for design in designs:
         reduced = design.reduced(problem)
         sustained = model.of_design(figures, package, design.key, reduced.precision)
-        yield design, sustained, sustained.of_problem(reduced)
+        yield design, sustained, sustained.of_problem(reduced), model.layouts_of(reduced)
 
 
 def _emulated(design, problem, target):

@@ -79,7 +79,8 @@ class Sustained:
     """Of one design: what it sustains of the figures, by SHARES, and factors of its time.
 
     next_launch  of the launches of a call's further kernels, which the host prepares while the first one runs
-    factors   {"config 128 64 ...": 1.1, "precision tf32": 0.9, ...}: times of such configs and problems relative to the rest
+    factors   {"config BM=128 ...": 1.1, "precision tf32": 0.9, "a_layout row b_layout col: config BM=128 ...": 1.2, ...}: times
+              of such configs and problems, and of such configs on operands that lie so, relative to the rest
     unseen    the factor of a config without records
     timed     {name of a number: its values} of the design's configs in the records; None: it has none in this precision
     """
@@ -105,17 +106,37 @@ class Sustained:
         """The factors of a problem's classes: of its kernels' time, and of their epilogues."""
         return tuple(math.prod(self.factors.get(name, 1.0) for name in names) for names in classes(problem))
 
-    def of_config(self, config):
-        """(a config's factor, whether each of its numbers was timed). One without records gets the factor of a slow one: of
-        many that are only guessed, the best guess is too good."""
+    def of_config(self, config, layouts=""):
+        """(a config's factor on operands of these `layouts_of`, whether each of its numbers was timed). One without records
+        gets the factor of a slow one: of many that are only guessed, the best guess is too good."""
         name = _name(config)
-        found = self._configs.get(name)
+        found = self._configs.get((name, layouts))
         if found is None:
-            found = self._configs[name] = self.factors.get(name, self.unseen), self._has_timed(own_numbers(config))
+            factor = self.factors.get(name, self.unseen) * self.factors.get(in_layouts(name, layouts), 1.0)
+            found = self._configs[name, layouts] = factor, self._has_timed(own_numbers(config))
         return found
 
     def _has_timed(self, numbers):
         return self.timed is not None and all(value in self.timed.get(name, ()) for name, value in numbers.items())
+
+
+LAYOUTS = ("a_layout", "b_layout")  # fields of a problem: how well a tile loads depends on both
+
+
+@functools.lru_cache(256)
+def layouts_of(problem):
+    """How the operands of a product lie, "a_layout row b_layout col"; "" of other problems."""
+    return " ".join(f"{name} {getattr(problem, name)}" for name in LAYOUTS if hasattr(problem, name))
+
+
+def in_layouts(name, layouts):
+    """The name of the factor that a config of this name has on such operands."""
+    return f"{layouts}: {name}"
+
+
+def is_in_layouts(name):
+    """Whether a factor of this name is such a one."""
+    return ": config" in name
 
 
 AFTER_THE_SUMS = ("bias", "activation")  # classes that count in a kernel's epilogue only

@@ -72,6 +72,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     slices, fetched = -(-k // (bk * splits)), (bm // share_a + bn // share_b) * bk * itemsize
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
+    shared = sharers = 0
     if waves:
         shared, own = streamed(tiles, programs, waves), max(1, slices)
         sharers = tile.get("sharers") or sharers_of(shared, own, programs)
@@ -86,10 +87,13 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         sums = 4.0 * bm * bn
         results *= (tiles - cut) / tiles if cut else 0
     read = batch * (m + n) * k * itemsize
-    if 2 * read > target.l2_bytes and tiles > target.sms and target.is_gpu:  # each wave reads its rows and columns anew
+    far = 2 * read > target.l2_bytes and target.is_gpu  # L2 holds a part of the operands
+    if far and tiles > target.sms:  # each wave reads its rows and columns anew
         rows = min(tile.get("GROUP_M", 1), -(-m // bm))
         columns = min(-(-target.sms // rows), -(-n // bn))
         read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)
+    if far and shared and sharers % shared:  # neighbours are at different k at a time
+        read = read * (tiles - shared) / tiles + shared * (bm + bn) * k * itemsize
     return Work(
         blocks,
         threads,

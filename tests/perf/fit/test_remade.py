@@ -33,6 +33,13 @@ def test_earlier_times_are_left_out(runs, monkeypatch):
     assert remade.of_today(runs) == remade.of_today_only(runs) == runs
 
 
+def test_earlier_times_of_a_class_of_problems_are_left_out(runs, monkeypatch):
+    monkeypatch.setattr(remade, "REMADE", {f"{DESIGN}: b_layout col": "2099-01-01"})
+    gone = [run for run in runs if run not in remade.of_today(runs)]
+    assert gone == [run for run in of_design(runs) if run.problem.b_layout == "col"] != of_design(runs)
+    assert remade.kept(remade.of_today(runs), model.sustained("h200")) == {}
+
+
 def test_figures_are_kept_until_there_are_newer_times(runs, monkeypatch):
     figures = model.sustained("h200")
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2099-01-01"})
