@@ -3,8 +3,12 @@
 // Tensor cores cannot multiply fp32, so the products are FFMA: gemm/double_buffered.cuh has the loop over K and explains it. In
 // addition either operand may be transposed, as the weight of a linear layer is: slices of B may be read along K, as A's are
 // there, and A's across K, as B's; each in vectors of 16 bytes.
+//
+// With SPLIT, for few tiles and a long K, gridDim.y blocks share a tile, as in gemm/split_k.cuh: 256 x 40 x 32768 has 16 tiles of
+// 32 x 32 for 132 SMs. The last of them to arrive has the epilogue. Without, there is no code of that.
 // Mirrors tritonkernels/matmul/pipelined.py, which does the same for "ieee".
 #pragma once
+#include "../common/add_splits.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "../gemm/double_buffered.cuh"
@@ -27,13 +31,15 @@ template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, b
                                  gemm::SlicesOfB<BN, BK, THREADS, VECTOR>>;
 };
 
-template <int BM, int BN, int BK, int TM, int TN, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR>
+// `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
+template <int BM, int BN, int BK, int TM, int TN, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR>
 __global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
            const float* __restrict__ bias, float* __restrict__ out, int M, int N, int K, float alpha, float beta,
-           int activation, Strides stride, int group) {
+           int activation, Strides stride, int group, float* partial, int* counters, int split_size) {
     wait_for_earlier_kernels();
-    constexpr int THREADS = gemm::Shape<BM, BN, TM, TN>::THREADS;
+    using Own = gemm::Shape<BM, BN, TM, TN>;
+    constexpr int THREADS = Own::THREADS;
     using Slices = EitherWay<BM, BN, BK, THREADS, A_ALONG_K, B_ALONG_K, VECTOR>;
     using Buffer = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, Slices>;
     using Place = typename Buffer::Place;
@@ -42,10 +48,15 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN;
+    const int first_k = SPLIT ? blockIdx.y * split_size : 0, length = SPLIT ? min(K - first_k, split_size) : K;
 
     float sum[TM][TN] = {};
-    Buffer::accumulate(sum, buffers, a + batch * stride.a.batch, b + batch * stride.b.batch, first_row, first_col, M, N, K,
+    a += batch * stride.a.batch + first_k * stride.a.col, b += batch * stride.b.batch + first_k * stride.b.row;
+    Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, length,
                        {stride.a.row, stride.a.col, stride.b.row, stride.b.col});
+    if constexpr (SPLIT) {
+        if (!add_splits<THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;
+    }
 
     const Epilogue<float, float> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
     const auto for_all = [&](const auto& change) {

@@ -1,26 +1,44 @@
 """Matrix product, cuda_cores: the configs and launches of cuda_cores.cuh."""
 
+import functools
+
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_tiles
+from tritonkernels.gemm.parts.splits import ALONE, few_blocks, one_by_one, split_counts
+from tritonkernels.matmul.parts.work import of_splits
 
 from ..launch import Kernel, configs_of
 from .parts.align import k_major, without_idle_strides
 from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
+from .parts.splits import splits_of, workspace
 
 _SPACE = configs_of("BM BN BK TM TN GROUP", (128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))
 _KERNEL = Kernel(
-    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
+    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
     [{**by_k, "VECTOR": vector} for by_k in layouts() for vector in (True, False)],
 )
 
 
 def _configs(problem, target):
-    return in_order(_SPACE, target)
+    """First without splits of K."""
+    space = in_order(_SPACE, target)
+    counts = split_counts(min(_tiles(problem, config) for config in space), problem.k, target)
+    split = [config | {"SPLIT_K": splits} for splits in counts for config in space]
+    return [*(c | {"SPLIT_K": 1} for c in space), *(c for c in split if _pays(problem, c, target))]
+
+
+def _pays(problem, config, target):
+    """Whether splits are for few tiles, and their sums not too many for the last block of a tile."""
+    splits, sums = config["SPLIT_K"], 4 * config["BM"] * config["BN"]
+    return few_blocks(splits * _tiles(problem, config), target) and one_by_one(splits) * sums <= ALONE
 
 
 def _refuses(problem, target):
     return None if problem.precision == "ieee" else f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
+
+
+def _tiles(problem, config):
+    return problem.batch * tiles(problem, config["BM"], config["BN"])
 
 
 def _threads(config):
@@ -32,17 +50,28 @@ def _launches(problem, config, a, b, c, bias, out):
     in_chunks = k_major(a, 1, True), k_major(b, 2, True)
     vector = None not in in_chunks
     a_by_k, b_by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
+    (splits, slices), blocks = _splits(problem, config), a.shape[0] * tiles(problem, config["BM"], config["BN"])
+    sums = *workspace(splits, blocks, config, out), slices * config["BK"]
     yield _KERNEL.launch(
-        {**config, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "VECTOR": vector},
-        (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
+        {**config, "SPLIT": splits > 1, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "VECTOR": vector},
+        (blocks, splits),
         _threads(config),
-        (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
+        (*arguments(problem, a, b, c, bias, out), config["GROUP"], *sums),
     )
 
 
-def _tile(config):
-    """The block tile of a config in the analysis' terms."""
-    return config | {"threads": _threads(config), "GROUP_M": config["GROUP"]}
+def _splits(problem, config):
+    return splits_of(problem, config, 4 * config["BK"])
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=of_tiles(_tile))
+@functools.cache
+def _work(splits):
+    """With a config's tile in the analysis' terms."""
+    return of_splits(lambda config: config | {"threads": _threads(config), "GROUP_M": config["GROUP"], "splits": splits})
+
+
+def _work_of(problem, config, target):
+    return _work(_splits(problem, config)[0])(problem, config, target)
+
+
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=_work_of)

@@ -10,11 +10,34 @@ from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul.cuda_cores import DESIGN
 from perf.offline import sass
 from tests import cases, nvcc
-from tests.harness import DEVICES, offset_by_one, padded, prepare, random, run_checked, thorough, transposed
+from tests.designs.matmul.exact import OF_GROUPS, check_order, computed, of_four_parts
+from tests.harness import (
+    DEVICES,
+    available_on,
+    bits,
+    offset_by_one,
+    padded,
+    prepare,
+    random,
+    run_checked,
+    short,
+    small_integers,
+    thorough,
+    transposed,
+)
+from tritonkernels.gemm.parts.splits import ALONE
 from tritonkernels.target import KNOWN, Target
 
 NAME, ROOT = "cuda_cores", Path(cuda_reference.__file__).parent
-CONFIGS = list(DESIGN.configs(None, Target.named("simt")))
+SIMT, H100 = Target.named("simt"), Target.named("h100")
+
+
+def configs(m, n, k, target, **options):
+    return DESIGN.configs(prepare("matmul", *(torch.empty(s, device="meta") for s in ((m, k), (k, n))), **options).problem, target)
+
+
+CONFIGS = configs(64, 64, 64, SIMT)
+WHOLE, SPLIT = [c for c in CONFIGS if c["SPLIT_K"] == 1], [c for c in CONFIGS if c["SPLIT_K"] == 4]
 
 
 def launch(*operands, config=CONFIGS[0], **options):
@@ -52,7 +75,8 @@ def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
     a = padded(random(2, m, k, device=device)) if a_along_k else padded(random(2, k, m, device=device)).mT
     b = padded(random(2, n, k, device=device)).mT if b_along_k else padded(random(2, k, n, device=device))
     assert kernel(a, b) == (a_along_k, b_along_k, True)
-    run_checked(LIBRARY, "matmul", NAME, a, b)
+    for config in ({"SPLIT_K": 1}, {"SPLIT_K": 2}):
+        run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
 
 
 def test_incomplete_vectors_are_read_by_element():
@@ -74,7 +98,7 @@ def test_epilogues(device, name):
     a, b, c = random(2, 37, 33, device=device), random(2, 33, 21, device=device), random(2, 37, 21, device=device)
     bias = random(42, device=device)[::2] if has_bias else None
     for addend in (transposed(c), c[:1, :, :1], c[0, 0, 0]) if reads_c else (None,):
-        for config in CONFIGS if name == "all" else CONFIGS[:1]:
+        for config in CONFIGS if name == "all" else (CONFIGS[0], SPLIT[0]):
             run_checked(LIBRARY, "matmul", NAME, a, b, c=addend, bias=bias, config=config, **options)
 
 
@@ -84,6 +108,91 @@ def test_a_batch_shares_an_operand_and_repeats_its_bits(device):
     shared, _ = run_checked(LIBRARY, "matmul", NAME, a, b)
     again = cuda_reference.matmul(a, b.expand(5, 40, 24).clone())
     assert torch.equal(shared, again)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@short(lambda config: config["BM"] < 128)
+@pytest.mark.parametrize("config", SPLIT, ids=str)
+@pytest.mark.parametrize("k, splits", [(0, 1), (1, 1), (16, 1), (17, 2), (65, 3), (129, 3), (64, 4), (192, 4)])
+def test_no_split_is_empty(device, config, k, splits):
+    """With the same number of slices each but for the last: of 1, 1, 2, 5, 9, 4 and 12 slices. One element more and one less
+    than a tile; NaN beyond K."""
+    available_on(LIBRARY, device)
+    m, n = config["BM"] + 1, config["BN"] - 1
+    for a, b in (
+        (padded(small_integers(m, k, device=device)), padded(small_integers(k, n, device=device))),
+        (transposed(small_integers(m, k, device=device)), small_integers(k, 2 * n, device=device)[:, ::2]),
+    ):
+        launched, result = computed(DESIGN, config, a, b)
+        assert launched.grid == (2, splits) and torch.equal(result.double(), a.double() @ b.double())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("parts, own", [(4, (0, 1, 2, 3)), *((28, own) for own in OF_GROUPS.values())], ids=["4", *OF_GROUPS])
+@short(lambda config: config["BM"] < 128)
+@pytest.mark.parametrize("config", SPLIT, ids=str)
+def test_splits_are_added_in_the_order_of_k(device, config, parts, own):
+    """More than 16 of them in groups. The next call finds the counters at zero."""
+    available_on(LIBRARY, device)
+    a, b = (part.float() for part in of_four_parts(config["BK"], parts, own, device))
+    launched, result = computed(DESIGN, config | {"SPLIT_K": parts}, a.repeat(130, 1), b.repeat(40, 1).t())
+    assert result.unique().tolist() == [2.0] and launched.grid[1] == parts
+    assert len(launched.arguments[-2]) == launched.grid[0] * (1 if parts == 4 else 5) and not launched.arguments[-2].any()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_splits_of_nothing(device):
+    """alpha = 0 leaves the epilogue, in which NaN of A and B has no part."""
+    a, b, c = torch.full((33, 40), torch.nan, device=device), random(40, 35, device=device), random(33, 35, device=device)
+    run_checked(LIBRARY, "matmul", NAME, a, b, c=c, alpha=0.0, beta=2.0, activation="silu", config=SPLIT[0])
+    for m, n in ((0, 35), (33, 0)):
+        assert cuda_reference.matmul(a[:m], b[:, :n], design=NAME, config=SPLIT[0]).shape == (m, n)
+
+
+@pytest.mark.parametrize("order", ["1", "2", "3"])
+def test_the_same_bits_in_any_order_of_blocks(monkeypatch, order):
+    """In a batch, with all that may follow the sums."""
+    check_order(monkeypatch, order, NAME, {"BM": 64, "SPLIT_K": 4}, torch.float32)
+
+
+@short(lambda config: config["BM"] < 128)
+@pytest.mark.parametrize("config", SPLIT, ids=str)
+def test_accesses_of_splits(config):
+    """No races; parts without half-used sectors, and no more conflicts of banks than without splits."""
+    from cuda_reference.trace import trace
+
+    a, b = random(config["BM"], 5 * config["BK"]), random(5 * config["BK"], config["BN"])
+    whole, split = (trace(launch(a, b, config=config | {"SPLIT_K": splits})) for splits in (1, 4))
+    wide = [[access for access in t.accesses if access.requests > 1 and access.units != access.ideal_units] for t in (*whole, *split)]
+    assert split[0].races == () and list(map(str, wide[1])) == list(map(str, wide[0]))
+
+
+def test_splits_are_for_few_tiles_and_a_long_k():
+    def splits(*shape, **options):
+        found = configs(*shape, H100, **options)
+        assert [c["SPLIT_K"] for c in found[:3]] == [1, 1, 1] and found[0]["BM"] == 128
+        return {size: [c["SPLIT_K"] for c in found if c["BM"] == size] for size in (32, 64, 128)}
+
+    assert splits(4096, 4096, 4096) == {32: [1], 64: [1], 128: [1]}
+    assert splits(256, 40, 512) == {32: [1, 2, 4], 64: [1, 2, 4], 128: [1, 2, 4]}
+    assert splits(256, 40, 2**15) == {32: [1, 2, 4, 8, 16, 32], 64: [1, 2, 4, 8, 16, 32, 64], 128: [1, 2, 4]}
+    assert splits(32, 32, 2**15)[32][-1] == 128
+    for size, parts in ((64, 64), (32, 128)):  # what the last block of a tile reads: a group of 8, and the groups
+        assert 4 * size * size * (8 + parts // 8) <= ALONE
+    a, b = (torch.empty(*shape, device="meta") for shape in ((8, 128, 2**14), (8, 2**14, 128)))
+    batched = DESIGN.configs(prepare("matmul", a, b).problem, H100)
+    assert max(c["SPLIT_K"] for c in batched if c["BM"] == 64) == 16, "8 x 4 tiles, 4 blocks of 132 SMs"
+
+
+@pytest.mark.parametrize("m, n, k", [(128, 64, 10064), (256, 40, 32768)])
+def test_few_tiles_are_split_by_default(m, n, k):
+    """Faster than without by the model, in one kernel."""
+    a, b = (torch.empty(*shape, device="meta") for shape in ((m, k), (k, n)))
+    explained = cuda_reference.explain("matmul", a, b, activation="silu", target="h100")
+    assert explained["design"] == NAME and explained["config"]["SPLIT_K"] >= 16 and explained["kernels"] == [NAME]
+    problem = prepare("matmul", a, b, activation="silu").problem
+    for config in configs(m, n, k, H100):
+        assert len(DESIGN.work(problem, config, H100)) == 1
 
 
 def test_it_is_chosen_for_ieee_only():
@@ -105,8 +214,9 @@ def test_it_is_chosen_for_ieee_only():
 @thorough  # tests/designs/test_compile.py has the kernels of the smallest tile
 @pytest.mark.parametrize("architecture", ("80", "90a", "100a", "120a"))
 def test_no_kernel_spills(architecture):
-    kernels = [kernel for config in CONFIGS for kernel in launch(random(4, 8), random(8, 4), config=config).source.expressions]
+    a, b = random(4, 64), random(64, 4)
+    kernels = [kernel for config in WHOLE + SPLIT for kernel in launch(a, b, config=config).source.expressions]
     cubin = nvcc.compiled(architecture, ["matmul/cuda_cores.cuh"], kernels, "-Werror", "all-warnings").cubin
     code = sass.read(cubin).values()
-    assert len(code) == len(kernels) == 24 and not any(kernel.stack_bytes for kernel in code)
+    assert len(code) == len(kernels) == 48 and not any(kernel.stack_bytes for kernel in code)
     assert all(sass.share(kernel.hot_loop(), ("FFMA",)) > 0.6 for kernel in code), "IEEE fp32, on CUDA cores"

@@ -5,12 +5,18 @@ from ...integers import ceil_div
 LEAST = 256  # products of a split: with fewer it costs more than it brings
 SPLITS = (2, 4, 8, 16, 32, 64, 128)
 ALONE = 2**18  # bytes of a tile's partial sums that one SM reads from L2 while a second kernel would start
+MOST = 4  # blocks of an SM, which few tiles become
 GROUP = 8  # CUDA adds up more than two such groups of parts in two rounds: cuda_reference/common/add_splits.cuh
 
 
 def split_counts(tiles, k, target):
     """2, 4, and more powers of two, of LEAST products each at least, while the tiles are few blocks."""
-    return [s for s in SPLITS if s <= 4 or (s * LEAST <= k and s * tiles <= 4 * target.sms)]
+    return [s for s in SPLITS if s <= 4 or (s * LEAST <= k and s * tiles <= MOST * target.sms)]
+
+
+def few_blocks(blocks, target):
+    """Whether an SM has MOST of them at most."""
+    return blocks <= MOST * target.sms or not target.is_gpu
 
 
 def without_empty(splits, slices):

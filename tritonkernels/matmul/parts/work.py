@@ -21,7 +21,12 @@ def copies(problem, packs_a, packs_b):
         yield copy(1 if problem.b_shared else problem.batch, problem.n, k, itemsize)
 
 
-def of_tiles(tile, packs=lambda problem, config: (False, False)):
+def as_they_lie(problem, config):
+    """`packs` of a design that packs no operand."""
+    return False, False
+
+
+def of_tiles(tile, packs=as_they_lie):
     """`work` of a design with one kernel after the packing of operands: packs(problem, config) says of which."""
     tile_of = kept(tile)
 
@@ -31,7 +36,7 @@ def of_tiles(tile, packs=lambda problem, config: (False, False)):
     return work
 
 
-def of_splits(tile, packs, alone=None, rows=1):
+def of_splits(tile, packs=as_they_lie, alone=None, rows=1):
     """Of `splits` parts of K, which the last block of a tile adds up: in groups if they are many, or one by one up to `alone`
     bytes of them, above which a second kernel does it, whose blocks take `rows` rows."""
     tile_of = kept(tile)
