@@ -4,8 +4,8 @@
 // addition either operand may be transposed, as the weight of a linear layer is: slices of B may be read along K, as A's are
 // there, and A's across K, as B's; each in vectors of 16 bytes.
 //
-// With SPLIT, for few tiles and a long K, gridDim.y blocks share a tile, as in gemm/split_k.cuh: 256 x 40 x 32768 has 16 tiles of
-// 32 x 32 for 132 SMs. The last of them to arrive has the epilogue. Without, there is no code of that.
+// With SPLIT gridDim.y blocks share a tile, each with its range of K, and the last to arrive adds up their sums and has the
+// epilogue (add_splits.cuh; gemm/split_k.cuh says what it costs): 256 x 40 x 32768 has 16 tiles of 32 x 32 for 132 SMs.
 // Mirrors tritonkernels/matmul/pipelined.py, which does the same for "ieee".
 #pragma once
 #include "../common/add_splits.cuh"
@@ -55,6 +55,9 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
     Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, length,
                        {stride.a.row, stride.a.col, stride.b.row, stride.b.col});
     if constexpr (SPLIT) {
+#ifdef __CUDACC__
+        asm volatile("" : "+l"(partial));  // or registers hold its addresses while K is walked, and ptxas spills
+#endif
         if (!add_splits<THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;
     }
 

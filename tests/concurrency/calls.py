@@ -11,7 +11,8 @@ from tests.harness import bits, channels_last, moved, offset_by_one, prepare, ra
 from tritonkernels import backend
 
 # The designs whose results several blocks add up, in memory that calls share: those of `make test`.
-COMBINING = ("split_k", "stream_k", "split_n", "transposed", "implicit_gemm", "channel_sums", "planes", "fused_planes")
+OF_MATMUL = ("split_k", "stream_k", "planes", "fused_planes", "cuda_cores")
+COMBINING = (*OF_MATMUL, "split_n", "transposed", "implicit_gemm", "channel_sums")
 
 
 def calls(op):

@@ -70,6 +70,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "6matmul12fused_planes",
         [ARRIVAL],
     ),
+    ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 16, 4, 4, true, true, false, true>"): (
+        "6matmul10cuda_cores",
+        [ARRIVAL],
+    ),
     (
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",

@@ -14,7 +14,6 @@ from tests.designs.matmul.exact import OF_GROUPS, check_order, computed, of_four
 from tests.harness import (
     DEVICES,
     available_on,
-    bits,
     offset_by_one,
     padded,
     prepare,
@@ -32,11 +31,16 @@ NAME, ROOT = "cuda_cores", Path(cuda_reference.__file__).parent
 SIMT, H100 = Target.named("simt"), Target.named("h100")
 
 
-def configs(m, n, k, target, **options):
-    return DESIGN.configs(prepare("matmul", *(torch.empty(s, device="meta") for s in ((m, k), (k, n))), **options).problem, target)
+def problem(m, n, k, *batch, **options):
+    a, b = (torch.empty(*batch, *shape, device="meta") for shape in ((m, k), (k, n)))
+    return prepare("matmul", a, b, **options).problem
 
 
-CONFIGS = configs(64, 64, 64, SIMT)
+def configs(*shape, target):
+    return DESIGN.configs(problem(*shape), target)
+
+
+CONFIGS = configs(64, 64, 64, target=SIMT)
 WHOLE, SPLIT = [c for c in CONFIGS if c["SPLIT_K"] == 1], [c for c in CONFIGS if c["SPLIT_K"] == 4]
 
 
@@ -162,14 +166,17 @@ def test_accesses_of_splits(config):
     from cuda_reference.trace import trace
 
     a, b = random(config["BM"], 5 * config["BK"]), random(5 * config["BK"], config["BN"])
-    whole, split = (trace(launch(a, b, config=config | {"SPLIT_K": splits})) for splits in (1, 4))
-    wide = [[access for access in t.accesses if access.requests > 1 and access.units != access.ideal_units] for t in (*whole, *split)]
-    assert split[0].races == () and list(map(str, wide[1])) == list(map(str, wide[0]))
+    (whole,), (split,) = (trace(launch(a, b, config=config | {"SPLIT_K": splits})) for splits in (1, 4))
+    of_whole, of_split = (
+        [str(access) for access in traced.accesses if access.requests > 1 and access.units != access.ideal_units]
+        for traced in (whole, split)
+    )
+    assert split.races == () and of_split == of_whole
 
 
 def test_splits_are_for_few_tiles_and_a_long_k():
-    def splits(*shape, **options):
-        found = configs(*shape, H100, **options)
+    def splits(*shape):
+        found = configs(*shape, target=H100)
         assert [c["SPLIT_K"] for c in found[:3]] == [1, 1, 1] and found[0]["BM"] == 128
         return {size: [c["SPLIT_K"] for c in found if c["BM"] == size] for size in (32, 64, 128)}
 
@@ -179,20 +186,18 @@ def test_splits_are_for_few_tiles_and_a_long_k():
     assert splits(32, 32, 2**15)[32][-1] == 128
     for size, parts in ((64, 64), (32, 128)):  # what the last block of a tile reads: a group of 8, and the groups
         assert 4 * size * size * (8 + parts // 8) <= ALONE
-    a, b = (torch.empty(*shape, device="meta") for shape in ((8, 128, 2**14), (8, 2**14, 128)))
-    batched = DESIGN.configs(prepare("matmul", a, b).problem, H100)
-    assert max(c["SPLIT_K"] for c in batched if c["BM"] == 64) == 16, "8 x 4 tiles, 4 blocks of 132 SMs"
+    assert splits(128, 128, 2**14, 8)[64][-1] == 16, "of 8 x 4 tiles for 4 blocks on each of 132 SMs"
 
 
 @pytest.mark.parametrize("m, n, k", [(128, 64, 10064), (256, 40, 32768)])
 def test_few_tiles_are_split_by_default(m, n, k):
-    """Faster than without by the model, in one kernel."""
+    """By the model, of one kernel."""
     a, b = (torch.empty(*shape, device="meta") for shape in ((m, k), (k, n)))
     explained = cuda_reference.explain("matmul", a, b, activation="silu", target="h100")
     assert explained["design"] == NAME and explained["config"]["SPLIT_K"] >= 16 and explained["kernels"] == [NAME]
-    problem = prepare("matmul", a, b, activation="silu").problem
-    for config in configs(m, n, k, H100):
-        assert len(DESIGN.work(problem, config, H100)) == 1
+    for config in configs(m, n, k, target=H100):
+        (work,) = DESIGN.work(problem(m, n, k), config, H100)
+        assert work.blocks == -(-m // config["BM"]) * -(-n // config["BN"]) * config["SPLIT_K"]
 
 
 def test_it_is_chosen_for_ieee_only():
