@@ -55,6 +55,17 @@ def test_offsets_beyond_32_bits(library, op, design, far):
     assert verdict.ok, verdict
 
 
+@pytest.mark.parametrize("of_a", (True, False))
+def test_offsets_of_splits_beyond_32_bits(far, of_a):
+    """Along K, where the second split begins."""
+    a, b, config = random(34, 20), random(34, 24), {"SPLIT_K": 2}
+    call = prepare("matmul", *((spread(far, a, 0).t(), b) if of_a else (a.t(), spread(far, b, 0))))
+    assert call.problem.wide
+    CUDA.run(call, "cuda_cores", config)
+    verdict = CUDA.judge(call, "cuda_cores", config, a.t(), b)
+    assert verdict.ok, verdict
+
+
 @pytest.mark.parametrize("channels_inside", (False, True))
 @pytest.mark.parametrize("math", ("MMA", "WGMMA"))
 def test_offsets_beyond_32_bits_on_tensor_cores(far, math, channels_inside):

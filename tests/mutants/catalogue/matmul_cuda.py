@@ -97,6 +97,17 @@ MUTANTS = [
         ),
     ),
     *of(
+        "cuda_reference/matmul/cuda_cores.cuh",
+        "offsets_of_splits",
+        ("32 bits to the range's A", " + first_k * stride.a.col", " + int(first_k * stride.a.col)"),
+        ("32 bits to the range's B", " + first_k * stride.b.row", " + int(first_k * stride.b.row)"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/splits.py",
+        "test_cuda_cores and few_tiles",
+        ("a block for an SM is not few", "blocks <= MOST * target.sms", "blocks < target.sms"),
+    ),
+    *of(
         "cuda_reference/matmul/cuda_cores.py",
         "test_cuda_cores and (empty or order or few_tiles)",
         ("a kernel without splits for all", '"SPLIT": splits > 1', '"SPLIT": False'),

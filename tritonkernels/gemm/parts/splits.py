@@ -5,7 +5,7 @@ from ...integers import ceil_div
 LEAST = 256  # products of a split: with fewer it costs more than it brings
 SPLITS = (2, 4, 8, 16, 32, 64, 128)
 ALONE = 2**18  # bytes of a tile's partial sums that one SM reads from L2 while a second kernel would start
-MOST = 4  # blocks of an SM, which few tiles become
+MOST = 4  # blocks of an SM that the splits of few tiles make
 GROUP = 8  # CUDA adds up more than two such groups of parts in two rounds: cuda_reference/common/add_splits.cuh
 
 
