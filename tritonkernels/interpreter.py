@@ -2,7 +2,8 @@
 
 A kernel that is wrong on a GPU should fail here too, so that tests notice it without one. So, unlike in Triton's:
 
-- A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, up to 15 bytes past a row of another length.
+- A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, up to 15 bytes past a row of another length; a load
+  rounds to tf32 where the descriptor asks for it (language/descriptor.py).
 - An access outside of the memory of the launch's tensors is an error.
 - So is an integer division by zero of scalars, or in all lanes of a block (in some lanes it may be masked).
 - So is an empty grid.
@@ -21,6 +22,7 @@ from triton.runtime.errors import InterpreterError
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from .copy_of_triton import tl, triton
+from .language.descriptor import rounds
 
 interpreter = triton.runtime.interpreter
 
@@ -32,6 +34,7 @@ class _Memory:
 
     def __init__(self, arguments):
         sizes = {storage.data_ptr(): storage.nbytes() for storage in _storages(arguments)}
+        self.to_tf32 = {value.base.data_ptr() for value in arguments if rounds(value)}  # what TMA rounds on the way
         self.starts = sorted(sizes)
         self.ends = [start + sizes[start] for start in self.starts]
 
@@ -84,6 +87,12 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
         self.memory.check("an atomic", pointers, interpreter.TensorHandle(numpy.True_, tl.int1))
         return super().create_atomic_cas(pointers, *others)
 
+    def create_descriptor_load(self, descriptor, *others):
+        loaded = super().create_descriptor_load(descriptor, *others)
+        if int(descriptor.base.data.flat[0]) in self.memory.to_tf32:
+            loaded.data = _rounded_to_tf32(loaded.data)
+        return loaded
+
     def create_descriptor_store(self, descriptor, *others):
         return super().create_descriptor_store(_in_whole_chunks(descriptor), *others)
 
@@ -109,6 +118,12 @@ def _in_whole_chunks(descriptor):
     enlarged = copy.copy(descriptor)
     enlarged.shape = [*outer, interpreter.TensorHandle(-(-columns.data // chunk) * chunk, columns.dtype)]
     return enlarged
+
+
+def _rounded_to_tf32(numbers):
+    """To nearest, ties away from zero, as language/dot.py does; infinities and NaN stay."""
+    bits = numbers.view(numpy.uint32)
+    return numpy.where(numpy.isfinite(numbers), (bits + 0x1000) & 0xFFFFE000, bits).astype(numpy.uint32).view(numpy.float32)
 
 
 def _not_zero(divisor):

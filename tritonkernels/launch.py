@@ -50,6 +50,11 @@ class TritonLaunch:
 
     def run(self):
         if backend.name() == "gpu":
+            from .language import descriptor
+
+            if any(map(descriptor.rounds, self.values.values())) and not descriptor.has_field():
+                compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
+                descriptor.set_types(compiled.metadata, self.values.values())
             return self._launched(self.kernel[self.grid](**self.values, **self.options))
         from triton.runtime.errors import InterpreterError
 

@@ -20,6 +20,7 @@ REMADE = {  # a design, or one in a precision, or problems of a class that it ta
         for of_class in ("bias True", "activation relu", "activation gelu", "activation silu")
     },
     "cuda_reference matmul.fused_planes": "2026-11-25T11:30",  # splits in half of the instructions
+    "tritonkernels matmul.persistent tf32": "2026-11-25T11:30",  # TMA rounds, nothing is copied along K
 }
 
 

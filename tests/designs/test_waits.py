@@ -24,8 +24,9 @@ from tritonkernels.target import Target
 
 H200 = Target.named("h200")
 WAITS, LETS = "ACQBULK", "PREEXIT"  # griddepcontrol.wait and .launch_dependents
-# Shared and local memory, the constant bank and parameters are not global memory; nor is what only fetches a tensor map.
-GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOM|ATOMG|RED|REDG|LDGSTS|UTMALDG|UTMASTG|UBLKCP|UTMAREDG|CCTL)(\.|\s|$)")
+# Shared and local memory, the constant bank and parameters are not global memory; nor is what only fetches a tensor map, or
+# forgets what L1 holds (CCTL.IVALL), as a barrier of a cluster does.
+GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOM|ATOMG|RED|REDG|LDGSTS|UTMALDG|UTMASTG|UBLKCP|UTMAREDG|CCTL(?!\.IVALL))(\.|\s|$)")
 BRANCH = re.compile(r"(BRA|BSSY|CALL|WARPSYNC|JMP)\b")  # BSYNC goes where its BSSY says
 INDIRECT, ENDS = re.compile(r"(BRX|JMX|JMXU|BRXU)\b"), re.compile(r"(BRA|EXIT|RET|JMP)\b")
 CONDITION = re.compile(r"BRA\S* U?P\d|BRA\.DIV")

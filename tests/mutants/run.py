@@ -80,6 +80,7 @@ SUITE = (
     "tests/choice/test_tuner.py",
     "tests/perf/measure/test_comparison.py",
     "tests/perf/measure/test_sweep.py",
+    "tests/designs/matmul/test_persistent.py",
     "tests/designs/matmul/test_persistent_cuda.py",
     "tests/designs/matmul/test_persistent_transposed_cuda.py",
     "tests/designs/matmul/test_pipelined_cuda.py",

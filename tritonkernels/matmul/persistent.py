@@ -8,8 +8,7 @@ of BLOCK_N / 2 columns, which leaves more space to the stages of K: 32 KB next t
 
 TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads tf32, fp8 and int8 along K only. Any other
 operand is packed once (language/packed.py), which costs less than unaligned reads in every tile, so that K = 4097 runs like
-4096. tf32 operands are always packed, and rounded on the way: WGMMA does not round what it reads from shared memory, and a
-descriptor of Triton's has no such type. In CUDA TMA rounds them.
+4096. WGMMA does not round to tf32 what it reads from shared memory: TMA does on the way there (language/descriptor.py).
 
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
@@ -18,9 +17,8 @@ Mirrors cuda_reference/matmul/persistent.cuh, which writes its result in boxes o
 
 from typing import Any, NamedTuple
 
-from triton.tools.tensor_descriptor import TensorDescriptor
-
 from ..design import Design
+from ..language.descriptor import can_round, describe
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -156,17 +154,13 @@ def as_tma_writes(t):
 def operand(problem, t):
     """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it."""
     t = t[:1] if t.stride(0) == 0 else t
-    if problem.precision != "tf32":
+    if problem.precision != "tf32" or can_round():
         if as_tma_reads(t):
             return [], t, True
         if problem.precision not in ALONG_K and as_tma_reads(t.mT):
             return [], t.mT, False
     copies, t = packed_along_k(problem, t)
     return copies, t, True
-
-
-def describe(t, rows, columns):
-    return TensorDescriptor(t, t.shape, t.stride(), [1, rows, columns])
 
 
 def launches(problem, config, a, b, c, bias, out, *scales):
@@ -180,9 +174,9 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         _persistent_kernel,
         (min(tile["PROGRAMS"], count_tiles(problem, tile, out.shape[0])),),
         config,
-        describe(a, *((block_m, block_k) if a_along_k else (block_k, block_m))),
-        describe(b, *((block_n, block_k) if b_along_k else (block_k, block_n))),
-        describe(out, block_m, block_n // 2) if as_tma_writes(out) else None,
+        describe(a, [1, block_m, block_k] if a_along_k else [1, block_k, block_m], are_tf32),
+        describe(b, [1, block_n, block_k] if b_along_k else [1, block_k, block_n], are_tf32),
+        describe(out, [1, block_m, block_n // 2]) if as_tma_writes(out) else None,
         *matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:],
         Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
     )
@@ -190,7 +184,8 @@ def launches(problem, config, a, b, c, bias, out, *scales):
 
 def packs(problem, config):
     """As `operand`, but for operands that lie in other multiples of 16 bytes than the problem knows."""
-    always, along_k = problem.precision == "tf32" or not problem.aligned, problem.precision in ALONG_K
+    always, along_k = not problem.aligned, problem.precision in ALONG_K
+    always = always or (problem.precision == "tf32" and not can_round())
     return always or (along_k and problem.a_layout != "row"), always or (along_k and problem.b_layout != "col")
 
 

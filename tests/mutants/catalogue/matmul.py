@@ -130,6 +130,21 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/matmul/persistent.py",
+        "test_persistent and (rounded_to_tf32 or packed)",
+        ("A not rounded on its way", "[1, block_k, block_m], are_tf32)", "[1, block_k, block_m])"),
+        ("B not rounded on its way", "[1, block_k, block_n], are_tf32)", "[1, block_k, block_n])"),
+        ("packed though TMA rounds", 'if problem.precision != "tf32" or can_round():', 'if problem.precision != "tf32":'),
+        ("read as it lies though nothing rounds", 'problem.precision != "tf32" or can_round()', "True"),
+        ("the model packs what TMA rounds", 'problem.precision == "tf32" and not can_round()', 'problem.precision == "tf32"'),
+    ),
+    *of(
+        "tritonkernels/language/descriptor.py",
+        "test_persistent and (types_of or what_triton)",
+        ("every tensor map rounds", "        if rounds(descriptor):\n", "        if True:\n"),
+        ("any table of types known", "_host_types().get(TF32) == TF32", "TF32 in _host_types()"),
+    ),
+    *of(
+        "tritonkernels/matmul/persistent.py",
         "tritonkernels and persistent and batches_that_are_not",
         ("any distance of batches", " or batch % 16)", ")"),
     ),

@@ -1,0 +1,81 @@
+"""The Triton design persistent: what TMA reads as it lies, and rounds to tf32 on the way."""
+
+import types
+
+import pytest
+import torch
+
+from tests.harness import DEVICES, available_on, prepare, random, run_checked, transposed
+from tritonkernels.errors import LaunchError
+from tritonkernels.language import descriptor
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import persistent
+from tritonkernels.target import Target
+
+ON = pytest.mark.parametrize("device", DEVICES)
+TF32 = {"precision": "tf32"}
+
+
+def launched(a, b):
+    call = prepare("matmul", a, b, **TF32)
+    config = next(iter(persistent.DESIGN.configs(call.problem, LIBRARY.target(a.device))))
+    return [launch.name for launch in persistent.DESIGN.launches(call.problem, config, *call.parts[0])]
+
+
+@ON
+@pytest.mark.parametrize("m, n, k", [(8, 8, 64), (72, 56, 100), (136, 264, 260), (300, 132, 36)])
+def test_fp32_along_k_is_rounded_to_tf32_without_a_copy(device, m, n, k):
+    available_on(LIBRARY, device)
+    a, b = random(m, k, device=device), transposed(random(k, n, device=device))
+    assert launched(a, b) == ["persistent"]
+    run_checked(LIBRARY, "matmul", "persistent", a, b, **TF32)
+    eye = torch.eye(k, device=device)
+    for operands, whole in (((a, eye), a), ((eye, b), b)):
+        one, _ = run_checked(LIBRARY, "matmul", "persistent", *operands, **TF32)
+        assert ((one - whole).abs() <= 2.0**-11 * whole.abs()).all(), "to nearest: 2^-10 would do if it were chopped"
+        assert not (one.view(torch.int32) & 0x1FFF).any(), "13 bits of the mantissa are gone"
+
+
+@ON
+def test_the_operand_across_k_is_packed_alone(device):
+    available_on(LIBRARY, device)
+    a, b = random(2, 72, 100, device=device), random(2, 100, 56, device=device)
+    for one, other, expected in ((a, b, 1), (transposed(a), transposed(b), 1), (transposed(a), b, 2)):
+        assert launched(one, other) == ["pack"] * expected + ["persistent"]
+        run_checked(LIBRARY, "matmul", "persistent", one, other, **TF32)
+        run_checked(LIBRARY, "matmul", "persistent", one, other, bias=random(56, device=device), activation="relu", **TF32)
+
+
+def test_both_are_packed_where_descriptors_cannot_round(monkeypatch):
+    a, b = random(72, 100), transposed(random(100, 56))
+    problem = prepare("matmul", a, b, **TF32).problem
+    for can, packed in ((True, False), (False, True)):
+        monkeypatch.setattr(persistent, "can_round", lambda can=can: can)
+        assert persistent.packs(problem, None) == (packed, packed)
+        assert launched(a, b) == ["pack"] * (2 * packed) + ["persistent"]
+        run_checked(LIBRARY, "matmul", "persistent", a, b, **TF32)
+        works = persistent.DESIGN.work(problem, next(persistent.configs(problem, Target.named("h200"))), Target.named("h200"))
+        assert len(works) == 1 + 2 * packed
+
+
+def test_the_types_of_tensor_maps_in_triton_3_6():
+    """Of the descriptors that ask for it, in the order of the arguments; nothing runs where there are no tensor maps."""
+    t = torch.empty(4, 8)
+    plain, rounding = descriptor.describe(t, [4, 8]), descriptor.describe(t, [4, 8], to_tf32=True)
+    assert descriptor.rounds(rounding) and not descriptor.rounds(plain) and not descriptor.rounds(t)
+    maps = [{"elem_type": descriptor.FP32, "swizzle": 3} for _ in range(3)]
+    descriptor.set_types(types.SimpleNamespace(tensordesc_meta=maps), [plain, 5, rounding, t, rounding])
+    assert [own["elem_type"] for own in maps] == [descriptor.FP32, descriptor.TF32, descriptor.TF32]
+    for none in (None, [], maps[:1]):
+        with pytest.raises(LaunchError, match="tensor maps of 2 descriptors"):
+            descriptor.set_types(types.SimpleNamespace(tensordesc_meta=none), [plain, rounding])
+
+
+def test_what_triton_can(monkeypatch):
+    """Its field; or its table of types, as the launcher of 3.6 has it; or nothing."""
+    known = {"field": (True, {}), "table": (False, {7: 7, 11: 11}), "nothing": (False, {}), "another table": (False, {11: 12})}
+    monkeypatch.setattr(descriptor.backend, "name", lambda: "gpu")
+    for title, (field, table) in known.items():
+        monkeypatch.setattr(descriptor, "has_field", lambda field=field: field)
+        monkeypatch.setattr(descriptor, "_host_types", lambda table=table: table)
+        assert descriptor.can_round.__wrapped__() is (title in ("field", "table"))
