@@ -32,6 +32,15 @@ def test_arithmetic_takes_as_long_as_on_the_busiest_sm(blocks, busiest):
     assert found.seconds == pytest.approx(found.compute_s + 2e-6) and found.bound_by == "compute"
 
 
+@pytest.mark.parametrize("blocks, threads, share", [(132, 64, 4), (264, 64, 2), (600, 64, 1), (132, 256, 1), (132, 512, 1)])
+def test_cuda_cores_want_8_warps(blocks, threads, share):
+    """Of what an SM holds at once: 5 blocks of 2 warps do."""
+    found = estimate(kernel(blocks=blocks, threads=threads, flops=1e9))
+    assert found.compute_s == pytest.approx(share * -(-blocks // 132) * 1e9 * 132 / 67e12)
+    of_tensor_cores = estimate(kernel(blocks=blocks, threads=threads, flops=1e9, unit="fp16"))
+    assert of_tensor_cores.compute_s == pytest.approx(-(-blocks // 132) * 1e9 * 132 / H200.peak("fp16"))
+
+
 @pytest.mark.parametrize("blocks, cluster, waves", [(132, 2, 1), (120, 4, 1), (124, 4, 2), (120, 8, 1), (128, 8, 2)])
 def test_clusters_leave_some_sms_idle(blocks, cluster, waves):
     """30 of 4 blocks fit an H200, and 15 of 8: as cudaOccupancyMaxActiveClusters says, with an SM a block."""

@@ -9,6 +9,7 @@ A kernel takes a launch, four things that overlap in part, and an epilogue:
     epilogue   = blocks of the busiest SM * FLOPs of a block after its sums / what the CUDA cores of an SM compute
 
 The busiest SM has one block more than others where the last wave is not full; a wave is what all SMs hold at once (occupancy).
+Its CUDA cores compute at full speed with BUSY warps or more, which is two for each scheduler.
 A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
 
@@ -40,6 +41,7 @@ REFERENCE = "h200"  # whose shares serve GPUs without records
 UNITS = (*Target.named(REFERENCE).peaks, "b1", *SAME_RATE, *PLANES)
 ANY = "any"  # the key of a design that is not in the records
 IN_CLUSTERS = 10 / 11  # of the SMs, those that clusters of 4 or 8 reach: 30 and 15 of them on an H200's 132, as CUDA says
+BUSY = 8  # of 4, 6 and 8 what chose best in cross-validation on H100 and H200
 OVERLAP = 1.5  # the exponent that joins the parts: of 1 to 4 what chose best in cross-validation on the H200
 
 
@@ -267,8 +269,10 @@ def parts_of(work, rate):
     busiest = full * held - (-rest // reached)
     waves = full + 1 if rest else full
     peak = peaks.get(unit) or peaks["ieee"]
+    warps = min(held, busiest) * threads / 32
+    slower = max(1.0, BUSY / warps) if unit == "ieee" and warps else 1.0
     return (
-        busiest * flops / peak,
+        slower * busiest * flops / peak,
         busiest * fetched / l2_bandwidth,
         dram / dram_bandwidth,
         waves * steps * trip,
