@@ -150,7 +150,7 @@ class Gate:
                 left.unlink()
         self._say(step.name, f"{len(step.jobs)} processes, at most {LIMIT} s")
         started = time.monotonic()
-        self._keep(step, self._findings(step, started, note="it was started and did not end"))
+        self._keep(step, self._findings(step, started, note=gate_text.CUT_OFF))
         try:
             outcome = self._run(step, started)
         except BaseException as error:  # whatever ends this process is the step's outcome
@@ -170,7 +170,7 @@ class Gate:
                 raise SystemExit(self._ended_by)
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                so_far = self._findings(step, started, note="it was started and did not end")
+                so_far = self._findings(step, started, note=gate_text.CUT_OFF)
                 self._keep(step, so_far)
                 self._say(step.name, f"{so_far.seconds:.0f} s, {_in_words(so_far.counts) or 'starting'}")
 

@@ -8,6 +8,7 @@ from ..measure import kernels
 
 RESULTS = HERE / "results"
 FILES = (ROOT / "README.md", ROOT / "docs/guarantees.md")
+CUT_OFF = "it was started and did not end"  # the note of a step whose process was killed
 BETWEEN = re.compile(r"(<!-- gate: .*? -->\n).*?(<!-- /gate -->)", re.DOTALL)
 
 
@@ -41,6 +42,15 @@ def _of_gpu(gate):
         changed = [op for op, digest in kernels.digests().items() if passed["kernels"][op] != digest]
         if changed:
             yield f"{gate['gpu']}: what the kernels of {', '.join(changed)} are made of has changed since, and awaits it."
-    red = [name for name, step in steps.items() if step["status"] == "failed"]
+    cut = {name: step["counts"].get("passed", 0) for name, step in steps.items() if _was_cut_off(step)}
+    red = [name for name, step in steps.items() if step["status"] == "failed" and name not in cut]
     if red:
         yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, failed in {', '.join(red)}."
+    if cut:
+        ends = [f"{name} after {count:,} passed and none failed" for name, count in cut.items()]
+        ends += [f"{name} did not run" for name in (passed or {"counts": ()})["counts"] if name not in steps]
+        yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, was cut off: {', '.join(ends)}."
+
+
+def _was_cut_off(step):
+    return step["status"] == "failed" and step.get("note") == CUT_OFF and not step["failures"]

@@ -53,13 +53,16 @@ memory that wait for each other. The model turns counts into seconds:
     overlapped = (compute^{overlap} + cache^{overlap} + memory^{overlap} + latency^{overlap})^(1/{overlap})
     seconds = sum over kernels of (launch + factors * (overlapped + factors of bias and activation * epilogue))
 
+CUDA cores compute at that rate with {busy} warps of an SM or more, two for each scheduler, and slower in proportion with fewer.
+
 The GPU's figures are in its [table of targets](../tritonkernels/target.py), or measured by its user
-([how](tuning.md#a-gpu-that-nobody-knows)). The shares of each design, and the factors of its configs and of classes of
-problems (their layouts and other fields that are no sizes), are data: `python -m perf fit` fits them to recorded times, by
-robust least squares on the logarithm of time. Each precision of a design has its own. Where it has few records they are about
-those of the design's other precisions; a design with few records gets about the shares of its operation's other designs, and a
-config or a class with few records a factor near 1. Shares are of a GPU's own figures, so the records of all GPUs of an
-architecture are fitted to together: those of {gpus}. The result serves every GPU, and what was timed there counts as timed.
+([how](tuning.md#a-gpu-that-nobody-knows)). The shares of each design, and the factors of its configs, of classes of problems
+(their layouts and other fields that are no sizes) and of configs on operands that lie in some way, are data: `python -m perf
+fit` fits them to recorded times, by robust least squares on the logarithm of time. Each precision of a design has its own.
+Where it has few records they are about those of the design's other precisions; a design with few records gets about the shares
+of its operation's other designs, and a config or a class with few records a factor near 1. Shares are of a GPU's own figures,
+so the records of all GPUs of an architecture are fitted to together: those of {gpus}. The result serves every GPU, and what was
+timed there counts as timed.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
@@ -97,6 +100,7 @@ def markdown():
     figures = {
         "gpus": " and ".join(gpu.name.upper() for gpu in gpus),
         "overlap": model.OVERLAP,
+        "busy": model.BUSY,
         "mean": evaluate.GATE_MEAN,
         "fine": evaluate.FINE,
         "share": evaluate.GATE_SHARE,

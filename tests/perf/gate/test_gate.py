@@ -181,6 +181,21 @@ def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
     assert gate_text.with_lines(text, results) == text.replace("old\n", passed + failed)
 
 
+def test_a_run_that_was_cut_off(visit, step, tmp_path):
+    """Nothing failed in it; what it did not come to is named."""
+    names = ["calls", "tests-1", "two_gpus"]
+    told = visit(*[step(name, "print('a b')") for name in names], names=names)
+    passed = gate_text.lines(tmp_path)
+    cut = {"status": "failed", "counts": {"passed": 1234}, "failures": {}, "note": gate_text.CUT_OFF}
+    last = told | {"commit": "def", "steps": {"calls": told["steps"]["calls"], "tests-1": cut}}
+    (tmp_path / "h200/gate.json").write_text(json.dumps(last))
+    how = "tests-1 after 1,234 passed and none failed, two_gpus did not run"
+    assert gate_text.lines(tmp_path) == passed + f"- some gpu: the last run, of commit `def`, was cut off: {how}.\n"
+    cut["failures"] = {"a test": "why"}
+    (tmp_path / "h200/gate.json").write_text(json.dumps(last))
+    assert "failed in tests-1." in gate_text.lines(tmp_path) and "cut off" not in gate_text.lines(tmp_path)
+
+
 ENDLESS = """
 import sys
 from pathlib import Path
