@@ -24,6 +24,7 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter)  # tensors of other classes may no
 _PLAIN = (type(None), torch.dtype, torch.memory_format)
 # the key has their text, since (1,) == (1.0,) == (True,) and 0.0 == -0.0; it takes longer than a number
 _NUMBERS = (int, float, bool, tuple, torch.Size)
+_OF_CONFIGS = (int, bool, str, type(None))
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ def key_of(about, arguments):
                 key.append((value, switches.of_products(), switches.of_convolutions()))
             elif kind is str:
                 key.append(value)
+            elif kind is dict and all(type(name) is str and type(v) in _OF_CONFIGS for name, v in value.items()):
+                key.append((kind, repr(value)))
             else:
                 return None, tensors
     except RuntimeError:  # a tensor without strides or memory

@@ -62,6 +62,10 @@ APART = {
     "the sign of zero": (0.0, -0.0),
     "members": ((1, 1), (True, 1)),
     "None and its name": (None, "None"),
+    "a config's number": ({"BM": 8, "BN": 8}, {"BM": 8, "BN": 16}),
+    "a config's name": ({"BM": 8}, {"BN": 8}),
+    "a config's number and truth": ({"BM": 1}, {"BM": True}),
+    "a config and its text": ({"BM": 8}, "{'BM': 8}"),
 }
 
 
@@ -93,7 +97,7 @@ def test_unknown_arguments_have_no_key():
         pass
 
     zeros = torch._efficientzerotensor((3, 4))
-    for value in (rows().as_subclass(Other), rows().to_sparse(), zeros, [1], {"BM": 8}, object()):
+    for value in (rows().as_subclass(Other), rows().to_sparse(), zeros, [1], {"BM": 8.0}, {"BM": [8]}, {8: 8}, object()):
         assert key_of("about", (value,))[0] is None
 
 
@@ -103,13 +107,25 @@ def test_zeros_without_memory_are_read_as_zeros():
     assert torch.equal(product, torch.zeros(3, 5))
 
 
-def whole_way(*args, design=None, **kwargs):
-    return LIBRARY.run(prepare(*args, **kwargs), design)
+def whole_way(*args, design=None, config=None, **kwargs):
+    return LIBRARY.run(prepare(*args, **kwargs), design, config)
 
 
 @pytest.fixture
 def repeated(repeats_of):
     return repeats_of(LIBRARY)
+
+
+def test_a_call_with_a_config_is_repeated(repeated):
+    """Of equal configs, not of one object; one that is changed meanwhile is another config."""
+    a, x = torch.randn(300, 70), torch.randn(70)
+    one, other = cuda_reference.configs("gemv", a, x, design="vectorized", target="simt")[:2]
+    config = dict(one)
+    for numbers in (one, one, one, other, other, other):
+        config |= numbers
+        computed = cuda_reference.gemv(a, x, design="vectorized", config=dict(config))
+        assert torch.equal(computed, whole_way(a, x, design="vectorized", config=config))
+    assert repeated == [True] * 2
 
 
 @pytest.mark.parametrize("design", ["vectorized", "split_n", "transposed"])

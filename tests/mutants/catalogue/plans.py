@@ -11,6 +11,11 @@ MUTANTS = [
             "value.dtype, value.device, alignment, value",
             "value.dtype, value.device, value",
         ),
+        (
+            "the numbers of a config left out of the key",
+            "key.append((kind, repr(value)))\n            else:",
+            "key.append((kind, repr(list(value))))\n            else:",
+        ),
         ("strides left out of the key", "(value.shape, value.stride(), ", "(value.shape, "),
         ("dtype left out of the key", "value.dtype, value.device", "value.device"),
         ("device left out of the key", "value.dtype, value.device", "value.dtype"),
