@@ -32,6 +32,7 @@ def texts(slow=False):
         "rung": rung,
         "step": steps.step,
         "few": steps.few,
+        "pairs": steps.pairs,
         "sent": steps.sent,
         "others": others,
         "measured": speeds,

@@ -7,6 +7,7 @@ has those of few tiles, which are for splits of K.
 import json
 import statistics
 
+from cuda_reference.matmul.persistent import sharers
 from tritonkernels.launch import LIBRARY
 
 from ..measure import counters, sweep_records
@@ -90,6 +91,29 @@ def few(gpu):
     return table.markdown(["", "design", "relative to cuBLAS", "to `split_k`", "shapes"], body)
 
 
+def pairs(gpu):
+    """The table of what a pair of blocks that share a slice gains over blocks alone, by CUDA's tile, where both were timed."""
+    gains = {}
+    for row in products(measured.RESULTS / gpu):
+        times = {json.dumps(t[1]): t[2] for t in row.times.get(LIBRARIES["cuda"], ()) if t[0] == "persistent"}
+        for text, us in times.items():
+            config = json.loads(text)
+            alone = times.get(json.dumps({name: value for name, value in config.items() if name != "CLUSTER"}))
+            if "CLUSTER" in config and alone:
+                gains.setdefault((config["BM"], config["BN"]), []).append(alone / us)
+    body = [
+        [f"{bm} x {bn}", f"{_share_sent({'BM': bm, 'BN': bn, 'CLUSTER': 2}):.2f}", _mean(own), f"{max(own):.2f}", str(len(own))]
+        for (bm, bn), own in sorted(gains.items())
+    ]
+    return table.markdown(["tile", "what L2 sends", "alone / pair", "most", "shapes"], body)
+
+
+def _share_sent(config):
+    """Of what L2 sends to blocks alone."""
+    share_a, share_b = sharers(config)
+    return (config["BM"] / share_a + config["BN"] / share_b) / (config["BM"] + config["BN"])
+
+
 def sent(gpu):
     """The table of what L2 and DRAM send for `perf counters`' products, by tile; "by arithmetic": what tiles ask L2 for."""
     written = json.loads((measured.RESULTS / gpu / "counters.json").read_text())
@@ -107,9 +131,9 @@ def sent(gpu):
 
 
 def _asked(case, config, cluster):
-    """Bytes of 16-bit operands in all slices of all tiles: a cluster's tiles share those of the larger."""
+    """Bytes of 16-bit operands in all slices of all tiles: a cluster's tiles share those of one."""
     (m, n, k), (bm, bn) = map(int, case.split()[0].split("x")), (config["BM"], config["BN"])
-    rows = bm + bn - max(bm, bn) * (cluster - 1) / cluster
+    rows = (bm + bn) * _share_sent(config | {"CLUSTER": cluster})
     return -(-m // bm) * -(-n // bn) * rows * k * 2
 
 

@@ -34,6 +34,24 @@ def test_a_step_is_compared_on_the_shapes_of_both_rungs(monkeypatch):
     assert len(steps.step("naive").splitlines()) == 3, "Triton has none"
 
 
+def test_pairs_are_compared_with_the_same_tile_alone(monkeypatch):
+    """By tile: 4 / 2 and 9 / 8, and a pair whose tile was not timed alone; other stages are another config."""
+    big, low = {"BM": 128, "BN": 256, "STAGES": 4}, {"BM": 192, "BN": 128, "STAGES": 4}
+    times = [
+        [("persistent", big, 4.0), ("persistent", big | {"CLUSTER": 2}, 2.0), ("stream_k", low, 1.0)],
+        [("persistent", big, 9.0), ("persistent", big | {"CLUSTER": 2}, 8.0), ("persistent", low | {"CLUSTER": 2}, 1.0)],
+        [
+            ("persistent", low, 6.0),
+            ("persistent", low | {"CLUSTER": 2}, 5.0),
+            ("persistent", low | {"STAGES": 3, "CLUSTER": 2}, 1.0),
+        ],
+    ]
+    own = [SimpleNamespace(times={"cuda_reference": [(*t, None) for t in row]}) for row in times]
+    monkeypatch.setattr(steps, "products", lambda folder: own)
+    lines = [line.strip("| ").split(" | ") for line in steps.pairs("h100").splitlines()[2:]]
+    assert lines == [["128 x 256", "0.67", "1.50", "2.00", "2"], ["192 x 128", "0.80", "1.20", "1.20", "1"]]
+
+
 def test_designs_for_few_tiles_are_compared_with_split_k_where_both_ran(monkeypatch):
     own = rows([("split_k", 20.0), ("cluster_split_k", 10.0), ("naive", 1.0)], [("cluster_split_k", 2.5)])
     monkeypatch.setattr(steps, "products", lambda folder, wanted: own)
