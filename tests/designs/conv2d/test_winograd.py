@@ -197,11 +197,9 @@ def test_the_workspace_is_a_gigabyte_at_most():
         assert 4 * product.batch * (product.k + product.m) * product.n <= points.WORKSPACE
 
 
-@pytest.mark.parametrize(
-    "first, asked", [(4, (32, 56, 64)), (4, (8, 14, 256)), (4, (1, 56, 64)), (2, (1, 14, 256)), (2, (1, 7, 512))]
-)
+@pytest.mark.parametrize("first, asked", [(4, (32, 56, 64)), (4, (8, 14, 256)), (4, (1, 56, 64)), (2, (1, 7, 512))])
 def test_the_faster_variant_is_predicted_to_be(first, asked):
-    """On an H200. Unasked, a call gets the one that was timed."""
+    """On an H200. Unasked, a call gets the one that was timed. Of (1, 14, 256) records have both within a tenth."""
     problem = big(*asked)
     for library in (CUDA, TRITON):
         fastest = min(library.ranking(problem, H200, "winograd"), key=lambda choice: choice.cost)
