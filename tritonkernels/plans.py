@@ -131,19 +131,22 @@ def key_of(about, arguments):
                 key.append(value)
             elif kind is float and value and value == value:
                 key.append((kind, value))
-            elif kind in _NUMBERS:
+            elif kind in _NUMBERS or (kind is dict and _is_config(value)):
                 key.append((kind, repr(value)))
             elif kind is str and value == "torch":  # this precision follows torch's switches
                 key.append((value, switches.of_products(), switches.of_convolutions()))
             elif kind is str:
                 key.append(value)
-            elif kind is dict and all(type(name) is str and type(v) in _OF_CONFIGS for name, v in value.items()):
-                key.append((kind, repr(value)))
             else:
                 return None, tensors
     except RuntimeError:  # a tensor without strides or memory
         return None, tensors
     return tuple(key), tensors
+
+
+def _is_config(value):
+    """Whether a dict's text says all of it, as that of a config's numbers does."""
+    return all(type(name) is str and type(own) in _OF_CONFIGS for name, own in value.items())
 
 
 def is_plain(value):

@@ -199,7 +199,7 @@ def test_the_workspace_is_a_gigabyte_at_most():
 
 @pytest.mark.parametrize("first, asked", [(4, (32, 56, 64)), (4, (8, 14, 256)), (4, (1, 56, 64)), (2, (1, 7, 512))])
 def test_the_faster_variant_is_predicted_to_be(first, asked):
-    """On an H200. Unasked, a call gets the one that was timed. Of (1, 14, 256) records have both within a tenth."""
+    """On an H200. Unasked, a call gets the one that was timed. Nobody has timed both of (1, 14, 256)."""
     problem = big(*asked)
     for library in (CUDA, TRITON):
         fastest = min(library.ranking(problem, H200, "winograd"), key=lambda choice: choice.cost)

@@ -13,8 +13,8 @@ MUTANTS = [
         ),
         (
             "the numbers of a config left out of the key",
-            "key.append((kind, repr(value)))\n            else:",
-            "key.append((kind, repr(list(value))))\n            else:",
+            "(kind, repr(value))",
+            "(kind, repr(value if kind is not dict else [*value]))",
         ),
         ("strides left out of the key", "(value.shape, value.stride(), ", "(value.shape, "),
         ("dtype left out of the key", "value.dtype, value.device", "value.device"),
