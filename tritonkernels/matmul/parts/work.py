@@ -56,11 +56,12 @@ def of_splits(tile, packs=as_they_lie, alone=None, rows=1):
 
 
 def _adding(kernel, tile, in_groups):
-    """The kernel whose last block of a tile adds up all splits' sums: in groups if they are many, or one by one."""
+    """The kernel whose last block of a tile adds up all splits' sums: in groups if they are many (CUDA), where each is a trip
+    after the block's own sums, the fence and the counter; or one by one (Triton), where some are on their way at once."""
     splits = tile["splits"]
     parts = 4.0 * tile["BM"] * tile["BN"] * (splits + 1) / splits  # bytes of a block, on average; the last waits for them
-    read = one_by_one(splits) if in_groups else splits
-    return kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + 2 + read / 4)
+    trips = 4 + one_by_one(splits) if in_groups else 2 + splits / 4
+    return kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + trips)
 
 
 def of_streams(tile, packs, rows=None, sharers=None):
