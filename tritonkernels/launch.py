@@ -52,7 +52,7 @@ class TritonLaunch:
         if backend.name() == "gpu":
             from .language import descriptor
 
-            if any(map(descriptor.rounds, self.values.values())) and not descriptor.has_field():
+            if not descriptor.has_field() and any(map(descriptor.rounds, self.values.values())):
                 compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
                 descriptor.set_types(compiled.metadata, self.values.values())
             return self._launched(self.kernel[self.grid](**self.values, **self.options))

@@ -14,7 +14,7 @@ from .. import backend
 from ..errors import LaunchError
 
 FIELD = "round_f32_to_tf32"
-FP32, TF32 = 7, 11  # CUtensorMapDataType
+TF32 = 11  # of CUtensorMapDataType
 
 
 def describe(t, block_shape, to_tf32=False):

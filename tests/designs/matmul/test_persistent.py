@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from tests.harness import DEVICES, available_on, prepare, random, run_checked, transposed
+from tritonkernels import backend
 from tritonkernels.errors import LaunchError
 from tritonkernels.language import descriptor
-from tritonkernels.launch import LIBRARY
+from tritonkernels.launch import LIBRARY, TritonLaunch
 from tritonkernels.matmul import persistent
 from tritonkernels.target import Target
 
@@ -63,12 +64,38 @@ def test_the_types_of_tensor_maps_in_triton_3_6():
     t = torch.empty(4, 8)
     plain, rounding = descriptor.describe(t, [4, 8]), descriptor.describe(t, [4, 8], to_tf32=True)
     assert descriptor.rounds(rounding) and not descriptor.rounds(plain) and not descriptor.rounds(t)
-    maps = [{"elem_type": descriptor.FP32, "swizzle": 3} for _ in range(3)]
+    fp32 = 7
+    maps = [{"elem_type": fp32, "swizzle": 3} for _ in range(3)]
     descriptor.set_types(types.SimpleNamespace(tensordesc_meta=maps), [plain, 5, rounding, t, rounding])
-    assert [own["elem_type"] for own in maps] == [descriptor.FP32, descriptor.TF32, descriptor.TF32]
+    assert [own["elem_type"] for own in maps] == [fp32, descriptor.TF32, descriptor.TF32]
     for none in (None, [], maps[:1]):
         with pytest.raises(LaunchError, match="tensor maps of 2 descriptors"):
             descriptor.set_types(types.SimpleNamespace(tensordesc_meta=none), [plain, rounding])
+
+
+@pytest.mark.parametrize("has_field, to_tf32", [(False, True), (False, False), (True, True)])
+def test_the_types_are_set_before_the_first_launch(monkeypatch, has_field, to_tf32):
+    """Where Triton has no field for it, and something rounds."""
+    done = []
+    metadata = types.SimpleNamespace(tensordesc_meta=[{"elem_type": 7}])
+
+    class Kernel:
+        def warmup(self, **_):
+            done.append("compiled")
+            return types.SimpleNamespace(metadata=metadata)
+
+        def __getitem__(self, grid):
+            return lambda **_: done.append(metadata.tensordesc_meta[0]["elem_type"])
+
+    launch = TritonLaunch.__new__(TritonLaunch)
+    launch.kernel, launch.grid = Kernel(), (1,)
+    launch.values = {"a": descriptor.describe(torch.empty(4, 8), [4, 8], to_tf32=to_tf32), "K": 8}
+    monkeypatch.setattr(descriptor, "has_field", lambda: has_field)
+    monkeypatch.setattr(backend, "name", lambda: "gpu")
+    monkeypatch.setattr(TritonLaunch, "options", {})
+    monkeypatch.setattr(TritonLaunch, "_launched", lambda self, compiled: compiled)
+    launch.run()
+    assert done == (["compiled", descriptor.TF32] if to_tf32 and not has_field else [7])
 
 
 def test_what_triton_can(monkeypatch):

@@ -138,6 +138,12 @@ MUTANTS = [
         ("the model packs what TMA rounds", 'problem.precision == "tf32" and not can_round()', 'problem.precision == "tf32"'),
     ),
     *of(
+        "tritonkernels/launch.py",
+        "test_persistent and types_are_set",
+        ("tensor maps of a type that does not round", "descriptor.set_types(compiled.metadata, self.values.values())", "pass"),
+        ("types set where Triton has a field", "if not descriptor.has_field() and any(", "if any("),
+    ),
+    *of(
         "tritonkernels/language/descriptor.py",
         "test_persistent and (types_of or what_triton)",
         ("every tensor map rounds", "        if rounds(descriptor):\n", "        if True:\n"),
