@@ -25,16 +25,17 @@ struct Runs {
     }
 
     // Calls compute(Piece) for every gridDim.x-th of the whole tiles, then for what this block's run has of those that follow,
-    // of `of_tile` slices each.
-    template <class Compute>
+    // of `of_tile` slices each. The blocks of a CLUSTER are one here.
+    template <int CLUSTER = 1, class Compute>
     __device__ __forceinline__ void for_pieces(int whole_tiles, int of_tile, const Compute& compute) const {
-        const bool shares = blockIdx.x < blocks;
-        int64_t at = shares ? begin(blockIdx.x) : 0;
-        const int64_t end = shares ? begin(blockIdx.x + 1) : 0;
-        for (int whole = blockIdx.x; whole < whole_tiles || at < end;) {
+        const int own = blockIdx.x / CLUSTER;
+        const bool shares = own < blocks;
+        int64_t at = shares ? begin(own) : 0;
+        const int64_t end = shares ? begin(own + 1) : 0;
+        for (int whole = own; whole < whole_tiles || at < end;) {
             Piece piece{whole, 0, of_tile};
             if (whole < whole_tiles) {
-                whole += gridDim.x;
+                whole += gridDim.x / CLUSTER;
             } else {
                 const int first = int(at % of_tile);
                 piece = {whole_tiles + int(at / of_tile), first, int(min(int64_t(of_tile - first), end - at))};

@@ -78,6 +78,10 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_FRAGMENT_B_64 "{%64, %65, %66, %67}, %68"
 #define WGMMA_FRAGMENT_B_96 "{%96, %97, %98, %99}, %100"
 #define WGMMA_FRAGMENT_B_128 "{%128, %129, %130, %131}, %132"
+#define WGMMA_FRAGMENT_ADDS_32 "%37"
+#define WGMMA_FRAGMENT_ADDS_64 "%69"
+#define WGMMA_FRAGMENT_ADDS_96 "%101"
+#define WGMMA_FRAGMENT_ADDS_128 "%133"
 #define WGMMA_FLAGS_16 "%18, %19"
 #define WGMMA_FLAGS_32 "%34, %35"
 #define WGMMA_FLAGS_48 "%50, %51"
@@ -100,9 +104,10 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
 #define WGMMA_FRAGMENTS(N, COUNT, D, TYPES)                                                                                  \
-    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_FRAGMENT_B_##COUNT ", adds, 1, 1;}"                        \
+    SM90A("{.reg .pred adds; setp.ne.u32 adds, " WGMMA_FRAGMENT_ADDS_##COUNT ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES \
+          " {" WGMMA_NAMES_##COUNT "}, " WGMMA_FRAGMENT_B_##COUNT ", adds, 1, 1;}"                                           \
           : WGMMA_##COUNT(D, 0)                                                                                              \
-          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS))
 #define WGMMA_FP8(N, COUNT, D, TYPES)                                                                                        \
     SM90A("{.reg .pred adds; setp.ne.u32 adds, " WGMMA_ADDS_##COUNT ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES         \
           " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                                   \
@@ -156,7 +161,7 @@ __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b
 }
 
 // The same of tf32, with A in registers.
-template <class T, class Tile, int TILES>
+template <class T, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
     static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");

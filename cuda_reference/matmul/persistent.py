@@ -26,7 +26,7 @@ SPACE = configs_of(
     (128, 64, 2, 8, 8),
     (64, 64, 1, 4, 8),
 )
-_IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its numbers is the first that has them
+IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its numbers is the first that has them
     "BM BN CONSUMERS STAGES GROUP CLUSTER",
     (128, 256, 2, 4, 8, 2),
     (256, 128, 2, 4, 4, 2),
@@ -69,7 +69,7 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_SMALL, *_IN_CLUSTERS
+    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = fitting(problem, target, space)
@@ -83,7 +83,7 @@ def _blocks(problem, config, target):
     return (1 + two) * target.sms // cluster * cluster or 3 * cluster
 
 
-def sharers(config):
+def sharers_of_slices(config):
     """(the blocks that share a slice of A, and of B): a cluster's share the larger operand's, if its half is whole boxes."""
     cluster, halves_of_a, halves_of_b = config.get("CLUSTER", 1), config["BM"] % 128 == 0, config["BN"] % 128 == 0
     return (cluster, 1) if halves_of_a and (config["BM"] > config["BN"] or not halves_of_b) else (1, cluster)
@@ -107,7 +107,7 @@ def as_tma_reads(matrix, span_dim, transposable=False):
     return by_k if apart else None
 
 
-def _operand(problem, matrix, span_dim, span, transposable=False):
+def operand_map(problem, matrix, span_dim, span, transposable=False):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any).
 
     TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
@@ -139,9 +139,9 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
 
     b_across_k: the kernel takes a B across K of any type.
     """
-    share_a, share_b = sharers(config)
-    a, a_map, a_by_k, copies_of_a = _operand(problem, a, 1, config["BM"] // share_a)
-    b, b_map, b_by_k, copies_of_b = _operand(problem, b, 2, config["BN"] // share_b, b_across_k)
+    share_a, share_b = sharers_of_slices(config)
+    a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"] // share_a)
+    b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"] // share_b, b_across_k)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     lines = 32 if problem.precision == "tf32" and not b_by_k else 64
     out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))
@@ -173,7 +173,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     across = takes_one_across_k(problem, config)
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
-    share_a, share_b = sharers(config)
+    share_a, share_b = sharers_of_slices(config)
     clusters = out.shape[0] * tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
     yield Kernel(_TEMPLATE, variants(problem)).launch(
         parameters,
@@ -192,7 +192,7 @@ def block_tile(config, itemsize):
         "stages": config["STAGES"],
         "GROUP_M": config["GROUP"],
         "programs": config.get("BLOCKS"),  # None: a block a tile
-        "share": sharers(config),
+        "share": sharers_of_slices(config),
     }
 
 

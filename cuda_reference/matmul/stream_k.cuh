@@ -10,6 +10,9 @@
 // waits for the other, or for the producer, which is at the next piece. A block's run begins inside one tile and ends inside
 // another, so that it has 2 tiles of workspace.
 //
+// A CLUSTER of two shares a run, and slices by multicast, as in `persistent`: a run is one of pairs of tiles, of which each block
+// has its own. So 100 tiles of 128 x 256, which leave SMs idle or read L2 dry, keep all of them at the tensor cores.
+//
 // Adding up takes trips to L2, a part after the other, or in two rounds (add_splits.cuh). So a tile has at most PARTS of them
 // (stream_k.py), but where there are so few tiles that all SMs should share them. Then each tile has the same number of parts: runs
 // that begin anywhere would be at different k at a time, and read operands that L2 does not hold once for each tile.
@@ -22,18 +25,20 @@
 
 namespace matmul {
 
-// A walk: every gridDim.x-th of the whole tiles, then this block's run of the slices of the others.
-template <class Sum, int CONSUMERS> struct SharedTiles {
+// A walk: every gridDim.x-th of the whole tiles, then this block's run of the slices of the others. A cluster counts as one block:
+// its blocks walk alike, each with its own tile of every pair, and add up apart.
+template <class Sum, int CONSUMERS, int CLUSTER = 1> struct SharedTiles {
     static constexpr bool CUTS = true;
     static constexpr int SPLITS = 1;
     using Number = Scalar<Sum>;
     int whole_tiles, slices;  // slices of a tile
     Runs runs;
-    Number* parts;  // (block, beginning or end of its run, consumer, 64 rows, sums of 128 threads)
-    int* counters;  // (block, beginning or end of its run), which groups of parts use, then (shared tile); a consumer's each
+    Number* parts;  // (cluster, beginning or end of its run, block, consumer, 64 rows, sums of 128 threads)
+    int* counters;  // (cluster, beginning or end of its run), which groups of parts use, then (shared tile); a consumer's each
 
-    template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
-        runs.for_pieces(whole_tiles, slices, compute);
+    template <int OF, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
+        static_assert(OF == CLUSTER, "runs are those of clusters");
+        runs.for_pieces<CLUSTER>(whole_tiles, slices, compute);
     }
 
     // Whether this warpgroup has the sums of all of K: of a piece it has if it is the last, and adds the others'. `rows` of its
@@ -42,12 +47,13 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
     __device__ __forceinline__ bool add_others(LaneSums<Sum> (&sum)[BLOCKS][1][TILES], const Piece& piece, int rows,
                                                bool* last) const {
         if (piece.count == slices) return true;
-        const int consumer = threadIdx.x / 128, shared_tile = piece.tile - whole_tiles, row = threadIdx.x % 128 / 32 * 16;
+        const int shared_tile = piece.tile - whole_tiles, row = threadIdx.x % 128 / 32 * 16;
+        const int own = blockIdx.x / CLUSTER, consumer = blockIdx.x % CLUSTER * CONSUMERS + threadIdx.x / 128;  // of the cluster
         const Sharers sharers = runs.sharers_of(shared_tile, slices);
         using Own = Parts<Number, TILES * 4, 128>;
-        const auto part_of = [&](int block, int m) {
-            Number* const own = parts + ((sharers.slot_of(block) * CONSUMERS + consumer) * BLOCKS + m) * (TILES * 4 * 128);
-            return reinterpret_cast<typename Own::Word*>(own) + threadIdx.x % 128;
+        const auto part_of = [&](int cluster, int m) {
+            const int64_t part = (sharers.slot_of(cluster) * CLUSTER * CONSUMERS + consumer) * BLOCKS + m;
+            return reinterpret_cast<typename Own::Word*>(parts + part * (TILES * 4 * 128)) + threadIdx.x % 128;
         };
         Number numbers[TILES * 4];
 #pragma unroll
@@ -56,24 +62,24 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
             if (m * 64 + row >= rows) continue;
 #pragma unroll
             for (int i = 0; i < TILES * 4; ++i) numbers[i] = widen(sum[m][0][i / 4].at(i % 4));
-            Own::store(numbers, part_of(blockIdx.x, m));
+            Own::store(numbers, part_of(own, m));
         }
         const auto arrive = [&](int group, int count) {
             const int counter = group < 0 ? 2 * runs.blocks + shared_tile : sharers.slot_of(group);
-            return last_to_arrive(counters + counter * CONSUMERS + consumer, count, threadIdx.x % 128 == 0, last + consumer,
-                                  [] { warpgroup_barrier(); });
+            return last_to_arrive(counters + counter * CLUSTER * CONSUMERS + consumer, count, threadIdx.x % 128 == 0,
+                                  last + threadIdx.x / 128, [] { warpgroup_barrier(); });
         };
-        const int step = step_of_last(blockIdx.x, sharers.first, sharers.last, arrive, [&](int from, int to) {
+        const int step = step_of_last(own, sharers.first, sharers.last, arrive, [&](int from, int to) {
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m)
-                if (m * 64 + row < rows) Own::add_group(from, to, [&](int block) { return part_of(block, m); });
+                if (m * 64 + row < rows) Own::add_group(from, to, [&](int cluster) { return part_of(cluster, m); });
         });
         if (step == 0) return false;
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m) {
             // Rows beyond the result get no part. They become 0, so that no register keeps them while parts are added up.
             const int last_part = m * 64 + row < rows ? sharers.last : -1;
-            Own::add(numbers, sharers.first, last_part, step, [&](int block) { return part_of(block, m); });
+            Own::add(numbers, sharers.first, last_part, step, [&](int cluster) { return part_of(cluster, m); });
 #pragma unroll
             for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
         }
@@ -91,17 +97,17 @@ template <class Sum, int CONSUMERS> struct SharedTiles {
     }
 };
 
-// `sharers` blocks share the tiles after the first `whole_tiles`, none of them without a slice.
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
+// `sharers` clusters share the tiles after the first `whole_tiles`, none of them without a slice; these are tiles of clusters.
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
           bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
-__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
 stream_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
          const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
          Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
          int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
          ScaleStrides scale_stride, Scalar<Sum>* parts, int* counters, int whole_tiles, int sharers) {
-    using Walk = SharedTiles<Sum, CONSUMERS>;
-    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
+    using Walk = SharedTiles<Sum, CONSUMERS, CLUSTER>;
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [=](int tiles, int slices) {
             const Runs runs{int64_t(tiles - whole_tiles) * slices, sharers};

@@ -12,6 +12,7 @@ from ..launch import Kernel, ceil_div, configs_of
 from .parts.space import in_order, tiles
 from .persistent import (
     CASES,
+    IN_CLUSTERS,
     SIZES,
     SLICE,
     SPACE,
@@ -22,33 +23,56 @@ from .persistent import (
     prepared,
     refuses,
     shared_bytes,
+    sharers_of_slices,
     takes_one_across_k,
     variants,
 )
 
 _SPACE = (*SPACE, *configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8)))  # the last for weights that few rows use
 _LEAST = 4  # slices of a block: fewer take less time than a part of the tile
-_TEMPLATE = f"matmul::stream_k<{SIZES}, {CASES}>"
+_TEMPLATE = f"matmul::stream_k<{SIZES}, {{CLUSTER}}, {CASES}>"
 
 
 def configs(problem, target):
-    """2 WAVES where that is another cut than 1; more PARTS where there are tiles too few for MANY each to fill the GPU."""
-    blocks = target.sms or 3
-    for config, waves, parts in itertools.product(fitting(problem, target, in_order(_SPACE, target)), (2, 1), (MANY, 128)):
-        count = problem.batch * tiles(problem, config["BM"], config["BN"])
-        cuts_others = waves == 1 or streamed(count, blocks, 1) < streamed(count, blocks, 2)
-        if cuts_others and (parts == MANY or MANY * count < blocks):
+    for config in fitting(problem, target, (*in_order(_SPACE, target), *IN_CLUSTERS)):
+        cluster = config.get("CLUSTER", 1)
+        yield from in_runs(problem, config, target.sms // cluster * cluster or 3 * cluster)
+
+
+def in_runs(problem, config, blocks):
+    """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; more PARTS where there are tiles too few for
+    MANY each to fill the GPU."""
+    count, clusters = problem.batch * _tiles(problem, config), blocks // config.get("CLUSTER", 1)
+    for waves, parts in itertools.product((2, 1), (MANY, 128)):
+        cuts_others = waves == 1 or streamed(count, clusters, 1) < streamed(count, clusters, 2)
+        if cuts_others and (parts == MANY or MANY * count < clusters):
             yield config | {"BLOCKS": blocks, "WAVES": waves, "PARTS": parts}
 
 
+def _tiles(problem, config):
+    """Of clusters, of one matrix."""
+    share_a, share_b = sharers_of_slices(config)
+    return tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
+
+
 def cut(problem, config, batch):
-    """(whole tiles, the others, the blocks that share these). Of many parts, each tile has the same number: its runs end where
+    """(whole tiles, the others, the blocks that share these), all of clusters. Of many parts, each tile has the same number: its runs end where
     those of its neighbours do, so that all are at the same k at a time, and find what they have in common in L2."""
-    count = batch * tiles(problem, config["BM"], config["BN"])
-    slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"]
+    count, cluster = batch * _tiles(problem, config), config.get("CLUSTER", 1)
+    slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"] // cluster
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
     sharers = min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))
     return count - left, left, sharers - (sharers % left if sharers > MANY * left else 0)
+
+
+def shared_tiles(problem, config, consumers, out):
+    """(blocks, and the kernel's arguments: their parts of tiles, the counters of them, whole tiles, blocks that share others)."""
+    whole, left, sharers = cut(problem, config, out.shape[0])
+    cluster, parts, arrivals = config.get("CLUSTER", 1), None, None
+    if left != sharers:  # a cut goes through a tile
+        parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
+        arrivals = counters((2 * sharers + left) * cluster * consumers, out)
+    return cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)), parts, arrivals, whole, sharers
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
@@ -56,27 +80,24 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     across = takes_one_across_k(problem, config)
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
-    whole, left, sharers = cut(problem, config, out.shape[0])
-    parts = arrivals = None
-    if left != sharers:  # a cut goes through a tile
-        parts = partial_sums(2 * sharers, config["BM"] * config["BN"], out)
-        arrivals = counters((2 * sharers + left) * config["CONSUMERS"], out)
+    blocks, *shares = shared_tiles(problem, config, config["CONSUMERS"], out)
     yield Kernel(_TEMPLATE, variants(problem)).launch(
         parameters,
-        (max(sharers, min(config["BLOCKS"], whole)),),
+        (blocks,),
         (config["CONSUMERS"] + 1) * 128,
-        (*given, parts, arrivals, whole, sharers),
+        (*given, *shares),
         shared_bytes(config) + 16,  # a flag of each consumer
     )
 
 
-def _sharers(problem, config):
-    return cut(problem, config, problem.batch)[2]
+def blocks_that_share(problem, config):
+    """The blocks that share tiles."""
+    return cut(problem, config, problem.batch)[2] * config.get("CLUSTER", 1)
 
 
 @functools.cache
 def _work(itemsize):
-    return of_streams(lambda config: block_tile(config, itemsize) | {"waves": config["WAVES"]}, packs, sharers=_sharers)
+    return of_streams(lambda config: block_tile(config, itemsize) | {"waves": config["WAVES"]}, packs, sharers=blocks_that_share)
 
 
 def work(problem, config, target):

@@ -161,10 +161,11 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     simt::issue({simt::multiply_warpgroup<T, LEFT, B_K_MAJOR, ADDS, Number, TILES>, a, b, sum});
 }
 
-template <class T, class Tile, int TILES> void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
+template <class T, bool ADDS = true, class Tile, int TILES>
+void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
     static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
-    simt::issue({simt::multiply_warpgroup<T, simt::Left::IN_REGISTERS, true, true, float, TILES>, 0, b, sum, a});
+    simt::issue({simt::multiply_warpgroup<T, simt::Left::IN_REGISTERS, true, ADDS, float, TILES>, 0, b, sum, a});
 }
 
 inline void wgmma_fence() { simt::Wgmmas::mine().fenced = true; }

@@ -7,7 +7,7 @@ has those of few tiles, which are for splits of K.
 import json
 import statistics
 
-from cuda_reference.matmul.persistent import sharers
+from cuda_reference.matmul.persistent import sharers_of_slices
 from tritonkernels.launch import LIBRARY
 
 from ..measure import counters, sweep_records
@@ -110,7 +110,7 @@ def pairs(gpu):
 
 def _share_sent(config):
     """Of what L2 sends to blocks alone."""
-    share_a, share_b = sharers(config)
+    share_a, share_b = sharers_of_slices(config)
     return (config["BM"] / share_a + config["BN"] / share_b) / (config["BM"] + config["BN"])
 
 

@@ -69,6 +69,13 @@ LADDER = (
         "planes without copies: the product's own programs split the slices that they load, in registers",
         "beyond the tensor-core seed: FP32 on tensor cores",
     ),
+    Rung(
+        "wgmma_planes",
+        "fused_planes by specialised warpgroups: one makes the planes of B for its block, the others those of A, in registers",
+        "beyond the tensor-core seed: wgmma of FP32",
+        only="cuda_reference",
+        why="In Triton the compiler chooses who splits what: fused_planes.",
+    ),
 )
 
 
