@@ -40,12 +40,12 @@ def configs(problem, target):
 
 
 def in_runs(problem, config, blocks):
-    """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; more PARTS where there are tiles too few for
-    MANY each to fill the GPU."""
+    """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; PARTS above MANY, as many for each tile as for the
+    others, where there are two or more."""
     count, clusters = problem.batch * _tiles(problem, config), blocks // config.get("CLUSTER", 1)
     for waves, parts in itertools.product((2, 1), (MANY, 128)):
         cuts_others = waves == 1 or streamed(count, clusters, 1) < streamed(count, clusters, 2)
-        if cuts_others and (parts == MANY or MANY * count < clusters):
+        if cuts_others and (parts == MANY or 2 * count <= clusters):
             yield config | {"BLOCKS": blocks, "WAVES": waves, "PARTS": parts}
 
 
@@ -56,13 +56,14 @@ def _tiles(problem, config):
 
 
 def cut(problem, config, batch):
-    """(whole tiles, the others, the blocks that share these), all of clusters. Of many parts, each tile has the same number: its runs end where
-    those of its neighbours do, so that all are at the same k at a time, and find what they have in common in L2."""
+    """(whole tiles, the others, the blocks that share these), all of clusters. Of PARTS above MANY each tile has the same number:
+    its runs end where those of its neighbours do, so that all are at the same k at a time, and find what they have in common in
+    L2."""
     count, cluster = batch * _tiles(problem, config), config.get("CLUSTER", 1)
     slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"] // cluster
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
     sharers = min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))
-    return count - left, left, sharers - (sharers % left if sharers > MANY * left else 0)
+    return count - left, left, sharers - (sharers % left if config["PARTS"] > MANY else 0)
 
 
 def shared_tiles(problem, config, consumers, out):

@@ -72,6 +72,38 @@ template <bool K_MAJOR> struct RowsOfA {
     }
 };
 
+// STEPS fragments of A, and their planes, which wgmma reads from registers.
+template <int STEPS> struct PlanesOfA {
+    float fragments[STEPS][4], high[STEPS][4], low[STEPS][4];
+
+    template <bool K_MAJOR>
+    __device__ __forceinline__ void load(const RowsOfA<K_MAJOR>& rows, const unsigned char* slice, int first) {
+#pragma unroll
+        for (int i = 0; i < STEPS; ++i) rows.load(fragments[i], slice, first + i);
+    }
+    __device__ __forceinline__ void split() {
+#pragma unroll
+        for (int i = 0; i < STEPS; ++i) split_all(high[i], low[i], fragments[i]);
+    }
+
+    // Starts the products of the steps first, ... of a slice, whose own sums begin with step 0.
+    template <int TILES>
+    __device__ __forceinline__ void multiply(LaneSums<float> (&own)[TILES], LaneSums<float> (&corrections)[TILES], uint64_t b,
+                                             uint64_t low_b, int first) {
+        const auto words = [](float(&of)[4]) -> unsigned(&)[4] { return reinterpret_cast<unsigned(&)[4]>(of); };
+#pragma unroll
+        for (int i = 0; i < STEPS; ++i) {
+            const int step = (first + i) * 32 >> 4;
+            if (first + i == 0)
+                wgmma<float, false>(own, words(high[i]), b);
+            else
+                wgmma<float>(own, words(high[i]), b + step);
+            wgmma<float>(corrections, words(low[i]), b + step);
+            wgmma<float>(corrections, words(high[i]), low_b + step);
+        }
+    }
+};
+
 // The splitter's part of B: a thread has a column, and of every slice 8 of k once or several times. k_of as in RowsOfA.
 template <int BN, bool K_MAJOR, class KOf>
 __device__ __forceinline__ void make_planes(unsigned char* slice, unsigned char* low_plane, const KOf& k_of) {
@@ -187,46 +219,42 @@ wgmma_planes(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ 
     } else {
         take_registers<Of::CONSUMER>();
         wait_for_earlier_kernels();
-        constexpr int AT_ONCE = Of::CONSUMER - 3 * TILES * 4 < 64 ? BN > 64 ? 1 : 2 : STEPS;  // steps whose fragments registers hold
+        // Fragments are loaded while those before are multiplied, and where registers have room, split as well
+        constexpr bool SPLITS_AHEAD = BN == 64;
+        constexpr int AT_ONCE = Of::CONSUMER - 3 * TILES * 4 < 72 ? 1 : 2, GROUPS = STEPS / AT_ONCE;  // steps in a group
+        constexpr int SETS = SPLITS_AHEAD ? 2 : 1;
         const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32, first_row = role * 64 + warp * 16;
         const RowsOfA<A_K_MAJOR> rows{first_row + lane / 4};
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         const uint64_t low_first = wgmma_descriptor(shared_address(low_planes), BLOCK_BYTES);
         walk.template for_pieces<1>([&](const Piece& piece) {
             LaneSums<float> sum[1][1][TILES] = {}, corrections[1][1][TILES] = {};
+            PlanesOfA<AT_ONCE> planes[SETS];
+            const auto prepare = [&](int group) {
+                PlanesOfA<AT_ONCE>& next = planes[group % SETS];
+                if (group % GROUPS == 0) mbarrier_wait(landed + ring.stage, ring.parity);
+                next.load(rows, a_slices + ring.stage * ASlice::BYTES, group % GROUPS * AT_ONCE);
+                if constexpr (SPLITS_AHEAD) next.split();
+            };
+            if (piece.count > 0) prepare(0);
 #pragma unroll 1
             for (int slice = 0; slice < piece.count; ++slice) {
                 LaneSums<float> own[TILES];  // of the slice
-                const unsigned char* const a = a_slices + ring.stage * ASlice::BYTES;
                 const uint64_t b = b_first + ring.stage * (BSlice::BYTES >> 4), low_b = low_first + ring.stage * (BSlice::BYTES >> 4);
-                mbarrier_wait(landed + ring.stage, ring.parity);
+                const int stage = ring.stage;
+                mbarrier_wait(made + stage, ring.parity);
 #pragma unroll
-                for (int first = 0; first < STEPS; first += AT_ONCE) {
-                    float high[AT_ONCE][4], low[AT_ONCE][4];
-#pragma unroll
-                    for (int i = 0; i < AT_ONCE; ++i) {
-                        float fragment[4];
-                        rows.load(fragment, a, first + i);
-                        split_all(high[i], low[i], fragment);
-                    }
-                    const auto words = [](float(&of)[4]) -> unsigned(&)[4] { return reinterpret_cast<unsigned(&)[4]>(of); };
-                    if (first == 0) mbarrier_wait(made + ring.stage, ring.parity);
+                for (int group = 0; group < GROUPS; ++group) {
+                    PlanesOfA<AT_ONCE>& these = planes[group % SETS];
+                    if constexpr (!SPLITS_AHEAD) these.split();
                     wgmma_fence();
-#pragma unroll
-                    for (int i = 0; i < AT_ONCE; ++i) {
-                        const int step = (first + i) * 32 >> 4;
-                        if (first + i == 0)
-                            wgmma<float, false>(own, words(high[i]), b);
-                        else
-                            wgmma<float>(own, words(high[i]), b + step);
-                        wgmma<float>(corrections[0][0], words(low[i]), b + step);
-                        wgmma<float>(corrections[0][0], words(high[i]), low_b + step);
-                    }
+                    these.multiply(own, corrections[0][0], b, low_b, group * AT_ONCE);
                     wgmma_commit();
+                    if (group + 1 == GROUPS) ring.advance();
+                    if (group + 1 < GROUPS || slice + 1 < piece.count) prepare(group + 1);
                     wgmma_wait<0>();
                 }
-                if (lane == 0) mbarrier_arrive(empty + ring.stage);
-                ring.advance();
+                if (lane == 0) mbarrier_arrive(empty + stage);
                 wgmma_results(own);
 #pragma unroll
                 for (int i = 0; i < TILES * 4; ++i) sum[0][0][i / 4].x[i % 4] += own[i / 4].x[i % 4];
