@@ -81,8 +81,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         blocks = programs if shared < tiles else sharers if even else -(-tiles * own // max(1, lengths))
         cut = min(shared, blocks)  # by the end of each block's part
     elif programs is not None:
-        blocks = min(programs, tiles)
-        lengths *= -(-tiles // blocks) if blocks else 1
+        blocks = min(programs, tiles * splits)
+        lengths *= -(-tiles * splits // blocks) if blocks else 1
     if cut or splits > 1:
         sums = 4.0 * bm * bn
         results *= (tiles - cut) / tiles if cut else 0

@@ -10,6 +10,11 @@ TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads
 operand is packed once (language/packed.py), which costs less than unaligned reads in every tile, so that K = 4097 runs like
 4096. WGMMA does not round to tf32 what it reads from shared memory: TMA does on the way there (language/descriptor.py).
 
+Tiles that are too few for the SMs, or leave the last wave half empty, are split along K (SPLIT_K): a program walks pieces of
+tiles, and a second kernel adds up their sums, which TMA writes to a workspace. All pieces are equally long, since TMA reads
+zeros beyond K, so the flattened loop stays as regular as without splits. Neighbours are at the same k at a time, so that L2
+sends them what they share. 768 x 768 x 8960 is 36 tiles of 128 x 128, of which three pieces each keep 108 SMs busy.
+
 A flattened loop is also what keeps WGMMA asynchronous in Triton 3.6.0 when B is contiguous along K.
 
 Mirrors cuda_reference/matmul/persistent.cuh, which writes its result in boxes of 64 rows of 128 bytes.
@@ -17,7 +22,10 @@ Mirrors cuda_reference/matmul/persistent.cuh, which writes its result in boxes o
 
 from typing import Any, NamedTuple
 
+from ..config import config_of
 from ..design import Design
+from ..gemm.parts.splits import LEAST
+from ..integers import ceil_div
 from ..language.descriptor import can_round, describe
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
@@ -27,12 +35,14 @@ from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..problem import rows_are_whole_chunks
-from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
+from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
 from .parts.operands import ALONG_K, TENSOR_CORES_READ, packed_along_k, refuses_operands
 from .parts.space import block_tile, count_tiles, fits, serialised, tile_configs
+from .parts.splits import Splits
 from .parts.tile import count_tiles_of, no_sum, tile_corner
-from .parts.work import of_tiles
+from .parts.work import of_splits
+from .split_k import ADD_ROWS, addition_of_splits
 
 
 class Layout(NamedTuple):
@@ -58,40 +68,49 @@ def _load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
 @triton.jit
 def _persistent_kernel(
     a, b, out_boxes, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
-    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout,
+    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout, splits: Splits,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """a, b and out_boxes: TMA descriptors, the last None where TMA cannot write the result. Scales, c and bias may be None."""
+    """a, b and out_boxes: TMA descriptors, the last that of the workspace if K is split, None where TMA cannot write the result.
+    Scales, c and bias may be None; splits is None if K is not split."""
     wait_for_earlier_kernels()
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
-    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+    pieces = tiles if splits is None else tiles * splits.SPLIT_K
+    length = sizes.K if splits is None else splits.k_per_split
+    for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), flatten=True):
+        first_k = 0 if splits is None else piece // tiles * length
+        tile = piece if splits is None else piece % tiles
         batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)  # TMA counts in 32 bits
         a_batch = 0 if layout.A_SHARED else batch
         b_batch = 0 if layout.B_SHARED else batch
         acc = no_sum(BLOCK_M, BLOCK_N, how.ACCUMULATE)
-        for k in range(0, sizes.K, BLOCK_K):
-            a_slice = _load_tile(a, a_batch, row, k, layout.A_ALONG_K)
-            b_slice = _load_tile(b, b_batch, col, k, layout.B_ALONG_K)
+        for k in range(0, length, BLOCK_K):
+            a_slice = _load_tile(a, a_batch, row, first_k + k, layout.A_ALONG_K)
+            b_slice = _load_tile(b, b_batch, col, first_k + k, layout.B_ALONG_K)
             acc = faithful_dot(a_slice, b_slice.T, acc, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
         if how.ACCUMULATE == "fp16":
             acc = acc.to(tl.float32)
 
-        batch, row, col = tile_corner(written, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)
-        written += tl.num_programs(0)
+        tile = written if splits is None else written % tiles
+        batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)
         rows = span(row, BLOCK_M, how.WIDE)
         far = batch.to(tl.int64) if how.WIDE else batch
         halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
         for half in tl.static_range(2):
             first = col + half * HALF
             cols = span(first, HALF, how.WIDE)
-            if out_boxes is None:
+            if splits is not None:
+                place = tile * splits.SPLIT_K + written // tiles
+                out_boxes.store([place, 0, half * HALF], halves[half].reshape(1, BLOCK_M, HALF))
+            elif out_boxes is None:
                 store_tile(halves[half], scale_a, scale_b, c, bias, out, far, rows, cols, sizes, epilogue)
             else:
                 result = finished(halves[half], scale_a, scale_b, c, bias, far, rows, cols, sizes, epilogue)
                 result = rounded(result, out.ptr.dtype.element_ty)
                 out_boxes.store([batch, row, first], result.reshape(1, BLOCK_M, HALF))
+        written += tl.num_programs(0)
 
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages at most), biggest tile first
@@ -107,6 +126,7 @@ TILES = (
 )
 
 
+MOST_SPLITS = 32  # above which adding them up costs more
 PAD = 16  # bytes of a staged row, where the result goes out without TMA
 BARRIERS = 256  # bytes, at least what the stages' barriers take
 
@@ -120,11 +140,20 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """As many stages as fit next to the staged half of the result: a program has its SM to itself."""
+    """As many stages as fit next to the staged half of the result, or of a split's sums: a program has its SM to itself. Those
+    without splits first."""
+    itemsize, programs = problem.out_dtype.itemsize, target.sms or 3
+    yield from tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs)
+    in_sums = _tiles(problem, target, max(4, itemsize))
+    for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
+        for splits in split_counts(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
+            yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
 
+
+def _tiles(problem, target, staged_itemsize):
     def deepest(tile):
         block_m, block_n, k_bytes, num_warps, most = tile
-        staged = block_m * (block_n // 2 * problem.out_dtype.itemsize + PAD)
+        staged = block_m * (block_n // 2 * staged_itemsize + PAD)
         if problem.accumulate == "fp16" and target.arch >= 100:  # whose sums take another way out of tensor memory
             staged += staged // 2
         room = target.shared_per_block - staged - BARRIERS
@@ -136,7 +165,18 @@ def configs(problem, target):
     tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
     if problem.wide:  # ptxas spills 64-bit addresses of 256 rows, and on sm_120 of 4 warps
         tiles = [tile for tile in tiles if tile[0] < 256 and (tile[3] == 8 or target.arch != 120)]
-    return tile_configs(problem, target, tiles, GROUP_M=8, PROGRAMS=target.sms or 3)
+    return tiles
+
+
+def split_counts(tiles, k, programs):
+    """So many splits that the pieces of all tiles fill one wave of programs, two or three, if that takes less time than without
+    them or with fewer: in shares of what a program does for a whole tile."""
+    fewest = ceil_div(tiles, programs)
+    for waves in (1, 2, 3):
+        splits = min(MOST_SPLITS, waves * programs // tiles if tiles else 0)
+        if splits > 1 and splits * LEAST <= k and ceil_div(tiles * splits, programs) / splits < fewest:
+            fewest = ceil_div(tiles * splits, programs) / splits
+            yield splits
 
 
 def as_tma_reads(t):
@@ -164,22 +204,29 @@ def operand(problem, t):
 
 
 def launches(problem, config, a, b, c, bias, out, *scales):
-    tile = config.kwargs
+    tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
     pack_a, a, a_along_k = operand(problem, a)
     pack_b, b, b_along_k = operand(problem, b.mT)
     yield from pack_a + pack_b
-    are_tf32 = problem.precision == "tf32"
+    are_tf32, splits, result = problem.precision == "tf32", None, out if as_tma_writes(out) else None
+    if tile["SPLIT_K"] > 1:
+        splits = Splits.of(tiles, problem.k, tile, WORKSPACES[problem.accumulate], out.device)
+        result = splits.ptr.flatten(0, 1)
+    arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:]
     yield TritonLaunch(
         _persistent_kernel,
-        (min(tile["PROGRAMS"], count_tiles(problem, tile, out.shape[0])),),
+        (min(tile["PROGRAMS"], tiles * tile["SPLIT_K"]),),
         config,
         describe(a, [1, block_m, block_k] if a_along_k else [1, block_k, block_m], are_tf32),
         describe(b, [1, block_n, block_k] if b_along_k else [1, block_k, block_n], are_tf32),
-        describe(out, [1, block_m, block_n // 2]) if as_tma_writes(out) else None,
-        *matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:],
+        None if result is None else describe(result, [1, block_m, block_n // 2]),
+        *arguments,
         Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
+        splits,
     )
+    if splits is not None:
+        yield addition_of_splits(config, splits, tiles, arguments)
 
 
 def packs(problem, config):
@@ -190,7 +237,8 @@ def packs(problem, config):
 
 
 def walks(config):
-    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"]}
+    return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "splits": config.kwargs["SPLIT_K"]}
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_tiles(walks, packs), tile=block_tile)
+WORK = of_splits(walks, packs, 0, ADD_ROWS)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile)

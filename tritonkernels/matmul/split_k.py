@@ -115,10 +115,15 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     zeros = counters(tiles, out) if last_adds else None
     yield TritonLaunch(_split_kernel, (tile["SPLIT_K"] * tiles,), config, *arguments, splits, zeros)
     if not last_adds:
-        add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
-        grid = (tiles * (tile["BLOCK_M"] // ADD_ROWS),)
-        _, _, *result, how = arguments
-        yield TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
+        yield addition_of_splits(config, splits, tiles, arguments[2:])
+
+
+def addition_of_splits(config, splits, tiles, arguments):
+    """The launch that adds up the splits of so many tiles; the arguments are those of the product after its operands."""
+    numbers = {name: config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}
+    add, grid = triton.Config(numbers, num_warps=4, num_stages=1), (tiles * (numbers["BLOCK_M"] // ADD_ROWS),)
+    *result, how = arguments
+    return TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
 def tile(config):

@@ -50,7 +50,8 @@ def of_splits(tile, packs=as_they_lie, alone=None, rows=1):
             return *before, kernel
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
             return *before, _adding(kernel, t, in_groups=alone is None)
-        return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, kernel.blocks // splits * (bm // rows))
+        tiles = problem.batch * -(-problem.m // bm) * -(-problem.n // bn)
+        return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, tiles * (bm // rows))
 
     return work
 
