@@ -31,7 +31,8 @@
 
 namespace matmul {
 
-// The planes of numbers, as if all were ordinary; where a lane of the warp has another one, all are split again, with care.
+// The planes of numbers, as if all were ordinary; where a lane of the warp has another one, all are split again, with care. Here
+// a tiny number is another one, too: split apart from its factors, it may meet an infinity.
 template <int COUNT>
 __device__ __forceinline__ void split_all(float (&high)[COUNT], float (&low)[COUNT], const float (&numbers)[COUNT]) {
     const auto split_each = [&](const auto& split) {
@@ -43,9 +44,14 @@ __device__ __forceinline__ void split_all(float (&high)[COUNT], float (&low)[COU
             low[i] = planes[1];
         }
     };
-    float left = 0;  // a sum that is not finite if one of the numbers is not
-    split_each([&](float(&planes)[2], float number) { left += split_ordinary(planes, number); });
-    if (__any_sync(0xffffffffu, !(fabsf(left) < INFINITY)))
+    float left = 0;                // a sum that is not finite if one of the numbers is not
+    unsigned smallest = ~0u;       // twice the bits of one, without the sign, less 1: of 0 that is the largest
+    constexpr unsigned TO_0 = 0x1000;  // smaller bits are those of 0 in the high plane
+    split_each([&](float(&planes)[2], float number) {
+        left += split_ordinary(planes, number);
+        smallest = min(smallest, 2 * __float_as_uint(number) - 1);
+    });
+    if (__any_sync(0xffffffffu, !(fabsf(left) < INFINITY) || smallest < 2 * TO_0 - 1))
         split_each([](float(&planes)[2], float number) { split_number(planes, number, number); });
 }
 
