@@ -63,7 +63,7 @@ def cut(problem, config, batch):
     slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"] // cluster
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
     sharers = min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))
-    return count - left, left, sharers - (sharers % left if config["PARTS"] > MANY else 0)
+    return count - left, left, sharers - (sharers % left if left and config["PARTS"] > MANY else 0)
 
 
 def shared_tiles(problem, config, consumers, out):
@@ -98,7 +98,9 @@ def blocks_that_share(problem, config):
 
 @functools.cache
 def _work(itemsize):
-    return of_streams(lambda config: block_tile(config, itemsize) | {"waves": config["WAVES"]}, packs, sharers=blocks_that_share)
+    return of_streams(
+        lambda config: block_tile(config, itemsize) | {"waves": config["WAVES"]}, packs, sharers=blocks_that_share
+    )
 
 
 def work(problem, config, target):

@@ -1,12 +1,14 @@
-"""The Triton design persistent: what TMA reads as it lies, and rounds to tf32 on the way."""
+"""The Triton design persistent: what TMA reads as it lies, and rounds to tf32 on the way; splits of K."""
 
 import types
 
 import pytest
 import torch
 
-from tests.harness import DEVICES, available_on, prepare, random, run_checked, transposed
+from tests.designs.matmul.exact import computed, integers, of_four_parts
+from tests.harness import DEVICES, available_on, prepare, random, run_checked, short, transposed
 from tritonkernels import backend
+from tritonkernels.config import config_of
 from tritonkernels.errors import LaunchError
 from tritonkernels.language import descriptor
 from tritonkernels.launch import LIBRARY, TritonLaunch
@@ -106,3 +108,91 @@ def test_what_triton_can(monkeypatch):
         monkeypatch.setattr(descriptor, "has_field", lambda field=field: field)
         monkeypatch.setattr(descriptor, "_host_types", lambda table=table: table)
         assert descriptor.can_round.__wrapped__() is (title in ("field", "table"))
+
+
+def split_config(problem, target, splits, **more):
+    """The design's first, with so many splits."""
+    config = next(iter(persistent.configs(problem, target)))
+    return config_of(config.kwargs | {"SPLIT_K": splits} | more, config.num_warps, config.num_stages)
+
+
+@ON
+@short(lambda k, splits: (k, splits) in ((8, 2), (200, 3), (1000, 5)))
+@pytest.mark.parametrize("splits", [2, 3, 5])
+@pytest.mark.parametrize("k", [8, 64, 200, 328, 1000])
+def test_splits_add_up_all_of_k(device, k, splits):
+    """Exactly, of integers, also where the last splits have no products; with all that may follow, of a batch."""
+    available_on(LIBRARY, device)
+    for m, n in ((72, 136), (264, 24)):
+        a, b, c = (integers(2, *shape, device=device) for shape in ((m, k), (k, n), (m, n)))
+        options = {"c": c.float(), "beta": 0.5, "bias": c[0, 0].float(), "activation": "relu", "out_dtype": torch.float32}
+        problem = prepare("matmul", a, b, **options).problem
+        config = split_config(problem, LIBRARY.target(a.device), splits)
+        launch, result = computed(persistent.DESIGN, config, a, b, **options)
+        assert launch.name == "add_splits"
+        assert torch.equal(result.double(), (a.double() @ b.double() + c.double() / 2 + c[0, 0].double()).relu())
+
+
+@ON
+@pytest.mark.parametrize(
+    "dtype, more", [(torch.int8, {}), (torch.float16, {"accumulate": "fp16"}), (torch.float32, TF32)], ids=str
+)
+def test_splits_of_other_types(device, dtype, more):
+    available_on(LIBRARY, device)
+    a, b = integers(72, 512, device=device).to(dtype), transposed(integers(512, 40, device=device)).to(dtype)
+    problem = prepare("matmul", a, b, **more).problem
+    config = split_config(problem, LIBRARY.target(a.device), 3)
+    _, result = computed(persistent.DESIGN, config, a, b, **more)
+    assert torch.equal(result.double(), a.double() @ b.double())
+
+
+@ON
+def test_splits_are_added_in_the_order_of_k(device):
+    available_on(LIBRARY, device)
+    target = LIBRARY.target(torch.device(device))
+    a, b = of_four_parts(64, device=device)
+    a, b = a.repeat(70, 1), b.repeat(40, 1).t()
+    config = split_config(prepare("matmul", a, b, out_dtype=torch.float32).problem, target, 4, BLOCK_K=64)
+    _, result = computed(persistent.DESIGN, config, a, b, out_dtype=torch.float32)
+    assert result.unique().tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    "tiles, k, expected",
+    [
+        (36, 8960, [3, 7, 11]),
+        (50, 8960, [2, 5]),
+        (60, 8960, [2]),
+        (90, 8960, [4]),
+        (140, 8960, [2]),
+        (132, 8960, []),
+        (200, 8960, []),
+        (4, 65536, [32]),
+        (36, 1024, [3]),
+        (36, 512, []),
+        (0, 8960, []),
+    ],
+)
+def test_splits_fill_waves(tiles, k, expected):
+    """Of 132 programs, by fewer splits if more take as long; none has less than 256 products."""
+    assert list(persistent.split_counts(tiles, k, 132)) == expected
+
+
+def test_the_model_counts_the_pieces_and_their_addition():
+    target = Target.named("h200")
+    a, b = (torch.empty(*shape, dtype=torch.float16, device="meta") for shape in ((768, 8960), (8960, 768)))
+    problem = prepare("matmul", a, b).problem
+    of_tile = [
+        c
+        for c in persistent.configs(problem, target)
+        if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"], c.num_warps) == (128, 128, 8)
+    ]
+    works = {c.kwargs["SPLIT_K"]: persistent.DESIGN.work(problem, c, target) for c in of_tile}
+    assert {splits: (len(work), work[0].blocks) for splits, work in works.items()} == {
+        1: (1, 36),
+        3: (2, 108),
+        7: (2, 132),
+        11: (2, 132),
+    }
+    slices = {splits: work[0].flops / (2 * 128 * 128 * 64) for splits, work in works.items()}
+    assert slices == {1: 140, 3: 47, 7: 2 * 20, 11: 3 * 13}

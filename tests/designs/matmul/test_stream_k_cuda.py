@@ -16,6 +16,11 @@ from tritonkernels.target import Target
 BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16
 SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=BLOCKS, WAVES=1, PARTS=8)
 LOW, HIGH = SMALL | {"BN": 128, "STAGES": 8}, SMALL | {"BM": 256, "BN": 128, "CONSUMERS": 2}
+PAIRS = {
+    "of B": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
+    "of A": HIGH | {"CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
+    "of three": SMALL | {"BM": 192, "BN": 128, "CONSUMERS": 3, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
+}
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
@@ -62,6 +67,21 @@ def test_a_run_goes_from_one_matrix_of_a_batch_to_the_next(device, batch, n, wav
     assert torch.equal(result.double(), a.double() @ b[:1].double())
 
 
+@short(lambda device, pair, k, parts: k in (0, 800) and (parts == 8 or pair == "of B"))
+@pytest.mark.parametrize("parts", (8, 128))
+@pytest.mark.parametrize("k", (0, 64, 200, 800))
+@pytest.mark.parametrize("pair", PAIRS)
+@on_devices
+def test_pairs_share_runs(device, pair, k, parts):
+    """Of whole tiles and parts of them, of which one may lie outside of the result. All of the epilogue follows, once."""
+    with_wgmma(device)
+    for batch, m, n in ((1, 9, 300), (1, 300, 700), (2, 530, 100)):
+        a, b, c = (integers(batch, *shape, device=device) for shape in ((m, k), (k, n), (m, n)))
+        c = c.float()
+        _, result = computed(PAIRS[pair] | {"PARTS": parts}, a, b, c=c, beta=0.5, activation="relu", out_dtype=torch.float32)
+        assert torch.equal(result.double(), (a.double() @ b.double() + c.double() / 2).relu())
+
+
 @pytest.mark.parametrize("before", (0, 4))
 @on_devices
 def test_parts_are_added_in_the_order_of_k(device, before):
@@ -69,12 +89,12 @@ def test_parts_are_added_in_the_order_of_k(device, before):
     check_order_of_parts(device, {"BLOCKS": 4}, 4, before, *of_four_parts(4 * DEPTH, device=device))
 
 
-@pytest.mark.parametrize("config", ({}, {"BM": 256, "BN": 128, "CONSUMERS": 2}), ids=("small", "high"))
+@pytest.mark.parametrize("config", ({}, HIGH, *PAIRS.values()), ids=("small", "high", *PAIRS))
 @pytest.mark.parametrize("own", OF_GROUPS.values(), ids=OF_GROUPS)
 @on_devices
 def test_many_parts_are_added_in_groups(device, own, config):
     a, b = of_four_parts(4 * DEPTH, 28, own, device)
-    check_order_of_parts(device, config | {"BLOCKS": 28, "PARTS": 128}, 28, 0, a, b)
+    check_order_of_parts(device, {**config, "BLOCKS": 28 * config.get("CLUSTER", 1), "PARTS": 128}, 28, 0, a, b)
 
 
 def check_order_of_parts(device, config, sharers, before, a, b):
@@ -121,12 +141,17 @@ def problem_of(m, n, k, batch=1):
         (64, 64, 64 * 3, {}, (0, 1, 1)),
         (64, 64 * 20, 13824, {}, (0, 20, 132)),
         (64, 64 * 10, 13824, {"PARTS": 128}, (0, 10, 130)),  # 13 of each tile
-        (64, 64 * 10, 64 * 11, {"PARTS": 128}, (0, 10, 27)),
+        (64, 64 * 10, 64 * 11, {"PARTS": 128}, (0, 10, 20)),
+        (64, 64 * 20, 13824, {"PARTS": 128}, (0, 20, 120)),
+        (128 * 3, 128 * 5, 13824, {"BM": 128, "BN": 128, "CLUSTER": 2}, (0, 10, 66)),
+        (128 * 3, 128 * 5, 13824, {"BM": 128, "BN": 128, "CLUSTER": 2, "PARTS": 128}, (0, 10, 60)),
+        (256 * 3, 128 * 5, 13824, {"BM": 256, "BN": 128, "CLUSTER": 2, "PARTS": 128}, (0, 9, 63)),
         (64, 64 * 132, 4096, {}, (132, 0, 0)),
         (64, 64 * 133, 4096, {}, (132, 1, 8)),
         (64, 64 * 133, 4096, {"WAVES": 2}, (0, 133, 132)),
         (64, 64 * 131, 64, {}, (0, 131, 131)),  # no tile is cut
         (64, 64 * 140, 0, {}, (140, 0, 0)),
+        (64, 64 * 2, 0, {"PARTS": 128}, (2, 0, 0)),
     ],
 )
 def test_cut(m, n, k, more, expected):
@@ -146,7 +171,7 @@ def test_work_has_the_slices_of_the_busiest_block(tiles):
     target, problem = Target.named("h200"), problem_of(64, 64 * tiles, 4096)
     for config in DESIGN.configs(problem, target):
         whole, left, sharers = cut(problem, config, 1)
-        slices = -(-whole // 132) * 64 + (-(-left * 64 // sharers) if left else 0)
+        slices = -(-whole * config.get("CLUSTER", 1) // 132) * 64 + (-(-left * 64 // sharers) if left else 0)
         assert DESIGN.work(problem, config, target)[0].flops == 2 * config["BM"] * config["BN"] * DEPTH * slices
 
 
@@ -159,7 +184,7 @@ def test_configs_are_different_cuts_that_fit():
         for config in configs:
             (launch,) = DESIGN.launches(problem, config, *call.parts[0])
             assert launch.shared_bytes <= target.shared_per_block and max(launch.grid) <= 132
-            cuts.append((config["BM"], config["BN"], *cut(problem, config, 1)))
+            cuts.append((config["BM"], config["BN"], config.get("CLUSTER"), *cut(problem, config, 1)))
         assert len(set(cuts)) == len(cuts) > 8
 
 
@@ -168,6 +193,7 @@ CODE = {
     "fp16": (torch.float16, {}, {"BM": 128, "BN": 256}, "HGMMA.64x256x16.F32", 4),
     "fp16, low": (torch.float16, {}, {"BM": 64, "BN": 128}, "HGMMA.64x128x16.F32", 4),
     "fp16, three": (torch.float16, {}, {"BM": 192, "BN": 192}, "HGMMA.64x192x16.F32", 4),
+    "fp16, a pair": (torch.float16, {}, {"BM": 128, "BN": 256, "CLUSTER": 2}, "HGMMA.64x256x16.F32", 4),
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, {"BM": 256}, "HGMMA.64x128x16.F16", 8),
     "bf16, gelu": (torch.bfloat16, {"activation": "gelu"}, {"BM": 128, "BN": 192}, "HGMMA.64x192x16.F32.BF16", 4),
     "tf32, gelu": (torch.float32, {"precision": "tf32", "activation": "gelu"}, {"BN": 256}, "HGMMA.64x256x8.F32.TF32", 4),
