@@ -40,8 +40,8 @@ def configs(problem, target):
 
 
 def in_runs(problem, config, blocks):
-    """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; PARTS above MANY, as many for each tile as for the
-    others, where there are two or more."""
+    """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; PARTS above MANY, as many for each tile as for
+    the others, where there are two or more."""
     count, clusters = problem.batch * _tiles(problem, config), blocks // config.get("CLUSTER", 1)
     for waves, parts in itertools.product((2, 1), (MANY, 128)):
         cuts_others = waves == 1 or streamed(count, clusters, 1) < streamed(count, clusters, 2)
@@ -56,9 +56,9 @@ def _tiles(problem, config):
 
 
 def cut(problem, config, batch):
-    """(whole tiles, the others, the blocks that share these), all of clusters. Of PARTS above MANY each tile has the same number:
-    its runs end where those of its neighbours do, so that all are at the same k at a time, and find what they have in common in
-    L2."""
+    """(whole tiles, the others, the blocks that share these), all of clusters. Of PARTS above MANY each tile has the same
+    number: its runs end where those of its neighbours do, so that all are at the same k at a time, and find what they have in
+    common in L2."""
     count, cluster = batch * _tiles(problem, config), config.get("CLUSTER", 1)
     slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"] // cluster
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
@@ -67,7 +67,7 @@ def cut(problem, config, batch):
 
 
 def shared_tiles(problem, config, consumers, out):
-    """(blocks, and the kernel's arguments: their parts of tiles, the counters of them, whole tiles, blocks that share others)."""
+    """(blocks, and the kernel's arguments: parts of tiles, counters of them, whole tiles, the blocks that share others)."""
     whole, left, sharers = cut(problem, config, out.shape[0])
     cluster, parts, arrivals = config.get("CLUSTER", 1), None, None
     if left != sharers:  # a cut goes through a tile

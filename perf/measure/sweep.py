@@ -37,6 +37,7 @@ def add_arguments(parser):
     )
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
+    parser.add_argument("--precision", action="append", metavar="P", help="only shapes of it; may be repeated; default: all")
     parser.add_argument("--out", type=folder, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
     parser.add_argument(
         "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
@@ -66,7 +67,10 @@ def main(options, parser):
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     target = Target.live(device) if device.type == "cuda" else shapes.H200
-    drawn = interleaved({op: shapes.draw(op, options.shapes, options.seed) for op in options.op}, *options.share)
+    drawn = {op: shapes.draw(op, options.shapes, options.seed) for op in options.op}
+    if options.precision:
+        drawn = {op: [shape for shape in of if shape.problem.precision in options.precision] for op, of in drawn.items()}
+    drawn = interleaved(drawn, *options.share)
     if options.dry_run:
         count(jobs(drawn, packages, target, options.contenders))
         return 0

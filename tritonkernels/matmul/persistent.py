@@ -71,7 +71,7 @@ def _persistent_kernel(
     sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout, splits: Splits,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """a, b and out_boxes: TMA descriptors, the last that of the workspace if K is split, None where TMA cannot write the result.
+    """a, b and out_boxes: TMA descriptors, the last of the workspace if K is split, or None where TMA cannot write the result.
     Scales, c and bias may be None; splits is None if K is not split."""
     wait_for_earlier_kernels()
     HALF: tl.constexpr = BLOCK_N // 2

@@ -142,8 +142,8 @@ def test_what_it_refuses():
 @OF_TILES
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_accesses(tile, layout):
-    """No bank is asked twice for fragments and planes, whichever way operands lie. Nothing races, of one tile and a slice in each
-    stage; of a B that is turned in its place the trace cannot say so, as it knows no barriers of a warpgroup."""
+    """No bank is asked twice for fragments and planes, whichever way operands lie. Nothing races, of one tile and a slice in
+    each stage; of a B that is turned in its place the trace cannot say so, as it knows no barriers of a warpgroup."""
     from cuda_reference.trace import trace
 
     (of_a, of_b), (rows, columns) = LAYOUTS[layout], tile_of(TILES[tile])

@@ -288,6 +288,15 @@ def test_a_dry_run_counts(capsys):
     assert capsys.readouterr().out.startswith("gemm, cuda_reference: 3 shapes")
 
 
+def test_shapes_of_a_precision_alone(capsys):
+    few = ["--shapes", "60", "--contenders", "2", "--package", "cuda_reference", "--dry-run"]
+    of_all = [shape.problem.precision for shape in shapes.draw("matmul", 60)]
+    assert 0 < of_all.count("tf32x3") < of_all.count("fp16") < 60
+    assert main(["sweep", "matmul", "--precision", "tf32x3", "--precision", "fp16", *few]) == 0
+    both = of_all.count("tf32x3") + of_all.count("fp16")
+    assert capsys.readouterr().out.startswith(f"matmul, cuda_reference: {both} shapes of ")
+
+
 @pytest.mark.parametrize(
     "bad",
     (
