@@ -125,8 +125,26 @@ MUTANTS = [
         "tritonkernels/matmul/persistent.py",
         "tritonkernels and persistent and matmul",
         ("one half twice", "store_tile(halves[half]", "store_tile(halves[0]"),
-        ("last slice dropped", "for k in range(0, sizes.K, BLOCK_K):", "for k in range(0, sizes.K - BLOCK_K, BLOCK_K):"),
+        ("last slice dropped", "for k in range(0, length, BLOCK_K):", "for k in range(0, length - BLOCK_K, BLOCK_K):"),
         ("the index of the end stands still", "written += tl.num_programs(0)", "written += 0"),
+    ),
+    *of(
+        "tritonkernels/matmul/persistent.py",
+        "test_persistent and splits",
+        ("every split has the first slices", "piece // tiles * length", "0"),
+        ("every split's sums in one place", "tile * splits.SPLIT_K + written // tiles", "tile * splits.SPLIT_K"),
+        (
+            "one half's sums twice",
+            "out_boxes.store([place, 0, half * HALF], halves[half]",
+            "out_boxes.store([place, 0, half * HALF], halves[0]",
+        ),
+        (
+            "splits that are not added",
+            "    if splits is not None:\n        yield addition",
+            "    if False:\n        yield addition",
+        ),
+        ("more splits though fewer take as long", "programs) / splits < fewest:", "programs) / splits <= fewest:"),
+        ("splits of few products", " and splits * LEAST <= k", ""),
     ),
     *of(
         "tritonkernels/matmul/persistent.py",
