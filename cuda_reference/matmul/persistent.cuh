@@ -22,6 +22,10 @@
 // which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
 // before is added. With the fp32 sums they fill the registers, so a warpgroup has 64 x 128 of the tile at most.
 //
+// Tiles that are too few for the SMs, or leave the last wave half empty, are split along K: blocks walk pieces of tiles, the sums
+// of which the copy engine writes to a workspace as if each split were a matrix of the batch, and add_parts.cuh adds them up. All
+// pieces are equally long, since TMA reads zeros beyond K. Neighbours are at the same k at a time, so L2 has what they share.
+//
 // Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
 // 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
 //
@@ -58,11 +62,12 @@ template <int CONSUMERS> struct Registers {
                   "what one gives up others take; if they want more, they wait for ever");
 };
 
-// What a block computes: every gridDim.x-th tile, whole. A cluster counts as one block. Producers and consumers walk alike.
+// What a block computes: every gridDim.x-th tile, whole, or a piece of each if K is split: those of all tiles' first `slices`, then
+// of the next ones. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {
     static constexpr bool CUTS = false;
     static constexpr int SPLITS = 1;  // blocks of a cluster with a piece each of the same tile
-    int tiles, slices;
+    int tiles, slices;  // of all splits; of a piece
 
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
         for (int i = blockIdx.x / CLUSTER; i < tiles; i += gridDim.x / CLUSTER) compute(Piece{i, 0, slices});
@@ -148,11 +153,12 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         if constexpr (CONSUMERS > 1) give_up_registers<Registers<CONSUMERS>::PRODUCER>();
         const auto request = [&](const Piece& piece) {
             const TileIndex tile = place(piece.tile);
-            const int batch = piece.tile / tiles;
+            const int page = piece.tile / tiles, batch = page % batches;  // the batch again for each split of K
             const int a_batch = stride.a.batch == 0 ? 0 : batch, b_batch = stride.b.batch == 0 ? 0 : batch;
+            const int first = piece.first + page / batches * walk.slices;
             wait_for_earlier_kernels();  // here, so that the first request follows at once; later it has nothing to wait for
 #pragma unroll 1
-            for (int slice = piece.first; slice < piece.first + piece.count; ++slice) {
+            for (int slice = first; slice < first + piece.count; ++slice) {
                 uint64_t* const landed = full + ring.stage;
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
@@ -343,10 +349,10 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
            const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
            Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
            int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
-           ScaleStrides scale_stride) {
+           ScaleStrides scale_stride, int splits) {
     multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
-        scale_stride, [](int tiles, int slices) { return WholeTiles{tiles, slices}; });
+        scale_stride, [=](int tiles, int slices) { return WholeTiles{splits * tiles, ceil_div(slices, splits)}; });
 }
 
 }  // namespace matmul

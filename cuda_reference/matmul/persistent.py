@@ -1,19 +1,24 @@
 """Matrix product, persistent: the configs, tensor maps and launches of persistent.cuh."""
 
+import dataclasses
 import functools
 
+import torch
+
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_tiles
+from tritonkernels.gemm.parts.splits import splits_that_fill
+from tritonkernels.matmul.parts.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
-from ..launch import Kernel, TensorMap, configs_of
+from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from .parts.align import aligned, k_major
-from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
+from .parts.arguments import ELEMENTS, TYPES, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around
 from .pipelined import packed
 
 SLICE = 128  # bytes of k: the period of the swizzle
+ADD_ROWS = 4  # of a tile, to the model: a block of add_parts.cuh has 1,024 numbers
 
 SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
@@ -72,8 +77,13 @@ def configs(problem, target):
     space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
-    space = fitting(problem, target, space)
-    return [config | {"BLOCKS": _blocks(problem, config, target)} for config in space]
+    space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
+    yield from (config | {"SPLIT_K": 1} for config in space)
+    if problem.accumulate == "fp32" and not problem.scales:
+        for config in space:
+            walkers = config["BLOCKS"] // config.get("CLUSTER", 1)
+            for splits in splits_that_fill(problem.batch * tiles_of_clusters(problem, config), problem.k, walkers):
+                yield config | {"SPLIT_K": splits}
 
 
 def _blocks(problem, config, target):
@@ -134,10 +144,17 @@ def as_taken(problem, config, *operands):
     return problem, *operands
 
 
+def tiles_of_clusters(problem, config):
+    """Tiles of one matrix of the result, as many of them as a cluster has at once."""
+    share_a, share_b = sharers_of_slices(config)
+    return tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
+
+
 def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_across_k=False):
     """(launches that copy operands, the kernel's arguments, the parameters of its template) of tiles of the config's sizes.
 
-    b_across_k: the kernel takes a B across K of any type.
+    out         may have the batch several times, once for each split of K
+    b_across_k  the kernel takes a B across K of any type
     """
     share_a, share_b = sharers_of_slices(config)
     a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"] // share_a)
@@ -159,7 +176,7 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
         "IN_BOXES": in_boxes,
     }
     whole |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
-    given = a_map, b_map, out_map, *others, out.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides
+    given = a_map, b_map, out_map, *others, a.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides
     return copies_of_a + copies_of_b, given, mma_types(problem) | whole
 
 
@@ -170,18 +187,31 @@ def variants(problem):
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
     problem, a, b, c, bias, out = as_taken(problem, config, a, b, c, bias, out)
-    across = takes_one_across_k(problem, config)
-    copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
+    across, splits = takes_one_across_k(problem, config), config["SPLIT_K"]
+    sums, result = problem, (c, bias, out)
+    if splits > 1:
+        pitch = ceil_div(problem.n, 4) * 4  # TMA writes whole chunks of 16 bytes
+        workspace = torch.empty(splits * out.shape[0], problem.m, pitch, dtype=torch.float32, device=out.device)
+        alone = {"alpha": 1.0, "beta": 0.0, "bias": False, "activation": None, "out_dtype": torch.float32}
+        sums, result = dataclasses.replace(problem, **alone), (None, None, workspace)
+    copies, given, parameters = prepared(sums, config, a, b, *result, *scales, b_across_k=across)
     yield from copies
-    share_a, share_b = sharers_of_slices(config)
-    clusters = out.shape[0] * tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
+    clusters = splits * out.shape[0] * tiles_of_clusters(problem, config)
     yield Kernel(_TEMPLATE, variants(problem)).launch(
         parameters,
-        (min(config["BLOCKS"], clusters * share_a * share_b),),
+        (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
         (config["CONSUMERS"] + 1) * 128,
-        given,
+        (*given, splits),
         shared_bytes(config),
     )
+    if splits > 1:
+        _, _, *operands, m, n, _, alpha, beta, activation, strides = arguments(problem, a, b, c, bias, out)
+        yield Kernel("matmul::add_parts<{RESULT}>").launch(
+            {"RESULT": TYPES[problem.out_dtype]},
+            (ceil_div(m * (pitch // 4), 256), out.shape[0]),
+            256,
+            (workspace, *operands, m, n, splits, pitch, alpha, beta, activation, strides),
+        )
 
 
 def block_tile(config, itemsize):
@@ -192,6 +222,7 @@ def block_tile(config, itemsize):
         "stages": config["STAGES"],
         "GROUP_M": config["GROUP"],
         "programs": config.get("BLOCKS"),  # None: a block a tile
+        "splits": config.get("SPLIT_K", 1),
         "share": sharers_of_slices(config),
     }
 
@@ -209,7 +240,7 @@ def packs(problem, config):
 
 @functools.cache
 def _work(itemsize):
-    return of_tiles(lambda config: block_tile(config, itemsize), packs)
+    return of_splits(lambda config: block_tile(config, itemsize), packs, 0, ADD_ROWS)
 
 
 def work(problem, config, target):

@@ -43,14 +43,20 @@ def shared_bytes(config):
 
 
 def configs(problem, target):
-    """Those whose slices fit."""
-    space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *(c for c in THIN if covers(problem, c))
+    """Those whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
+    thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
+    space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *thin
     return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 
 
 def covers(problem, config):
     """Whether a tile has all rows and columns, or 64: thin ones are for few."""
     return config["BM"] >= min(64, problem.m) and config["BN"] >= min(64, problem.n)
+
+
+def is_small(problem, config, target):
+    """Whether the tiles are one wave."""
+    return problem.batch * tiles(problem, config["BM"], config["BN"]) <= target.sms
 
 
 def refuses(problem, target):

@@ -9,7 +9,7 @@ from tritonkernels.matmul.parts.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.space import in_order, tiles
+from .parts.space import in_order
 from .persistent import (
     CASES,
     IN_CLUSTERS,
@@ -23,8 +23,8 @@ from .persistent import (
     prepared,
     refuses,
     shared_bytes,
-    sharers_of_slices,
     takes_one_across_k,
+    tiles_of_clusters,
     variants,
 )
 
@@ -42,24 +42,18 @@ def configs(problem, target):
 def in_runs(problem, config, blocks):
     """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; PARTS above MANY, as many for each tile as for
     the others, where there are two or more."""
-    count, clusters = problem.batch * _tiles(problem, config), blocks // config.get("CLUSTER", 1)
+    count, clusters = problem.batch * tiles_of_clusters(problem, config), blocks // config.get("CLUSTER", 1)
     for waves, parts in itertools.product((2, 1), (MANY, 128)):
         cuts_others = waves == 1 or streamed(count, clusters, 1) < streamed(count, clusters, 2)
         if cuts_others and (parts == MANY or 2 * count <= clusters):
             yield config | {"BLOCKS": blocks, "WAVES": waves, "PARTS": parts}
 
 
-def _tiles(problem, config):
-    """Of clusters, of one matrix."""
-    share_a, share_b = sharers_of_slices(config)
-    return tiles(problem, config["BM"] * share_b, config["BN"] * share_a)
-
-
 def cut(problem, config, batch):
     """(whole tiles, the others, the blocks that share these), all of clusters. Of PARTS above MANY each tile has the same
     number: its runs end where those of its neighbours do, so that all are at the same k at a time, and find what they have in
     common in L2."""
-    count, cluster = batch * _tiles(problem, config), config.get("CLUSTER", 1)
+    count, cluster = batch * tiles_of_clusters(problem, config), config.get("CLUSTER", 1)
     slices, blocks = ceil_div(problem.k * problem.dtype.itemsize, SLICE), config["BLOCKS"] // cluster
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
     sharers = min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))

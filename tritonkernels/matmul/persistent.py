@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 from ..config import config_of
 from ..design import Design
-from ..gemm.parts.splits import LEAST
-from ..integers import ceil_div
+from ..gemm.parts.splits import splits_that_fill
 from ..language.descriptor import can_round, describe
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
@@ -126,7 +125,6 @@ TILES = (
 )
 
 
-MOST_SPLITS = 32  # above which adding them up costs more
 PAD = 16  # bytes of a staged row, where the result goes out without TMA
 BARRIERS = 256  # bytes, at least what the stages' barriers take
 
@@ -146,7 +144,7 @@ def configs(problem, target):
     yield from tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs)
     in_sums = _tiles(problem, target, max(4, itemsize))
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
-        for splits in split_counts(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
+        for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
             yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
 
 
@@ -166,17 +164,6 @@ def _tiles(problem, target, staged_itemsize):
     if problem.wide:  # ptxas spills 64-bit addresses of 256 rows, and on sm_120 of 4 warps
         tiles = [tile for tile in tiles if tile[0] < 256 and (tile[3] == 8 or target.arch != 120)]
     return tiles
-
-
-def split_counts(tiles, k, programs):
-    """So many splits that the pieces of all tiles fill one wave of programs, two or three, if that takes less time than without
-    them or with fewer: in shares of what a program does for a whole tile."""
-    fewest = ceil_div(tiles, programs)
-    for waves in (1, 2, 3):
-        splits = min(MOST_SPLITS, waves * programs // tiles if tiles else 0)
-        if splits > 1 and splits * LEAST <= k and ceil_div(tiles * splits, programs) / splits < fewest:
-            fewest = ceil_div(tiles * splits, programs) / splits
-            yield splits
 
 
 def as_tma_reads(t):

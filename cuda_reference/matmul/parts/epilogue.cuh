@@ -73,6 +73,11 @@ template <class Sum, class Out> struct Epilogue {
           activation(Activation(activation)),
           stride(stride) {}
 
+    // Whether every eighth result of a row of 16-bit ones is a multiple of 16 bytes, and those after it are its neighbours.
+    __device__ __forceinline__ bool rows_are_words() const {
+        return stride.out.col == 1 && reinterpret_cast<uintptr_t>(out) % 16 == 0 && stride.out.row % 8 == 0;
+    }
+
     __device__ __forceinline__ Scalar<Sum> scaled(Sum sum) const { return alpha * widen(sum); }
 
     __device__ __forceinline__ Scalar<Sum> with_addends(Scalar<Sum> result, int row, int col) const {

@@ -73,12 +73,14 @@ __device__ __forceinline__ void finish(Scalar<Sum> (&results)[MS][NS][4], const 
     epilogue.finish([&](const auto& change) { for_all(results, change); }, lane_row, lane_col, M, N);
 }
 
+// Whether lanes write runs of 8: results of 16 bits, of more than two tiles, as thin ones have.
+template <class Out, int COUNT> constexpr bool IN_EIGHTS = sizeof(Out) == 2 && COUNT > 2;
+
 // take(run, row, col) of the neighbours that a lane writes at once, in COUNT tiles' columns from tile `first` on: runs of 8
-// results of 16 bits, so that 4 lanes fill two sectors of a row, or pairs of those of 32 bits, and 4 fill one. Of two tiles, all
-// that thin ones have, results of 16 bits are written in pairs, too.
-template <class Out, int COUNT, class Number, int MS, int NS, class Take>
+// results of 16 bits, so that 4 lanes fill two sectors of a row, or pairs, and 4 fill one of 32 bits.
+template <class Out, int COUNT, bool EIGHTS = IN_EIGHTS<Out, COUNT>, class Number, int MS, int NS, class Take>
 __device__ __forceinline__ void for_runs(const Number (&results)[MS][NS][4], int first, const Take& take) {
-    constexpr int TILES = sizeof(Out) == 2 && COUNT > 2 ? 4 : 1;  // whose rows four lanes exchange
+    constexpr int TILES = EIGHTS ? 4 : 1;  // whose rows four lanes exchange
     static_assert(COUNT % TILES == 0, "four lanes exchange the rows of four tiles");
     const int quad = threadIdx.x % 4, lane_row = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -98,9 +100,14 @@ __device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], c
                                            int first_row, int first_col, int M, int N) {
     Scalar<Sum> results[MS][NS][4];
     finish(results, sum, epilogue, first_row + threadIdx.x % 32 / 4, first_col + threadIdx.x % 4 * 2, M, N);
-    for_runs<Out, NS>(results, 0, [&](const auto& run, int row, int col) {
+    const auto store = [&](const auto& run, int row, int col) {
         store_run(run, epilogue.out, first_row + row, first_col + col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);
-    });
+    };
+    // Eights that are no word go out one by one, each to a sector of its own for every lane; of pairs four lanes share one
+    if (IN_EIGHTS<Out, NS> && epilogue.rows_are_words())
+        for_runs<Out, NS>(results, 0, store);
+    else
+        for_runs<Out, NS, false>(results, 0, store);
 }
 
 }  // namespace matmul

@@ -10,6 +10,7 @@ from tests.harness import DEVICES, available_on, prepare, random, run_checked, s
 from tritonkernels import backend
 from tritonkernels.config import config_of
 from tritonkernels.errors import LaunchError
+from tritonkernels.gemm.parts.splits import splits_that_fill
 from tritonkernels.language import descriptor
 from tritonkernels.launch import LIBRARY, TritonLaunch
 from tritonkernels.matmul import persistent
@@ -175,7 +176,7 @@ def test_splits_are_added_in_the_order_of_k(device):
 )
 def test_splits_fill_waves(tiles, k, expected):
     """Of 132 programs, by fewer splits if more take as long; none has less than 256 products."""
-    assert list(persistent.split_counts(tiles, k, 132)) == expected
+    assert list(splits_that_fill(tiles, k, 132)) == expected
 
 
 def test_the_model_counts_the_pieces_and_their_addition():

@@ -143,8 +143,6 @@ MUTANTS = [
             "    if splits is not None:\n        yield addition",
             "    if False:\n        yield addition",
         ),
-        ("more splits though fewer take as long", "programs) / splits < fewest:", "programs) / splits <= fewest:"),
-        ("splits of few products", " and splits * LEAST <= k", ""),
     ),
     *of(
         "tritonkernels/matmul/persistent.py",

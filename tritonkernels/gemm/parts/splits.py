@@ -5,6 +5,7 @@ from ...integers import ceil_div
 LEAST = 256  # products of a split: with fewer it costs more than it brings
 SPLITS = (2, 4, 8, 16, 32, 64, 128)
 ALONE = 2**18  # bytes of a tile's partial sums that one SM reads from L2 while a second kernel would start
+MOST_IN_WAVES = 32  # splits of tiles that programs walk, whose sums a second kernel adds up
 MOST = 4  # blocks of an SM that the splits of few tiles make
 GROUP = 8  # CUDA adds up more than two such groups of parts in two rounds: cuda_reference/common/add_splits.cuh
 
@@ -12,6 +13,17 @@ GROUP = 8  # CUDA adds up more than two such groups of parts in two rounds: cuda
 def split_counts(tiles, k, target):
     """2, 4, and more powers of two, of LEAST products each at least, while the tiles are few blocks."""
     return [s for s in SPLITS if s <= 4 or (s * LEAST <= k and s * tiles <= MOST * target.sms)]
+
+
+def splits_that_fill(tiles, k, programs):
+    """So many splits that the pieces of all tiles fill one wave of programs, two or three, if that takes less time than without
+    them or with fewer: in shares of what a program does for a whole tile."""
+    fewest = ceil_div(tiles, programs)
+    for waves in (1, 2, 3):
+        splits = min(MOST_IN_WAVES, waves * programs // tiles if tiles else 0)
+        if splits > 1 and splits * LEAST <= k and ceil_div(tiles * splits, programs) / splits < fewest:
+            fewest = ceil_div(tiles * splits, programs) / splits
+            yield splits
 
 
 def few_blocks(blocks, target):
