@@ -83,8 +83,9 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
     elif programs is not None:
         blocks = min(programs, tiles * splits)
         lengths *= -(-tiles * splits // blocks) if blocks else 1
+    pieces = -(-tiles * splits // max(1, blocks))  # of a block
     if cut or splits > 1:
-        sums = 4.0 * bm * bn
+        sums = 4.0 * bm * bn * (1 if cut else pieces)
         results *= (tiles - cut) / tiles if cut else 0
     read = batch * (m + n) * k * itemsize
     far = 2 * read > target.l2_bytes and target.is_gpu  # L2 holds a part of the operands
@@ -104,7 +105,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         2 + lengths / ahead_of(stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
-        -(-tiles // max(1, blocks)) * bm * bn * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
+        pieces * bm * bn * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
     )
 
 

@@ -526,6 +526,42 @@ MUTANTS = [
         left="a race that no order of whole threads shows; test_races.py, which traces their accesses, does",
     ),
     *of(
+        "cuda_reference/matmul/persistent.cuh",
+        "persistent_split_k_cuda",
+        ("every split has the first slices", "piece.first + page / batches * walk.slices;", "piece.first;"),
+        (
+            "splits of the first matrix",
+            "page = piece.tile / tiles, batch = page % batches;",
+            "page = piece.tile / tiles, batch = 0;",
+        ),
+        (
+            "the first split alone",
+            "WholeTiles{splits * tiles, ceil_div(slices, splits)}",
+            "WholeTiles{tiles, ceil_div(slices, splits)}",
+        ),
+        ("splits of all slices", "WholeTiles{splits * tiles, ceil_div(slices, splits)}", "WholeTiles{splits * tiles, slices}"),
+    ),
+    *of(
+        "cuda_reference/matmul/add_parts.cuh",
+        "persistent_split_k_cuda",
+        (
+            "the first split left out",
+            "for (int split = 0; split < splits; ++split, from",
+            "for (int split = 1; split < splits; ++split, from",
+        ),
+        ("one column of four twice", "total[3] += part.w;", "total[3] += part.z;"),
+        ("the first matrix of the batch for all", "sums + blockIdx.y * matrix + ", "sums + "),
+        ("parts of one matrix after the other", "from += gridDim.y * matrix", "from += matrix"),
+        ("addends of the first column for all", "change(total[i], 0, i);", "change(total[i], 0, 0);"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.py",
+        "persistent_split_k_cuda",
+        ("the workspace without room for whole chunks", "pitch = ceil_div(problem.n, 4) * 4", "pitch = problem.n"),
+        ("what follows in each split", '"alpha": 1.0, "beta": 0.0, "bias": False, "activation": None, ', ""),
+        ("splits of sums in fp16", 'if problem.accumulate == "fp32" and not problem.scales:', "if not problem.scales:"),
+    ),
+    *of(
         "cuda_reference/matmul/stream_k.cuh",
         "cuda and stream_k_cuda and (pairs or order or groups)",
         ("both blocks of a pair in one place", "blockIdx.x % CLUSTER * CONSUMERS + threadIdx.x / 128", "threadIdx.x / 128"),
