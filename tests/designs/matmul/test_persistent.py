@@ -112,9 +112,9 @@ def test_what_triton_can(monkeypatch):
 
 
 def split_config(problem, target, splits, **more):
-    """The design's first, with so many splits."""
+    """The design's first, with so many splits, and no more stages than leave room for sums in fp32."""
     config = next(iter(persistent.configs(problem, target)))
-    return config_of(config.kwargs | {"SPLIT_K": splits} | more, config.num_warps, config.num_stages)
+    return config_of(config.kwargs | {"SPLIT_K": splits} | more, config.num_warps, min(3, config.num_stages))
 
 
 @ON

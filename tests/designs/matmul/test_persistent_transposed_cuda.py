@@ -18,7 +18,7 @@ from tests.designs.matmul.test_persistent_cuda import code_of
 from tests.harness import DEVICES, offset_by_one, prepare, random, short, transposed
 from tritonkernels.target import Target
 
-SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=3)
+SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=3, SPLIT_K=1)
 LONG = SMALL | {"BM": 128, "STAGES": 8}
 TILES = {
     "small": SMALL,
