@@ -33,6 +33,7 @@ def texts(slow=False):
         "step": steps.step,
         "few": steps.few,
         "pairs": steps.pairs,
+        "planes": steps.planes,
         "sent": steps.sent,
         "others": others,
         "measured": speeds,

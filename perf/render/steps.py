@@ -1,7 +1,7 @@
 """The ladder of tensor cores in docs/matmul.md: what each rung reaches on random products, and the machine code behind it.
 
 The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a rung that keeps tensor cores busier pays. `few`
-has those of few tiles, which are for splits of K.
+has those of few tiles, which are for splits of K, `planes` those in tf32x3.
 """
 
 import json
@@ -20,14 +20,20 @@ LEAST = 2e9  # FLOP of a product
 FEW = 66, 1024  # tiles of 128 x 128 at most, half the SMs of an H200, and a K of this at least
 SPLITTING = ("persistent", "split_k", "stream_k", "cluster_split_k")
 PRECISIONS = ("fp16", "bf16")
+PLANES = ("planes", "fused_planes", "wgmma_planes")
+KINDS = {  # of products in tf32x3
+    "K of 4096 and more": lambda problem: problem.k >= 4096,
+    "shorter, of 0.5 GFLOP and more": lambda problem: problem.k < 4096 and problem.flops >= 5e8,
+    "smaller": lambda problem: problem.k < 4096 and problem.flops < 5e8,
+}
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
 
-def products(folder, wanted=lambda problem: problem.flops >= LEAST):
+def products(folder, wanted=lambda problem: problem.flops >= LEAST, precisions=PRECISIONS):
     """The rows of the sweep's products, which torch has times of, too."""
     path = folder / "sweep" / "matmul.jsonl"
     rows = sweep_records.load([path]) if path.exists() else []
-    return [row for row in rows if row.problem.precision in PRECISIONS and wanted(row.problem) and row.torch]
+    return [row for row in rows if row.problem.precision in precisions and wanted(row.problem) and row.torch]
 
 
 def of_few_tiles(problem):
@@ -106,6 +112,17 @@ def pairs(gpu):
         for (bm, bn), own in sorted(gains.items())
     ]
     return table.markdown(["tile", "what L2 sends", "alone / pair", "most", "shapes"], body)
+
+
+def planes(gpu):
+    """The table of CUDA's designs of tf32x3 beside torch's fp32 product, where all of them were timed."""
+    body = []
+    for kind, wanted in KINDS.items():
+        of_designs = speeds(products(measured.RESULTS / gpu, wanted, ("tf32x3",)), "cuda")
+        together = [own for own in zip(*(of_designs.get(name, ()) for name in PLANES)) if all(own)]
+        if together:
+            body.append([kind, *map(_mean, zip(*together)), str(len(together))])
+    return table.markdown(["product", *(f"`{name}`" for name in PLANES), "shapes"], body)
 
 
 def _share_sent(config):

@@ -52,6 +52,25 @@ def test_pairs_are_compared_with_the_same_tile_alone(monkeypatch):
     assert lines == [["128 x 256", "0.67", "1.50", "2.00", "2"], ["192 x 128", "0.80", "1.20", "1.20", "1"]]
 
 
+def test_designs_of_planes_are_compared_where_all_were_timed(monkeypatch):
+    """By kind of product: 10 / 5 and 10 / 20 of one design, and a product without times of another."""
+    times = {"planes": 20.0, "fused_planes": 10.0, "wgmma_planes": 5.0}
+    own = {
+        "long": rows([*times.items()], [("planes", 10.0), ("fused_planes", 10.0), ("wgmma_planes", 20.0)], [("planes", 1.0)]),
+        "large": rows([*times.items()]),
+        "small": [],
+    }
+    sizes = {"long": (1, 8192), "large": (1e9, 64), "small": (1e6, 64)}
+
+    def products(folder, wanted, precisions):
+        assert precisions == ("tf32x3",)
+        return next(own[name] for name, (flops, k) in sizes.items() if wanted(SimpleNamespace(flops=flops, k=k)))
+
+    monkeypatch.setattr(steps, "products", products)
+    lines = [line.strip("| ").split(" | ")[1:] for line in steps.planes("h100").splitlines()[2:]]
+    assert lines == [["0.71", "1.00", "1.00", "2"], ["0.50", "1.00", "2.00", "1"]]
+
+
 def test_designs_for_few_tiles_are_compared_with_split_k_where_both_ran(monkeypatch):
     own = rows([("split_k", 20.0), ("cluster_split_k", 10.0), ("naive", 1.0)], [("cluster_split_k", 2.5)])
     monkeypatch.setattr(steps, "products", lambda folder, wanted: own)
