@@ -23,7 +23,7 @@
 // before is added. With the fp32 sums they fill the registers, so a warpgroup has 64 x 128 of the tile at most.
 //
 // Tiles that are too few for the SMs, or leave the last wave half empty, are split along K: blocks walk pieces of tiles, the sums
-// of which the copy engine writes to a workspace as if each split were a matrix of the batch, and add_parts.cuh adds them up. All
+// of which the copy engine writes to a workspace as if each split were a matrix of the batch, and parts/add_parts.cuh adds them up. All
 // pieces are equally long, since TMA reads zeros beyond K. Neighbours are at the same k at a time, so L2 has what they share.
 //
 // Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of

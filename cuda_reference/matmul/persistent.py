@@ -11,14 +11,14 @@ from tritonkernels.matmul.parts.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
 from ..launch import Kernel, TensorMap, ceil_div, configs_of
+from .parts.add_parts import addition, work_of_addition
 from .parts.align import aligned, k_major
-from .parts.arguments import ELEMENTS, TYPES, arguments, layouts, mma_types, scaled
+from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around
 from .pipelined import packed
 
 SLICE = 128  # bytes of k: the period of the swizzle
-ADD_ROWS = 4  # of a tile, to the model: a block of add_parts.cuh has 1,024 numbers
 
 SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
@@ -205,13 +205,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
         shared_bytes(config),
     )
     if splits > 1:
-        _, _, *operands, m, n, _, alpha, beta, activation, strides = arguments(problem, a, b, c, bias, out)
-        yield Kernel("matmul::add_parts<{RESULT}>").launch(
-            {"RESULT": TYPES[problem.out_dtype]},
-            (ceil_div(m * (pitch // 4), 256), out.shape[0]),
-            256,
-            (workspace, *operands, m, n, splits, pitch, alpha, beta, activation, strides),
-        )
+        yield addition(problem, splits, workspace, arguments(problem, a, b, c, bias, out))
 
 
 def block_tile(config, itemsize):
@@ -240,7 +234,7 @@ def packs(problem, config):
 
 @functools.cache
 def _work(itemsize):
-    return of_splits(lambda config: block_tile(config, itemsize), packs, 0, ADD_ROWS)
+    return of_splits(lambda config: block_tile(config, itemsize), packs, 0, second=work_of_addition)
 
 
 def work(problem, config, target):

@@ -106,7 +106,7 @@ PRODUCTS = {
     "matmul": [
         *(product(m, n, k, dtype) for m, n in WAVES for k in (64, 1024) for dtype in (F16, F32)),
         *(product(80, 160, 1024, dtype, (3,)) for dtype in (F16, F64, INT8)),
-        *(product(256, 4096, 4096, F32, precision=precision) for precision in ("tf32", "fp16x3", "bf16x6")),
+        *(product(256, 4096, 4096, F32, precision=precision) for precision in ("tf32", "fp16x3", "bf16x6", "tf32x3")),
     ],
 }
 CALLS = {

@@ -45,6 +45,11 @@ CLUSTER_BARRIERS = {
     "ptx": (*BARRIERS["ptx"][:-1], "barrier.cluster.arrive", "barrier.cluster.wait", "cp.async.bulk.tensor.3d.shared"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL", "HGMMA"),
 }
+# wgmma reads the planes of B that other warps have stored.
+STORED_PLANES = {
+    "ptx": ("bar.sync", "fence.proxy.async", "wgmma.fence", "wgmma.mma_async"),
+    "sass": ("BAR.SYNC", "FENCE.VIEW.ASYNC", "UTMALDG"),
+}
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
     ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
@@ -70,13 +75,17 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "6matmul12fused_planes",
         [ARRIVAL],
     ),
+    ("matmul/wgmma_planes.cuh", "matmul::wgmma_planes<128, 64, 6, true, false>"): (
+        "6matmul12wgmma_planes",
+        [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "fence.proxy.async")}, STORED_PLANES, ARRIVAL],
+    ),
     ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 16, 4, 4, true, true, false, true>"): (
         "6matmul10cuda_cores",
         [ARRIVAL],
     ),
     (
         "matmul/stream_k.cuh",
-        "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, true, true, false, matmul::NO_SCALES, true, true>",
+        "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, 1, true, true, false, matmul::NO_SCALES, true, true>",
     ): ("6matmul8stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
     (
         "matmul/cluster_split_k.cuh",

@@ -129,6 +129,7 @@ def _matmul(dtype, options):
         "smallest": ([plain(sizes=(1, 1, 1))], BOTH),
         "ragged": ([plain(2, sizes=ragged) for ragged in ((133, 77, 141), (1, 77, 141))] + [plain(sizes=(133, 77, 141))], BOTH),
         "ragged, whole vectors along K": ([fused(133, 80, 141, 2.0), plain(sizes=(133, 80, 141), b=_along_k)], BOTH),
+        "ragged, long K": ([plain(sizes=(133, 8264, 141)), plain(sizes=(1, 8264, 141))], NEW),
         "no products": ([plain(sizes=(9, 0, 13))], NEW),
         "alpha = 0": ([fused(9, 16, 13, 0.0)], GIVEN),
     }

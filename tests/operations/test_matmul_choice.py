@@ -6,6 +6,7 @@ import torch
 import cuda_reference
 import tritonkernels
 from tests.harness import prepare
+from tritonkernels.design import as_dict
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
@@ -27,14 +28,16 @@ def square(size, dtype=torch.float16, **options):
     [
         (square(8192), ("persistent",)),
         (square(8192, torch.float32, precision="tf32"), ("persistent",)),
-        (product(256, 256, 65536), ("split_k", "stream_k")),
+        (product(256, 256, 65536), ("split_k", "stream_k", "persistent")),
         (product(4096, 1, 1024), ("gemv.vectorized", "gemv.rows_per_warp", "gemv.block_per_row", "gemv.warp_per_row")),
     ],
     ids=str,
 )
 def test_the_designs_that_are_made_for_a_shape_get_it(problem, designs):
     """By a factor of two and more, so that no fit to other records changes it."""
-    assert LIBRARY.choose(problem, Target.named("h200"))[0].name in designs
+    design, config = LIBRARY.choose(problem, Target.named("h200"))
+    assert design.name in designs
+    assert problem.k < 65536 or as_dict(config).get("SPLIT_K", 2) > 1, "persistent, too, must split K"
 
 
 def test_a_gpu_without_tma_gets_another_design():

@@ -286,7 +286,7 @@ MUTANTS = [
         "cuda_reference/matmul/persistent.py",
         "cuda and persistent and clusters",
         ("half a cluster", "target.sms // cluster * cluster or", "target.sms or"),
-        ("as many blocks as clusters", "clusters * share_a * share_b", "clusters"),
+        ("as many blocks as clusters", 'clusters * config.get("CLUSTER", 1)),)', "clusters),)"),
         ("a half that is no whole boxes", '(config["BM"] > config["BN"] or not halves_of_b)', 'config["BM"] > config["BN"]'),
         ("L2 sends every slice to each block", '"share": sharers_of_slices(config)', '"share": (1, 1)'),
     ),
@@ -542,7 +542,7 @@ MUTANTS = [
         ("splits of all slices", "WholeTiles{splits * tiles, ceil_div(slices, splits)}", "WholeTiles{splits * tiles, slices}"),
     ),
     *of(
-        "cuda_reference/matmul/add_parts.cuh",
+        "cuda_reference/matmul/parts/add_parts.cuh",
         "persistent_split_k_cuda",
         (
             "the first split left out",
@@ -574,9 +574,13 @@ MUTANTS = [
         ("pairs pass over every second tile", "whole += gridDim.x / CLUSTER;", "whole += gridDim.x;"),
     ),
     *of(
-        "cuda_reference/matmul/stream_k.py",
+        "cuda_reference/matmul/persistent.py",
         "cuda and stream_k_cuda and (cut or pairs)",
         ("a pair's tiles counted singly", 'config["BM"] * share_b, config["BN"] * share_a)', 'config["BM"], config["BN"])'),
+    ),
+    *of(
+        "cuda_reference/matmul/stream_k.py",
+        "cuda and stream_k_cuda and (cut or pairs)",
         ("as many pairs as blocks", 'config["BLOCKS"] // cluster\n    left', 'config["BLOCKS"]\n    left'),
         ("counters of one block of a pair", "* cluster * consumers, out)", "* consumers, out)"),
         ("the parts of one block of a pair", "2 * sharers * cluster, config", "2 * sharers, config"),

@@ -36,9 +36,9 @@ def of_tiles(tile, packs=as_they_lie):
     return work
 
 
-def of_splits(tile, packs=as_they_lie, alone=None, rows=1):
+def of_splits(tile, packs=as_they_lie, alone=None, rows=1, second=None):
     """Of `splits` parts of K, which the last block of a tile adds up: in groups if they are many, or one by one up to `alone`
-    bytes of them, above which a second kernel does it, whose blocks take `rows` rows."""
+    bytes of them, above which a second kernel does it, whose blocks take `rows` rows, or which is second(problem, splits)."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
@@ -50,6 +50,8 @@ def of_splits(tile, packs=as_they_lie, alone=None, rows=1):
             return *before, kernel
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
             return *before, _adding(kernel, t, in_groups=alone is None)
+        if second:
+            return *before, kernel, second(problem, splits)
         tiles = problem.batch * -(-problem.m // bm) * -(-problem.n // bn)
         return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, tiles * (bm // rows))
 

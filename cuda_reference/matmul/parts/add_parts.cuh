@@ -4,10 +4,9 @@
 // but reads them one after the other from L2, a tile's 64 to 128 KB at a time; here all SMs share that, for a second launch.
 // Mirrors _add_splits_kernel of tritonkernels/matmul/split_k.py.
 #pragma once
-#include "../common/index.cuh"
-#include "../common/overlap.cuh"
-#include "parts/epilogue.cuh"
-#include "parts/store_run.cuh"
+#include "../../common/overlap.cuh"
+#include "epilogue.cuh"
+#include "store_run.cuh"
 
 namespace matmul {
 
