@@ -539,7 +539,6 @@ MUTANTS = [
             "WholeTiles{splits * tiles, ceil_div(slices, splits)}",
             "WholeTiles{tiles, ceil_div(slices, splits)}",
         ),
-        ("splits of all slices", "WholeTiles{splits * tiles, ceil_div(slices, splits)}", "WholeTiles{splits * tiles, slices}"),
     ),
     *of(
         "cuda_reference/matmul/parts/add_parts.cuh",

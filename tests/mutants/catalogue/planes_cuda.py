@@ -124,7 +124,6 @@ MUTANTS = [
         ("the last slice's sums alone", "sum[0][0][i / 4].x[i % 4] += own", "sum[0][0][i / 4].x[i % 4] = own"),
         ("the first step four times", "const int step = (first + i) * 32 >> 4;", "const int step = i * 32 >> 4;"),
         ("k of B in its own order", "in_order[j] = numbers[i][k_of(j)]", "in_order[j] = numbers[i][j]"),
-        ("k of A in its own order", "return K_MAJOR ? at : at % 4 * 2 + at / 4;", "return at;"),
         (
             "planes over what is still read",
             "    if constexpr (!K_MAJOR) warpgroup_barrier();",
