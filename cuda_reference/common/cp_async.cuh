@@ -10,28 +10,28 @@
 
 #ifdef __CUDACC__
 
-// BYTES (4, or 16 of an aligned address) from `from`, of which only the first `valid` are read; zeros after them.
+// BYTES (4, 8 or 16, of an address aligned to them) from `from`, of which only the first `valid` are read; zeros after them.
 template <int BYTES> __device__ __forceinline__ void cp_async(void* to_shared, const void* from, int valid) {
-    static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "4 or 8 bytes through L1, or 16 past it");
 #if __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(to_shared));
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(valid), "n"(BYTES) : "memory");
 #else
     __trap();
 #endif
 }
 
 template <int BYTES> __device__ __forceinline__ void cp_async(void* to_shared, const void* from) {
-    static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "4 or 8 bytes through L1, or 16 past it");
 #if __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(to_shared));
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 #else
     __trap();
 #endif
@@ -82,7 +82,7 @@ struct AsyncCopies {
 
 // Inlined, so that a trace has the caller's line; the memcpy is not traced again.
 template <int BYTES> __forceinline__ void cp_async(void* to_shared, const void* from, int valid = BYTES) {
-    static_assert(BYTES == 4 || BYTES == 16, "4 bytes through L1, or 16 past it");
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "4 or 8 bytes through L1, or 16 past it");
     if (reinterpret_cast<uintptr_t>(to_shared) % BYTES != 0 || reinterpret_cast<uintptr_t>(from) % BYTES != 0)
         simt::fail("cp.async with a misaligned address");
     if (valid > 0) simt::check_inside("the whole chunk of a cp.async", from, BYTES);

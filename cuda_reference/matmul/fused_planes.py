@@ -8,7 +8,7 @@ from tritonkernels.matmul.parts.schemes import SCHEMES, cannot_fuse
 from tritonkernels.matmul.parts.work import of_splits
 
 from ..launch import Kernel, configs_of
-from .parts.align import aligned, k_major
+from .parts.align import in_pieces
 from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.split import TYPES
@@ -23,7 +23,7 @@ _OF_THREE = configs_of(_NAMES, (64, 64, 32, 32, 16, 4, 8))
 _THIN = configs_of(  # for few rows or columns
     _NAMES, (32, 64, 32, 32, 16, 4, 8), (64, 32, 32, 32, 16, 4, 8), (16, 64, 32, 16, 16, 4, 8), (64, 16, 32, 32, 16, 4, 8)
 )
-_TEMPLATE = "matmul::fused_planes<{PLANE}, {DEPTH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}>"
+_TEMPLATE = "matmul::fused_planes<{PLANE}, {DEPTH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}, {PIECE}>"
 
 
 def _shared_bytes(config):
@@ -50,13 +50,12 @@ def _splits(problem, config):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    a, copies_of_a = aligned(a, 1)
-    b, copies_of_b = aligned(b, 2)
-    yield from copies_of_a + copies_of_b
+    a, b, pieces, copies = in_pieces(a, b)
+    yield from copies
     splits, slices = _splits(problem, config)
     blocks = out.shape[0] * tiles(problem, config["BM"], config["BN"])
     scheme = SCHEMES[problem.precision]
-    numbers = {**config, "PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
+    numbers = {**config, **pieces, "PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts()).launch(
         numbers,

@@ -6,7 +6,7 @@ from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
 from ..launch import Kernel, configs_of
-from .parts.align import aligned, k_major
+from .parts.align import LEAST, in_pieces
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 
@@ -33,7 +33,8 @@ THIN = configs_of(  # for few rows or columns
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
 _FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
 _TEMPLATE = (
-    "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}, {SCALED}>"
+    "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES},"
+    " {A_BY_K}, {B_BY_K}, {PIECE}, {SCALED}>"
 )
 
 
@@ -66,11 +67,9 @@ def refuses(problem, target):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    a, copies_of_a = aligned(a, 1)
-    b, copies_of_b = aligned(b, 2)
-    yield from copies_of_a + copies_of_b
-    numbers = {**config, "DEPTH": config["SLICE"] // a.element_size(), "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2)}
-    numbers["SCALED"] = scaled(problem, c, bias)
+    a, b, pieces, copies = in_pieces(a, b)
+    yield from copies
+    numbers = {**config, **pieces, "DEPTH": config["SLICE"] // a.element_size(), "SCALED": scaled(problem, c, bias)}
     # the layouts of operands that need not lie along K are built in one module, which takes little longer than one of them
     yield Kernel(_TEMPLATE, layouts() if turns(problem) else [{}]).launch(
         {**mma_types(problem), **numbers},
@@ -87,12 +86,18 @@ def turns(problem):
 
 
 def packs(problem, config):
-    """Operands without rows of whole chunks along K; of types that turn those along M or N will do."""
-    return packed(problem, turns(problem))
+    """Operands without lines of whole pieces along K; of types that turn those along M or N will do."""
+    per_piece = max(1, LEAST // problem.dtype.itemsize)
+    lie_along_k = problem.a_layout == "row", problem.b_layout == "col"
+    lines = [problem.k if along_k else span for along_k, span in zip(lie_along_k, (problem.m, problem.n))]
+    return tuple(
+        not (along_k or turns(problem)) or not (problem.aligned or line % per_piece == 0)
+        for along_k, line in zip(lie_along_k, lines)
+    )
 
 
 def packed(problem, any_layout):
-    """Whether A and B are copied: in any case if they are not aligned."""
+    """Whether A and B are copied for TMA: in any case if they are not aligned."""
     return (
         not problem.aligned or not (any_layout or problem.a_layout == "row"),
         not problem.aligned or not (any_layout or problem.b_layout == "col"),

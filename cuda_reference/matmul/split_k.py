@@ -8,7 +8,7 @@ from tritonkernels.gemm.parts.splits import split_counts
 from tritonkernels.matmul.parts.work import of_splits
 
 from ..launch import Kernel, configs_of
-from .parts.align import aligned, in_whole_chunks, k_major
+from .parts.align import in_pieces, in_whole_pieces
 from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
@@ -21,12 +21,13 @@ _TILES = (128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4), (64, 64, 8)
 _WGMMA = tuple((True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in _TILES)
 _THIN = tuple((False, *config.values()) for config in THIN)
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}"
-_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{SCALED}}>"
+_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{PIECE}}, {{SCALED}}>"
 
 
 def _by_wgmma(problem, target):
     """Whether slices have the layout of wgmma, and it computes what mma.sync does: it would not round tf32, and has no fp64."""
-    along_k = not problem.aligned or problem.dtype.itemsize == 1 or (problem.a_layout, problem.b_layout) == ("row", "col")
+    packs_a, packs_b = packs(problem, None)  # along K
+    along_k = (packs_a or problem.a_layout == "row") and (packs_b or problem.b_layout == "col")
     return along_k and target.arch in (0, 90) and problem.precision not in ("tf32", "fp64")
 
 
@@ -48,9 +49,9 @@ def configs(problem, target):
     return [config for splits in split_counts(largest, problem.k, target) for config in _fitting(kinds, most_bytes, splits)]
 
 
-def _only_along_k(matrix, span_dim):
-    """A layout for `aligned`."""
-    return in_whole_chunks(matrix, span_dim) or None
+def _only_along_k(matrix, span_dim, piece=16):
+    """A layout for `in_pieces`."""
+    return in_whole_pieces(matrix, span_dim, piece) or None
 
 
 def _splits(problem, config):
@@ -58,13 +59,12 @@ def _splits(problem, config):
 
 
 def _launches(problem, config, a, b, c, bias, out):
-    layout = _only_along_k if config["WGMMA"] else in_whole_chunks
-    a, copies_of_a = aligned(a, 1, layout)
-    b, copies_of_b = aligned(b, 2, layout)
-    yield from copies_of_a + copies_of_b
+    layout = _only_along_k if config["WGMMA"] else in_whole_pieces
+    a, b, pieces, copies = in_pieces(a, b, layout)
+    yield from copies
     splits, slices = _splits(problem, config)
     blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
-    numbers = {**config, "DEPTH": depth, "A_BY_K": k_major(a, 1), "B_BY_K": k_major(b, 2), "SCALED": scaled(problem, c, bias)}
+    numbers = {**config, **pieces, "DEPTH": depth, "SCALED": scaled(problem, c, bias)}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
         {**mma_types(problem), **numbers},

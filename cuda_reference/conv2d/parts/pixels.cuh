@@ -68,7 +68,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             pixels[i].find(input, first_pixel + Places::row() + i * Places::STEP, g, stride);
-        place = place_of(first_k + Places::chunk() * Tile::CHUNK);
+        place = place_of(first_k + Places::column());
         step = place_of(Tile::DEPTH);
     }
 
@@ -84,7 +84,7 @@ template <class Tile, int THREADS, int PARTS> struct ChannelCopies {
     }
 
     __device__ __forceinline__ void copy_tail(T* tile, int k, int, int64_t) const {
-        const Place at = place_of(first_k + k + Places::chunk() * Tile::CHUNK);
+        const Place at = place_of(first_k + k + Places::column());
         copy_from(tile, at, at.r < R, 0, 1);
     }
 

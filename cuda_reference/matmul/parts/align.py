@@ -1,4 +1,6 @@
-"""Which operands kernels can copy in chunks of 16 bytes, and the launches that align the others first (align.cuh)."""
+"""Which operands kernels can copy as they lie, by TMA or by cp.async, and the launches that align the others first (align.cuh)."""
+
+import functools
 
 import torch
 
@@ -6,19 +8,20 @@ from ...launch import CudaLaunch, Source, ceil_div, holds
 
 _SOURCE = Source("matmul/parts/align.cuh", tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
 PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
+CHUNK, LEAST = 16, 4  # bytes that TMA copies, and cp.async; the fewest that cp.async does
 
 
-def k_major(matrix, span_dim, transposable=None):
-    """True if rows of 16-byte chunks lie along K, False if along M or N, None if neither.
+def k_major(matrix, span_dim, transposable=None, piece=CHUNK):
+    """True if rows that begin at multiples of a piece's bytes lie along K, False if along M or N, None if neither.
 
     The matrix is (batch, M, K) or (batch, K, N); `span_dim` is the dimension of M or N. False needs an element type that is
     `transposable`: by ldmatrix those of 16 bits are, and larger ones are loaded one by one.
     """
-    chunk = 16 // matrix.element_size()
+    chunk = piece // matrix.element_size()
     span_stride, k_stride = matrix.stride(span_dim), matrix.stride(3 - span_dim)
     if not matrix.numel():
         return True  # it is not read
-    if matrix.data_ptr() % 16 or matrix.stride(0) % chunk:
+    if matrix.data_ptr() % piece or matrix.stride(0) % chunk:
         return None
     if k_stride == 1 and span_stride % chunk == 0:
         return True
@@ -33,20 +36,35 @@ def without_idle_strides(matrix, span_dim):
     return matrix.as_strided(matrix.shape, [0 if idle[dim] else matrix.stride(dim) for dim in range(3)])
 
 
-def in_whole_chunks(matrix, span_dim):
-    """k_major of a matrix that cp.async can read: the last chunk of its last line must lie in the matrix's memory."""
-    by_k = k_major(matrix, span_dim)
+def in_whole_pieces(matrix, span_dim, piece=CHUNK):
+    """k_major of a matrix that cp.async can read: the last piece of its last line must lie in the matrix's memory."""
+    by_k = k_major(matrix, span_dim, piece=piece)
     along = 3 - span_dim if by_k else span_dim
-    chunk = 16 // matrix.element_size()
+    chunk = piece // matrix.element_size()
     lines = sum((size - 1) * stride for dim, (size, stride) in enumerate(zip(matrix.shape, matrix.stride())) if dim != along)
     fits = not matrix.numel() or holds(matrix, lines + ceil_div(matrix.shape[along], chunk) * chunk)
     return by_k if fits else None
 
 
-def aligned(matrix, span_dim, layout=in_whole_chunks):
+def aligned(matrix, span_dim, layout=in_whole_pieces):
     """(the matrix, or a buffer from `along_k` if its `layout` is None; the launches that copy it there, if any)."""
     matrix = without_idle_strides(matrix, span_dim)
     return (matrix, []) if layout(matrix, span_dim) is not None else along_k(matrix, span_dim)
+
+
+def in_pieces(a, b, layout=in_whole_pieces):
+    """(A, B, the parameters of templates that say how their slices are copied, the launches that align what no cp.async reads).
+
+    Pieces are chunks of 16 bytes, which cost the fewest instructions, or else of both operands the least that cp.async copies:
+    where little is computed of each element, an aligned copy would take longer than the product.
+    """
+    least = max(LEAST, a.element_size())
+    layout_of_least = functools.partial(layout, piece=least)
+    a, copies_of_a = aligned(a, 1, layout_of_least)
+    b, copies_of_b = aligned(b, 2, layout_of_least)
+    piece = CHUNK if None not in (layout(a, 1), layout(b, 2)) else least
+    parameters = {"A_BY_K": k_major(a, 1, piece=piece), "B_BY_K": k_major(b, 2, piece=piece), "PIECE": piece}
+    return a, b, parameters, copies_of_a + copies_of_b
 
 
 def along_k(matrix, span_dim):

@@ -11,9 +11,10 @@
 
 namespace matmul {
 
-template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct LaneTile {
+template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_, int PIECE_> struct LaneTile {
     using Element = T;
     static constexpr bool K_MAJOR = K_MAJOR_;
+    static constexpr int PIECE = PIECE_;  // as of other types
     static_assert(sizeof(T) == 8 || !K_MAJOR, "ldmatrix reads tf32 along K");
     static constexpr int CHUNK = 16 / sizeof(T), ROWS = K_MAJOR ? SPAN : BK, CHUNKS = (K_MAJOR ? BK : SPAN) / CHUNK;
     static constexpr int PITCH = CHUNKS * CHUNK, SIZE = ROWS * PITCH, DEPTH = BK;  // as of other types
@@ -48,8 +49,8 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct LaneTile {
 };
 
 // What mma_sync<T> multiplies.
-template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR>
-using MmaTile = std::conditional_t<sizeof(T) == 8 || (sizeof(T) == 4 && !K_MAJOR), LaneTile<T, OF_A, SPAN, BK, K_MAJOR>,
-                                   SwizzledTile<T, OF_A, SPAN, BK, K_MAJOR>>;
+template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR, int PIECE>
+using MmaTile = std::conditional_t<sizeof(T) == 8 || (sizeof(T) == 4 && !K_MAJOR), LaneTile<T, OF_A, SPAN, BK, K_MAJOR, PIECE>,
+                                   SwizzledTile<T, OF_A, SPAN, BK, K_MAJOR, PIECE>>;
 
 }  // namespace matmul

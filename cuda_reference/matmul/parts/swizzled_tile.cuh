@@ -9,9 +9,11 @@
 
 namespace matmul {
 
-template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTile {
+// PIECE: bytes of a cp.async, to which the operand's rows are aligned.
+template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_, int PIECE_ = 16> struct SwizzledTile {
     using Element = T;
     static constexpr bool K_MAJOR = K_MAJOR_;
+    static constexpr int PIECE = PIECE_;
     static_assert(K_MAJOR || sizeof(T) == 2, "ldmatrix transposes elements of 16 bits only");
     static constexpr int CHUNK = 16 / sizeof(T);                           // elements
     static constexpr int ROWS = K_MAJOR ? SPAN : BK;
@@ -43,39 +45,42 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_> struct SwizzledTi
     }
 };
 
-// The chunks of each slice that one thread copies, one cp.async per chunk, in PARTS. Rows must be contiguous, aligned to 16 bytes
-// and not overlap; a row's last chunk may reach into the gap before the next row. Nothing is copied past the edges of M and N:
-// no sum that is stored needs it.
+// The pieces of each slice that one thread copies, one cp.async each, in PARTS: chunks, or what is left of an alignment that is
+// less than theirs. Rows must be contiguous and not overlap; a row's last piece may reach into the gap before the next row.
+// Nothing is copied past the edges of M and N: no sum that is stored needs it.
 template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;
     static constexpr bool PAST_REGISTERS = true;
-    static constexpr int COUNT = Tile::ROWS * Tile::CHUNKS / THREADS, STEP = THREADS / Tile::CHUNKS;  // rows apart
-    static_assert(COUNT * STEP == Tile::ROWS && STEP * Tile::CHUNKS == THREADS, "a thread stays in its column of chunks");
+    static constexpr int LENGTH = Tile::PIECE / sizeof(T), PIECES = Tile::PITCH / LENGTH;    // elements; per row
+    static constexpr int COUNT = Tile::ROWS * PIECES / THREADS, STEP = THREADS / PIECES;  // rows apart
+    static_assert(COUNT * STEP == Tile::ROWS && STEP * PIECES == THREADS, "a thread stays in its column of pieces");
 
-    const T* from;  // the first chunk in the next slice
+    const T* from;  // the first piece in the next slice
     int64_t pitch;  // of rows
-    int inside;     // rows (K_MAJOR) or elements of the matrix from the first chunk on
+    int inside;     // rows (K_MAJOR) or elements of the matrix from the first piece on
 
-    __device__ __forceinline__ static int row() { return threadIdx.x / Tile::CHUNKS; }
-    __device__ __forceinline__ static int chunk() { return threadIdx.x % Tile::CHUNKS; }
-    __device__ __forceinline__ static T* place(T* tile, int i) { return tile + Tile::at(row() + i * STEP, chunk()); }
+    __device__ __forceinline__ static int row() { return threadIdx.x / PIECES; }
+    __device__ __forceinline__ static int column() { return threadIdx.x % PIECES * LENGTH; }
+    __device__ __forceinline__ static T* place(T* tile, int i) {
+        return tile + Tile::at(row() + i * STEP, column() / Tile::CHUNK) + column() % Tile::CHUNK;
+    }
 
     __device__ __forceinline__ TileCopies(const T* matrix, int first, int span, int64_t span_stride, int64_t k_stride) {
         pitch = Tile::K_MAJOR ? span_stride : k_stride;
-        inside = span - first - (Tile::K_MAJOR ? row() : chunk() * Tile::CHUNK);
-        from = matrix + first * span_stride + row() * pitch + chunk() * Tile::CHUNK;
+        inside = span - first - (Tile::K_MAJOR ? row() : column());
+        from = matrix + first * span_stride + row() * pitch + column();
     }
 
     // Copies the slice that begins at first_k, with zeros from K on, which add nothing to a sum. `plane` is the offset of the
     // matrix from the first plane.
     __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K, int64_t plane) const {
         const T* const slice = from + plane + first_k * (Tile::K_MAJOR ? 1 : pitch);
-        const int left = K - first_k - (Tile::K_MAJOR ? chunk() * Tile::CHUNK : row());
+        const int left = K - first_k - (Tile::K_MAJOR ? column() : row());
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             const bool some = Tile::K_MAJOR ? i * STEP < inside : i * STEP < left;
-            const int valid = some ? max(min(Tile::K_MAJOR ? left : inside, Tile::CHUNK), 0) : 0;
-            cp_async<16>(place(tile, i), slice + i * STEP * pitch, valid * int(sizeof(T)));
+            const int valid = some ? max(min(Tile::K_MAJOR ? left : inside, LENGTH), 0) : 0;
+            cp_async<Tile::PIECE>(place(tile, i), slice + i * STEP * pitch, valid * int(sizeof(T)));
         }
     }
 
@@ -84,7 +89,7 @@ template <class Tile, int THREADS, int PARTS> struct TileCopies {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             if (i * PARTS / COUNT == part && (Tile::K_MAJOR ? i * STEP : 0) < inside)
-                cp_async<16>(place(tile, i), from + plane + i * STEP * pitch);
+                cp_async<Tile::PIECE>(place(tile, i), from + plane + i * STEP * pitch);
     }
 
     __device__ __forceinline__ void advance() { from += Tile::DEPTH * (Tile::K_MAJOR ? 1 : pitch); }

@@ -10,7 +10,7 @@ from cuda_reference.matmul.parts.align import along_k, k_major
 from cuda_reference.matmul.pipelined import DESIGN, THIN
 from perf.offline import sass
 from tests import nvcc
-from tests.harness import prepare, random, run_checked, short, transposed
+from tests.harness import only, prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
@@ -141,14 +141,35 @@ def test_which_operands_need_no_alignment(matrix, expected):
     assert k_major(matrix.transpose(1, 2), 2) is expected
 
 
+@only(lambda dtype, layout_a, layout_b: dtype != torch.int8 or (layout_a, layout_b) == ("row", "col"))
+@pytest.mark.parametrize(
+    "dtype, m, n, k, options, pieces",
+    [
+        (torch.float32, 37, 66, 27, {"precision": "tf32"}, 4),
+        (torch.float64, 37, 65, 27, {}, 8),
+        (torch.float16, 38, 66, 26, {}, 4),
+        (torch.float16, 40, 64, 24, {}, 16),
+        (torch.int8, 70, 66, 36, {}, 4),
+    ],
+)
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+def test_operands_of_a_lower_alignment_are_copied_in_pieces(dtype, m, n, k, options, pieces, layout_a, layout_b):
+    """No launch copies them first, and nothing outside of them is read."""
+    a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
+    (launch,) = launches(a, b, SMALL_DOUBLE if dtype == torch.float64 else SMALL, **options)
+    assert launch.expression.endswith(f", {pieces}, true>")
+    run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
+
+
 def test_other_operands_are_aligned_first():
+    """Rows of an odd number of halves, and elements apart along both dimensions."""
     a, b = random(70, 37, dtype=torch.float16), random(37, 64, dtype=torch.float16)
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
     assert names == ["matmul::align", "matmul::pipelined"]
-    names = [launch.expression.partition("<")[0] for launch in launches(a.float(), b.float(), SMALL, precision="tf32")]
-    assert names == ["matmul::align", "matmul::pipelined"]
-    names = [launch.expression for launch in launches(a.double(), b.double(), SMALL_DOUBLE)]
-    assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false, true>")
+    apart = random(140, 74, dtype=torch.float64)[::2, ::2]
+    names = [launch.expression for launch in launches(apart, b.double(), SMALL_DOUBLE)]
+    assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false, 16, true>")
 
 
 def test_configs_fit_the_target():
