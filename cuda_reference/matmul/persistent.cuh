@@ -30,9 +30,15 @@
 // 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
 //
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
-// along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them for both (multicast), and all of its other operand. So L2 sends a pair
-// of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a slice, not 2 * (128 + 256): a third less. A stage of either block is
-// written by both: it is full when the bytes of both have landed, and empty when the consumers of both have read theirs.
+// along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them
+// for both (multicast), and all of its other operand. So L2 sends a pair of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a
+// slice, not 2 * (128 + 256): a third less. A stage of either block is written by both: it is full when the bytes of both have
+// landed, and empty when the consumers of both have read theirs.
+//
+// A CLUSTER of four has 2 x 2 tiles, each of which shares A with its neighbour along N, and B with that along M: half as many rows
+// a slice as without. A row of 128 bytes that does not begin at a multiple of them lies in two lines of L2, which sends a line to an
+// SM every 3 clocks: of 5400 columns of bf16 a tile of 128 x 256 takes 1.9 * 384 lines, or 2100 clocks, for products of 1024.
+// With four it is 1060. But not all SMs are in such clusters (model.py).
 //
 // Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of
 // k, a step 32.
@@ -74,14 +80,27 @@ struct WholeTiles {
     }
 };
 
-// A warp has read a stage: to all blocks that write to it.
-template <int CLUSTER> __device__ __forceinline__ void give_back_stage(uint64_t* empty, int lane) {
-    if constexpr (CLUSTER > 1) {
-        if (lane < CLUSTER) mbarrier_arrive_at(empty, lane);
-    } else {
-        if (lane == 0) mbarrier_arrive(empty);
+// The blocks of a cluster: SHARE_A along N share slices of A, SHARE_B along M those of B.
+template <int SHARE_A, int SHARE_B> struct ClusterOf {
+    static constexpr int SIZE = SHARE_A * SHARE_B, SHARERS = SHARE_A + SHARE_B - 1;  // of a block, itself among them
+
+    __device__ __forceinline__ static int rank() { return SIZE > 1 ? blockIdx.x % SIZE : 0; }
+    __device__ __forceinline__ static int across() { return SHARE_A > 1 ? rank() % SHARE_A : 0; }
+    __device__ __forceinline__ static int down() { return SHARE_B > 1 ? rank() / SHARE_A : 0; }
+
+    // A bit for each block that has the same rows, or columns.
+    __device__ __forceinline__ static unsigned sharers_of_a() { return ((1u << SHARE_A) - 1) << down() * SHARE_A; }
+    __device__ __forceinline__ static unsigned sharers_of_b() { return ((1u << SIZE) - 1) / ((1u << SHARE_A) - 1) << across(); }
+
+    // A warp has read a stage: to all blocks that write to it.
+    __device__ __forceinline__ static void give_back(uint64_t* empty, int lane) {
+        if constexpr (SIZE > 1) {
+            if (lane < SIZE && (sharers_of_a() | sharers_of_b()) >> lane & 1) mbarrier_arrive_at(empty, lane);
+        } else {
+            if (lane == 0) mbarrier_arrive(empty);
+        }
     }
-}
+};
 
 // Adds the sums of a slice to those of all before it.
 template <int BLOCKS, int TILES>
@@ -107,9 +126,11 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
     static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
     static_assert(!PROMOTES || (BLOCKS * BN <= 128 && CONSUMERS < 3), "three sets of sums must fit in registers");
-    // The blocks that share an operand's slices: the larger one's, if its half is whole boxes
-    constexpr int SHARE_A = BM % 128 == 0 && (BM > BN || BN % 128 != 0) ? CLUSTER : 1, SHARE_B = CLUSTER / SHARE_A;
-    static_assert((CLUSTER == 1 || CLUSTER == 2) && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
+    // The blocks that share an operand's slices: of two the larger one's, if its half is whole boxes
+    constexpr int SHARE_A = CLUSTER == 4 ? 2 : BM % 128 == 0 && (BM > BN || BN % 128 != 0) ? CLUSTER : 1;
+    constexpr int SHARE_B = CLUSTER / SHARE_A;
+    static_assert(SHARE_A <= 2 && SHARE_B <= 2 && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
+    using Cluster = ClusterOf<SHARE_A, SHARE_B>;
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     using APart = OperandSlice<T, BM / SHARE_A, A_K_MAJOR>;  // what a block requests of a slice
@@ -126,7 +147,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(full + stage, 1);
-            mbarrier_init(empty + stage, CLUSTER * CONSUMERS * 4);  // one lane of each warp that reads
+            mbarrier_init(empty + stage, Cluster::SHARERS * CONSUMERS * 4);  // one lane of each warp that reads
         }
         mbarrier_init_fence();
         prefetch_tensor_map(a_map);  // while the kernel before this one ends
@@ -134,19 +155,16 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         if constexpr (OUT_BOXES) prefetch_tensor_map(out_map);
     }
     __syncthreads();
-    if constexpr (CLUSTER > 1) cluster_barrier();  // the other block's barriers are ready, too
+    if constexpr (CLUSTER > 1) cluster_barrier();  // the other blocks' barriers are ready, too
 
-    // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which one may lie outside of the result. It is computed
+    // These are tiles of clusters: SHARE_B x SHARE_A of block tiles, of which some may lie outside of the result. They are computed
     // of zeros and not written.
     const int tiles_m = ceil_div(M, BM * SHARE_B), tiles_n = ceil_div(N, BN * SHARE_A), tiles = tiles_m * tiles_n;
-    const int block = blockIdx.x % CLUSTER;
     const auto walk = walk_of(batches * tiles, ceil_div(K, ASlice::DEPTH));
-    const int a_part = SHARE_A > 1 ? block * (BM / SHARE_A) : 0, b_part = SHARE_B > 1 ? block * (BN / SHARE_B) : 0;
+    const int a_part = Cluster::across() * (BM / SHARE_A), b_part = Cluster::down() * (BN / SHARE_B);
     const auto place = [&](int i) {
-        TileIndex tile = rasterize(i % tiles, tiles_m, tiles_n, group);
-        if constexpr (SHARE_B > 1) tile.m = tile.m * SHARE_B + block;
-        if constexpr (SHARE_A > 1) tile.n = tile.n * SHARE_A + block;
-        return tile;
+        const TileIndex tile = rasterize(i % tiles, tiles_m, tiles_n, group);
+        return TileIndex{tile.m * SHARE_B + Cluster::down(), tile.n * SHARE_A + Cluster::across()};
     };
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {
@@ -163,16 +181,16 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
                 const int k = slice * ASlice::DEPTH;
-                APart::template copy<SHARE_A>(a_slices + ring.stage * ASlice::BYTES + a_part * SLICE, a_map, landed,
-                                              tile.m * BM + a_part, k, a_batch);
-                BPart::template copy<SHARE_B>(b_slices + ring.stage * BSlice::BYTES + b_part * SLICE, b_map, landed,
-                                              tile.n * BN + b_part, k, b_batch);
+                APart::template copy<(SHARE_A > 1)>(a_slices + ring.stage * ASlice::BYTES + a_part * SLICE, a_map, landed,
+                                                    tile.m * BM + a_part, k, a_batch, Cluster::sharers_of_a());
+                BPart::template copy<(SHARE_B > 1)>(b_slices + ring.stage * BSlice::BYTES + b_part * SLICE, b_map, landed,
+                                                    tile.n * BN + b_part, k, b_batch, Cluster::sharers_of_b());
                 ring.advance();
             }
         };
         if (threadIdx.x == CONSUMERS * 128) {
             walk.template for_pieces<CLUSTER>(request);
-            if constexpr (CLUSTER > 1) {  // the other block arrives at this one's barriers: it must not end before
+            if constexpr (CLUSTER > 1) {  // other blocks arrive at this one's barriers: it must not end before
 #pragma unroll 1
                 for (int stage = 0; stage < STAGES; ++stage) {
                     mbarrier_wait(empty + ring.stage, ring.parity ^ 1);
@@ -188,7 +206,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
         if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
         wait_for_earlier_kernels();
-        const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, threadIdx.x % 32); };
+        const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, threadIdx.x % 32); };
         TransposedTile<BM, BN> own{a_slices, b_slices, out_map, boxes};
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
             LaneSums<float> sum[1][1][BM / 8] = {};
@@ -210,7 +228,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
-        const auto give_back = [&](int stage) { give_back_stage<CLUSTER>(empty + stage, lane); };
+        const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, lane); };
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
             const int batch = piece.tile / tiles, slices = piece.count;
             TileScales<SCALES, BLOCKS, BN> scales;

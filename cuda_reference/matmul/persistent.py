@@ -5,6 +5,7 @@ import functools
 
 import torch
 
+from tritonkernels.choice.model import reached_by
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.splits import splits_that_fill
 from tritonkernels.matmul.parts.work import of_splits
@@ -39,6 +40,9 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
     (192, 128, 3, 4, 8, 2),
     (128, 128, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
+    (128, 256, 2, 4, 8, 4),
+    (256, 128, 2, 4, 4, 4),
+    (128, 128, 2, 6, 8, 4),
 )
 # Two of them share an SM, so that the blocks of the next kernel are there before those of this one end
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
@@ -90,11 +94,19 @@ def _blocks(problem, config, target):
     """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
     cluster, alone = config.get("CLUSTER", 1), _promotes(problem) or problem.beta or problem.bias or problem.activation
     two = config["CONSUMERS"] == 1 and not alone and 2 * (shared_bytes(config) + 1024) <= target.shared_per_sm
-    return (1 + two) * target.sms // cluster * cluster or 3 * cluster
+    return resident(target, cluster, 1 + two)
+
+
+def resident(target, cluster, of_an_sm=1):
+    """The blocks that a GPU holds in such clusters; without one three clusters."""
+    return of_an_sm * reached_by(target.sms, cluster) // cluster * cluster or 3 * cluster
 
 
 def sharers_of_slices(config):
-    """(the blocks that share a slice of A, and of B): a cluster's share the larger operand's, if its half is whole boxes."""
+    """(the blocks that share a slice of A, and of B): a pair shares the larger operand's, if its half is whole boxes; of four two
+    share each."""
+    if config.get("CLUSTER") == 4:
+        return 2, 2
     cluster, halves_of_a, halves_of_b = config.get("CLUSTER", 1), config["BM"] % 128 == 0, config["BN"] % 128 == 0
     return (cluster, 1) if halves_of_a and (config["BM"] > config["BN"] or not halves_of_b) else (1, cluster)
 

@@ -22,6 +22,7 @@ from .persistent import (
     packs,
     prepared,
     refuses,
+    resident,
     shared_bytes,
     takes_one_across_k,
     tiles_of_clusters,
@@ -35,8 +36,7 @@ _TEMPLATE = f"matmul::stream_k<{SIZES}, {{CLUSTER}}, {CASES}>"
 
 def configs(problem, target):
     for config in fitting(problem, target, (*in_order(_SPACE, target), *IN_CLUSTERS)):
-        cluster = config.get("CLUSTER", 1)
-        yield from in_runs(problem, config, target.sms // cluster * cluster or 3 * cluster)
+        yield from in_runs(problem, config, resident(target, config.get("CLUSTER", 1)))
 
 
 def in_runs(problem, config, blocks):

@@ -259,12 +259,17 @@ def overlapped(compute, cache, memory, latency):
     return (compute**OVERLAP + cache**OVERLAP + memory**OVERLAP + latency**OVERLAP) ** (1 / OVERLAP)
 
 
+def reached_by(sms, cluster):
+    """How many of the SMs clusters of such a size reach."""
+    return sms if cluster <= 2 else int(sms * IN_CLUSTERS)
+
+
 def parts_of(work, rate):
     """The seconds of each of PARTS at the target's full figures."""
     blocks, threads, flops, unit, fetched, dram, steps, registers, shared, epilogue, cluster = work
     _, sms, peaks, l2_bandwidth, dram_bandwidth, trip, launch, known = rate
     held = known.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
-    reached = sms if cluster <= 2 else int(sms * IN_CLUSTERS)
+    reached = reached_by(sms, cluster)
     full, rest = divmod(blocks, reached * held)
     busiest = full * held - (-rest // reached)
     waves = full + 1 if rest else full

@@ -54,7 +54,7 @@ def copy(batch, rows, columns, itemsize, planes=1):
     return Work(blocks, COPY_THREADS, 0.0, "ieee", size / blocks, size, 2)
 
 
-def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
+def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.0, 1.0)):
     """The main kernel of a blocked product (m, n, k), with sums of four bytes.
 
     tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
@@ -63,13 +63,14 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
               of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
+    lines     of L2 for each 128 bytes of A and of B that a block fetches, as `lines_of` says
     """
     bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
     stages, splits, programs, waves = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("waves")
     m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
     share_a, share_b = tile.get("share", (1, 1))  # blocks with other rows share a slice of B, those with other columns one of A
     tiles = batch * -(-m // (bm * share_b)) * -(-n // (bn * share_a)) * share_a * share_b
-    slices, fetched = -(-k // (bk * splits)), (bm // share_a + bn // share_b) * bk * itemsize
+    slices, fetched = -(-k // (bk * splits)), (bm // share_a * lines[0] + bn // share_b * lines[1]) * bk * itemsize
     a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     shared = sharers = 0
@@ -101,12 +102,26 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1):
         2.0 * bm * bn * bk * per_byte * lengths,
         problem.precision,
         fetched * lengths + sums + results / max(1, blocks),
-        read + results,
+        read + results + (2 * beyond_l2(4 * splits * batch * m * n, target) if splits > 1 else 0),
         2 + lengths / ahead_of(stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
         pieces * bm * bn * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
     )
+
+
+LINE = 128  # bytes that L2 sends at a time
+
+
+def lines_of(pitch):
+    """How many lines 128 bytes of a row are, on average, if rows are so many bytes apart: a multiple of 16, or in the end no
+    less spread. Rows that begin at no multiple of 128 have their pieces in two, but for one in eight."""
+    return 1.0 if pitch % LINE == 0 or pitch < LINE else 2 - 16 / LINE
+
+
+def beyond_l2(size, target):
+    """Bytes that go to DRAM of so many that are written to be read soon: none, if they fit L2 beside what else it holds."""
+    return size if 2 * size > target.l2_bytes and target.is_gpu else 0
 
 
 def ahead_of(stages):

@@ -1,13 +1,14 @@
-"""A copy of a matrix for bulk copies: contiguous columns, aligned to 16 bytes, padded with zeros to whole quads.
+"""A copy of a matrix for bulk copies: contiguous columns, aligned to lines of L2, padded with zeros.
 
 cp.async moves 16 bytes along a line, TMA needs lines that begin at multiples of 16 bytes, and WGMMA reads 8-bit and tf32
-operands along K only. Packing reads and writes each element once. For 4-byte elements and a product over N columns of B at 50
+operands along K only. Of lines that begin at no multiple of 128 bytes each piece of 128 is sent by L2 in two. Packing reads and writes each element once. For 4-byte elements and a product over N columns of B at 50
 TFLOP/s it costs 50 / N of the time on an H200 (4.3 TB/s): 5 % at N = 1024, under 1 % at 8192. The workspace is as large as the
 matrix. GotoBLAS packs for the same reason (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008).
 """
 
 import torch
 
+from ..choice.work import LINE
 from ..integers import ceil_div
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
@@ -18,7 +19,7 @@ from .tiles import span
 from .triton import tl, triton
 
 CONFIG = triton.Config({"BLOCK_M": 64, "BLOCK_N": 64}, num_warps=8, num_stages=1)
-MULTIPLE = 16  # of elements, since Triton specialises sizes and strides on divisibility by 16
+MULTIPLE = 16  # of elements, since Triton specialises sizes and strides on divisibility by 16; and of LINE, if they fill one
 
 
 @triton.jit
@@ -46,13 +47,15 @@ def _pack_kernel(
 
 
 def packed(matrix, to_tf32=False):
-    """(the launches that fill it, the packed matrix): the (..., M, N) matrix, padded with zeros to a multiple of 16 rows.
+    """(the launches that fill it, the packed matrix): the (..., M, N) matrix, padded with zeros to a multiple of 16 rows, or to
+    columns of whole lines of L2.
 
     An empty matrix needs no launch. There may be one batch dimension. `to_tf32` rounds fp32 elements to tf32.
     """
     matrices = matrix if matrix.ndim == 3 else matrix[None]
     batch, m, n = matrices.shape
-    padded_m = ceil_div(m, MULTIPLE) * MULTIPLE
+    multiple = MULTIPLE if m * matrix.element_size() < LINE else max(MULTIPLE, LINE // matrix.element_size())
+    padded_m = ceil_div(m, multiple) * multiple
     out = torch.empty((batch, n, padded_m), dtype=matrix.dtype, device=matrix.device)
     blocks = batch * ceil_div(padded_m, CONFIG.kwargs["BLOCK_M"]) * ceil_div(n, CONFIG.kwargs["BLOCK_N"])
     constants = {"TO_TF32": to_tf32, "WIDE": needs_wide_offsets(matrices, out)}

@@ -10,9 +10,7 @@ namespace matmul {
 
 template <class Bits>
 __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits* __restrict__ to, int span, int K,
-                                             OperandStrides stride) {
-    constexpr int CHUNK = 16 / sizeof(Bits);
-    const int pitch = ceil_div(K, CHUNK) * CHUNK;
+                                             int pitch, OperandStrides stride) {
     __shared__ PatchTile<Bits> tile;
     wait_for_earlier_kernels();
     const Patch patch(span, K);

@@ -4,6 +4,8 @@ import functools
 
 import torch
 
+from tritonkernels.choice.work import LINE
+
 from ...launch import CudaLaunch, Source, ceil_div, holds
 
 _SOURCE = Source("matmul/parts/align.cuh", tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
@@ -68,14 +70,16 @@ def in_pieces(a, b, layout=in_whole_pieces):
 
 
 def along_k(matrix, span_dim):
-    """(a new buffer for the matrix, with rows of whole chunks along K; the launches that copy the matrix there)."""
+    """(a new buffer for the matrix, with rows along K that begin at lines of L2, or if they are shorter at chunks; the launches
+    that copy the matrix there)."""
     batch = matrix.shape[0] if matrix.stride(0) else 1
     span, k = matrix.shape[span_dim], matrix.shape[3 - span_dim]
-    chunk = 16 // matrix.element_size()
-    room = torch.empty(batch, span, ceil_div(k, chunk) * chunk, dtype=matrix.dtype, device=matrix.device)
+    unit = (CHUNK if k * matrix.element_size() < LINE else LINE) // matrix.element_size()
+    pitch = ceil_div(k, unit) * unit
+    room = torch.empty(batch, span, pitch, dtype=matrix.dtype, device=matrix.device)
     kernel = f"matmul::align<uint{8 * matrix.element_size()}_t>"
     strides = matrix.stride(0), matrix.stride(span_dim), matrix.stride(3 - span_dim)
-    launches = by_patches(_SOURCE, kernel, batch, span, k, (matrix, room, span, k, strides))
+    launches = by_patches(_SOURCE, kernel, batch, span, k, (matrix, room, span, k, pitch, strides))
     rows = room[:, :, :k].expand(matrix.shape[0], span, k)
     return rows if span_dim == 1 else rows.transpose(1, 2), launches
 

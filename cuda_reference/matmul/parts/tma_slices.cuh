@@ -13,13 +13,13 @@ template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
     static_assert(K_MAJOR || sizeof(T) > 1, "bytes are read along k only");
 
-    // To each of BLOCKS blocks of the cluster, or to this one.
-    template <int BLOCKS>
+    // To this block, or to the blocks of the cluster whose bits are set in `sharers`.
+    template <bool MULTICAST>
     __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
-                                                int k, int batch) {
+                                                int k, int batch, unsigned sharers = 0) {
         const auto load = [&](unsigned char* to, int column, int row) {
-            if constexpr (BLOCKS > 1)
-                tma_load_multicast(to, map, barrier, column, row, batch, (1 << BLOCKS) - 1);
+            if constexpr (MULTICAST)
+                tma_load_multicast(to, map, barrier, column, row, batch, sharers);
             else
                 tma_load(to, map, barrier, column, row, batch);
         };

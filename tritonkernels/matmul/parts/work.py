@@ -1,14 +1,18 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, product, sharers_of, stream_addition, streamed
+from ...choice.work import addition, copy, kept, lines_of, product, sharers_of, stream_addition, streamed
 from ...gemm.parts.splits import one_by_one
 from ...problem import PACKED
 from .schemes import SCHEMES
 
 
-def main_kernel(problem, tile, target):
-    """The kernel that multiplies."""
-    return product(problem, tile, target, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch)
+def main_kernel(problem, tile, target, packed):
+    """The kernel that multiplies; whether A and B are `packed`, in rows of whole lines of L2."""
+    per_byte, itemsize = PACKED.get(problem.precision, 1), problem.dtype.itemsize
+    rows_of_a = problem.k // per_byte if problem.a_layout == "row" else problem.m
+    rows_of_b = problem.k // per_byte if problem.b_layout == "col" else problem.n
+    lines = [1.0 if whole else lines_of(row * itemsize) for whole, row in zip(packed, (rows_of_a, rows_of_b))]
+    return product(problem, tile, target, per_byte=per_byte, batch=problem.batch, lines=lines)
 
 
 def copies(problem, packs_a, packs_b):
@@ -31,7 +35,8 @@ def of_tiles(tile, packs=as_they_lie):
     tile_of = kept(tile)
 
     def work(problem, config, target):
-        return (*copies(problem, *packs(problem, config)), main_kernel(problem, tile_of(config), target))
+        packed = packs(problem, config)
+        return (*copies(problem, *packed), main_kernel(problem, tile_of(config), target, packed))
 
     return work
 
@@ -44,8 +49,9 @@ def of_splits(tile, packs=as_they_lie, alone=None, rows=1, second=None):
     def work(problem, config, target):
         t = tile_of(config)
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
-        kernel = main_kernel(problem, t, target)
-        before = tuple(copies(problem, *packs(problem, config)))
+        packed = packs(problem, config)
+        kernel = main_kernel(problem, t, target, packed)
+        before = tuple(copies(problem, *packed))
         if splits == 1:
             return *before, kernel
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
@@ -81,8 +87,9 @@ def of_streams(tile, packs, rows=None, sharers=None):
         if sharers and shared:
             by = max(1, sharers(problem, config))
             t = t | {"sharers": by}
-        kernel = main_kernel(problem, t, target)
-        before = tuple(copies(problem, *packs(problem, config)))
+        packed = packs(problem, config)
+        kernel = main_kernel(problem, t, target, packed)
+        before = tuple(copies(problem, *packed))
         if -(-shared * slices // by) % slices == 0:  # no tile is cut
             return *before, kernel
         if rows is None:  # a block cuts about one tile, and a part of that is read once
