@@ -103,8 +103,8 @@ def resident(target, cluster, of_an_sm=1):
 
 
 def sharers_of_slices(config):
-    """(the blocks that share a slice of A, and of B): a pair shares the larger operand's, if its half is whole boxes; of four two
-    share each."""
+    """(the blocks that share a slice of A, and of B): a pair shares the larger operand's, if its half is whole boxes; of four
+    two share each."""
     if config.get("CLUSTER") == 4:
         return 2, 2
     cluster, halves_of_a, halves_of_b = config.get("CLUSTER", 1), config["BM"] % 128 == 0, config["BN"] % 128 == 0

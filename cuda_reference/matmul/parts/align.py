@@ -1,4 +1,4 @@
-"""Which operands kernels can copy as they lie, by TMA or by cp.async, and the launches that align the others first (align.cuh)."""
+"""Which operands TMA or cp.async can copy as they lie, and the launches that align the others first (align.cuh)."""
 
 import functools
 

@@ -19,6 +19,7 @@ THREE = {"BM": 192, "BN": 192}  # by three consumers
 PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
 LOW_TRIO, WIDE = {"BM": 192, "BN": 128}, {"BM": 128, "BN": 192}  # whose pairs share slices of B, of A: the smaller operand's
 TRIO_PAIR, WIDE_PAIR = LOW_TRIO | {"CLUSTER": 2}, WIDE | {"CLUSTER": 2}
+FOUR, HIGH_FOUR = PAIR | {"CLUSTER": 4}, HIGH | {"CLUSTER": 4}  # which share both
 
 
 def config_of(call, tile, target="simt"):
@@ -73,6 +74,10 @@ def test_batches_in_any_order(monkeypatch, order):
         ((264, 300, 328), 1, HIGH_PAIR),
         ((400, 136, 328), 1, TRIO_PAIR),
         ((136, 400, 328), 1, WIDE_PAIR),
+        ((256, 256, 328), 1, FOUR),  # a tile for each block
+        ((300, 264, 520), 2, FOUR),  # of the last four only the first one's is inside
+        ((8, 136, 1000), 1, FOUR),
+        ((520, 136, 328), 1, HIGH_FOUR),
     ],
     ids=str,
 )
@@ -84,7 +89,7 @@ def test_clusters(monkeypatch, sizes, batches, tile, order):
     run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
 
 
-@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR], ids=str)
+@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, FOUR], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_halves_of_shared_slices(layout, tile):
     """By rows of a box along K, and by boxes across it; results that TMA does not write, too."""
@@ -95,16 +100,18 @@ def test_halves_of_shared_slices(layout, tile):
 
 
 def test_work_of_clusters():
-    """Of a pair's slices L2 sends what both need once: of 128 x 128 3 of 4 rows, of 256 2 of 3, of 192 4 of 5."""
+    """Of a pair's slices L2 sends what both need once: of 128 x 128 3 of 4 rows, of 256 2 of 3, of 192 4 of 5; of those of four
+    a half. These are on 120 SMs."""
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
     call, target = prepare("matmul", a, a), Target.named("h200")
-    for tile, share in (({"BM": 128, "BN": 128}, 3 / 4), (BIG, 2 / 3), (HIGH, 2 / 3), (WIDE, 4 / 5), (LOW_TRIO, 4 / 5)):
-        ((alone,), (paired,)) = (
-            DESIGN.work(call.problem, config_of(call, tile | more, "h200"), target) for more in ({}, {"CLUSTER": 2})
+    shares = (({"BM": 128, "BN": 128}, 3 / 4), (BIG, 2 / 3), (HIGH, 2 / 3), (WIDE, 4 / 5), (LOW_TRIO, 4 / 5))
+    for tile, share, cluster in (*((*each, 2) for each in shares), (BIG, 1 / 2, 4), (HIGH, 1 / 2, 4)):
+        ((alone,), (together,)) = (
+            DESIGN.work(call.problem, config_of(call, tile | more, "h200"), target) for more in ({}, {"CLUSTER": cluster})
         )
-        results = 4096 * 4096 * 2 / alone.blocks
-        assert paired.fetched - results == pytest.approx(share * (alone.fetched - results))
-        assert paired == alone._replace(fetched=paired.fetched)
+        per_flop = [(work.fetched - 4096 * 4096 * 2 / work.blocks) / work.flops for work in (alone, together)]
+        assert per_flop == pytest.approx([1 / tile["BM"] + 1 / tile["BN"], share * (1 / tile["BM"] + 1 / tile["BN"])])
+        assert (together.blocks, alone.blocks) == (120 if cluster == 4 else 132, 132)
 
 
 def test_clusters_are_whole():
@@ -114,12 +121,14 @@ def test_clusters_are_whole():
     call, fewer = prepare("matmul", a, a), dataclasses.replace(Target.named("h200"), sms=131)
     for config in DESIGN.configs(call.problem, fewer):
         of_an_sm = 2 if config["CONSUMERS"] == 1 else 1
-        assert config["BLOCKS"] == (130 if "CLUSTER" in config else 131 * of_an_sm)
+        assert config["BLOCKS"] == {1: 131 * of_an_sm, 2: 130, 4: 116}[config.get("CLUSTER", 1)], "of 131 fours reach 119"
     (launch,) = launches(a[:8], a[:, :384], PAIR)
     assert launch.grid == (6,)
     assert [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 64]
     (launch,) = launches(a, a[:384].T, HIGH_PAIR)
     assert launch.grid == (64,) and [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 128]
+    (launch,) = launches(a, a[:384].T, HIGH_FOUR)
+    assert launch.grid == (64,) and [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 64]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +219,8 @@ def test_configs_fit_the_target():
     for config in DESIGN.configs(call.problem, target):
         (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
         two = config["CONSUMERS"] == 1
-        assert launch.shared_bytes <= target.shared_per_block and launch.grid == (264 if two else 132,)
+        blocks = 120 if config.get("CLUSTER") == 4 else 264 if two else 132
+        assert launch.shared_bytes <= target.shared_per_block and launch.grid == (blocks,)
         assert not two or 2 * (launch.shared_bytes + 1024) <= target.shared_per_sm
     first = next(iter(DESIGN.configs(call.problem, target)))
     assert {first["BM"], first["BN"]} == {128, 256}

@@ -17,6 +17,7 @@ TILES = {
     "wide": SMALL | {"BM": 128, "BN": 256, "CONSUMERS": 2},
     "three": SMALL | {"BM": 192, "BN": 192, "CONSUMERS": 3, "STAGES": 3},
     "pair of B": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 2, "BLOCKS": 4},
+    "four": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 4, "BLOCKS": 8},
     "pair of A": SMALL | {"BM": 256, "BN": 128, "CONSUMERS": 2, "CLUSTER": 2, "BLOCKS": 4},
 }
 ON = pytest.mark.parametrize("device", DEVICES)

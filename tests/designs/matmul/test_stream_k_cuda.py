@@ -19,6 +19,7 @@ LOW, HIGH = SMALL | {"BN": 128, "STAGES": 8}, SMALL | {"BM": 256, "BN": 128, "CO
 PAIRS = {
     "of B": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
     "of A": HIGH | {"CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
+    "of four": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 4, "BLOCKS": 4 * BLOCKS},
     "of three": SMALL | {"BM": 192, "BN": 128, "CONSUMERS": 3, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
 }
 on_devices = pytest.mark.parametrize("device", DEVICES)
