@@ -10,6 +10,10 @@ TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads
 operand is packed once (language/packed.py), which costs less than unaligned reads in every tile, so that K = 4097 runs like
 4096. WGMMA does not round to tf32 what it reads from shared memory: TMA does on the way there (language/descriptor.py).
 
+L2 sends a line of 128 bytes to an SM every 3 clocks. Of rows that do not begin at lines, as those of 5400 columns of bf16, most
+pieces of 128 bytes lie in two: a tile of 128 x 256 takes 1.9 * 384 lines a slice, 2100 clocks, for products of 1024. So operands
+that many tiles read may be packed, too, in rows that begin at lines (IN_LINES). CUDA's clusters of four take half as many lines.
+
 Tiles that are too few for the SMs, or leave the last wave half empty, are split along K (SPLIT_K): a program walks pieces of
 tiles, and a second kernel adds up their sums, which TMA writes to a workspace. All pieces are equally long, since TMA reads
 zeros beyond K, so the flattened loop stays as regular as without splits. Neighbours are at the same k at a time, so that L2
@@ -25,6 +29,7 @@ from typing import Any, NamedTuple
 from ..config import config_of
 from ..design import Design
 from ..gemm.parts.splits import splits_that_fill
+from ..integers import ceil_div
 from ..language.descriptor import can_round, describe
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
@@ -40,7 +45,7 @@ from .parts.operands import ALONG_K, TENSOR_CORES_READ, packed_along_k, refuses_
 from .parts.space import block_tile, count_tiles, fits, serialised, tile_configs
 from .parts.splits import Splits
 from .parts.tile import count_tiles_of, no_sum, tile_corner
-from .parts.work import of_splits
+from .parts.work import lines_of_rows, of_splits
 from .split_k import ADD_ROWS, addition_of_splits
 
 
@@ -141,7 +146,11 @@ def configs(problem, target):
     """As many stages as fit next to the staged half of the result, or of a split's sums: a program has its SM to itself. Those
     without splits first."""
     itemsize, programs = problem.out_dtype.itemsize, target.sms or 3
-    yield from tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs)
+    whole = list(tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
+    yield from whole
+    for config in whole:
+        if any(_goes_in_lines(problem, config)):
+            yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
     in_sums = _tiles(problem, target, max(4, itemsize))
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
         for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
@@ -178,10 +187,25 @@ def as_tma_writes(t):
     return as_tma_reads(t) and rows_are_whole_chunks(t)
 
 
-def operand(problem, t):
-    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it."""
+READ_OFTEN = 8  # tiles: a copy takes DRAM as long as L2 takes for the lines that it spares so many
+
+
+def _goes_in_lines(problem, config):
+    """Of A and of B whether IN_LINES packs it: if its rows do not begin at lines of L2, and many tiles read it."""
+    lines = lines_of_rows(problem)
+    tiles = ceil_div(problem.n, config.kwargs["BLOCK_N"]), ceil_div(problem.m, config.kwargs["BLOCK_M"])
+    return tuple(problem.aligned and own > 1 and read >= READ_OFTEN for own, read in zip(lines, tiles))
+
+
+def _packed_for_lines(problem, config):
+    return _goes_in_lines(problem, config) if config.kwargs.get("IN_LINES") else (False, False)
+
+
+def operand(problem, t, in_lines):
+    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it, or if it is
+    to be."""
     t = t[:1] if t.stride(0) == 0 else t
-    if problem.precision != "tf32" or can_round():
+    if not in_lines and (problem.precision != "tf32" or can_round()):
         if as_tma_reads(t):
             return [], t, True
         if problem.precision not in ALONG_K and as_tma_reads(t.mT):
@@ -193,8 +217,9 @@ def operand(problem, t):
 def launches(problem, config, a, b, c, bias, out, *scales):
     tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
-    pack_a, a, a_along_k = operand(problem, a)
-    pack_b, b, b_along_k = operand(problem, b.mT)
+    a_in_lines, b_in_lines = _packed_for_lines(problem, config)
+    pack_a, a, a_along_k = operand(problem, a, a_in_lines)
+    pack_b, b, b_along_k = operand(problem, b.mT, b_in_lines)
     yield from pack_a + pack_b
     are_tf32, splits, result = problem.precision == "tf32", None, out if as_tma_writes(out) else None
     if tile["SPLIT_K"] > 1:
@@ -220,7 +245,11 @@ def packs(problem, config):
     """As `operand`, but for operands that lie in other multiples of 16 bytes than the problem knows."""
     always, along_k = not problem.aligned, problem.precision in ALONG_K
     always = always or (problem.precision == "tf32" and not can_round())
-    return always or (along_k and problem.a_layout != "row"), always or (along_k and problem.b_layout != "col")
+    a_in_lines, b_in_lines = _packed_for_lines(problem, config)
+    return (
+        always or a_in_lines or (along_k and problem.a_layout != "row"),
+        always or b_in_lines or (along_k and problem.b_layout != "col"),
+    )
 
 
 def walks(config):

@@ -118,6 +118,37 @@ def split_config(problem, target, splits, **more):
 
 
 @ON
+@pytest.mark.parametrize(
+    "m, n, k, layout, packed",
+    [
+        (40, 1032, 72, "row", (True, False)),  # B is read by one row of tiles
+        (1032, 40, 72, "col", (False, True)),
+        (1032, 1032, 72, "row", (True, True)),
+        (1032, 1032, 72, "col", (True, True)),
+        (1032, 1032, 64, "row", (False, True)),  # A's rows, along K, are a line each
+        (1032, 1032, 64, "col", (True, False)),
+        (1032, 40, 72, "row", (False, False)),
+    ],
+)
+def test_operands_that_many_tiles_read_are_packed_in_whole_lines(device, m, n, k, layout, packed):
+    available_on(LIBRARY, device)
+    a, b = (random(*shape, dtype=torch.float16, device=device) for shape in ((m, k), (k, n)))
+    a, b = (transposed(a), transposed(b)) if layout == "col" else (a, b)
+    call, target = prepare("matmul", a, b), Target.named("h100")
+    found = [config for config in persistent.configs(call.problem, target) if config.kwargs.get("IN_LINES")]
+    assert bool(found) is any(packed)
+    for config in found[-1:]:
+        config = config_of(config.kwargs | {"PROGRAMS": 3}, config.num_warps, config.num_stages)
+        launch, result = computed(persistent.DESIGN, config, a, b)
+        for operand, is_packed in zip((launch.values["a"], launch.values["b"]), packed):
+            assert (operand.strides[-2] * 2 % 128 == 0) is (is_packed or k == 64)
+        assert (result.double() - a.double() @ b.double()).abs().max() < 2**-9 * k
+        *copies, product = persistent.WORK(call.problem, config, target)
+        (as_it_lies,) = persistent.WORK(call.problem, config_of(config.kwargs | {"IN_LINES": False}, config.num_warps), target)
+        assert len(copies) == sum(packed) and product.fetched < as_it_lies.fetched
+
+
+@ON
 @short(lambda k, splits: (k, splits) in ((8, 2), (200, 3), (1000, 5)))
 @pytest.mark.parametrize("splits", [2, 3, 5])
 @pytest.mark.parametrize("k", [8, 64, 200, 328, 1000])

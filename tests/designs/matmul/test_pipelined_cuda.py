@@ -162,6 +162,14 @@ def test_operands_of_a_lower_alignment_are_copied_in_pieces(dtype, m, n, k, opti
     run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
 
 
+@pytest.mark.parametrize("m, n, layout", [(36, 66, "row"), (66, 36, "col")])
+def test_pieces_are_those_of_the_operand_of_a_lower_alignment(m, n, layout):
+    a, b = LAYOUTS[layout](random(m, 28)), LAYOUTS[layout](random(28, n))
+    (launch,) = launches(a, b, SMALL, precision="tf32")
+    assert launch.expression.endswith(", 4, true>")
+    run_checked(LIBRARY, "matmul", "pipelined", a, b, precision="tf32")
+
+
 def test_other_operands_are_aligned_first():
     """Rows of an odd number of halves, and elements apart along both dimensions."""
     a, b = random(70, 37, dtype=torch.float16), random(37, 64, dtype=torch.float16)

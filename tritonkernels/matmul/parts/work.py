@@ -6,13 +6,18 @@ from ...problem import PACKED
 from .schemes import SCHEMES
 
 
+def lines_of_rows(problem):
+    """Of A and of B as they lie: how many lines of L2 128 bytes of a row are."""
+    itemsize = problem.dtype.itemsize
+    k = problem.k // PACKED.get(problem.precision, 1)
+    a, b = (k if problem.a_layout == "row" else problem.m), (k if problem.b_layout == "col" else problem.n)
+    return lines_of(a * itemsize), lines_of(b * itemsize)
+
+
 def main_kernel(problem, tile, target, packed):
     """The kernel that multiplies; whether A and B are `packed`, in rows of whole lines of L2."""
-    per_byte, itemsize = PACKED.get(problem.precision, 1), problem.dtype.itemsize
-    rows_of_a = problem.k // per_byte if problem.a_layout == "row" else problem.m
-    rows_of_b = problem.k // per_byte if problem.b_layout == "col" else problem.n
-    lines = [1.0 if whole else lines_of(row * itemsize) for whole, row in zip(packed, (rows_of_a, rows_of_b))]
-    return product(problem, tile, target, per_byte=per_byte, batch=problem.batch, lines=lines)
+    lines = [1.0 if whole else own for whole, own in zip(packed, lines_of_rows(problem))]
+    return product(problem, tile, target, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch, lines=lines)
 
 
 def copies(problem, packs_a, packs_b):
