@@ -39,9 +39,12 @@ inline CUtensorMap encode(const TiledTensor& t) {
     const cuuint64_t sizes[3] = {cuuint64_t(t.sizes[2]), cuuint64_t(t.sizes[1]), cuuint64_t(t.sizes[0])};  // innermost first
     const cuuint64_t pitches[2] = {cuuint64_t(t.strides[1] * t.element_bytes), cuuint64_t(t.strides[0] * t.element_bytes)};
     const cuuint32_t box[3] = {cuuint32_t(t.box[1]), cuuint32_t(t.box[0]), 1}, steps[3] = {1, 1, 1};
+    // What L2 fetches from DRAM at a time: rows that are whole lines of 128 bytes want the next ones soon, of others this is too much
+    const bool lines = pitches[0] % 128 == 0;
+    const auto fetched = lines ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
     const CUresult result = encode_tiled(&map, type, 3, reinterpret_cast<void*>(t.address), sizes, pitches, box, steps,
                                          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                         fetched, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS)
         throw std::runtime_error("cuTensorMapEncodeTiled refuses the tensor: error " + std::to_string(int(result)));
     return map;

@@ -36,9 +36,9 @@
 // landed, and empty when the consumers of both have read theirs.
 //
 // A CLUSTER of four has 2 x 2 tiles, each of which shares A with its neighbour along N, and B with that along M: half as many rows
-// a slice as without. A row of 128 bytes that does not begin at a multiple of them lies in two lines of L2, which sends a line to an
-// SM every 3 clocks: of 5400 columns of bf16 a tile of 128 x 256 takes 1.9 * 384 lines, or 2100 clocks, for products of 1024.
-// With four it is 1060. But not all SMs are in such clusters (model.py).
+// a slice as without. L2 sends a line of 128 bytes to an SM every 3 clocks, and two for 128 bytes of a row that begins within a
+// sector of 32, as most of 5400 columns of bf16 do: a tile of 128 x 256 takes 1.9 * 384 lines, 2100 clocks, for products of 1024;
+// with four it is 1060. But not all SMs are in such clusters (model.py).
 //
 // Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of
 // k, a step 32.

@@ -41,11 +41,12 @@ def configs(problem, target):
 
 def in_runs(problem, config, blocks):
     """The config with so many BLOCKS: 2 WAVES where that is another cut than 1; PARTS above MANY, as many for each tile as for
-    the others, where there are two or more."""
+    the others, where there are two or more, and more or others than MANY."""
     count, clusters = problem.batch * tiles_of_clusters(problem, config), blocks // config.get("CLUSTER", 1)
     for waves, parts in itertools.product((2, 1), (MANY, 128)):
         cuts_others = waves == 1 or streamed(count, clusters, 1) < streamed(count, clusters, 2)
-        if cuts_others and (parts == MANY or 2 * count <= clusters):
+        others = 2 * count <= clusters and (MANY * count < clusters or clusters % count)
+        if cuts_others and (parts == MANY or others):
             yield config | {"BLOCKS": blocks, "WAVES": waves, "PARTS": parts}
 
 

@@ -63,7 +63,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
               of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
-    lines     of L2 for each 128 bytes of A and of B that a block fetches, as `lines_of` says
+    lines     of L2 for each 128 bytes of A and of B that a block fetches (1.0, 1.0), as `lines_of` says
     """
     bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
     stages, splits, programs, waves = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("waves")
@@ -110,13 +110,13 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
     )
 
 
-LINE = 128  # bytes that L2 sends at a time
+LINE, SECTOR = 128, 32  # bytes that L2 sends at a time, and what they consist of
 
 
 def lines_of(pitch):
-    """How many lines 128 bytes of a row are, on average, if rows are so many bytes apart: a multiple of 16, or in the end no
-    less spread. Rows that begin at no multiple of 128 have their pieces in two, but for one in eight."""
-    return 1.0 if pitch % LINE == 0 or pitch < LINE else 2 - 16 / LINE
+    """For how many lines L2 takes as long as for 128 bytes of a row, on average, if rows are so many bytes apart. Where rows
+    begin within sectors, it sends two lines for each piece that lies in two, which is all but one in eight."""
+    return 1.0 if pitch % SECTOR == 0 or pitch < LINE else 2 - 16 / LINE
 
 
 def beyond_l2(size, target):

@@ -1,7 +1,7 @@
 """A copy of a matrix for bulk copies: contiguous columns, aligned to lines of L2, padded with zeros.
 
 cp.async moves 16 bytes along a line, TMA needs lines that begin at multiples of 16 bytes, and WGMMA reads 8-bit and tf32
-operands along K only. Lines that begin at no multiple of 128 bytes take L2 almost twice as long to send. Packing reads and
+operands along K only. Lines that begin within sectors of 32 bytes take L2 almost twice as long to send. Packing reads and
 writes each element once. For 4-byte elements and a product over N columns of B at 50 TFLOP/s it costs 50 / N of the time on an
 H200 (4.3 TB/s): 5 % at N = 1024, under 1 % at 8192. The workspace is as large as the matrix. GotoBLAS packs for the same reason
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008).

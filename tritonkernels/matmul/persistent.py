@@ -10,9 +10,9 @@ TMA reads from bases and pitches that are multiples of 16 bytes, and WGMMA reads
 operand is packed once (language/packed.py), which costs less than unaligned reads in every tile, so that K = 4097 runs like
 4096. WGMMA does not round to tf32 what it reads from shared memory: TMA does on the way there (language/descriptor.py).
 
-L2 sends a line of 128 bytes to an SM every 3 clocks. Of rows that do not begin at lines, as those of 5400 columns of bf16, most
-pieces of 128 bytes lie in two: a tile of 128 x 256 takes 1.9 * 384 lines a slice, 2100 clocks, for products of 1024. So operands
-that many tiles read may be packed, too, in rows that begin at lines (IN_LINES). CUDA's clusters of four take half as many lines.
+L2 sends a line of 128 bytes to an SM every 3 clocks, and two for 128 bytes of a row that begins within a sector of 32, as most
+of 5400 columns of bf16 do: a tile of 128 x 256 takes 1.9 * 384 lines a slice, 2100 clocks, for products of 1024. So operands
+that many tiles read may be packed, too, in rows that begin at lines (IN_LINES); CUDA's clusters of four take half the lines.
 
 Tiles that are too few for the SMs, or leave the last wave half empty, are split along K (SPLIT_K): a program walks pieces of
 tiles, and a second kernel adds up their sums, which TMA writes to a workspace. All pieces are equally long, since TMA reads
@@ -191,7 +191,7 @@ READ_OFTEN = 8  # tiles: a copy takes DRAM as long as L2 takes for the lines tha
 
 
 def _goes_in_lines(problem, config):
-    """Of A and of B whether IN_LINES packs it: if its rows do not begin at lines of L2, and many tiles read it."""
+    """Of A and of B whether IN_LINES packs it: if its rows begin within sectors of L2, and many tiles read it."""
     lines = lines_of_rows(problem)
     tiles = ceil_div(problem.n, config.kwargs["BLOCK_N"]), ceil_div(problem.m, config.kwargs["BLOCK_M"])
     return tuple(problem.aligned and own > 1 and read >= READ_OFTEN for own, read in zip(lines, tiles))
@@ -202,8 +202,8 @@ def _packed_for_lines(problem, config):
 
 
 def operand(problem, t, in_lines):
-    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it, or if it is
-    to be."""
+    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it, or if
+    `in_lines`."""
     t = t[:1] if t.stride(0) == 0 else t
     if not in_lines and (problem.precision != "tf32" or can_round()):
         if as_tma_reads(t):

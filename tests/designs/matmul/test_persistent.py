@@ -55,11 +55,11 @@ def test_both_are_packed_where_descriptors_cannot_round(monkeypatch):
     problem = prepare("matmul", a, b, **TF32).problem
     for can, packed in ((True, False), (False, True)):
         monkeypatch.setattr(persistent, "can_round", lambda can=can: can)
-        assert persistent.packs(problem, None) == (packed, packed)
+        config = next(persistent.configs(problem, Target.named("h200")))
+        assert persistent.packs(problem, config) == (packed, packed)
         assert launched(a, b) == ["pack"] * (2 * packed) + ["persistent"]
         run_checked(LIBRARY, "matmul", "persistent", a, b, **TF32)
-        works = persistent.DESIGN.work(problem, next(persistent.configs(problem, Target.named("h200"))), Target.named("h200"))
-        assert len(works) == 1 + 2 * packed
+        assert len(persistent.DESIGN.work(problem, config, Target.named("h200"))) == 1 + 2 * packed
 
 
 def test_the_types_of_tensor_maps_in_triton_3_6():
@@ -126,6 +126,7 @@ def split_config(problem, target, splits, **more):
         (1032, 1032, 72, "row", (True, True)),
         (1032, 1032, 72, "col", (True, True)),
         (1032, 1032, 64, "row", (False, True)),  # A's rows, along K, are a line each
+        (1040, 1040, 80, "row", (False, False)),  # whole sectors
         (1032, 1032, 64, "col", (True, False)),
         (1032, 40, 72, "row", (False, False)),
     ],

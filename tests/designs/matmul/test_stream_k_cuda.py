@@ -172,7 +172,7 @@ def test_work_has_the_slices_of_the_busiest_block(tiles):
     target, problem = Target.named("h200"), problem_of(64, 64 * tiles, 4096)
     for config in DESIGN.configs(problem, target):
         whole, left, sharers = cut(problem, config, 1)
-        slices = -(-whole * config.get("CLUSTER", 1) // 132) * 64 + (-(-left * 64 // sharers) if left else 0)
+        slices = -(-whole * config.get("CLUSTER", 1) // config["BLOCKS"]) * 64 + (-(-left * 64 // sharers) if left else 0)
         assert DESIGN.work(problem, config, target)[0].flops == 2 * config["BM"] * config["BN"] * DEPTH * slices
 
 

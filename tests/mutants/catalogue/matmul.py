@@ -149,8 +149,10 @@ MUTANTS = [
         "test_persistent and (rounded_to_tf32 or packed)",
         ("A not rounded on its way", "[1, block_k, block_m], are_tf32)", "[1, block_k, block_m])"),
         ("B not rounded on its way", "[1, block_k, block_n], are_tf32)", "[1, block_k, block_n])"),
-        ("packed though TMA rounds", 'if problem.precision != "tf32" or can_round():', 'if problem.precision != "tf32":'),
+        ("packed though TMA rounds", '(problem.precision != "tf32" or can_round()):', '(problem.precision != "tf32"):'),
         ("read as it lies though nothing rounds", 'problem.precision != "tf32" or can_round()', "True"),
+        ("as it lies though it is to be in lines", "if not in_lines and (", "if ("),
+        ("packed in lines though few tiles read it", "and read >= READ_OFTEN", ""),
         ("the model packs what TMA rounds", 'problem.precision == "tf32" and not can_round()', 'problem.precision == "tf32"'),
     ),
     *of(

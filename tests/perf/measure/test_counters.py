@@ -58,10 +58,10 @@ def test_of_each_design_the_first_configs_and_torch(h200, tmp_path, capsys):
     ((suite, wanted),) = h200
     assert suite == "square" and {name for _, _, name, _, _ in wanted} == {LARGE}
     found = [(who, config and (config["BM"], config.get("CLUSTER", 1))) for who, _, _, _, config in wanted]
-    assert sorted(found[:-1]) == [("cuda", (256, 1)), ("cuda", (256, 2))] and found[-1] == ("torch", None)
+    assert sorted(found[:-1]) == [("cuda", (256, 1)), ("cuda", (256, 2)), ("cuda", (256, 4))] and found[-1] == ("torch", None)
     written = json.loads(file.read_text())
     assert written["environment"] == {"commit": "abc"}
-    assert [row["l2_read_bytes"] for row in written["records"]] == [96] * 3
+    assert [row["l2_read_bytes"] for row in written["records"]] == [96] * 4
     assert "CLUSTER=2" in capsys.readouterr().out
 
 

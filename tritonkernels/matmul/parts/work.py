@@ -7,7 +7,7 @@ from .schemes import SCHEMES
 
 
 def lines_of_rows(problem):
-    """Of A and of B as they lie: how many lines of L2 128 bytes of a row are."""
+    """lines_of A's and B's rows as they lie."""
     itemsize = problem.dtype.itemsize
     k = problem.k // PACKED.get(problem.precision, 1)
     a, b = (k if problem.a_layout == "row" else problem.m), (k if problem.b_layout == "col" else problem.n)
