@@ -292,7 +292,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent.py",
         "cuda and persistent and clusters",
-        ("half a cluster", "target.sms // cluster * cluster or", "target.sms or"),
+        ("half a cluster", "// cluster * cluster or 3", "or 3"),
         ("as many blocks as clusters", 'clusters * config.get("CLUSTER", 1)),)', "clusters),)"),
         ("a half that is no whole boxes", '(config["BM"] > config["BN"] or not halves_of_b)', 'config["BM"] > config["BN"]'),
         ("L2 sends every slice to each block", '"share": sharers_of_slices(config)', '"share": (1, 1)'),
