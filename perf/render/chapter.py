@@ -32,7 +32,7 @@ def texts(slow=False):
         "rung": rung,
         "step": steps.step,
         "few": steps.few,
-        "pairs": steps.pairs,
+        "clusters": steps.clusters,
         "planes": steps.planes,
         "sent": steps.sent,
         "others": others,

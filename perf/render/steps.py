@@ -4,11 +4,13 @@ The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a
 has those of few tiles, which are for splits of K, `planes` those in tf32x3.
 """
 
+import itertools
 import json
 import statistics
 
 from cuda_reference.matmul.persistent import sharers_of_slices
 from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul.parts.work import lines_of_rows
 
 from ..measure import counters, sweep_records
 from ..offline import sass
@@ -97,21 +99,37 @@ def few(gpu):
     return table.markdown(["", "design", "relative to cuBLAS", "to `split_k`", "shapes"], body)
 
 
-def pairs(gpu):
-    """The table of what a pair of blocks that share a slice gains over blocks alone, by CUDA's tile, where both were timed."""
+def clusters(gpu):
+    """The table of what blocks that share slices gain over blocks alone, by CUDA's tile, where both were timed: on operands
+    whose rows begin at sectors of L2, and on others."""
     gains = {}
     for row in products(measured.RESULTS / gpu):
         times = {json.dumps(t[1]): t[2] for t in row.times.get(LIBRARIES["cuda"], ()) if t[0] == "persistent"}
+        alone = {_tile(json.loads(text)): us for text, us in times.items() if "CLUSTER" not in text}
+        begin_within = max(lines_of_rows(row.problem)) > 1
         for text, us in times.items():
             config = json.loads(text)
-            alone = times.get(json.dumps({name: value for name, value in config.items() if name != "CLUSTER"}))
-            if "CLUSTER" in config and alone:
-                gains.setdefault((config["BM"], config["BN"]), []).append(alone / us)
-    body = [
-        [f"{bm} x {bn}", f"{_share_sent({'BM': bm, 'BN': bn, 'CLUSTER': 2}):.2f}", _mean(own), f"{max(own):.2f}", str(len(own))]
-        for (bm, bn), own in sorted(gains.items())
+            if "CLUSTER" in config and _tile(config) in alone:
+                of_tile = gains.setdefault((config["CLUSTER"], config["BM"], config["BN"]), ([], []))
+                of_tile[begin_within].append(alone[_tile(config)] / us)
+    body = []
+    for (cluster, bm, bn), both in sorted(gains.items()):
+        sent = _share_sent({"BM": bm, "BN": bn, "CLUSTER": cluster})
+        figures_of_both = ((_mean(own), f"{max(own):.2f}", str(len(own))) if own else ("-", "-", "0") for own in both)
+        body.append([f"{bm} x {bn}", str(cluster), f"{sent:.2f}", *itertools.chain(*figures_of_both)])
+    headings = [
+        "tile",
+        "blocks",
+        "what L2 sends",
+        *("alone / cluster", "most", "shapes"),
+        *("within sectors", "most", "shapes"),
     ]
-    return table.markdown(["tile", "what L2 sends", "alone / pair", "most", "shapes"], body)
+    return table.markdown(headings, body)
+
+
+def _tile(config):
+    """What a config of blocks alone and one of clusters have in common."""
+    return json.dumps({name: value for name, value in config.items() if name not in ("CLUSTER", "BLOCKS")})
 
 
 def planes(gpu):

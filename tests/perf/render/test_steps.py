@@ -4,10 +4,12 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from perf.measure import counters
 from perf.measure.sweep_records import load
 from perf.render import steps
+from tests.harness import prepare
 
 SWEEP = steps.measured.RESULTS / "h200"
 
@@ -34,9 +36,10 @@ def test_a_step_is_compared_on_the_shapes_of_both_rungs(monkeypatch):
     assert len(steps.step("naive").splitlines()) == 3, "Triton has none"
 
 
-def test_pairs_are_compared_with_the_same_tile_alone(monkeypatch):
-    """By tile: 4 / 2 and 9 / 8, and a pair whose tile was not timed alone; other stages are another config."""
-    big, low = {"BM": 128, "BN": 256, "STAGES": 4}, {"BM": 192, "BN": 128, "STAGES": 4}
+def test_clusters_are_compared_with_the_same_tile_alone(monkeypatch):
+    """By tile and by how rows begin: 4 / 2 and 9 / 8, and 9 / 3 of other rows; a pair whose tile was not timed alone; other
+    stages are another config, other BLOCKS are not."""
+    big, low = {"BM": 128, "BN": 256, "STAGES": 4, "BLOCKS": 132}, {"BM": 192, "BN": 128, "STAGES": 4, "BLOCKS": 132}
     times = [
         [("persistent", big, 4.0), ("persistent", big | {"CLUSTER": 2}, 2.0), ("stream_k", low, 1.0)],
         [("persistent", big, 9.0), ("persistent", big | {"CLUSTER": 2}, 8.0), ("persistent", low | {"CLUSTER": 2}, 1.0)],
@@ -45,11 +48,22 @@ def test_pairs_are_compared_with_the_same_tile_alone(monkeypatch):
             ("persistent", low | {"CLUSTER": 2}, 5.0),
             ("persistent", low | {"STAGES": 3, "CLUSTER": 2}, 1.0),
         ],
+        [("persistent", big, 9.0), ("persistent", big | {"CLUSTER": 4, "BLOCKS": 120}, 3.0)],
     ]
-    own = [SimpleNamespace(times={"cuda_reference": [(*t, None) for t in row]}) for row in times]
+    problems = [
+        prepare("matmul", *(torch.empty(n, n, dtype=torch.float16) for _ in range(2))).problem for n in (64, 64, 64, 72)
+    ]
+    own = [
+        SimpleNamespace(times={"cuda_reference": [(*t, None) for t in row]}, problem=problem)
+        for row, problem in zip(times, problems)
+    ]
     monkeypatch.setattr(steps, "products", lambda folder: own)
-    lines = [line.strip("| ").split(" | ") for line in steps.pairs("h100").splitlines()[2:]]
-    assert lines == [["128 x 256", "0.67", "1.50", "2.00", "2"], ["192 x 128", "0.80", "1.20", "1.20", "1"]]
+    lines = [line.strip("| ").split(" | ") for line in steps.clusters("h100").splitlines()[2:]]
+    assert lines == [
+        ["128 x 256", "2", "0.67", "1.50", "2.00", "2", "-", "-", "0"],
+        ["192 x 128", "2", "0.80", "1.20", "1.20", "1", "-", "-", "0"],
+        ["128 x 256", "4", "0.50", "-", "-", "0", "3.00", "3.00", "1"],
+    ]
 
 
 def test_designs_of_planes_are_compared_where_all_were_timed(monkeypatch):
