@@ -7,6 +7,7 @@ from tests.mutants.catalogue import (
     gemm,
     gemv,
     gradients,
+    hopper_cuda,
     matmul,
     matmul_cuda,
     planes_cuda,
@@ -14,5 +15,5 @@ from tests.mutants.catalogue import (
     shared,
 )
 
-PARTS = (gemm, gemv, conv2d, conv2d_cuda, gradients, matmul, matmul_cuda, planes_cuda, plans, as_torch, shared)
+PARTS = (gemm, gemv, conv2d, conv2d_cuda, gradients, matmul, matmul_cuda, hopper_cuda, planes_cuda, plans, as_torch, shared)
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]
