@@ -181,12 +181,13 @@ def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
     assert gate_text.with_lines(text, results) == text.replace("old\n", passed + failed)
 
 
-def test_a_run_that_was_cut_off(visit, step, tmp_path):
+@pytest.mark.parametrize("note", [gate_text.CUT_OFF, "SystemExit: ended by SIGTERM"])
+def test_a_run_that_was_cut_off(visit, step, tmp_path, note):
     """Nothing failed in it; what it did not come to is named."""
     names = ["calls", "tests-1", "two_gpus"]
     told = visit(*[step(name, "print('a b')") for name in names], names=names)
     passed = gate_text.lines(tmp_path)
-    cut = {"status": "failed", "counts": {"passed": 1234}, "failures": {}, "note": gate_text.CUT_OFF}
+    cut = {"status": "failed", "counts": {"passed": 1234}, "failures": {}, "note": note}
     last = told | {"commit": "def", "steps": {"calls": told["steps"]["calls"], "tests-1": cut}}
     (tmp_path / "h200/gate.json").write_text(json.dumps(last))
     how = "tests-1 after 1,234 passed and none failed, two_gpus did not run"
