@@ -64,14 +64,17 @@ def of_architecture(arch):
 
 def of_gpu(gpu, paths=None):
     """Of the GPU's records but those of the suite that nothing is fitted to, or of the files named."""
-    folder = RESULTS / gpu
+    folder, given = RESULTS / gpu, paths is not None
     paths = paths or [
         *folder.rglob("*.jsonl"),
-        *(path for path in folder.glob("*.json") if path.name not in (*NOT_TIMES, f"{RANDOM}.json")),
+        *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES),
     ]
     found, environments = [], []
     for path in paths:
-        rows = sweep_records.load([path]) if path.suffix == ".jsonl" else records.read_rows(path)
+        if path.suffix == ".jsonl":
+            rows = sweep_records.load([path])
+        else:
+            rows = [row for row in records.read_rows(path) if given or row["suite"] != RANDOM]
         found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
         environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
     newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
