@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import threading
 import types
 
 import numpy
@@ -15,6 +16,7 @@ from .plans import FromAddress, Launched, with_address
 
 FOREIGN = {"maxnreg": None}  # options for ptxas, which AMD's compiler refuses
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
+_BINDING = threading.Lock()
 OVERLAPS = {"launch_pdl": True}  # language/overlap.py
 
 
@@ -73,6 +75,8 @@ class TritonLaunch:
         would use up the memory of the GPU. The tensors may be on the meta device."""
         from triton.runtime import driver
 
+        with _BINDING:  # Triton has no lock here: of two threads that are the first, one would fill caches that are replaced
+            self.kernel.device_caches.__getitem__(driver.active.get_current_device())
         compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
         driver.active.launcher_cls(compiled.src, compiled.metadata)
 
