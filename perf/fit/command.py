@@ -3,7 +3,8 @@
 What a design sustains is a share of the GPU's own figures, so records of all GPUs of one architecture count together: those in
 perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
 give the same file, but for designs that are other kernels since they were timed (remade.py). Short calls, which `perf compare`
-times in a row, do not wait for their launches. For each of the GPUs goes
+times in a row, do not wait for their launches. Beside it goes learned.json: what the model with these figures gets wrong
+(boosting.py). For each of the GPUs goes
 torch.json into its folder: torch's times in its records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by
 a hash of them, is left out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
 
@@ -18,7 +19,7 @@ from tritonkernels.target import Target
 
 from ..gate import processes
 from ..render.table import print_table
-from . import counted, evaluate, remade, table, timed, torch_times
+from . import counted, evaluate, remade, residuals, table, timed, torch_times
 
 HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
 
@@ -46,14 +47,16 @@ def main(options, parser):
         processes.replace(torch_times.path(gpu.name), text)
     commit = max(shapes.values(), key=lambda own: own.date).commit
     processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(learnt), designs))
+    trees = residuals.fitted(learnt, designs)
+    processes.replace(residuals.path(target.name), residuals.text(trees))
     judged = remade.of_today_only(runs)
-    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs)])
+    print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, trees)])
     print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
     return 0
 
 
-def _rows(half, runs, designs):
-    own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs)
+def _rows(half, runs, designs, trees):
+    own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs, trees)
     for package in dict.fromkeys(outcome.chosen.package for outcome in own):
         s = evaluate.summary([outcome for outcome in own if outcome.chosen.package == package])
         torch = "" if s.torch is None else f"{s.torch:.3f}"

@@ -6,6 +6,7 @@ import itertools
 from typing import Any, NamedTuple
 
 from tritonkernels.choice import model
+from tritonkernels.choice.learned import Contender
 from tritonkernels.choice.work import Work
 from tritonkernels.design import as_dict
 from tritonkernels.problem import Problem
@@ -45,6 +46,10 @@ class Counted(NamedTuple):
         factors, rate = (of_config, sustained.of_problem(self.problem)), model.rates(self.target)
         seconds = model.estimate(self.works, rate, sustained, *factors).seconds
         return seconds - rate.launch / sustained.launch + rate.launch / sustained.next_launch if self.run.in_a_row else seconds
+
+    def contender(self, sustained):
+        """As a Contender; `sustained` is the model's of its key."""
+        return Contender(self.predicted(sustained), self.run.design, self.config, self.works, sustained)
 
 
 def counted(shapes, target):

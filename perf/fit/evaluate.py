@@ -4,7 +4,7 @@ import itertools
 import statistics
 from typing import NamedTuple
 
-from tritonkernels.choice import model
+from tritonkernels.choice import learned, model
 
 from .counted import Counted
 
@@ -30,14 +30,16 @@ class Outcome(NamedTuple):
         return torch / self.chosen.run.seconds if torch else None
 
 
-def outcomes(runs, sustained):
-    """The Outcome of each shape and package of Counted runs, which are in the order of `counted`."""
+def outcomes(runs, sustained, trees):
+    """The Outcome of each shape and package of Counted runs, which are in the order of `counted`; `trees` by learned.key_of."""
     found = []
-    for _, own in itertools.groupby(runs, key=lambda run: (id(run.shape), run.package)):
-        predicted = [(run.predicted(model.of_design(sustained, *run.key.split())), run) for run in own]
-        chosen = min(predicted, key=lambda pair: pair[0])
-        best = min(predicted, key=lambda pair: pair[1].run.seconds)
-        found.append(Outcome(chosen[1], best[1], chosen[0], best[0]))
+    for (_, package), group in itertools.groupby(runs, key=lambda run: (id(run.shape), run.package)):
+        own = list(group)
+        problem, rate = own[0].shape.problem, model.rates(own[0].target)
+        contenders = [run.contender(model.of_design(sustained, *run.key.split())) for run in own]
+        seconds = learned.corrected(trees.get(learned.key_of(package, problem.op)), problem, contenders, rate)
+        chosen, best = learned.fastest(contenders, seconds), min(range(len(own)), key=lambda at: own[at].run.seconds)
+        found.append(Outcome(own[chosen], own[best], seconds[chosen], seconds[best]))
     return found
 
 

@@ -1,9 +1,9 @@
 """docs/choice.md: how a design and a config are chosen, from what figures, and how good the choice is."""
 
-from tritonkernels.choice import model
+from tritonkernels.choice import learned, model
 from tritonkernels.target import Target
 
-from ..fit import counted, evaluate, remade, timed
+from ..fit import boosting, counted, evaluate, remade, timed
 from .table import markdown as as_table
 
 INTRODUCTION = """\
@@ -16,8 +16,8 @@ A call gets its design and its config (tile sizes, warps, stages) from, in this 
 
 1. the caller: `design=`, `config=`;
 2. the user's tuned table, or else the shipped one of this GPU, if it has an entry for such calls: see [tuning.md](tuning.md);
-3. the model of time: of every legal config of every design that does not refuse, the one with the least predicted seconds
-   among those that were timed.
+3. the model of time and what was learned of its errors: of every legal config of every design that does not refuse, the one
+   with the least predicted seconds among those that were timed.
 
 *Timed* are the configs of a design that has records in the call's precision, if each of their numbers (tile sizes, warps, ...)
 occurs in the design's records; numbers that follow from the problem or the GPU, as the number of splits, do not count. So what
@@ -64,6 +64,16 @@ of its operation's other designs, and a config or a class with few records a fac
 so the records of all GPUs of an architecture are fitted to together: those of {gpus}. The result serves every GPU, and what was
 timed there counts as timed.
 
+## What the model does not count
+
+Bank conflicts, power, how waves of unlike blocks meet, and more: where they make the model wrong by about the same factor on
+problems and configs that are alike, records show it. [boosting.py](../perf/fit/boosting.py) fits {trees} trees for each
+operation and package to the logarithm of measured over predicted seconds. Each asks a call {depth} questions ("is K above
+2048?", "has the config 8 warps?", "does latency take more than half of the time?") and adds the value that the answers lead to.
+The trees choose only among contenders, which the model predicts to take at most {near} times as long as the fastest; far from
+that records are few. They are in `learned.json`; [learned.py](../tritonkernels/choice/learned.py) has the figures that they ask
+for.
+
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
     python -m perf fit
@@ -101,6 +111,9 @@ def markdown():
         "gpus": " and ".join(gpu.name.upper() for gpu in gpus),
         "overlap": model.OVERLAP,
         "busy": model.BUSY,
+        "trees": boosting.TREES,
+        "depth": boosting.DEPTH,
+        "near": learned.NEAR,
         "mean": evaluate.GATE_MEAN,
         "fine": evaluate.FINE,
         "share": evaluate.GATE_SHARE,
@@ -111,7 +124,8 @@ def markdown():
 def of_gpu(gpu):
     target = Target.named(gpu)
     judged = [shape for shape in timed.of_gpu(gpu).shapes if shape.judges and shape.half == "judge"]
-    outcomes = evaluate.outcomes(remade.of_today_only(counted.counted(judged, target)), model.sustained(gpu))
+    trees = learned.all_of(gpu)
+    outcomes = evaluate.outcomes(remade.of_today_only(counted.counted(judged, target)), model.sustained(gpu), trees)
     return section(gpu, outcomes)
 
 

@@ -115,9 +115,9 @@ def test_the_ranking_says_why(package):
     assert best["seconds"] == report["predicted"]["seconds"] >= report["limits"]["compute_s"]
     assert [row["seconds"] for row in (best, *others)] == sorted(row["seconds"] for row in (best, *others))
     assert {row["records"] for row in (best, *others)} == {"timed"}, "every config of gemm was"
-    assert best["bound_by"] == "compute" and report["chosen_by"] == "model"
+    assert best["bound_by"] in ("compute", "cache") and report["chosen_by"] == "model"
     printed = str(report).partition("ranking\n")[2].splitlines()
-    assert len(printed) == 10 and printed[0].split()[1:4] == ["compute", "timed", best["design"]]
+    assert len(printed) == 10 and printed[0].split()[1:4] == [best["bound_by"], "timed", best["design"]]
     assert "ranking" not in package.explain("gemm", a, a, design="tiled", target="h200"), "there was no choice"
 
 

@@ -1,4 +1,8 @@
-"""The choice among designs and configs: the least predicted time first. Pure functions of problem and target."""
+"""The choice among designs and configs: the least predicted time first. Pure functions of problem and target.
+
+The model of time (model.py) names the contenders, all that it predicts to be about as fast as the fastest; what records have
+taught of its errors (learned.py) chooses among them.
+"""
 
 import functools
 import math
@@ -8,14 +12,16 @@ from typing import Any, NamedTuple
 
 from ..design import as_dict
 from ..errors import ConfigError, UnsupportedError
-from . import model
+from . import learned, model
+from .learned import NEAR, Contender
 
 NEAREST = 3  # configs that an error names
 
 
 class Choice(NamedTuple):
-    """A design and its config; `estimate` is the model's, and `timed` whether the records that it stands on have the design in
-    this precision and each of the config's numbers. Both are None without a GPU."""
+    """A design and its config; `cost` and the seconds of `estimate`, the model's, are corrected by what was learned; `timed`
+    says whether the records that it stands on have the design in this precision and each of the config's numbers. The last two
+    are None without a GPU."""
 
     design: Any
     config: Any
@@ -42,10 +48,21 @@ def ranking(package, designs, problem, target):
         for config in design.configs(problem, target):
             works, (factor, timed) = tuple(design.work(problem, config, target)), sustained.of_config(config, layouts)
             estimate = model.estimate(works, rate, sustained, factor, of_problem)
-            found.append(Choice(design, config, estimate.seconds, estimate, timed))
-    found = sorted(reversed(found), key=lambda choice: choice.cost)
-    first = next((at for at, choice in enumerate(found) if choice.timed), 0)
-    return [*found[first : first + 1], *found[:first], *found[first + 1 :]]
+            found.append((design, timed, estimate, Contender(estimate.seconds, design.name, config, works, sustained)))
+    if not found:
+        return []
+    found.reverse()
+    contenders = [contender for *_, contender in found]
+    costs = learned.corrected(_trees(package, problem, target), problem, contenders, rate)
+    asked = [at for at, (_, timed, *_) in enumerate(found) if timed] or range(len(found))
+    first = asked[learned.fastest([contenders[at] for at in asked], [costs[at] for at in asked])]
+    for at in asked:  # the model's word stands for what it predicts to be far slower
+        costs[at] = max(costs[at], costs[first])
+    choices = [
+        Choice(design, contender.config, cost, estimate._replace(seconds=cost), timed)
+        for cost, (design, timed, estimate, contender) in zip(costs, found)
+    ]
+    return [choices.pop(first), *sorted(choices, key=lambda choice: choice.cost)]
 
 
 def best(package, designs, problem, target):
@@ -54,21 +71,33 @@ def best(package, designs, problem, target):
         return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
     rate, modelled = model.rates(target), list(_modelled(package, designs, problem, target))[::-1]  # the fast ones first
     spaces = [(*each, list(each[0].configs(problem, target))[::-1]) for each in modelled]
-    return _least(spaces, True, problem, target, rate) or _least(spaces, False, problem, target, rate)
+    found = _contenders(spaces, True, problem, target, rate) or _contenders(spaces, False, problem, target, rate)
+    if not found:
+        return None
+    contenders = [contender for _, contender in found]
+    costs = learned.corrected(_trees(package, problem, target), problem, contenders, rate)
+    design, contender = found[learned.fastest(contenders, costs)]
+    return design, contender.config
 
 
-def _least(spaces, asked, problem, target, rate):
-    """The (design, config) of the least predicted time of those that were timed, or of those that were not; None if none is."""
-    least, found = math.inf, None
+def _trees(package, problem, target):
+    return learned.trees_of(target.name, package, problem.op)
+
+
+def _contenders(spaces, asked, problem, target, rate):
+    """The (design, Contender) of those that were timed, or of those that were not, with about the least predicted time."""
+    least, found = math.inf, []
     for design, sustained, of_problem, layouts, configs in spaces:
         work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained, of_problem)
         for config in configs:
             factor, timed = of_config(config, layouts)
             if timed is asked:
-                seconds = predicted(work(problem, config, target), factor, least)
-                if seconds < least:
-                    least, found = seconds, (design, config)
-    return found
+                works = tuple(work(problem, config, target))
+                seconds = predicted(works, factor, NEAR * least)
+                if seconds <= NEAR * least:
+                    least = min(least, seconds)
+                    found.append((design, Contender(seconds, design.name, config, works, sustained)))
+    return [(design, contender) for design, contender in found if contender.seconds <= NEAR * least]
 
 
 def _modelled(package, designs, problem, target):

@@ -308,14 +308,14 @@ def of_design(figures, package, design, precision):
 def sustained(target_name):
     """{"package op.design precision": Sustained} of a GPU, also of designs in all precisions and of ANY; those of the REFERENCE
     unless the GPU has its own."""
-    name = _folder(target_name)
+    name = folder(target_name)
     return {
         key: Sustained(**values)
         for key, values in json.loads((TABLES / name / "sustained.json").read_text())["designs"].items()
     }
 
 
-def _folder(target_name):
+def folder(target_name):
     """The folder of the figures that serve a GPU."""
     name = gpu_name(target_name)
     return name if (TABLES / name / "sustained.json").exists() else REFERENCE

@@ -13,7 +13,7 @@ import torch
 import triton
 
 from perf.__main__ import main
-from perf.fit import counted, evaluate, least_squares, table, timed, torch_times
+from perf.fit import boosting, counted, evaluate, least_squares, residuals, table, timed, torch_times
 from perf.fit.counted import library
 from perf.fit.samples import Samples
 from perf.fit.timed import Run, Timed
@@ -99,7 +99,7 @@ def test_a_config_that_is_slow_on_operands_that_lie_so(fitted):
 def test_the_choice_is_good_on_other_shapes(fitted):
     """Of times without noise, so that nothing but the model is at fault."""
     others = counted.counted(shapes(100, noise=0, outliers=0, seed=1), H200)
-    of_choice = evaluate.summary(evaluate.outcomes(others, fitted))
+    of_choice = evaluate.summary(evaluate.outcomes(others, fitted, {}))
     assert of_choice.shapes == 100 and of_choice.mean < 1.02 and of_choice.passes
 
 
@@ -111,11 +111,13 @@ def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
         monkeypatch.setattr(timed.records, "read_rows", lambda path: [{"environment": {"date": "", "commit": "abc+def"}}])
         monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
         assert main(["fit", "--records", "of.json"]) == 0
-        return table.path("h200").read_text(), torch_times.path("h200").read_text()
+        return [of.path("h200").read_text() for of in (table, torch_times, residuals)]
 
+    monkeypatch.setattr(residuals, "FEWEST", 10)
     first = text(1)
     assert text(2) == first
-    written, torchs = map(json.loads, first)
+    written, torchs, trees = map(json.loads, first)
+    assert len(trees["trees"]["tritonkernels gemm"]["trees"]) == boosting.TREES
     assert (torchs["gpu"], torchs["commit"], torchs["families"]) == ("h200", "abc", {})  # torch was not timed
     assert (written["schema"], written["gpus"], written["commit"]) == (table.SCHEMA, ["h200"], "abc") and written["records"] > 0
     assert set(written["designs"]) >= set(table.fitted([]))
@@ -132,7 +134,7 @@ def test_gpus_of_an_architecture_are_fitted_to_together(monkeypatch):
         for part in PARTS:
             known, sharper = (getattr(fitted[f"{KEY}{name} ieee"], part) for fitted in (alone, together))
             assert sharper == pytest.approx(known, rel=0.1) == pytest.approx(getattr(true, part), rel=0.15), (name, part)
-    of_choice = evaluate.summary(evaluate.outcomes(found[1], alone))
+    of_choice = evaluate.summary(evaluate.outcomes(found[1], alone, {}))
     assert of_choice.mean < 1.02
 
 

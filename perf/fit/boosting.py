@@ -1,0 +1,93 @@
+"""Gradient boosting of oblivious trees: what is left of the logarithm of time by the model, from figures of calls.
+
+Each tree is fitted to what those before it leave, at most OUTLIER of each run (the gradient of Huber's function, as in
+least_squares.py), on a random half of the runs, with questions out of a random half of those possible. Level by level it takes
+the question that lessens the squares most, with PRIOR runs in each leaf that say 0; RATE of what a leaf says counts. (Friedman
+2001 and 2002; oblivious trees: Kohavi 1994, Prokhorenkova and others 2018.)
+
+Residuals are rounded to a grid on which sums are exact in any order, so the same records give the same trees on any machine.
+"""
+
+from typing import NamedTuple
+
+import numpy
+
+from tritonkernels.choice.learned import UNIT, Trees
+
+OUTLIER = 0.2  # of log time
+TREES, DEPTH, RATE, PRIOR = 300, 5, 0.12, 5.0  # twice as many trees at half the rate chose better by a thousandth
+THRESHOLDS = 32  # of a figure at most
+SHARE = 0.5  # of runs, and of questions, that a tree sees
+GRID = 2.0**-12  # sums of 20,000 runs are exact in single precision
+
+
+class Questions(NamedTuple):
+    """figure: (questions,) its index; threshold: (questions,); answers: (runs, questions), 1.0 where the figure is above it."""
+
+    figure: numpy.ndarray
+    threshold: numpy.ndarray
+    answers: numpy.ndarray
+
+
+def boosted(rows, logs, trees=TREES):
+    """The Trees for calls with these figures, a dict each, whose predicted times are too small by these logarithms."""
+    names = sorted({name for row in rows for name in row})
+    figures = numpy.array([[row.get(name, 0.0) for name in names] for row in rows])
+    questions, random, left = _questions(figures), numpy.random.default_rng(0), numpy.array(logs)
+    grown = []
+    for _ in range(trees):
+        residuals = _residuals(left)
+        seen = random.random(len(rows)) < SHARE
+        offered = numpy.flatnonzero(random.random(len(questions.figure)) < SHARE)
+        asked = offered[_asked(questions.answers[numpy.ix_(seen, offered)], residuals[seen])]
+        leaves = (questions.answers[:, asked] @ (1 << numpy.arange(DEPTH)[::-1])).astype(int)
+        values = RATE * _means(leaves[seen], residuals[seen], 1 << DEPTH)
+        values = numpy.round(values / UNIT) * UNIT
+        left -= values[leaves]
+        grown.append((questions.figure[asked], questions.threshold[asked], values))
+    return _without_unasked(names, *map(numpy.array, zip(*grown)))
+
+
+def _residuals(left):
+    """What counts of what is left."""
+    return (numpy.round(numpy.clip(left, -OUTLIER, OUTLIER) / GRID) * GRID).astype(numpy.float32)
+
+
+def _questions(figures):
+    """Those that have both answers, each once: of thresholds between a figure's values, if these are few, or its quantiles."""
+    found = {}
+    for at, column in enumerate(figures.T):
+        values = numpy.unique(column)
+        between = (values[1:] + values[:-1]) / 2
+        if len(between) > THRESHOLDS:
+            least = numpy.quantile(column, numpy.arange(1, THRESHOLDS + 1) / (THRESHOLDS + 1), method="lower")
+            between = between[numpy.unique(numpy.searchsorted(values, least[least < values[-1]]))]
+        for threshold in (float(f"{exact:.6g}") for exact in between):
+            answers = column > threshold
+            if answers.any() and not answers.all():
+                found.setdefault(answers.tobytes(), (at, threshold, answers))
+    figure, threshold, answers = zip(*found.values())
+    return Questions(numpy.array(figure), numpy.array(threshold), numpy.array(answers, numpy.float32).T)
+
+
+def _asked(answers, residuals):
+    """The indices of DEPTH questions, the best one for each level."""
+    chosen, leaves = [], numpy.zeros(len(residuals), int)
+    for depth in range(DEPTH):
+        members = (leaves == numpy.arange(1 << depth)[:, None]).astype(numpy.float32)
+        counts, sums = members.sum(axis=1, keepdims=True), members @ residuals[:, None]
+        above, sums_above = members @ answers, (members * residuals) @ answers
+        gains = sums_above**2 / (above + PRIOR) + (sums - sums_above) ** 2 / (counts - above + PRIOR)
+        chosen.append(int(gains.sum(axis=0).argmax()))
+        leaves = 2 * leaves + answers[:, chosen[-1]].astype(int)
+    return chosen
+
+
+def _means(leaves, residuals, number):
+    return numpy.bincount(leaves, residuals, number) / (numpy.bincount(leaves, minlength=number) + PRIOR)
+
+
+def _without_unasked(names, asked, thresholds, values):
+    """The Trees, with only the names of figures that they ask for."""
+    used = numpy.unique(asked)
+    return Trees(tuple(names[at] for at in used), numpy.searchsorted(used, asked), thresholds, values)

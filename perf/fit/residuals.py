@@ -1,0 +1,50 @@
+"""The table of what the model of time gets wrong: Trees for each operation and package, as JSON that the choice reads."""
+
+import json
+import math
+
+from tritonkernels.choice import learned, model
+
+from .boosting import boosted
+
+SCHEMA = 1
+FEWEST = 500  # runs of an operation in a package that trees are grown for
+
+
+def fitted(runs, sustained):
+    """{learned.key_of(package, op): Trees} from Counted runs, and the table of what designs sustain."""
+    found = {}
+    for key, own in sorted(_grouped(runs).items()):
+        if len(own) >= FEWEST:
+            found[key] = boosted(*zip(*[_sample(run, model.of_design(sustained, *run.key.split())) for run in own]))
+    return found
+
+
+def _grouped(runs):
+    groups = {}
+    for run in runs:
+        groups.setdefault(learned.key_of(run.package, run.shape.problem.op), []).append(run)
+    return groups
+
+
+def _sample(run, sustained):
+    """(its figures, the logarithm of measured over predicted seconds)."""
+    contender = run.contender(sustained)
+    figures = learned.of_problem(run.shape.problem) | learned.of_contender(contender, model.rates(run.target))
+    return figures, math.log(run.run.seconds / contender.seconds)
+
+
+def text(trees):
+    """The file: a line for each tree."""
+    parts = ",\n".join(f" {json.dumps(key)}: {_part(own)}" for key, own in trees.items())
+    return f'{{"schema": {SCHEMA},\n"trees": {{\n{parts}\n}}}}\n'
+
+
+def _part(trees):
+    values = (trees.values / learned.UNIT).round().astype(int)
+    rows = map(json.dumps, zip(*[array.tolist() for array in (trees.asked, trees.thresholds, values)]))
+    return f'{{"names": {json.dumps(trees.names)},\n  "trees": [\n   ' + ",\n   ".join(rows) + "]}"
+
+
+def path(gpu):
+    return model.TABLES / gpu / learned.FILE
