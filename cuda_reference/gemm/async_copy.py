@@ -4,6 +4,7 @@ from tritonkernels.gemm.parts.float32_only import float32_only
 
 from .parts.configs import LONG, SEED, SMALL, WIDE, tiles
 from .parts.launches import one_tile_a_block
+from .parts.packed_rows import may_pack_rows
 
 SPACE = tiles(WIDE, STAGES=4, GROUP=4) + tiles(WIDE, LONG, SEED, SMALL, STAGES=3, GROUP=4)
 
@@ -17,10 +18,12 @@ def shared_bytes(config):
     return config["STAGES"] * config["BK"] * (config["BM"] + 4 + config["BN"]) * 4
 
 
-DESIGN = one_tile_a_block(
-    SPACE,
-    "gemm::async_copy<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {VECTOR}>",
-    refuses=refuses,
-    in_groups=True,
-    shared_bytes=shared_bytes,
+DESIGN = may_pack_rows(
+    one_tile_a_block(
+        SPACE,
+        "gemm::async_copy<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {VECTOR}>",
+        refuses=refuses,
+        in_groups=True,
+        shared_bytes=shared_bytes,
+    )
 )

@@ -9,6 +9,7 @@ from tritonkernels.workspace import counters, partial_sums
 from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, count_tiles, each, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
+from .parts.packed_rows import may_pack_rows
 
 # What a tile computes beyond the edge of the result is for nothing: of 64 x 512 half of what tiles of 128 x 128 compute.
 # These have 4 blocks of 128 threads an SM, 16 warps, and 40 to 100 KB of slices under way, where 30 KB keep DRAM busy.
@@ -46,9 +47,11 @@ def launches(problem, config, a, b, c, out):
     yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks, splits), threads(config), given)
 
 
-DESIGN = Design(
-    refuses=float32_only,
-    configs=configs,
-    launches=launches,
-    work=of_splits(block_tile, lambda problem, config: _splits(problem, config)[0], one_by_one),
+DESIGN = may_pack_rows(
+    Design(
+        refuses=float32_only,
+        configs=configs,
+        launches=launches,
+        work=of_splits(block_tile, lambda problem, config: _splits(problem, config)[0], one_by_one),
+    )
 )

@@ -10,6 +10,7 @@ from tritonkernels.workspace import counters, partial_sums
 from ..launch import Kernel, ceil_div
 from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
+from .parts.packed_rows import may_pack_rows
 
 WAVES = 2  # that are shared: with a full one beside the rest every block's run is long enough
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
@@ -58,4 +59,4 @@ def work(problem, config, target):
     return (last_adds(kernel, problem, t, one_by_one(int(parts)), tiles, share),)
 
 
-DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=work)
+DESIGN = may_pack_rows(Design(refuses=float32_only, configs=configs, launches=launches, work=work))

@@ -15,6 +15,7 @@ from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from ..language.triton import tl, triton
 from .parts.float32_only import float32_only
+from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, store_tile, tile_product
 from .parts.work import of_tiles
@@ -40,10 +41,12 @@ def configs(problem, target):
         yield from blocked_configs(problem, target, num_stages=(3,), GROUP_M=group_m)
 
 
-DESIGN = Design(
-    refuses=float32_only,
-    configs=configs,
-    launches=one_program_a_tile(_rasterized_kernel),
-    work=of_tiles(block_tile),
-    tile=block_tile,
+DESIGN = may_pack_b(
+    Design(
+        refuses=float32_only,
+        configs=configs,
+        launches=one_program_a_tile(_rasterized_kernel),
+        work=of_tiles(block_tile),
+        tile=block_tile,
+    )
 )

@@ -23,6 +23,7 @@ from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..workspace import counters
 from .parts.float32_only import float32_only
+from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.splits import ALONE, split_counts
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
@@ -77,9 +78,11 @@ def launches(problem, config, a, b, c, out):
     yield TritonLaunch(_split_kernel, (tiles * split_k,), config, *given, AT_ONCE=at_once, WIDE=problem.wide)
 
 
-DESIGN = Design(
-    refuses=float32_only,
-    configs=configs,
-    launches=launches,
-    work=of_splits(block_tile, lambda problem, config: config.kwargs["SPLIT_K"]),
+DESIGN = may_pack_b(
+    Design(
+        refuses=float32_only,
+        configs=configs,
+        launches=launches,
+        work=of_splits(block_tile, lambda problem, config: config.kwargs["SPLIT_K"]),
+    )
 )

@@ -25,6 +25,7 @@ from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from .parts.float32_only import float32_only
+from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
 from .parts.work import of_streams
@@ -134,4 +135,4 @@ def tile(config):
     return block_tile(config) | {"programs": config.kwargs["PROGRAMS"], "waves": WAVES}
 
 
-DESIGN = Design(refuses=float32_only, configs=configs, launches=launches, work=of_streams(tile))
+DESIGN = may_pack_b(Design(refuses=float32_only, configs=configs, launches=launches, work=of_streams(tile)))

@@ -41,10 +41,10 @@ def with_vector(space):
 
 def vector(a, b):
     """VECTOR of a kernel: whether the rows of both operands can be read 128 bits at a time."""
-    return _in_vectors(a) and _in_vectors(b)
+    return in_vectors(a) and in_vectors(b)
 
 
-def _in_vectors(matrix):
+def in_vectors(matrix):
     """Whether rows are contiguous, aligned to 16 bytes, and do not overlap (SlicesOfB::fetch says why), and the memory has room
     for the whole last chunk of the last row (launch.holds says why)."""
     (rows, cols), (row, col) = matrix.shape, matrix.stride()

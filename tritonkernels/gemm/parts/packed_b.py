@@ -1,0 +1,25 @@
+"""Triton's designs that may pack B: slices of A are transposed on their way to shared memory well enough."""
+
+from ...config import config_of
+from ...language.packed import packed
+from .gluon_tile import reads_quads
+from .packing import in_rows, may_pack
+
+
+def may_pack_b(design):
+    return may_pack(design, _packs, _with_number, _rows_of)
+
+
+def _packs(problem):
+    return () if in_rows(problem.b_layout, problem.n) else ("b",)
+
+
+def _with_number(config, name, value):
+    return config_of({**config.kwargs, name: value}, config.num_warps, config.num_stages, config.maxnreg)
+
+
+def _rows_of(b):
+    if b.stride(1) == 1 and reads_quads(b):
+        return [], b
+    copies, columns = packed(b.t())
+    return copies, columns.t()

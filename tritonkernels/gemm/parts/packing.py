@@ -1,0 +1,68 @@
+"""Designs that are fast on some layouts only may copy operands of others first: configs with PACKED, of both packages.
+
+A kernel that stages slices of B in shared memory reads them by rows. A column-major B, as the weight of a linear layer is, is
+then read an element at a time or stored with bank conflicts, slice by slice and block by block. A copy transposes it once, for
+8 bytes an element (language/packed.py says what that is worth); the model of time knows both, and chooses.
+"""
+
+import dataclasses
+import functools
+
+from ...choice.work import KNOWN_PROBLEMS, copy
+
+PACKED = "PACKED"
+QUAD = 4  # elements that are read at once
+
+
+def in_rows(layout, columns):
+    """Whether the rows of a matrix of this layout begin at quads, if nothing lies between them."""
+    return layout == "row" and columns % QUAD == 0
+
+
+def may_pack(design, packs, with_number, rows_of):
+    """The design with configs beside its own that first pack operands.
+
+    packs        problem -> those that are packed, of "a" and "b"; configs with PACKED are for problems that have such
+    with_number  (config, name, value) -> the config with this number beside its own, the same object each time
+    rows_of      matrix -> (the launches that copy it, it with rows that begin at quads), or ([], the matrix) if they do
+    """
+    own_of = {}  # what a config with PACKED is without it
+
+    @functools.cache
+    def with_packed(config):
+        packed = with_number(config, PACKED, True)
+        own_of[packed] = config
+        return packed
+
+    def configs(problem, target):
+        own = list(design.configs(problem, target))
+        return [*own, *map(with_packed, own)] if packs(problem) else own
+
+    def launches(problem, config, a, b, c, out):
+        if config in own_of:
+            names, operands = packs(problem), {"a": a, "b": b}
+            for name in names:
+                copies, operands[name] = rows_of(operands[name])
+                yield from copies
+            yield from design.launches(problem, own_of[config], *operands.values(), c, out)
+        else:
+            yield from design.launches(problem, config, a, b, c, out)
+
+    @functools.lru_cache(KNOWN_PROBLEMS)
+    def copied(problem):
+        """(the Work of the copies, the problem of what is left)."""
+        sizes = {"a": (problem.m, problem.k), "b": (problem.k, problem.n)}
+        names = packs(problem)
+        left = dataclasses.replace(problem, **{f"{name}_layout": "row" for name in names})
+        return [copy(1, *sizes[name], problem.dtype.itemsize) for name in names], left
+
+    def work(problem, config, target):
+        if config not in own_of:
+            return design.work(problem, config, target)
+        copies, left = copied(problem)
+        return (*copies, *design.work(left, own_of[config], target))
+
+    def tile(config):
+        return design.tile(own_of.get(config, config))
+
+    return dataclasses.replace(design, configs=configs, launches=launches, work=work, tile=tile if design.tile else None)
