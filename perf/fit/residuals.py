@@ -8,14 +8,14 @@ from tritonkernels.choice import learned, model
 from .boosting import boosted
 
 SCHEMA = 1
-FEWEST = 500  # runs of an operation in a package that trees are grown for
+FEWEST = 100  # shapes drawn at random, of an operation in a package, that teach enough of others: 40 of conv2d did not
 
 
 def fitted(runs, sustained):
     """{learned.key_of(package, op): Trees} from Counted runs, and the table of what designs sustain."""
     found = {}
     for key, own in sorted(_grouped(runs).items()):
-        if len(own) >= FEWEST:
+        if len({run.shape.key for run in own if run.shape.judges}) >= FEWEST:
             found[key] = boosted(*zip(*[_sample(run, model.of_design(sustained, *run.key.split())) for run in own]))
     return found
 

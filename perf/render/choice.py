@@ -3,7 +3,7 @@
 from tritonkernels.choice import learned, model
 from tritonkernels.target import Target
 
-from ..fit import boosting, counted, evaluate, remade, timed
+from ..fit import boosting, counted, evaluate, remade, residuals, timed
 from .table import markdown as as_table
 
 INTRODUCTION = """\
@@ -70,9 +70,9 @@ Bank conflicts, power, how waves of unlike blocks meet, and more: where they mak
 problems and configs that are alike, records show it. [boosting.py](../perf/fit/boosting.py) fits {trees} trees for each
 operation and package to the logarithm of measured over predicted seconds. Each asks a call {depth} questions ("is K above
 2048?", "has the config 8 warps?", "does latency take more than half of the time?") and adds the value that the answers lead to.
-The trees choose only among contenders, which the model predicts to take at most {near} times as long as the fastest; far from
-that records are few. They are in `learned.json`; [learned.py](../tritonkernels/choice/learned.py) has the figures that they ask
-for.
+Operations of which fewer than {fewest} random shapes were timed have none. Trees choose only among contenders, which the model
+predicts to take at most {near} times as long as the fastest; far from that records are few. They are in `learned.json`;
+[learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
@@ -112,6 +112,7 @@ def markdown():
         "overlap": model.OVERLAP,
         "busy": model.BUSY,
         "trees": boosting.TREES,
+        "fewest": residuals.FEWEST,
         "depth": boosting.DEPTH,
         "near": learned.NEAR,
         "mean": evaluate.GATE_MEAN,

@@ -126,7 +126,7 @@ def launches(problem, config, a, b, c, out):
     tiles = count_tiles(problem, config.kwargs)
     programs, shared, pieces = cut(tiles, problem.k, config.kwargs, WAVES, torch.float32, out.device)
     yield TritonLaunch(_stream_kernel, (programs,), config, *blas(problem, a, b, c, out), pieces, WIDE=problem.wide)
-    if shared:
+    if pieces.slices_per_program % pieces.slices_per_tile:  # a cut goes through a tile
         operands = pieces, Matrix.of(c), Matrix.of(out), problem.m, problem.n, problem.alpha, problem.beta
         yield TritonLaunch(_add_parts_kernel, (shared,), config, *operands, WIDE=problem.wide)
 

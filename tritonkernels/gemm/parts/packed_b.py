@@ -2,7 +2,6 @@
 
 from ...config import config_of
 from ...language.packed import packed
-from .gluon_tile import reads_quads
 from .packing import in_rows, may_pack
 
 
@@ -19,7 +18,5 @@ def _with_number(config, name, value):
 
 
 def _rows_of(b):
-    if b.stride(1) == 1 and reads_quads(b):
-        return [], b
     copies, columns = packed(b.t())
     return copies, columns.t()

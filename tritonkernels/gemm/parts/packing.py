@@ -24,7 +24,7 @@ def may_pack(design, packs, with_number, rows_of):
 
     packs        problem -> those that are packed, of "a" and "b"; configs with PACKED are for problems that have such
     with_number  (config, name, value) -> the config with this number beside its own, the same object each time
-    rows_of      matrix -> (the launches that copy it, it with rows that begin at quads), or ([], the matrix) if they do
+    rows_of      matrix -> (the launches that copy it, if any, it with rows that begin at quads)
     """
     own_of = {}  # what a config with PACKED is without it
 

@@ -60,7 +60,7 @@ def of_streams(tile):
         t = tile_of(config)
         shared = streamed(-(-problem.m // t["BM"]) * -(-problem.n // t["BN"]), t["programs"], t["waves"])
         kernel = product(problem, t, target)
-        if not shared:
+        if not shared or problem.k <= t["BK"]:
             return (kernel,)
         return kernel, stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=shared)
 
