@@ -30,13 +30,20 @@ def packed_along_k(problem, t):
     return launches, copy.mT
 
 
+def packed_across_k(problem, t):
+    """The same with the rows' dimension contiguous, as CUDA cores read it."""
+    launches, copy = packed(t)
+    return launches, copy[:, : t.shape[1]]
+
+
 def packed_operands(problem, config, a, b):
-    """(launches, a, b, are they rounded to tf32): the operands, those that the config says packed with K contiguous first."""
+    """(launches, a, b, are they rounded to tf32): the operands, those that the config says packed first, as `packings` has it."""
     packs = config.kwargs["PACK_A"], config.kwargs["PACK_B"]
+    pack = packed_across_k if problem.precision == "ieee" else packed_along_k
     operands, before = [a, b.mT], []
     for i, t in enumerate(operands):
         if packs[i]:
-            copies, copy = packed_along_k(problem, t[:1] if t.stride(0) == 0 else t)
+            copies, copy = pack(problem, t[:1] if t.stride(0) == 0 else t)
             operands[i] = copy.expand(t.shape[0], -1, -1)
             before += copies
     return before, operands[0], operands[1].mT, problem.precision == "tf32" and all(packs)

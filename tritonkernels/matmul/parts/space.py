@@ -101,8 +101,12 @@ def packings(problem, target):
     """The ways to pack operands with K contiguous: those for which the instruction requires it, or none.
 
     tf32 ones both: WGMMA does not round what it reads from shared memory, and stalls on operands in registers.
+    CUDA cores take slices along M and N: "ieee" operands that lie along K may be transposed once instead of slice by slice.
     """
     neither = {"PACK_A": False, "PACK_B": False}
+    if problem.precision == "ieee":
+        across = {"PACK_A": problem.a_layout != "col", "PACK_B": problem.b_layout != "row"}
+        return [neither] if across == neither else [neither, across]
     if target.arch != 90 or problem.precision not in ALONG_K:
         return [neither]
     rounds = problem.precision == "tf32"
