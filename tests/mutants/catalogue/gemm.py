@@ -4,6 +4,30 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "tritonkernels/gemm/parts/packing.py",
+        "test_gemm_packing",
+        ("operands exchanged", "*operands.values(), c, out", "*reversed(operands.values()), c, out"),
+        ("copies not launched", "                yield from copies\n", ""),
+        ("copies for nothing", "return (*copies, *design.work", "return (*[], *design.work"),
+        ("columns of A as rows of B are long", '"a": (problem.m, problem.k)', '"a": (problem.n, problem.k)'),
+    ),
+    *of(
+        "cuda_reference/gemm/parts/packed_rows.py",
+        "test_gemm_packing and cuda",
+        ("only A packed", "in columns.items() if", "in [*columns.items()][:1] if"),
+        ("copied although it is in vectors", "if in_vectors(matrix):", "if not matrix.numel():"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/packed_b.py",
+        "test_gemm_packing and tritonkernels",
+        ("B transposed", "return copies, columns.t()", "return copies, columns"),
+    ),
+    *of(
+        "tritonkernels/gemm/stream_k.py",
+        "test_gemm_packing",
+        ("parts of no tile added up", "if pieces.slices_per_program % pieces.slices_per_tile:", "if shared:"),
+    ),
+    *of(
         "tritonkernels/language/scalars.py",
         "tritonkernels and gemm_of_doubles",
         ("alpha of doubles rounded to fp32", "bitcast=True)", "bitcast=True).to(tl.float32)"),

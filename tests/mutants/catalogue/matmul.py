@@ -4,6 +4,17 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "tritonkernels/matmul/parts/operands.py",
+        "test_packed_across_k",
+        ("packed along K", "packed_across_k if problem", "packed_along_k if problem"),
+        ("the zeros behind it as rows", "copy[:, : t.shape[1]]", "copy[:, -t.shape[1] :]"),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/space.py",
+        "test_packed_across_k",
+        ("what lies across K packed", '"PACK_A": problem.a_layout != "col"', '"PACK_A": problem.a_layout == "col"'),
+    ),
+    *of(
         "tritonkernels/matmul/parts/tile.py",
         "tritonkernels and matmul",
         ("last product dropped", "range(first_k, end_k, BLOCK_K)", "range(first_k, end_k - 1, BLOCK_K)"),

@@ -37,7 +37,7 @@ def packed_across_k(problem, t):
 
 
 def packed_operands(problem, config, a, b):
-    """(launches, a, b, are they rounded to tf32): the operands, those that the config says packed first, as `packings` has it."""
+    """(launches, a, b, are they rounded to tf32): the operands, those that the config says packed as `packings` has it."""
     packs = config.kwargs["PACK_A"], config.kwargs["PACK_B"]
     pack = packed_across_k if problem.precision == "ieee" else packed_along_k
     operands, before = [a, b.mT], []
