@@ -14,7 +14,7 @@ import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
-from . import architecture, measured, noise, steps, table
+from . import architecture, measured, noise, packing, steps, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
@@ -34,6 +34,7 @@ def texts(slow=False):
         "few": steps.few,
         "clusters": steps.clusters,
         "planes": steps.planes,
+        "packed": packing.packed,
         "sent": steps.sent,
         "others": others,
         "measured": speeds,

@@ -95,7 +95,7 @@ def few(gpu):
             gains = [x / y for x, y in zip(own, of_designs.get("split_k", ())) if x and y]
             timed = [x for x in own if x]
             if timed:
-                body.append([title, f"`{name}`", _mean(timed), _mean(gains), str(len(timed))])
+                body.append([title, f"`{name}`", mean(timed), mean(gains), str(len(timed))])
     return table.markdown(["", "design", "relative to cuBLAS", "to `split_k`", "shapes"], body)
 
 
@@ -115,7 +115,7 @@ def clusters(gpu):
     body = []
     for (cluster, bm, bn), both in sorted(gains.items()):
         sent = _share_sent({"BM": bm, "BN": bn, "CLUSTER": cluster})
-        figures_of_both = ((_mean(own), f"{max(own):.2f}", str(len(own))) if own else ("-", "-", "0") for own in both)
+        figures_of_both = ((mean(own), f"{max(own):.2f}", str(len(own))) if own else ("-", "-", "0") for own in both)
         body.append([f"{bm} x {bn}", str(cluster), f"{sent:.2f}", *itertools.chain(*figures_of_both)])
     headings = [
         "tile",
@@ -139,7 +139,7 @@ def planes(gpu):
         of_designs = speeds(products(measured.RESULTS / gpu, wanted, ("tf32x3",)), "cuda")
         together = [own for own in zip(*(of_designs.get(name, ()) for name in PLANES)) if all(own)]
         if together:
-            body.append([kind, *map(_mean, zip(*together)), str(len(together))])
+            body.append([kind, *map(mean, zip(*together)), str(len(together))])
     return table.markdown(["product", *(f"`{name}`" for name in PLANES), "shapes"], body)
 
 
@@ -176,7 +176,7 @@ def _gigabytes(count):
     return f"{count / 1e9:.2f} GB"
 
 
-def _mean(ratios):
+def mean(ratios):
     return f"{statistics.geometric_mean(ratios):.2f}" if ratios else "-"
 
 
@@ -188,7 +188,7 @@ def _of_package(package, title, speeds, name, before, code):
     timed = [x for x in own if x]
     gains = [x / y for x, y in zip(own, speeds.get(before, ())) if x and y]
     facts = code.get((package, name))
-    return [title, _mean(timed), _mean(gains), str(len(timed)), *(_code(facts) if facts else ["-"] * 4)]
+    return [title, mean(timed), mean(gains), str(len(timed)), *(_code(facts) if facts else ["-"] * 4)]
 
 
 def _code(facts):

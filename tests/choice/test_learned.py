@@ -63,7 +63,8 @@ def test_contenders_are_chosen_among_by_what_was_learned_and_others_are_not(libr
             is_near = own <= NEAR * timed[0].cost
             seen.add(is_near)
             fresh(favours(name))
-            chosen, first = library.choose(problem, H200), library.ranking(problem, H200)[0]
+            chosen, (first, *others) = library.choose(problem, H200), library.ranking(problem, H200)
+            assert all(first.cost <= other.cost for other in others if other.timed)
             assert (chosen[0].name == name) == is_near, (problem, name)
             assert chosen == first[:2] and first.cost == first.estimate.seconds
             if is_near:

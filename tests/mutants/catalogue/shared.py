@@ -72,9 +72,13 @@ MUTANTS = [
         ),
         ("the first of equals ranked first", "    found.reverse()\n", ""),
         ("kernels after the first for nothing", "works, factor, NEAR * least)", "works, factor, 0.0)"),
-        ("what is far slower ranked by what was learned", "costs[at] = max(costs[at], costs[first])", "pass"),
         ("what was never timed chosen", "if timed is asked:", "if asked:"),
         ("what was never timed ranked first", "in enumerate(found) if timed]", "in enumerate(found)]"),
+    ),
+    *of(
+        "tritonkernels/choice/choose.py",
+        "test_learned",
+        ("what is far slower ranked by what was learned", "costs[at] = max(costs[at], costs[first])", "pass"),
     ),
     *of(
         "tritonkernels/choice/learned.py",

@@ -36,7 +36,7 @@ def test_what_depends_on_several_figures_is_found(wrong):
 def test_few_calls_change_little():
     rows, *_ = calls(3, seed=3)
     trees = boosting.boosted(rows, [0.4, 0.4, 0.4], trees=10)
-    assert (numpy.abs(numpy.log(trees.factors(rows))) < 0.2).all()
+    assert (numpy.abs(numpy.log(trees.factors(rows))) < 0.1).all(), "a third of what they would say alone"
 
 
 def test_questions_do_not_depend_on_the_order_in_which_sums_are_added():
