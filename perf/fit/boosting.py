@@ -5,7 +5,7 @@ least_squares.py), on a random half of the runs, with questions out of a random 
 the question that lessens the squares most, with PRIOR runs in each leaf that say 0; RATE of what a leaf says counts. (Friedman
 2001 and 2002; oblivious trees: Kohavi 1994, Prokhorenkova and others 2018.)
 
-Residuals are rounded to a grid on which sums are exact in any order, so the same records give the same trees on any machine.
+Residuals are rounded to a grid on which sums are exact in any order, so trees do not depend on how a machine's BLAS adds.
 """
 
 from typing import NamedTuple
