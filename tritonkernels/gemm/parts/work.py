@@ -2,7 +2,7 @@
 
 import functools
 
-from ...choice.work import KNOWN_PROBLEMS, copy, kept, product, stream_addition, streamed
+from ...choice.work import KNOWN_PROBLEMS, copy, kept, product, sharers_of, stream_addition, streamed
 
 
 def of_tiles(tile):
@@ -59,8 +59,9 @@ def of_streams(tile):
     def work(problem, config, target):
         t = tile_of(config)
         shared = streamed(-(-problem.m // t["BM"]) * -(-problem.n // t["BN"]), t["programs"], t["waves"])
+        slices = max(1, -(-problem.k // t["BK"]))
         kernel = product(problem, t, target)
-        if not shared or problem.k <= t["BK"]:
+        if -(-shared * slices // sharers_of(shared, slices, t["programs"])) % slices == 0:  # no tile is cut
             return (kernel,)
         return kernel, stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=shared)
 
