@@ -221,6 +221,13 @@ def poisoned(shape, dtype, device, aligned=None):
     return buffer[where], buffer, where
 
 
+def assert_poisoned_outside(buffer, where):
+    outside = torch.ones(buffer.shape, dtype=torch.bool)
+    outside[where] = False
+    untouched = torch.full_like(buffer, sentinel(buffer.dtype))
+    assert torch.equal(bits(buffer.cpu()[outside]), bits(untouched.cpu()[outside])), "something outside out was written"
+
+
 def bits(t):
     """The raw bytes, so that NaN equals itself and -0 differs from 0."""
     return t.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8)
@@ -244,10 +251,7 @@ def run_checked(library, op, design, *args, config=None, **kwargs):
     assert all(torch.equal(b, a) for b, a in zip(before, after)), "an input was changed"
     verdict = library.judge(checked, design, config, *args, **kwargs)
     assert verdict.ok, f"{op} {design} {call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
-    outside = torch.ones(buffer.shape, dtype=torch.bool)
-    outside[where] = False
-    untouched = torch.full_like(buffer, sentinel(dtype))
-    assert torch.equal(bits(buffer.cpu()[outside]), bits(untouched.cpu()[outside])), "something outside out was written"
+    assert_poisoned_outside(buffer, where)
     return result, verdict
 
 

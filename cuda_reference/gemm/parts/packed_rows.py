@@ -2,12 +2,13 @@
 
 from tritonkernels.gemm.parts.packing import in_rows, may_pack
 
+from ...launch import config_of
 from ...matmul.parts.align import along_k
 from .launches import in_vectors
 
 
 def may_pack_rows(design):
-    return may_pack(design, _packs, lambda config, name, value: config | {name: value}, _rows_of)
+    return may_pack(design, _packs, lambda config, numbers: config_of(**numbers), _rows_of)
 
 
 def _packs(problem):

@@ -6,15 +6,15 @@ from .packing import in_rows, may_pack
 
 
 def may_pack_b(design):
-    return may_pack(design, _packs, _with_number, _rows_of)
+    return may_pack(design, _packs, _made, _rows_of)
 
 
 def _packs(problem):
     return () if in_rows(problem.b_layout, problem.n) else ("b",)
 
 
-def _with_number(config, name, value):
-    return config_of({**config.kwargs, name: value}, config.num_warps, config.num_stages, config.maxnreg)
+def _made(config, numbers):
+    return config_of(numbers, config.num_warps, config.num_stages, config.maxnreg)
 
 
 def _rows_of(b):

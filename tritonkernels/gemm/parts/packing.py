@@ -8,7 +8,7 @@ then read an element at a time or stored with bank conflicts, slice by slice and
 import dataclasses
 import functools
 
-from ...choice.work import KNOWN_PROBLEMS, copy
+from ...choice.work import KNOWN_PROBLEMS, copy, kept
 
 PACKED = "PACKED"
 QUAD = 4  # elements that are read at once
@@ -19,32 +19,42 @@ def in_rows(layout, columns):
     return layout == "row" and columns % QUAD == 0
 
 
-def may_pack(design, packs, with_number, rows_of):
+def is_packed(config):
+    return PACKED in _numbers(config)
+
+
+def _numbers(config):
+    """Of a config of either package, without warps and stages."""
+    return config if isinstance(config, dict) else config.kwargs
+
+
+def may_pack(design, packs, made, rows_of):
     """The design with configs beside its own that first pack operands.
 
-    packs        problem -> those that are packed, of "a" and "b"; configs with PACKED are for problems that have such
-    with_number  (config, name, value) -> the config with this number beside its own, the same object each time
-    rows_of      matrix -> (the launches that copy it, if any, it with rows that begin at quads)
+    packs    problem -> those that are packed, of "a" and "b"; configs with PACKED are for problems that have such
+    made     (config, numbers) -> the config with these numbers instead of its own, the same object for the same ones
+    rows_of  matrix -> (the launches that copy it, if any, it with rows that begin at quads)
     """
-    own_of = {}  # what a config with PACKED is without it
 
-    @functools.cache
+    @kept
     def with_packed(config):
-        packed = with_number(config, PACKED, True)
-        own_of[packed] = config
-        return packed
+        return made(config, {**_numbers(config), PACKED: True})
+
+    @kept
+    def own_of(config):
+        return made(config, {name: value for name, value in _numbers(config).items() if name != PACKED})
 
     def configs(problem, target):
         own = list(design.configs(problem, target))
         return [*own, *map(with_packed, own)] if packs(problem) else own
 
     def launches(problem, config, a, b, c, out):
-        if config in own_of:
+        if is_packed(config):
             names, operands = packs(problem), {"a": a, "b": b}
             for name in names:
                 copies, operands[name] = rows_of(operands[name])
                 yield from copies
-            yield from design.launches(problem, own_of[config], *operands.values(), c, out)
+            yield from design.launches(problem, own_of(config), *operands.values(), c, out)
         else:
             yield from design.launches(problem, config, a, b, c, out)
 
@@ -57,12 +67,12 @@ def may_pack(design, packs, with_number, rows_of):
         return [copy(1, *sizes[name], problem.dtype.itemsize) for name in names], left
 
     def work(problem, config, target):
-        if config not in own_of:
+        if not is_packed(config):
             return design.work(problem, config, target)
         copies, left = copied(problem)
-        return (*copies, *design.work(left, own_of[config], target))
+        return (*copies, *design.work(left, own_of(config), target))
 
     def tile(config):
-        return design.tile(own_of.get(config, config))
+        return design.tile(own_of(config) if is_packed(config) else config)
 
     return dataclasses.replace(design, configs=configs, launches=launches, work=work, tile=tile if design.tile else None)
