@@ -1,7 +1,7 @@
 """Design: one way to compute an operation, with the same interface in both packages."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .choice.work import Work
@@ -72,6 +72,11 @@ class Design:
 
     def __repr__(self):
         return f"{self.name}: {self.summary} ({self.mirrors})"
+
+    def as_rounded(self, problem):
+        """The problem with the precision that the design multiplies in, whose error bound it keeps: that of a split mode, or
+        ieee's, if it computes the mode in IEEE arithmetic."""
+        return replace(problem, precision=self.reduced(problem).precision)
 
 
 def name_of(design):

@@ -245,7 +245,8 @@ class Library:
     def judge(self, call, design, config, *args, **kwargs):
         """numerics.judge of the result of run(call, design, config), by the error bound of that design and config."""
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
-        return numerics.judge(call.problem, call.result, *args, transform=chosen.transform(as_dict(config)), **kwargs)
+        problem, transform = chosen.as_rounded(call.problem), chosen.transform(as_dict(config))
+        return numerics.judge(problem, call.result, *args, transform=transform, **kwargs)
 
     def _prepared(self, op, args, kwargs, target):
         """(the Call of a user's arguments, the Target: the one named, else that of the tensors' device)."""

@@ -4,6 +4,7 @@ import functools
 
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.splits import ALONE, few_blocks, one_by_one, split_counts
+from tritonkernels.matmul.parts.schemes import AS_EXACT_AS_IEEE, in_ieee
 from tritonkernels.matmul.parts.work import of_splits
 
 from ..launch import Kernel, configs_of
@@ -34,7 +35,9 @@ def _pays(problem, config, target):
 
 
 def _refuses(problem, target):
-    return None if problem.precision == "ieee" else f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
+    if problem.precision not in AS_EXACT_AS_IEEE:
+        return f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
+    return None
 
 
 def _tiles(problem, config):
@@ -71,7 +74,7 @@ def _work(splits):
 
 
 def _work_of(problem, config, target):
-    return _work(_splits(problem, config)[0])(problem, config, target)
+    return _work(_splits(problem, config)[0])(in_ieee(problem), config, target)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=_work_of)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=_work_of, reduced=in_ieee)

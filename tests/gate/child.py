@@ -36,7 +36,7 @@ def fault(library, call, device):
     buffer = buffer.cpu()  # all of it, as it lies: torch copies a part by a kernel
     computed = buffer[where].permute(*back)
     transform = chosen.transform(as_dict(config))
-    verdict = numerics.judge(prepared.problem, computed, *args, transform=transform, **kwargs)
+    verdict = numerics.judge(chosen.as_rounded(prepared.problem), computed, *args, transform=transform, **kwargs)
     if not verdict.ok:
         return f"error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
     changed = [pair for pair in zip((*given, *named.values()), (*args, *kwargs.values())) if not _same(*pair)]

@@ -3,6 +3,8 @@
 The other's designs have their own tests. These check that they get the right operands, and which calls they do not get.
 """
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -13,9 +15,11 @@ from tests.harness import (
     LAYOUTS,
     LIBRARIES,
     available_on,
+    bits,
     cannot_run_here,
     channels_last,
     cropped,
+    only,
     prepare,
     random,
     run_checked,
@@ -24,6 +28,8 @@ from tests.harness import (
 )
 from tritonkernels.choice import learned
 from tritonkernels.errors import UnknownDesignError, UnsupportedError
+from tritonkernels.matmul.parts.schemes import SCHEMES
+from tritonkernels.numerics import error_bound
 from tritonkernels.target import Target
 
 TRITON, CUDA = tritonkernels.launch.LIBRARY, cuda_reference.launch.LIBRARY
@@ -176,7 +182,6 @@ def test_every_design_of_gemm_has_fp32(library, device):
 
 NO_GEMV = {
     "2 x 5": ((2, 7), (7, 5), torch.float32, {}),
-    "precision tf32x3": ((1, 7), (7, 5), torch.float32, {"precision": "tf32x3"}),
     "precision int8": ((1, 7), (7, 5), torch.int8, {}),
     "a result in torch.float32": ((1, 7), (7, 5), torch.float16, {"out_dtype": torch.float32}),
     "sums in fp16": ((1, 7), (7, 5), torch.float16, {"accumulate": "fp16"}),
@@ -204,6 +209,29 @@ def test_what_is_no_gemv_and_no_gemm(library, to, what):
     problem = prepare("matmul", *map(empty, shapes), **options).problem
     with pytest.raises(UnsupportedError, match=what):
         library.choose(problem, H200, f"{to}.naive")
+
+
+@only(lambda library, design: design in library.names("matmul"))
+@pytest.mark.parametrize("precision", SCHEMES)
+@pytest.mark.parametrize("design", ("gemv.naive", "gemm.naive", "cuda_cores"))
+@each_package
+@on_devices
+def test_split_modes_in_ieee_arithmetic(library, design, precision, device):
+    """The bits of "ieee", within its bound: nothing is split, and 1e30 beside 1e-30, which fp16x3 refuses, is right."""
+    available_on(library, device)
+    a, b = product(1, 37, k=70, device=device)
+    a[0, :2], b[:2] = torch.tensor([1e30, 1e-30]), torch.tensor([[1e-30], [1e30]])
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision)
+    assert torch.equal(bits(result), bits(run_checked(library, "matmul", design, a, b)[0]))
+
+
+@each_package
+def test_the_bound_is_of_the_precision_that_a_design_multiplies_in(library):
+    a = torch.empty(64, 4096, device="meta")
+    problem = prepare("matmul", a, a.t(), precision="bf16x6").problem
+    rounded = {d.name: d.as_rounded(problem) for d in library.designs("matmul") if not d.refuses(problem, H200)}
+    assert rounded["planes"] == problem and rounded["gemm.naive"] == dataclasses.replace(problem, precision="ieee")
+    assert error_bound(rounded["gemm.naive"]).relative > 2 * error_bound(problem).relative, "a long sum of planes is closer"
 
 
 @each_package

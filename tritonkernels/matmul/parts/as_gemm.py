@@ -1,4 +1,7 @@
-"""A single FP32 product in IEEE arithmetic without an activation, as a call of gemm. A bias is the only addend then: its C."""
+"""A single FP32 product without an activation as a call of gemm, in IEEE arithmetic, whose errors the split modes allow, too.
+
+A bias is the only addend then: its C.
+"""
 
 import functools
 
@@ -6,12 +9,13 @@ from ...gemm import GEMM
 from ...gemm.parts.prepare import prepare
 from ...operation import Reduction
 from ...problem import GemmProblem
+from .schemes import AS_EXACT_AS_IEEE
 
 
 @functools.lru_cache(256)
 def refuses(problem):
     faults = {
-        f"precision {problem.precision}": problem.precision != "ieee",
+        f"precision {problem.precision}": problem.precision not in AS_EXACT_AS_IEEE,
         f"a batch of {problem.batch}": problem.batch != 1,
         "both a bias and C": problem.bias and problem.beta != 0,
         "an activation": problem.activation is not None,
@@ -31,13 +35,13 @@ def _beta(problem):
 
 @functools.lru_cache(256)
 def problems(problem):
-    fields = ("dtype", "out_dtype", "precision", "wide", "m", "n", "k", "alpha", "a_layout", "b_layout")
-    return (GemmProblem(**{name: getattr(problem, name) for name in fields}, beta=_beta(problem)),)
+    fields = ("dtype", "out_dtype", "wide", "m", "n", "k", "alpha", "a_layout", "b_layout")
+    return (GemmProblem(**{name: getattr(problem, name) for name in fields}, precision="ieee", beta=_beta(problem)),)
 
 
 TO_GEMM = Reduction(
     to=GEMM,
-    summary="float32 in IEEE arithmetic, one product without an activation, with a bias or C",
+    summary="float32 in IEEE arithmetic, for the split modes, too: one product without an activation, with a bias or C",
     refuses=refuses,
     problems=problems,
     steps=steps,

@@ -1,15 +1,15 @@
 """Operands in the layouts that a GPU's tensor cores need, and operands that every Triton design refuses."""
 
 from ...language.packed import packed
+from .schemes import SCHEMES
 
 TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # directly from memory; other types are converted in registers
 ALONG_K = ("fp8", "int8", "tf32")  # Hopper reads these only if contiguous along K
-SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")
 
 
 def refuses_operands(problem, target):
     """Why tl.dot cannot multiply the operands on the target, in any design, or None."""
-    if problem.precision in SPLIT:
+    if problem.precision in SCHEMES:
         return f"it does not split fp32 operands: {problem.precision} is not its precision"
     return lacks_products(problem.precision, target)
 

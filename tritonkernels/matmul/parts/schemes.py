@@ -1,7 +1,7 @@
 """The split modes of FP32: their planes, and the workspace of them. Without kernels, for both packages."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -33,6 +33,13 @@ SCHEMES = {
     "bf16x6": Scheme(torch.bfloat16, 3, 2, **_BF16),
     "bf16x9": Scheme(torch.bfloat16, 3, 4, **_BF16),
 }
+AS_EXACT_AS_IEEE = ("ieee", *SCHEMES)  # precisions whose error bounds are IEEE arithmetic's, or wider ones
+
+
+@functools.lru_cache(256)
+def in_ieee(problem):
+    """The problem, as designs compute it that have IEEE arithmetic for all of these precisions."""
+    return replace(problem, precision="ieee")
 
 
 def cannot_fuse(problem):
