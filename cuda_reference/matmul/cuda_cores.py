@@ -7,8 +7,8 @@ from tritonkernels.gemm.parts.splits import ALONE, few_blocks, one_by_one, split
 from tritonkernels.matmul.parts.schemes import AS_EXACT_AS_IEEE, in_ieee
 from tritonkernels.matmul.parts.work import of_splits
 
+from ..common.align import k_major, without_idle_strides
 from ..launch import Kernel, configs_of
-from .parts.align import k_major, without_idle_strides
 from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace

@@ -7,8 +7,8 @@ from tritonkernels.gemm.parts.splits import split_counts
 from tritonkernels.matmul.parts.schemes import SCHEMES, cannot_fuse
 from tritonkernels.matmul.parts.work import of_splits
 
+from ..common.align import in_pieces
 from ..launch import Kernel, configs_of
-from .parts.align import in_pieces
 from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.split import TYPES

@@ -11,9 +11,9 @@ from tritonkernels.gemm.parts.splits import splits_that_fill
 from tritonkernels.matmul.parts.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
+from ..common.align import aligned, k_major
 from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from .parts.add_parts import addition, work_of_addition
-from .parts.align import aligned, k_major
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around

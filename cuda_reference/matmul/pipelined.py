@@ -5,8 +5,8 @@ import functools
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
+from ..common.align import LEAST, in_pieces
 from ..launch import Kernel, configs_of
-from .parts.align import LEAST, in_pieces
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 

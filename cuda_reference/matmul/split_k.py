@@ -7,8 +7,8 @@ from tritonkernels.design import Design
 from tritonkernels.gemm.parts.splits import split_counts
 from tritonkernels.matmul.parts.work import of_splits
 
+from ..common.align import in_pieces, in_whole_pieces
 from ..launch import Kernel, configs_of
-from .parts.align import in_pieces, in_whole_pieces
 from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace

@@ -2,8 +2,8 @@
 
 from tritonkernels.gemm.parts.packing import in_rows, may_pack
 
+from ...common.align import along_k
 from ...launch import config_of
-from ...matmul.parts.align import along_k
 from .launches import in_vectors
 
 

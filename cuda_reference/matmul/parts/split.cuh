@@ -9,7 +9,7 @@
 // Mirrors tritonkernels/matmul/parts/split.py, which has the theory.
 #pragma once
 #include "../../common/overlap.cuh"
-#include "patch.cuh"
+#include "../../common/patch.cuh"
 #include "scheme.cuh"
 #include "store_run.cuh"
 

@@ -4,8 +4,8 @@ import torch
 
 from tritonkernels.matmul.parts.schemes import of_batch, room
 
+from ...common.align import by_patches
 from ...launch import Source
-from .align import by_patches
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}  # of planes
 EXTREMES = "matmul::extremes<float>"

@@ -153,7 +153,7 @@ def test_which_operands_tma_reads(matrix, expected):
 def test_other_operands_are_aligned_first_and_other_results_stored_from_registers():
     a, b = random(70, 37, dtype=torch.float16), random(1, 64, dtype=torch.float16).expand(37, 64)
     *aligned, product = launches(a, b, SMALL)
-    assert [launch.expression for launch in aligned] == ["matmul::align<uint16_t>"] * 2
+    assert [launch.expression for launch in aligned] == ["operands::align<uint16_t>"] * 2
     assert product.expression.endswith(", true>")
     (product,) = launches(a[:, :32].contiguous(), random(32, 60, dtype=torch.float16).mT.contiguous().mT, SMALL)
     assert product.expression.endswith(", false>"), "rows of 60 are not multiples of 16 bytes"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from cuda_reference.common.align import along_k, k_major
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.parts.align import along_k, k_major
 from cuda_reference.matmul.pipelined import DESIGN, THIN
 from perf.offline import sass
 from tests import nvcc
@@ -180,10 +180,10 @@ def test_other_operands_are_aligned_first():
     """Rows of an odd number of halves, and elements apart along both dimensions."""
     a, b = random(70, 37, dtype=torch.float16), random(37, 64, dtype=torch.float16)
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
-    assert names == ["matmul::align", "matmul::pipelined"]
+    assert names == ["operands::align", "matmul::pipelined"]
     apart = random(140, 74, dtype=torch.float64)[::2, ::2]
     names = [launch.expression for launch in launches(apart, b.double(), SMALL_DOUBLE)]
-    assert names[:-1] == ["matmul::align<uint64_t>"] and names[-1].endswith(", true, false, 16, true>")
+    assert names[:-1] == ["operands::align<uint64_t>"] and names[-1].endswith(", true, false, 16, true>")
 
 
 def test_configs_fit_the_target():

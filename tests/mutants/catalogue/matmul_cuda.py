@@ -146,12 +146,12 @@ MUTANTS = [
         ("activation left out", "bias is None and problem.activation is None", "bias is None"),
     ),
     *of(
-        "cuda_reference/matmul/parts/align.py",
+        "cuda_reference/common/align.py",
         "cuda_reference and (persistent or pipelined) and batches_that_are_not",
         ("any distance of batches", " or matrix.stride(0) % chunk", ""),
     ),
     *of(
-        "cuda_reference/matmul/parts/align.py",
+        "cuda_reference/common/align.py",
         "pipelined_cuda and lower_alignment",
         (
             "chunks of both where one has pieces",
@@ -177,12 +177,12 @@ MUTANTS = [
         ("relu of NaN is zero", "x < 0 ? Number(0) : x", "x > 0 ? x : Number(0)"),
     ),
     *of(
-        "cuda_reference/matmul/parts/patch.cuh",
+        "cuda_reference/common/patch.cuh",
         "cuda_reference and planes and test_matmul",
         ("K tail test removed", "first + s < span && first_k + k < K;", "first + s < span;"),
     ),
     *of(
-        "cuda_reference/matmul/parts/patch.cuh",
+        "cuda_reference/common/patch.cuh",
         "pipelined_cuda and accesses_of_align",
         ("rows of 64 bits not apart", "4 / sizeof(Bits) : 1)", "4 / sizeof(Bits) : 0)"),
     ),

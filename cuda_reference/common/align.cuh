@@ -3,10 +3,10 @@
 // Reads and writes every element once: 8 bytes for a 16-bit element of both operands of a square product, M times fewer than it
 // multiplies.
 #pragma once
-#include "../../common/overlap.cuh"
+#include "overlap.cuh"
 #include "patch.cuh"
 
-namespace matmul {
+namespace operands {
 
 template <class Bits>
 __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits* __restrict__ to, int span, int K,
@@ -23,4 +23,4 @@ __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits
     }
 }
 
-}  // namespace matmul
+}  // namespace operands

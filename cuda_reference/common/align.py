@@ -6,9 +6,9 @@ import torch
 
 from tritonkernels.choice.work import LINE
 
-from ...launch import CudaLaunch, Source, ceil_div, holds
+from ..launch import CudaLaunch, Source, ceil_div, holds
 
-_SOURCE = Source("matmul/parts/align.cuh", tuple(f"matmul::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
+_SOURCE = Source("common/align.cuh", tuple(f"operands::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
 PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
 CHUNK, LEAST = 16, 4  # bytes that TMA copies, and cp.async; the fewest that cp.async does
 
@@ -77,7 +77,7 @@ def along_k(matrix, span_dim):
     unit = (CHUNK if k * matrix.element_size() < LINE else LINE) // matrix.element_size()
     pitch = ceil_div(k, unit) * unit
     room = torch.empty(batch, span, pitch, dtype=matrix.dtype, device=matrix.device)
-    kernel = f"matmul::align<uint{8 * matrix.element_size()}_t>"
+    kernel = f"operands::align<uint{8 * matrix.element_size()}_t>"
     strides = matrix.stride(0), matrix.stride(span_dim), matrix.stride(3 - span_dim)
     launches = by_patches(_SOURCE, kernel, batch, span, k, (matrix, room, span, k, pitch, strides))
     rows = room[:, :, :k].expand(matrix.shape[0], span, k)

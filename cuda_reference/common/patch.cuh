@@ -1,9 +1,7 @@
 // A patch of 64 x 64 of an operand of any strides, in shared memory: a block of 256 threads reads it with neighbouring lanes
 // along the smaller stride. Its rows are an odd number of words (or of 64 bits) apart, so that neither has bank conflicts.
 #pragma once
-#include "../../common/index.cuh"
-
-namespace matmul {
+#include "index.cuh"
 
 constexpr int PATCH = 64;
 template <class Bits> using PatchTile = Bits[PATCH][PATCH + (sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1)];
@@ -38,5 +36,3 @@ struct Patch {
         __syncthreads();
     }
 };
-
-}  // namespace matmul
