@@ -27,8 +27,8 @@
 // pieces are equally long, since TMA reads zeros beyond K. Neighbours are at the same k at a time, so L2 has what they share.
 //
 // Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
-// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each. Tiles of 160 columns fit where others
-// do not: 1576 x 1536 is 130 of 128 x 160, one full wave, and 104 of 128 x 192.
+// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each. Tiles of 96 and 160 columns fit where
+// others do not: 1576 x 1536 is 130 of 128 x 160, one full wave, and 104 of 128 x 192.
 //
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
 // along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them
@@ -304,7 +304,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             const auto epilogue =
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
             if constexpr (OUT_BOXES) {
-                // Boxes are not cut: the last one of 160 columns repeats some of the one before it.
+                // Boxes are not cut: the last one of 96 or 160 columns repeats some of the one before it.
                 constexpr int TILES = OutBoxes<Out>::TILES, OF_ROW = BN / 8, ACROSS = ceil_div(OF_ROW, TILES);
                 constexpr int BOXES = BLOCKS * ACROSS;
                 if (adds_bias) tile_bias.share();

@@ -19,7 +19,11 @@ THREE = {"BM": 192, "BN": 192}  # by three consumers
 PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
 LOW_TRIO, WIDE = {"BM": 192, "BN": 128}, {"BM": 128, "BN": 192}  # whose pairs share slices of B, of A: the smaller operand's
 TRIO_PAIR, WIDE_PAIR = LOW_TRIO | {"CLUSTER": 2}, WIDE | {"CLUSTER": 2}
-OF_160, THREE_OF_160 = {"BM": 128, "BN": 160}, {"BM": 192, "BN": 160}  # no whole boxes across K, nor of 16-bit results
+OF_96, OF_160, THREE_OF_160 = (
+    {"BM": 128, "BN": 96},
+    {"BM": 128, "BN": 160},
+    {"BM": 192, "BN": 160},
+)  # no whole boxes across K, nor of 16-bit results
 FOUR, HIGH_FOUR = PAIR | {"CLUSTER": 4}, HIGH | {"CLUSTER": 4}  # which share both
 
 
@@ -76,6 +80,7 @@ def test_batches_in_any_order(monkeypatch, order):
         ((400, 136, 328), 1, TRIO_PAIR),
         ((136, 400, 328), 1, WIDE_PAIR),
         ((136, 400, 328), 1, OF_160 | {"CLUSTER": 2}),
+        ((136, 400, 328), 1, OF_96 | {"CLUSTER": 2}),
         ((256, 256, 328), 1, FOUR),  # a tile for each block
         ((300, 264, 520), 2, FOUR),  # of the last four only the first one's is inside
         ((8, 136, 1000), 1, FOUR),
@@ -91,7 +96,9 @@ def test_clusters(monkeypatch, sizes, batches, tile, order):
     run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
 
 
-@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, OF_160 | {"CLUSTER": 2}, FOUR], ids=str)
+@pytest.mark.parametrize(
+    "tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, OF_96 | {"CLUSTER": 2}, OF_160 | {"CLUSTER": 2}, FOUR], ids=str
+)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_halves_of_shared_slices(layout, tile):
     """By rows of a box along K, and by boxes across it; results that TMA does not write, too."""
@@ -182,7 +189,7 @@ FOLLOWING = {  # the names of what follows the sums; C and activations with expo
 }
 
 
-TILES = {"big": BIG, "high": HIGH, "three consumers": THREE, "160": OF_160, "three of 160": THREE_OF_160}
+TILES = {"big": BIG, "high": HIGH, "three consumers": THREE, "96": OF_96, "160": OF_160, "three of 160": THREE_OF_160}
 
 
 @short(lambda tile, following, out_dtype: out_dtype == torch.float16 or (tile == "high" and following == "bias, relu"))
@@ -274,6 +281,13 @@ CODE = {
     "fp16, 160": (torch.float16, {}, OF_160, "row", "HGMMA.64x160x16.F32", 4, 4, 0),
     "fp16, 160, gelu": (torch.float16, {"activation": "gelu"}, OF_160, "col", "HGMMA.64x160x16.F32", 4, 2, 0),
     "fp16, 160, three": (torch.float16, {}, THREE_OF_160, "row", "HGMMA.64x160x16.F32", 4, 4, 0),
+    "fp16, 96, pairs, gelu": (
+        *(torch.float16, {"activation": "gelu"}),
+        *(OF_96 | {"CLUSTER": 2}, "col", "HGMMA.64x96x16.F32", 4, 2, 1),
+    ),
+    "bf16, 96, three": (torch.bfloat16, {}, {"BM": 192, "BN": 96}, "row", "HGMMA.64x96x16.F32.BF16", 4, 3, 0),
+    "fp16, 96, in fp16": (torch.float16, {"accumulate": "fp16"}, OF_96, "col", "HGMMA.64x96x16.F16", 4, 2, 0),
+    "int8, 96": (torch.int8, {}, OF_96, "col", "IGMMA.64x96x32.S8.S8", 4, 2, 0),
     "tf32, 160": (torch.float32, {"precision": "tf32"}, OF_160, "row", "HGMMA.64x160x8.F32.TF32", 4, 2, 0),
     "fp16, 160, pairs": (torch.float16, {}, OF_160 | {"CLUSTER": 2}, "row", "HGMMA.64x160x16.F32", 4, 4, 1),
     "fp16, pairs": (torch.float16, {}, BIG_PAIR, "row", "HGMMA.64x256x16.F32", 4, 3, 2),
