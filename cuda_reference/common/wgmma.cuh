@@ -29,9 +29,6 @@ struct E4M3 { unsigned char bits; };
 struct E5M2 { unsigned char bits; };
 template <class A, class B> struct Fp8 { unsigned char bits; };
 
-// The widths that designs use, of the multiples of 8 columns that hardware has.
-__host__ __device__ constexpr bool wgmma_has(int tiles) { return tiles == 12 || tiles == 20 || (tiles % 8 == 0 && tiles <= 32); }
-
 __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, int next) {
     constexpr uint64_t EIGHT_ROWS = 1024 >> 4, SWIZZLE_128 = 1;
     return (shared_address & 0x3FFFF) >> 4 | uint64_t(next >> 4) << 16 | EIGHT_ROWS << 32 | SWIZZLE_128 << 62;
@@ -48,16 +45,11 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 // "%0, ..., %{COUNT - 1}" and the operands that they stand for.
 #define WGMMA_TEN(T) "%" T "0, %" T "1, %" T "2, %" T "3, %" T "4, %" T "5, %" T "6, %" T "7, %" T "8, %" T "9, "
 #define WGMMA_NAMES_16 WGMMA_TEN("") "%10, %11, %12, %13, %14, %15"
-#define WGMMA_NAMES_24 WGMMA_TEN("") WGMMA_TEN("1") "%20, %21, %22, %23"
 #define WGMMA_NAMES_32 WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") "%30, %31"
-#define WGMMA_NAMES_40 WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39"
 #define WGMMA_NAMES_48                                                  \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47"
 #define WGMMA_NAMES_64 \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") "%60, %61, %62, %63"
-#define WGMMA_NAMES_80                                                                                    \
-    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") \
-    "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define WGMMA_NAMES_96                                                                                                  \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
     WGMMA_TEN("8") "%90, %91, %92, %93, %94, %95"
@@ -66,12 +58,9 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     WGMMA_TEN("8") WGMMA_TEN("9") WGMMA_TEN("10") WGMMA_TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
 #define WGMMA_4(D, i) D(i), D(i + 1), D(i + 2), D(i + 3)
 #define WGMMA_16(D, i) WGMMA_4(D, i), WGMMA_4(D, i + 4), WGMMA_4(D, i + 8), WGMMA_4(D, i + 12)
-#define WGMMA_24(D, i) WGMMA_16(D, i), WGMMA_4(D, i + 16), WGMMA_4(D, i + 20)
 #define WGMMA_32(D, i) WGMMA_16(D, i), WGMMA_16(D, i + 16)
-#define WGMMA_40(D, i) WGMMA_32(D, i), WGMMA_4(D, i + 32), WGMMA_4(D, i + 36)
 #define WGMMA_48(D, i) WGMMA_32(D, i), WGMMA_16(D, i + 32)
 #define WGMMA_64(D, i) WGMMA_32(D, i), WGMMA_32(D, i + 32)
-#define WGMMA_80(D, i) WGMMA_64(D, i), WGMMA_16(D, i + 64)
 #define WGMMA_96(D, i) WGMMA_64(D, i), WGMMA_32(D, i + 64)
 #define WGMMA_128(D, i) WGMMA_64(D, i), WGMMA_64(D, i + 64)
 #define WGMMA_FLOAT(i) "+f"(sum[(i) / 4].x[(i) % 4])
@@ -80,39 +69,27 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 
 // The operands after them: the descriptors, and the flags whether A and B are contiguous along M and N.
 #define WGMMA_AB_16 "%16, %17"
-#define WGMMA_AB_24 "%24, %25"
 #define WGMMA_AB_32 "%32, %33"
-#define WGMMA_AB_40 "%40, %41"
 #define WGMMA_AB_48 "%48, %49"
 #define WGMMA_AB_64 "%64, %65"
-#define WGMMA_AB_80 "%80, %81"
 #define WGMMA_AB_96 "%96, %97"
 #define WGMMA_AB_128 "%128, %129"
 #define WGMMA_FRAGMENT_B_32 "{%32, %33, %34, %35}, %36"
-#define WGMMA_FRAGMENT_B_48 "{%48, %49, %50, %51}, %52"
 #define WGMMA_FRAGMENT_B_64 "{%64, %65, %66, %67}, %68"
-#define WGMMA_FRAGMENT_B_80 "{%80, %81, %82, %83}, %84"
 #define WGMMA_FRAGMENT_B_96 "{%96, %97, %98, %99}, %100"
 #define WGMMA_FRAGMENT_B_128 "{%128, %129, %130, %131}, %132"
 #define WGMMA_FRAGMENT_ADDS_32 "%37"
-#define WGMMA_FRAGMENT_ADDS_48 "%53"
 #define WGMMA_FRAGMENT_ADDS_64 "%69"
-#define WGMMA_FRAGMENT_ADDS_80 "%85"
 #define WGMMA_FRAGMENT_ADDS_96 "%101"
 #define WGMMA_FRAGMENT_ADDS_128 "%133"
 #define WGMMA_FLAGS_16 "%18, %19"
-#define WGMMA_FLAGS_24 "%26, %27"
 #define WGMMA_FLAGS_32 "%34, %35"
-#define WGMMA_FLAGS_40 "%42, %43"
 #define WGMMA_FLAGS_48 "%50, %51"
 #define WGMMA_FLAGS_64 "%66, %67"
-#define WGMMA_FLAGS_80 "%82, %83"
 #define WGMMA_FLAGS_96 "%98, %99"
 #define WGMMA_FLAGS_128 "%130, %131"
 #define WGMMA_ADDS_32 "%34"
-#define WGMMA_ADDS_48 "%50"
 #define WGMMA_ADDS_64 "%66"
-#define WGMMA_ADDS_80 "%82"
 #define WGMMA_ADDS_96 "%98"
 #define WGMMA_ADDS_128 "%130"
 
@@ -140,57 +117,55 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
-#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_96, COUNT_128, COUNT_160, COUNT_192, COUNT_256) \
+#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_128, COUNT_192, COUNT_256)      \
     if constexpr (TILES == 8) WGMMA_##BITS("64", COUNT_64, D, TYPES);         \
-    else if constexpr (TILES == 12) WGMMA_##BITS("96", COUNT_96, D, TYPES);   \
     else if constexpr (TILES == 16) WGMMA_##BITS("128", COUNT_128, D, TYPES); \
-    else if constexpr (TILES == 20) WGMMA_##BITS("160", COUNT_160, D, TYPES); \
     else if constexpr (TILES == 24) WGMMA_##BITS("192", COUNT_192, D, TYPES); \
     else WGMMA_##BITS("256", COUNT_256, D, TYPES)
 
 // sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors; unless it ADDS, sum = A B.
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
-    static_assert(wgmma_has(TILES), "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
     constexpr bool FP8 = std::is_same_v<Number, float> && sizeof(T) == 1;
     static_assert(ADDS || FP8, "a sum of its own for each slice is for fp8");
     if constexpr (std::is_same_v<Number, int>) {
         static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
         if constexpr (std::is_signed_v<T>)
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 48, 64, 80, 96, 128);
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 64, 96, 128);
         else
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 48, 64, 80, 96, 128);
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 64, 96, 128);
     } else if constexpr (std::is_same_v<Number, __half2>) {
         static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
-        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 24, 32, 40, 48, 64);
+        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 48, 64);
     } else if constexpr (std::is_same_v<T, __half>) {
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 48, 64, 80, 96, 128);
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 96, 128);
     } else if constexpr (std::is_same_v<T, float>) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "tf32 lies along k");
-        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 48, 64, 80, 96, 128);
+        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
     } else if constexpr (FP8) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "fp8 lies along k");
         if constexpr (std::is_same_v<T, Fp8<E4M3, E4M3>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3", 32, 48, 64, 80, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3", 32, 64, 96, 128);
         else if constexpr (std::is_same_v<T, Fp8<E4M3, E5M2>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2", 32, 48, 64, 80, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2", 32, 64, 96, 128);
         else if constexpr (std::is_same_v<T, Fp8<E5M2, E4M3>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3", 32, 48, 64, 80, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3", 32, 64, 96, 128);
         else
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2", 32, 48, 64, 80, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2", 32, 64, 96, 128);
     } else {
         static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16, tf32 or fp8");
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 48, 64, 80, 96, 128);
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 96, 128);
     }
 }
 
 // The same of tf32, with A in registers.
 template <class T, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
-    static_assert(wgmma_has(TILES), "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
-    WGMMA(FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 48, 64, 80, 96, 128);
+    WGMMA(FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
 }
 
 __device__ __forceinline__ void wgmma_fence() { SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -27,8 +27,7 @@
 // pieces are equally long, since TMA reads zeros beyond K. Neighbours are at the same k at a time, so L2 has what they share.
 //
 // Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
-// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each. Tiles of 96 and 160 columns fit where
-// others do not: 1576 x 1536 is 130 of 128 x 160, one full wave, and 104 of 128 x 192.
+// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
 //
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
 // along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them
@@ -130,15 +129,15 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     // The blocks that share an operand's slices: of two the larger one's, if its half is whole boxes
     constexpr int SHARE_A = CLUSTER == 4 ? 2 : BM % 128 == 0 && (BM > BN || BN % 128 != 0) ? CLUSTER : 1;
     constexpr int SHARE_B = CLUSTER / SHARE_A;
-    static_assert(SHARE_A <= 2 && SHARE_B <= 2 && BM % (SHARE_A * 64) == 0 && (SHARE_B == 1 || BN % 128 == 0), "of whole boxes");
+    static_assert(SHARE_A <= 2 && SHARE_B <= 2 && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
     using Cluster = ClusterOf<SHARE_A, SHARE_B>;
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     using APart = OperandSlice<T, BM / SHARE_A, A_K_MAJOR>;  // what a block requests of a slice
     using BPart = OperandSlice<T, BN / SHARE_B, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
-    unsigned char* const b_slices = a_slices + STAGES * ASlice::ROOM;
-    unsigned char* const boxes = b_slices + STAGES * BSlice::ROOM;  // of the result: two per consumer, or none
+    unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
+    unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
     using Walk = decltype(walk_of(0, 0));
     constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES : 0;
     Scalar<Sum>* const biases = reinterpret_cast<Scalar<Sum>*>(boxes + BOXES_BYTES);  // of each consumer's tile
@@ -182,9 +181,9 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
                 const int k = slice * ASlice::DEPTH;
-                APart::template copy<(SHARE_A > 1)>(a_slices + ring.stage * ASlice::ROOM + a_part * SLICE, a_map, landed,
+                APart::template copy<(SHARE_A > 1)>(a_slices + ring.stage * ASlice::BYTES + a_part * SLICE, a_map, landed,
                                                     tile.m * BM + a_part, k, a_batch, Cluster::sharers_of_a());
-                BPart::template copy<(SHARE_B > 1)>(b_slices + ring.stage * BSlice::ROOM + b_part * SLICE, b_map, landed,
+                BPart::template copy<(SHARE_B > 1)>(b_slices + ring.stage * BSlice::BYTES + b_part * SLICE, b_map, landed,
                                                     tile.n * BN + b_part, k, b_batch, Cluster::sharers_of_b());
                 ring.advance();
             }
@@ -246,7 +245,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             // Starts the products of a slice, and waits for those of the slice before
             const auto multiply = [&](LaneSums<Sum>(&into)[BLOCKS][1][BN / 8], int slice) {
                 mbarrier_wait(full + ring.stage, ring.parity);
-                const uint64_t a = a_first + ring.stage * (ASlice::ROOM >> 4), b = b_first + ring.stage * (BSlice::ROOM >> 4);
+                const uint64_t a = a_first + ring.stage * (ASlice::BYTES >> 4), b = b_first + ring.stage * (BSlice::BYTES >> 4);
                 wgmma_fence();
 #pragma unroll
                 for (int m = 0; m < BLOCKS; ++m)
@@ -304,24 +303,21 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             const auto epilogue =
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
             if constexpr (OUT_BOXES) {
-                // Boxes are not cut: the last one of 96 or 160 columns repeats some of the one before it.
-                constexpr int TILES = OutBoxes<Out>::TILES, OF_ROW = BN / 8, ACROSS = ceil_div(OF_ROW, TILES);
-                constexpr int BOXES = BLOCKS * ACROSS;
+                constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
                 if (adds_bias) tile_bias.share();
                 const auto write = [&](auto everything, int box) {
                     constexpr bool EVERYTHING = decltype(everything)::value;
-                    constexpr int AT_ONCE = EVERYTHING && CONSUMERS == 3 ? 2 : EVERYTHING || OF_ROW % TILES ? TILES / 2 : TILES;
-                    const int at = min(box % ACROSS * TILES, OF_ROW - TILES);  // the first of its tiles, in a row of them
-                    const int box_row = row + box / ACROSS * 64, box_col = col + at * 8;
+                    constexpr int AT_ONCE = !EVERYTHING ? TILES : CONSUMERS < 3 ? TILES / 2 : 2;
+                    const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * TILES * 8;
                     const auto fill = [&](unsigned char* to) {
-#pragma unroll(EVERYTHING ? 1 : TILES / AT_ONCE)
+#pragma unroll 1
                         for (int first = 0; first < TILES; first += AT_ONCE) {
                             Scalar<Sum> results[1][AT_ONCE][4];
-                            scale(results, sum, (box / ACROSS * OF_ROW + at + first) / AT_ONCE, epilogue);
+                            scale(results, sum, (box * TILES + first) / AT_ONCE, epilogue);
                             const auto all = [&](const auto& change) { for_all(results, change); };
                             if constexpr (EVERYTHING)
                                 epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, M, N);
-                            if (adds_bias) tile_bias.add(results, at + first);
+                            if (adds_bias) tile_bias.add(results, box % ACROSS * TILES + first);
                             if constexpr (EVERYTHING)
                                 epilogue.activate_all(all);
                             else if (epilogue.activation == RELU)

@@ -26,13 +26,9 @@ SPACE = configs_of(
     (128, 256, 2, 4, 8),
     (256, 128, 2, 4, 4),
     (128, 192, 2, 4, 8),
-    (128, 160, 2, 4, 8),
     (192, 192, 3, 3, 8),
-    (192, 160, 3, 3, 8),
     (192, 128, 3, 4, 8),
     (128, 128, 2, 6, 8),
-    (192, 96, 3, 4, 8),
-    (128, 96, 2, 6, 8),
     (128, 64, 2, 8, 8),
     (64, 64, 1, 4, 8),
 )
@@ -41,10 +37,8 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
     (128, 256, 2, 4, 8, 2),
     (256, 128, 2, 4, 4, 2),
     (128, 192, 2, 4, 8, 2),
-    (128, 160, 2, 4, 8, 2),
     (192, 128, 3, 4, 8, 2),
     (128, 128, 2, 6, 8, 2),
-    (128, 96, 2, 6, 8, 2),
     (128, 64, 2, 8, 8, 2),
     (128, 256, 2, 4, 8, 4),
     (256, 128, 2, 4, 4, 4),
@@ -61,10 +55,10 @@ _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
 def shared_bytes(config):
-    """Per block: STAGES slices of both operands, of multiples of 64 rows, two 8-byte mbarriers per stage; for each consumer two
-    boxes of the result, and 4 bytes of bias for each column."""
-    of_a_consumer, columns = 2 * 64 * SLICE + 4 * config["BN"], ceil_div(config["BN"], 64) * 64
-    return config["STAGES"] * (SLICE * (config["BM"] + columns) + 16) + config["CONSUMERS"] * of_a_consumer
+    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage; for each consumer two boxes of the result, and
+    4 bytes of bias for each column."""
+    of_a_consumer = 2 * 64 * SLICE + 4 * config["BN"]
+    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * of_a_consumer
 
 
 def _promotes(problem):

@@ -153,7 +153,7 @@ inline void issue(const Wgmma& what) {
 
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
 void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
-    static_assert(wgmma_has(TILES), "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes and tf32 lie along k");
     using InTile = std::remove_extent_t<decltype(sum[0].x)>;
     using Number = std::conditional_t<std::is_same_v<InTile, half2>, half, InTile>;
@@ -163,7 +163,7 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
 
 template <class T, bool ADDS = true, class Tile, int TILES>
 void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
-    static_assert(wgmma_has(TILES), "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
     simt::issue({simt::multiply_warpgroup<T, simt::Left::IN_REGISTERS, true, ADDS, float, TILES>, 0, b, sum, a});
 }

@@ -1,6 +1,5 @@
 // Slices of operands in shared memory, as TMA brings them, and the ring of stages that they are in.
 #pragma once
-#include "../../common/index.cuh"
 #include "../../common/tma.cuh"
 
 namespace matmul {
@@ -8,11 +7,9 @@ namespace matmul {
 constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64 of SPAN in a slice
 
 // A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box. Else a box for every 128 bytes
-// along SPAN, with a row per k; the last may reach beyond SPAN. Either way 64 of SPAN are BLOCK_BYTES.
+// along SPAN, with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
-    static constexpr int DEPTH = SLICE / sizeof(T), BOXES = ceil_div(SPAN, DEPTH);
-    static constexpr int BYTES = (K_MAJOR ? SPAN : BOXES * DEPTH) * SLICE;  // that land
-    static constexpr int ROOM = ceil_div(SPAN, 64) * BLOCK_BYTES;           // for either layout
+    static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
     static_assert(K_MAJOR || sizeof(T) > 1, "bytes are read along k only");
 
@@ -30,7 +27,7 @@ template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
             load(to, k, first);
         } else {
 #pragma unroll
-            for (int i = 0; i < BOXES; ++i) load(to + i * DEPTH * SLICE, first + i * DEPTH, k);
+            for (int i = 0; i < SPAN / DEPTH; ++i) load(to + i * DEPTH * SLICE, first + i * DEPTH, k);
         }
     }
 };

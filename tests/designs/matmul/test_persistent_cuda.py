@@ -19,11 +19,6 @@ THREE = {"BM": 192, "BN": 192}  # by three consumers
 PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
 LOW_TRIO, WIDE = {"BM": 192, "BN": 128}, {"BM": 128, "BN": 192}  # whose pairs share slices of B, of A: the smaller operand's
 TRIO_PAIR, WIDE_PAIR = LOW_TRIO | {"CLUSTER": 2}, WIDE | {"CLUSTER": 2}
-OF_96, OF_160, THREE_OF_160 = (
-    {"BM": 128, "BN": 96},
-    {"BM": 128, "BN": 160},
-    {"BM": 192, "BN": 160},
-)  # no whole boxes across K, nor of 16-bit results
 FOUR, HIGH_FOUR = PAIR | {"CLUSTER": 4}, HIGH | {"CLUSTER": 4}  # which share both
 
 
@@ -79,8 +74,6 @@ def test_batches_in_any_order(monkeypatch, order):
         ((264, 300, 328), 1, HIGH_PAIR),
         ((400, 136, 328), 1, TRIO_PAIR),
         ((136, 400, 328), 1, WIDE_PAIR),
-        ((136, 400, 328), 1, OF_160 | {"CLUSTER": 2}),
-        ((136, 400, 328), 1, OF_96 | {"CLUSTER": 2}),
         ((256, 256, 328), 1, FOUR),  # a tile for each block
         ((300, 264, 520), 2, FOUR),  # of the last four only the first one's is inside
         ((8, 136, 1000), 1, FOUR),
@@ -96,9 +89,7 @@ def test_clusters(monkeypatch, sizes, batches, tile, order):
     run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
 
 
-@pytest.mark.parametrize(
-    "tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, OF_96 | {"CLUSTER": 2}, OF_160 | {"CLUSTER": 2}, FOUR], ids=str
-)
+@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, FOUR], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_halves_of_shared_slices(layout, tile):
     """By rows of a box along K, and by boxes across it; results that TMA does not write, too."""
@@ -189,18 +180,13 @@ FOLLOWING = {  # the names of what follows the sums; C and activations with expo
 }
 
 
-TILES = {"big": BIG, "high": HIGH, "three consumers": THREE, "96": OF_96, "160": OF_160, "three of 160": THREE_OF_160}
-
-
-@short(lambda tile, following, out_dtype: out_dtype == torch.float16 or (tile == "high" and following == "bias, relu"))
+@short(lambda tile, following, out_dtype: out_dtype == torch.float16 or (tile == HIGH and following == "bias, relu"))
 @pytest.mark.parametrize("out_dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("following", FOLLOWING)
-@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("tile", [BIG, HIGH, THREE], ids=["big", "high", "three consumers"])
 def test_tiles_of_several_boxes(tile, following, out_dtype):
-    """Each box of the result gets its own sums, addends and place, also where only a part of the tile's boxes is inside, and
-    where two have columns in common."""
-    m, n, k = (328, 200, 72) if tile == "high" else (264, 456, 72)
-    tile = TILES[tile]
+    """Each box of the result gets its own sums, addends and place, also where only a part of the tile's boxes is inside."""
+    m, n, k = (328, 200, 72) if tile == HIGH else (264, 456, 72)
     a, b = (random(*shape, dtype=torch.float16) for shape in ((2, m, k), (2, k, n)))
     c, bias = (random(*shape, dtype=out_dtype) for shape in ((2, m, n), (2 * n,)))
     others, parts = {"out_dtype": out_dtype}, FOLLOWING[following]
@@ -278,18 +264,6 @@ CODE = {
         *(THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
     ),
     "tf32, three": (torch.float32, {"precision": "tf32"}, LOW_TRIO, "row", "HGMMA.64x128x8.F32.TF32", 4, 2, 0),
-    "fp16, 160": (torch.float16, {}, OF_160, "row", "HGMMA.64x160x16.F32", 4, 4, 0),
-    "fp16, 160, gelu": (torch.float16, {"activation": "gelu"}, OF_160, "col", "HGMMA.64x160x16.F32", 4, 2, 0),
-    "fp16, 160, three": (torch.float16, {}, THREE_OF_160, "row", "HGMMA.64x160x16.F32", 4, 4, 0),
-    "fp16, 96, pairs, gelu": (
-        *(torch.float16, {"activation": "gelu"}),
-        *(OF_96 | {"CLUSTER": 2}, "col", "HGMMA.64x96x16.F32", 4, 2, 1),
-    ),
-    "bf16, 96, three": (torch.bfloat16, {}, {"BM": 192, "BN": 96}, "row", "HGMMA.64x96x16.F32.BF16", 4, 3, 0),
-    "fp16, 96, in fp16": (torch.float16, {"accumulate": "fp16"}, OF_96, "col", "HGMMA.64x96x16.F16", 4, 2, 0),
-    "int8, 96": (torch.int8, {}, OF_96, "col", "IGMMA.64x96x32.S8.S8", 4, 2, 0),
-    "tf32, 160": (torch.float32, {"precision": "tf32"}, OF_160, "row", "HGMMA.64x160x8.F32.TF32", 4, 2, 0),
-    "fp16, 160, pairs": (torch.float16, {}, OF_160 | {"CLUSTER": 2}, "row", "HGMMA.64x160x16.F32", 4, 4, 1),
     "fp16, pairs": (torch.float16, {}, BIG_PAIR, "row", "HGMMA.64x256x16.F32", 4, 3, 2),
     "fp16, B along K, pairs": (torch.float16, {}, BIG_PAIR, "col", "HGMMA.64x256x16.F32", 4, 2, 1),
     "fp16, high pairs": (torch.float16, {}, HIGH_PAIR, "row", "HGMMA.64x128x16.F32", 8, 3, 1),
@@ -322,7 +296,7 @@ def test_machine_code(kind):
     assert sum(opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in opcodes) == to_both
     in_halves = options.get("out_dtype", dtype).itemsize == 2
     consumers = 3 if config["BM"] == 192 else 2
-    boxes = config["BM"] // consumers // 64 * -(-config["BN"] // (64 if in_halves else 32))
+    boxes = config["BM"] // consumers // 64 * config["BN"] // (64 if in_halves else 32)
     looped = "activation" in options  # all that may follow, in one more box's code; what is short is in that of each
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes + looped, (
         "of 64 rows of 128 bytes, of a consumer's tile; of a loop over them one"

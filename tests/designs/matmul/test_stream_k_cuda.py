@@ -20,7 +20,6 @@ PAIRS = {
     "of B": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
     "of A": HIGH | {"CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
     "of four": SMALL | {"BM": 128, "BN": 128, "CONSUMERS": 2, "STAGES": 6, "CLUSTER": 4, "BLOCKS": 4 * BLOCKS},
-    "of A, 160 wide": SMALL | {"BM": 128, "BN": 160, "CONSUMERS": 2, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
     "of three": SMALL | {"BM": 192, "BN": 128, "CONSUMERS": 3, "CLUSTER": 2, "BLOCKS": 2 * BLOCKS},
 }
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -195,7 +194,6 @@ CODE = {
     "fp16": (torch.float16, {}, {"BM": 128, "BN": 256}, "HGMMA.64x256x16.F32", 4),
     "fp16, low": (torch.float16, {}, {"BM": 64, "BN": 128}, "HGMMA.64x128x16.F32", 4),
     "fp16, three": (torch.float16, {}, {"BM": 192, "BN": 192}, "HGMMA.64x192x16.F32", 4),
-    "fp16, 160": (torch.float16, {}, {"BM": 128, "BN": 160}, "HGMMA.64x160x16.F32", 4),
     "fp16, a pair": (torch.float16, {}, {"BM": 128, "BN": 256, "CLUSTER": 2}, "HGMMA.64x256x16.F32", 4),
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, {"BM": 256}, "HGMMA.64x128x16.F16", 8),
     "bf16, gelu": (torch.bfloat16, {"activation": "gelu"}, {"BM": 128, "BN": 192}, "HGMMA.64x192x16.F32.BF16", 4),
