@@ -12,10 +12,6 @@ from .persistent import SIZES, SLICE, packs_for_tma, prepared, variants
 
 _SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
-    (256, 128, 2, 4, 4),  # what a wave of small tiles covers reads less in few large ones, of which each SM has a piece
-    (128, 256, 2, 4, 8),
-    (192, 128, 3, 4, 8),
-    (128, 192, 2, 4, 8),
     (64, 64, 1, 8, 8),
     (64, 128, 1, 7, 8),
     (128, 64, 2, 7, 8),
