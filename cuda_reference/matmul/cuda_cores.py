@@ -4,7 +4,7 @@ import functools
 
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.splits import ALONE, few_blocks, one_by_one, split_counts
-from tritonkernels.matmul.parts.schemes import AS_EXACT_AS_IEEE, in_ieee
+from tritonkernels.matmul.parts.schemes import NO_FINER_THAN_IEEE, in_ieee
 from tritonkernels.matmul.parts.work import of_splits
 
 from ..common.align import k_major, without_idle_strides
@@ -35,7 +35,7 @@ def _pays(problem, config, target):
 
 
 def _refuses(problem, target):
-    if problem.precision not in AS_EXACT_AS_IEEE:
+    if problem.precision not in NO_FINER_THAN_IEEE:
         return f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
     return None
 

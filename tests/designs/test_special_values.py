@@ -46,11 +46,13 @@ def first_row(op, result):
 
 
 def accepts(library, op, design, device, **kwargs):
-    """Skips a call that the design refuses; refusals have tests of their own."""
+    """Skips a call that the design refuses, or computes in another precision; these have tests of their own."""
     call = prepare(op, *operands(library, op, design, device, kwargs.pop("dtype", torch.float32)), **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
     if refusal := chosen.refuses(call.problem, library.target(call.result.device)):
         pytest.skip(refusal)
+    if (rounded := chosen.as_rounded(call.problem)) != call.problem:
+        pytest.skip(f"it computes {call.problem.precision} as {rounded.precision}")
 
 
 @one_of_each_program

@@ -190,7 +190,7 @@ NO_GEMV = {
     "a batch of 65536": ((65536, 1, 7), (7, 65536), torch.float16, {}),
 }
 NO_GEMM = {
-    "precision tf32": ((5, 7), (7, 5), torch.float32, {"precision": "tf32"}),
+    "precision fp16": ((5, 7), (7, 5), torch.float16, {}),
     "a batch of 2": ((2, 5, 7), (7, 5), torch.float32, {}),
     "both a bias and C": ((5, 7), (7, 5), torch.float32, {"bias": (5,), "c": (5,)}),
     "an activation": ((5, 7), (7, 5), torch.float32, {"activation": "silu"}),
@@ -212,12 +212,12 @@ def test_what_is_no_gemv_and_no_gemm(library, to, what):
 
 
 @only(lambda library, design: design in library.names("matmul"))
-@pytest.mark.parametrize("precision", SCHEMES)
+@pytest.mark.parametrize("precision", ("tf32", *SCHEMES))
 @pytest.mark.parametrize("design", ("gemv.naive", "gemm.naive", "cuda_cores"))
 @each_package
 @on_devices
-def test_split_modes_in_ieee_arithmetic(library, design, precision, device):
-    """The bits of "ieee", within its bound: nothing is split, and 1e30 beside 1e-30, which fp16x3 refuses, is right."""
+def test_modes_in_ieee_arithmetic(library, design, precision, device):
+    """The bits of "ieee", within its bound. So 1e30 beside 1e-30, which fp16x3 refuses elsewhere, is right."""
     available_on(library, device)
     a, b = product(1, 37, k=70, device=device)
     a[0, :2], b[:2] = torch.tensor([1e30, 1e-30]), torch.tensor([[1e-30], [1e30]])

@@ -29,7 +29,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "planes": ALL - PLANES,
         "fused_planes": ALL - PLANES | {"fp16x3"},
         "wgmma_planes": ALL - {"tf32x3"},
-        "cuda_cores": ALL - PLANES - {"ieee"},
+        "cuda_cores": ALL - PLANES - {"ieee", "tf32"},
     },
     "tritonkernels": {
         "tiled": PLANES,

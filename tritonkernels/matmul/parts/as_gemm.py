@@ -1,4 +1,4 @@
-"""A single FP32 product without an activation as a call of gemm, in IEEE arithmetic, whose errors the split modes allow, too.
+"""A single FP32 product without an activation as a call of gemm, in IEEE arithmetic, which is exact enough for every mode.
 
 A bias is the only addend then: its C.
 """
@@ -9,13 +9,13 @@ from ...gemm import GEMM
 from ...gemm.parts.prepare import prepare
 from ...operation import Reduction
 from ...problem import GemmProblem
-from .schemes import AS_EXACT_AS_IEEE
+from .schemes import NO_FINER_THAN_IEEE
 
 
 @functools.lru_cache(256)
 def refuses(problem):
     faults = {
-        f"precision {problem.precision}": problem.precision not in AS_EXACT_AS_IEEE,
+        f"precision {problem.precision}": problem.precision not in NO_FINER_THAN_IEEE,
         f"a batch of {problem.batch}": problem.batch != 1,
         "both a bias and C": problem.bias and problem.beta != 0,
         "an activation": problem.activation is not None,
@@ -41,7 +41,7 @@ def problems(problem):
 
 TO_GEMM = Reduction(
     to=GEMM,
-    summary="float32 in IEEE arithmetic, for the split modes, too: one product without an activation, with a bias or C",
+    summary="float32 in IEEE arithmetic, for every mode: one product without an activation, with a bias or C",
     refuses=refuses,
     problems=problems,
     steps=steps,

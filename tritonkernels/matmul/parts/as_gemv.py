@@ -7,9 +7,9 @@ from ...gemv.parts.prepare import VECTORS, prepare
 from ...operation import Reduction
 from ...problem import GemvProblem
 from ...validate import LARGEST_SIZE
-from .schemes import AS_EXACT_AS_IEEE
+from .schemes import NO_FINER_THAN_IEEE
 
-PRECISIONS = (*AS_EXACT_AS_IEEE, "tf32", "fp16", "bf16", "fp64")
+PRECISIONS = (*NO_FINER_THAN_IEEE, "fp16", "bf16", "fp64")
 TRANSPOSED = {"row": "col", "col": "row", "strided": "strided"}
 
 

@@ -33,7 +33,7 @@ SCHEMES = {
     "bf16x6": Scheme(torch.bfloat16, 3, 2, **_BF16),
     "bf16x9": Scheme(torch.bfloat16, 3, 4, **_BF16),
 }
-AS_EXACT_AS_IEEE = ("ieee", *SCHEMES)  # precisions whose error bounds are IEEE arithmetic's, or wider ones
+NO_FINER_THAN_IEEE = ("ieee", "tf32", *SCHEMES)  # precisions whose promises IEEE arithmetic keeps, too
 
 
 @functools.lru_cache(256)
