@@ -55,7 +55,7 @@ def store(name, fill, suffix):
                 digest.write_bytes(_sha256(file.fileno()))
             result.chmod(0o600)  # for any umask
             digest.chmod(0o600)
-            for leftover in {*private.glob("*.o")} - {result}:
+            for leftover in {*private.glob("*.o"), *private.glob("*.gch")} - {result}:
                 leftover.unlink()
             _discard(cache / name)
             private.rename(cache / name)

@@ -104,7 +104,11 @@ class Library:
 
     def _with_config(self, problem, target, design, config):
         missing = None
-        for chosen in dict.fromkeys(choice.design for choice in self.ranking(problem, target, design)):
+        if design is None:
+            designs = dict.fromkeys(choice.design for choice in self.ranking(problem, target))
+        else:  # which needs no ranking
+            designs = self._first(_having_configs, problem, target, design)
+        for chosen in designs:
             try:
                 return chosen, named_config(chosen, problem, target, config)
             except ConfigError as error:
@@ -316,6 +320,10 @@ def _records(choice):
 
 def _are_unplain(tensors):
     return any(tensor.is_meta or tensor.requires_grad for tensor in tensors) and (torch.is_grad_enabled() or tensors[0].is_meta)
+
+
+def _having_configs(package, designs, problem, target):
+    return [d for d in designs if any(True for _ in d.configs(problem, target))]
 
 
 def _unasked(designs):

@@ -51,8 +51,6 @@ template <int PENDING> __device__ __forceinline__ void cp_async_wait() {
 
 #else
 #include <cstring>
-#include <deque>
-#include <vector>
 
 namespace simt {
 
@@ -67,16 +65,9 @@ struct AsyncCopy {
     }
 };
 
-// A thread's uncommitted copies, and its groups, oldest first.
-struct AsyncCopies {
-    std::vector<AsyncCopy> open;
-    std::deque<std::vector<AsyncCopy>> groups;
-
-    static AsyncCopies& mine() {
-        static thread_local std::vector<AsyncCopies> of_threads(MOST_BLOCKS * MOST_THREADS);
-        return of_threads[Block::current->slot()];
-    }
-};
+// In simt/cp_async.cpp: what is no template is compiled once, not in each module.
+void issue(const AsyncCopy& copy);
+void wait_copies(size_t pending);
 
 }  // namespace simt
 
@@ -89,22 +80,10 @@ template <int BYTES> __forceinline__ void cp_async(void* to_shared, const void* 
     simt::trace_copy(to_shared, BYTES, from, valid);
     const simt::AsyncCopy copy{to_shared, from, BYTES, valid};
     if (simt::Block::current->flip()) copy.land();  // at once, while wgmmas in flight still read what was there
-    simt::AsyncCopies::mine().open.push_back(copy);
+    simt::issue(copy);
 }
 
-inline void cp_async_commit() {
-    auto& copies = simt::AsyncCopies::mine();
-    copies.groups.push_back(std::move(copies.open));
-    copies.open.clear();
-}
-
-template <int PENDING> void cp_async_wait() {
-    auto& groups = simt::AsyncCopies::mine().groups;
-    for (; groups.size() > PENDING; groups.pop_front())
-        for (const simt::AsyncCopy& copy : groups.front()) {
-            simt::Block::current->wrote_to_shared();
-            copy.land();
-        }
-}
+void cp_async_commit();
+template <int PENDING> void cp_async_wait() { simt::wait_copies(PENDING); }
 
 #endif

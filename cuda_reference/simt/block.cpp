@@ -25,6 +25,9 @@ std::string place() {
     return "block " + text(blockIdx) + ", thread " + text(threadIdx) + ": ";
 }
 
+void fail(const std::string& what) { throw std::runtime_error(place() + what); }
+void fail(const char* what) { fail(std::string(what)); }
+
 Block::Block(const Body& kernel, dim3 shape, const uint64_t* seed, Cluster& cluster, int cluster_rank)
     : kernel_(kernel),
       cluster_(cluster),

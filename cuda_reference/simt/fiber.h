@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <stdexcept>
 
 #include "fail.h"
 

@@ -20,7 +20,7 @@ namespace simt {
 
 // The segment of this module with dynamic_shared_memory and the other __shared__ variables: this OS thread's thread-local
 // variables, or static ones.
-Range shared_segment() {
+static Range shared_segment() {
     struct Search {
         uintptr_t address;
         Range found;
@@ -38,6 +38,15 @@ Range shared_segment() {
     };
     dl_iterate_phdr(look, &search);
     return search.found;
+}
+
+void check_inside(const char* what, const void* pointer, size_t bytes) {
+    const auto first = reinterpret_cast<uintptr_t>(pointer);
+    for (const Range& range : tensors)
+        if (first >= range.first && first + bytes <= range.end) return;
+    if (tensors.empty()) return;
+    static thread_local const Range shared = shared_segment();
+    if (first < shared.first || first + bytes > shared.end) fail(std::string(what) + " outside of every tensor of the launch");
 }
 
 static const char* setting(const char* name) {

@@ -17,15 +17,6 @@ struct Range {
 // Those of the launch that runs on this OS thread or is being prepared on it; empty without one.
 inline thread_local std::vector<Range> tensors;
 
-Range shared_segment();  // where the block's __shared__ variables are (launch.cpp)
-
-inline void check_inside(const char* what, const void* pointer, size_t bytes) {
-    const auto first = reinterpret_cast<uintptr_t>(pointer);
-    for (const Range& range : tensors)
-        if (first >= range.first && first + bytes <= range.end) return;
-    if (tensors.empty()) return;
-    static thread_local const Range shared = shared_segment();
-    if (first < shared.first || first + bytes > shared.end) fail(std::string(what) + " outside of every tensor of the launch");
-}
+void check_inside(const char* what, const void* pointer, size_t bytes);
 
 }  // namespace simt

@@ -132,7 +132,7 @@ SIMT_UNTRACED inline void trace_copy(const void* to, size_t to_bytes, const void
     trace::record_range(to, to_bytes, trace::WRITE, __builtin_return_address(0));
 }
 
-SIMT_UNTRACED inline void untraced_copy(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+SIMT_UNTRACED void untraced_copy(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
 
 }  // namespace simt
 

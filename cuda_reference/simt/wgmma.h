@@ -1,9 +1,6 @@
 // wgmma (common/wgmma.cuh). A group of multiplications is done as late as allowed, by the last of the warpgroup's threads to
 // wait for it, so that accesses to sums and overwritten slices before the wait show.
 #pragma once
-#include <deque>
-#include <vector>
-
 #include "mbarrier.h"
 #include "mma.h"  // what multipliers make of an operand
 
@@ -16,20 +13,8 @@ struct Wgmma {
     const unsigned* fragment = nullptr;  // of A in registers, which are read when it is done
 };
 
-// What one thread has issued.
-struct Wgmmas {
-    uint64_t block;
-    bool fenced;
-    std::vector<Wgmma> open;
-    std::deque<std::vector<Wgmma>> groups;  // oldest first
-
-    static Wgmmas& mine() {
-        static thread_local std::vector<Wgmmas> of_threads(MOST_BLOCKS * MOST_THREADS);
-        Wgmmas& wgmmas = of_threads[Block::current->slot()];
-        if (wgmmas.block != Block::current->serial()) wgmmas = {Block::current->serial(), false, {}, {}};
-        return wgmmas;
-    }
-};
+void issue(const Wgmma& what);
+void wait_wgmmas(size_t pending);
 
 template <class T> using FormatOf = std::conditional_t<std::is_same_v<T, float>, nvcuda::wmma::precision::tf32, T>;
 
@@ -123,32 +108,6 @@ void multiply_warpgroup(const Wgmma* const* what) {
     }
 }
 
-inline void multiply_oldest_group(Thread* threads, int count, unsigned) {
-    const auto of = [threads](int i) -> Wgmmas& { return *static_cast<Wgmmas*>(threads[i].operand); };
-    const Wgmma* what[128];
-    for (size_t i = 0; i < of(0).groups.front().size(); ++i) {
-        const Wgmma& first = of(0).groups.front()[i];
-        for (int thread = 0; thread < count; ++thread) {
-            const auto& group = of(thread).groups.front();
-            const bool same = group.size() == of(0).groups.front().size() && group[i].multiply == first.multiply &&
-                              group[i].a == first.a && group[i].b == first.b;
-            if (!same) fail("wgmma: the threads of a warpgroup do not issue the same");
-            what[thread] = &group[i];
-        }
-        first.multiply(what);
-    }
-    for (int thread = 0; thread < count; ++thread) of(thread).groups.pop_front();
-}
-
-inline void issue(const Wgmma& what) {
-    for (const uint64_t descriptor : {what.fragment ? what.b : what.a, what.b})
-        if (descriptor >> 62 != 1 || descriptor >> 49 & 7) fail("wgmma: only the 128-byte swizzle is emulated");
-    auto& mine = Wgmmas::mine();
-    if (!mine.fenced) fail("wgmma without wgmma.fence since the warpgroup last waited");
-    if (!Block::current->proxy_sees_all()) fail("wgmma of data from cp.async without fence.proxy.async since");
-    mine.open.push_back(what);
-}
-
 }  // namespace simt
 
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
@@ -168,22 +127,13 @@ void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
     simt::issue({simt::multiply_warpgroup<T, simt::Left::IN_REGISTERS, true, ADDS, float, TILES>, 0, b, sum, a});
 }
 
-inline void wgmma_fence() { simt::Wgmmas::mine().fenced = true; }
-
-inline void wgmma_commit() {
-    auto& mine = simt::Wgmmas::mine();
-    mine.groups.push_back(std::move(mine.open));
-    mine.open.clear();
-}
+void wgmma_fence();
+void wgmma_commit();
 
 template <int PENDING> void wgmma_wait() {
-    auto& mine = simt::Wgmmas::mine();
-    mine.fenced = false;
-    while (mine.groups.size() > PENDING) {
-        simt::fence();
-        simt::Block::current->wait_warpgroup("wgmma.wait_group", simt::multiply_oldest_group, &mine);
-        simt::fence();
-    }
+    simt::fence();
+    simt::wait_wgmmas(PENDING);
+    simt::fence();
 }
 
 template <class Tile, int TILES> void wgmma_results(Tile (&)[TILES]) {}

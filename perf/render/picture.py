@@ -40,12 +40,17 @@ class Picture:
 
     def svg(self):
         import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
         file = io.StringIO()
         about = {"Description": f"data {self.fingerprint}", "Creator": None, "Date": None}
         with matplotlib.rc_context(STYLE):
             figure = Figure()
+            FigureCanvasSVG(figure)  # in whose units of text the layout is made
             self.draw(figure, **self.data)
+            if layout := figure.get_layout_engine():  # made here, since savefig would draw all of the figure for it, then again
+                layout.execute(figure)
+                figure.set_layout_engine(None)
             figure.savefig(file, format="svg", transparent=True, metadata=about)
         return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"

@@ -4,6 +4,7 @@ For every design, in every type and precision that it supports: the smallest pro
 (an empty K, alpha = 0). The smallest and the ragged ones with and without `out`.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,11 +63,21 @@ def designs(library, op):
 def calls(library, op, design, target):
     """The GateCalls that the design does not refuse on such a machine."""
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
-    for dtype, options in KINDS[op]:
-        kind = " ".join([str(dtype).removeprefix("torch."), *(str(v).removeprefix("torch.") for v in options.values())])
-        for name, (alternatives, outs) in PROBLEMS[op](dtype, options).items():
-            taken = [make for make in alternatives if refuses(_problem(op, make), target) is None]
-            yield from (GateCall(op, design, kind, name, out, taken[0]) for out in outs if taken)
+    for kind, name, alternatives, outs in _asked(op):
+        taken = [make for make, problem in alternatives if refuses(problem, target) is None]
+        yield from (GateCall(op, design, kind, name, out, taken[0]) for out in outs if taken)
+
+
+@functools.cache
+def _asked(op):
+    """(kind, problem's name, its alternatives, outs) that every design of it is asked: to make their tensors takes seconds."""
+    found = []
+    with torch.random.fork_rng(devices=[]):  # a test's data do not depend on whether another came first
+        for dtype, options in KINDS[op]:
+            kind = " ".join([str(dtype).removeprefix("torch."), *(str(v).removeprefix("torch.") for v in options.values())])
+            for name, (makes, outs) in PROBLEMS[op](dtype, options).items():
+                found.append((kind, name, [(make, _problem(op, make)) for make in makes], outs))
+    return found
 
 
 def _problem(op, make):

@@ -157,18 +157,33 @@ def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
 @pytest.mark.parametrize("backend", ["simt", "trace"])
 def test_checkouts_share_their_builds(backend, tmp_path):
     shutil.copytree(build.ROOT, tmp_path / "cuda_reference", ignore=shutil.ignore_patterns("__pycache__"))
-    recipes = f"build._runtime({backend!r}), build._recipe('gemm/naive.cuh', ('gemm::naive<16>',), {backend!r})"
-    code = f"from cuda_reference import build; print(build.ROOT, *(recipe.name for recipe in ({recipes})))"
+    shared = f"build._runtime({backend!r}), build._headers({backend!r})"
+    module = f"build._recipe('gemm/naive.cuh', ('gemm::naive<16>',), {backend!r})"
+    code = f"from cuda_reference import build; print(build.ROOT, *(recipe.name for recipe in ({shared}, {module})))"
     answers = [
         subprocess.run([sys.executable, "-c", code], cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
         for place in (ROOT, tmp_path)
     ]
     (here, *names), (there, *same) = (answer.stdout.decode().split() for answer in answers)
     assert (here, there) == (str(ROOT / "cuda_reference"), str(tmp_path / "cuda_reference"))
-    assert names == same and len(names) == 2
+    assert names == same and len(names) == 3
 
 
-def test_kernels_are_linked_with_one_build_of_the_emulation(cache, monkeypatch, tmp_path):
+@pytest.mark.parametrize("backend", ["simt", "trace"])
+def test_another_checkout_can_use_the_precompiled_headers(backend, fresh, monkeypatch, tmp_path):
+    for part in build._headers(backend), build._runtime(backend):
+        build._build(part)
+    for module in build, toolchain:
+        monkeypatch.setattr(module, "ROOT", tmp_path / "package")
+    shutil.copytree(ROOT / "cuda_reference", build.ROOT, copy_function=shutil.copyfile)  # with other times of change
+    monkeypatch.setattr(build, "_compile", None)
+    compile, _ = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), backend), tmp_path)
+    done = subprocess.run([*compile, "-H"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"! {tmp_path}/headers.h.gch\n" in done.stderr and "stdlib.h" not in done.stderr, "g++ reads nothing else"
+
+
+def test_modules_share_a_build_of_the_emulation_and_one_of_its_headers(cache, monkeypatch, tmp_path):
     built = []
 
     def compile(recipe, folder, timeout):
@@ -176,13 +191,16 @@ def test_kernels_are_linked_with_one_build_of_the_emulation(cache, monkeypatch, 
         (folder / f"{recipe.name}{recipe.suffix}").write_bytes(b"compiled")
 
     monkeypatch.setattr(build, "_compile", compile)
-    runtime = build._runtime("simt").name
+    shared = [build._runtime("simt"), build._headers("simt")]
     for times, damaged in (1, False), (1, False), (2, True):
         if damaged:
-            (cache / runtime / f"{runtime}.o").write_bytes(b"comp")
-        _, link = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), "simt"), tmp_path)
-        assert built == [runtime] * times
-        assert str(tmp_path / "runtime.o") in link and (tmp_path / "runtime.o").read_bytes() == b"compiled"
+            for recipe in shared:
+                (cache / recipe.name / f"{recipe.name}{recipe.suffix}").write_bytes(b"comp")
+        compile, link = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), "simt"), tmp_path)
+        assert built == [recipe.name for recipe in shared] * times
+        for used, command in ("runtime.o", link), ("headers.h", compile):
+            assert str(tmp_path / used) in command
+        assert {(tmp_path / name).read_bytes() for name in ("runtime.o", "headers.h.gch")} == {b"compiled"}
 
 
 def test_unknown_sources_and_backends(cache):
