@@ -129,12 +129,10 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     // The blocks that share an operand's slices: of two the larger one's, if its half is whole boxes
     constexpr int SHARE_A = CLUSTER == 4 ? 2 : BM % 128 == 0 && (BM > BN || BN % 128 != 0) ? CLUSTER : 1;
     constexpr int SHARE_B = CLUSTER / SHARE_A;
-    static_assert(SHARE_A <= 2 && SHARE_B <= 2 && BM / SHARE_A % 64 == 0 && BN / SHARE_B % 64 == 0, "each requests boxes");
+    static_assert(SHARE_A <= 2 && SHARE_B <= 2, "a cluster is one of 2 or of 2 x 2");
     using Cluster = ClusterOf<SHARE_A, SHARE_B>;
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
-    using APart = OperandSlice<T, BM / SHARE_A, A_K_MAJOR>;  // what a block requests of a slice
-    using BPart = OperandSlice<T, BN / SHARE_B, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
     unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
@@ -161,7 +159,6 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     // of zeros and not written.
     const int tiles_m = ceil_div(M, BM * SHARE_B), tiles_n = ceil_div(N, BN * SHARE_A), tiles = tiles_m * tiles_n;
     const auto walk = walk_of(batches * tiles, ceil_div(K, ASlice::DEPTH));
-    const int a_part = Cluster::across() * (BM / SHARE_A), b_part = Cluster::down() * (BN / SHARE_B);
     const auto place = [&](int i) {
         const TileIndex tile = rasterize(i % tiles, tiles_m, tiles_n, group);
         return TileIndex{tile.m * SHARE_B + Cluster::down(), tile.n * SHARE_A + Cluster::across()};
@@ -181,10 +178,10 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
                 mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
                 const int k = slice * ASlice::DEPTH;
-                APart::template copy<(SHARE_A > 1)>(a_slices + ring.stage * ASlice::BYTES + a_part * SLICE, a_map, landed,
-                                                    tile.m * BM + a_part, k, a_batch, Cluster::sharers_of_a());
-                BPart::template copy<(SHARE_B > 1)>(b_slices + ring.stage * BSlice::BYTES + b_part * SLICE, b_map, landed,
-                                                    tile.n * BN + b_part, k, b_batch, Cluster::sharers_of_b());
+                ASlice::template copy<SHARE_A>(a_slices + ring.stage * ASlice::BYTES, a_map, landed, tile.m * BM, k, a_batch,
+                                               Cluster::across(), Cluster::sharers_of_a());
+                BSlice::template copy<SHARE_B>(b_slices + ring.stage * BSlice::BYTES, b_map, landed, tile.n * BN, k, b_batch,
+                                               Cluster::down(), Cluster::sharers_of_b());
                 ring.advance();
             }
         };

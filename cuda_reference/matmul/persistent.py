@@ -43,6 +43,9 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
     (128, 256, 2, 4, 8, 4),
     (256, 128, 2, 4, 4, 4),
     (128, 128, 2, 6, 8, 4),
+    (128, 64, 2, 8, 8, 4),
+    (64, 128, 1, 8, 8, 4),
+    (64, 64, 1, 12, 8, 4),
 )
 # Two of them share an SM, so that the blocks of the next kernel are there before those of this one end
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
@@ -129,8 +132,9 @@ def as_tma_reads(matrix, span_dim, transposable=False):
     return by_k if apart else None
 
 
-def operand_map(problem, matrix, span_dim, span, transposable=False):
-    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any).
+def operand_map(problem, matrix, span_dim, span, transposable=False, share=1):
+    """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any), for blocks that request
+    their parts of slices that they `share`: OperandSlice::copy.
 
     TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
     """
@@ -138,8 +142,9 @@ def operand_map(problem, matrix, span_dim, span, transposable=False):
     matrix, copies = aligned(matrix, span_dim, layout)
     by_k = layout(matrix, span_dim)
     rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
-    box = (span if by_k else SLICE // matrix.element_size(), SLICE // matrix.element_size())
-    tensor_map = TensorMap(rows if matrix.stride(0) else rows[:1], box, problem.precision == "tf32")
+    depth = SLICE // matrix.element_size()  # of a slice; across K the columns of a box
+    lines = span // share if by_k else depth if span // depth % share == 0 else depth // share
+    tensor_map = TensorMap(rows if matrix.stride(0) else rows[:1], (lines, depth), problem.precision == "tf32")
     return matrix, tensor_map, by_k, copies
 
 
@@ -169,8 +174,8 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     b_across_k  the kernel takes a B across K of any type
     """
     share_a, share_b = sharers_of_slices(config)
-    a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"] // share_a)
-    b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"] // share_b, b_across_k)
+    a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"], share=share_a)
+    b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"], b_across_k, share_b)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     lines = 32 if problem.precision == "tf32" and not b_by_k else 64
     out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))

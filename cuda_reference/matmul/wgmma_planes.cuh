@@ -203,8 +203,8 @@ wgmma_planes(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ 
                 mbarrier_wait(empty + ring.stage, ring.parity ^ 1);
                 mbarrier_arrive_expect(landed + ring.stage, ASlice::BYTES + BSlice::BYTES);
                 const int k = slice * DEPTH;
-                ASlice::template copy<false>(a_slices + ring.stage * ASlice::BYTES, a_map, landed + ring.stage, tile.m * BM, k, a_batch);
-                BSlice::template copy<false>(b_slices + ring.stage * BSlice::BYTES, b_map, landed + ring.stage, tile.n * BN, k, b_batch);
+                ASlice::copy(a_slices + ring.stage * ASlice::BYTES, a_map, landed + ring.stage, tile.m * BM, k, a_batch);
+                BSlice::copy(b_slices + ring.stage * BSlice::BYTES, b_map, landed + ring.stage, tile.n * BN, k, b_batch);
                 ring.advance();
             }
         });

@@ -9,25 +9,35 @@ constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64
 // A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box. Else a box for every 128 bytes
 // along SPAN, with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
-    static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE;
+    static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE, BOXES = SPAN / DEPTH;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
     static_assert(K_MAJOR || sizeof(T) > 1, "bytes are read along k only");
 
-    // To this block, or to the blocks of the cluster whose bits are set in `sharers`.
-    template <bool MULTICAST>
-    __device__ __forceinline__ static void copy(unsigned char* to, const CUtensorMap& map, uint64_t* barrier, int first,
-                                                int k, int batch, unsigned sharers = 0) {
-        const auto load = [&](unsigned char* to, int column, int row) {
-            if constexpr (MULTICAST)
-                tma_load_multicast(to, map, barrier, column, row, batch, sharers);
+    // To this block; or the part of this one's rank among SHARE blocks of the cluster, to those whose bits are set in `sharers`.
+    // A part is rows of the one box, or some of the boxes, or rows of each: the boxes of the map are of its size.
+    template <int SHARE = 1>
+    __device__ __forceinline__ static void copy(unsigned char* slice, const CUtensorMap& map, uint64_t* barrier, int first,
+                                                int k, int batch, int rank = 0, unsigned sharers = 0) {
+        static_assert(SPAN % (8 * SHARE) == 0 && DEPTH % (8 * SHARE) == 0, "rows of whole periods of the swizzle");
+        const auto load = [&](int at, int column, int row) {
+            if constexpr (SHARE > 1)
+                tma_load_multicast(slice + at * SLICE, map, barrier, column, row, batch, sharers);
             else
-                tma_load(to, map, barrier, column, row, batch);
+                tma_load(slice + at * SLICE, map, barrier, column, row, batch);
         };
         if constexpr (K_MAJOR) {
-            load(to, k, first);
-        } else {
+            const int part = rank * (SPAN / SHARE);
+            load(part, k, first + part);
+        } else if constexpr (BOXES % SHARE == 0) {
 #pragma unroll
-            for (int i = 0; i < SPAN / DEPTH; ++i) load(to + i * DEPTH * SLICE, first + i * DEPTH, k);
+            for (int i = 0; i < BOXES / SHARE; ++i) {
+                const int part = (rank * (BOXES / SHARE) + i) * DEPTH;
+                load(part, first + part, k);
+            }
+        } else {
+            const int part = rank * (DEPTH / SHARE);
+#pragma unroll
+            for (int i = 0; i < BOXES; ++i) load(i * DEPTH + part, first + i * DEPTH, k + part);
         }
     }
 };
