@@ -43,12 +43,11 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
     (128, 256, 2, 4, 8, 4),
     (256, 128, 2, 4, 4, 4),
     (128, 128, 2, 6, 8, 4),
-    (128, 64, 2, 8, 8, 4),
-    (64, 128, 1, 8, 8, 4),
-    (64, 64, 1, 12, 8, 4),
 )
 # Two of them share an SM, so that the blocks of the next kernel are there before those of this one end
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
+# For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
+_SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8, 8, 4), (64, 64, 1, 12, 8, 4))
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
@@ -81,7 +80,7 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS
+    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]

@@ -20,6 +20,7 @@ PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  #
 LOW_TRIO, WIDE = {"BM": 192, "BN": 128}, {"BM": 128, "BN": 192}  # whose pairs share slices of B, of A: the smaller operand's
 TRIO_PAIR, WIDE_PAIR = LOW_TRIO | {"CLUSTER": 2}, WIDE | {"CLUSTER": 2}
 FOUR, HIGH_FOUR = PAIR | {"CLUSTER": 4}, HIGH | {"CLUSTER": 4}  # which share both
+SMALL_FOUR, LOW_FOUR = SMALL | {"CLUSTER": 4}, {"BM": 64, "BN": 128, "CLUSTER": 4}  # whose halves across K are rows of a box
 
 
 def config_of(call, tile, target="simt"):
@@ -78,6 +79,8 @@ def test_batches_in_any_order(monkeypatch, order):
         ((300, 264, 520), 2, FOUR),  # of the last four only the first one's is inside
         ((8, 136, 1000), 1, FOUR),
         ((520, 136, 328), 1, HIGH_FOUR),
+        ((136, 200, 900), 2, SMALL_FOUR),
+        ((72, 300, 600), 1, LOW_FOUR),
     ],
     ids=str,
 )
@@ -89,10 +92,10 @@ def test_clusters(monkeypatch, sizes, batches, tile, order):
     run_checked(LIBRARY, "matmul", "persistent", a, b, config=config_of(prepare("matmul", a, b), tile))
 
 
-@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, FOUR], ids=str)
+@pytest.mark.parametrize("tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, FOUR, SMALL_FOUR, LOW_FOUR], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_halves_of_shared_slices(layout, tile):
-    """By rows of a box along K, and by boxes across it; results that TMA does not write, too."""
+    """By rows of a box along K, and by boxes across it, or their rows; results that TMA does not write, too."""
     a, b = (LAYOUTS[layout](random(*shape, dtype=torch.float16)) for shape in ((264, 136), (136, 260)))
     if layout == "col":
         a, b = b.T, a.T
@@ -218,7 +221,7 @@ def test_configs_fit_the_target():
     target = Target.named("h200")
     for config in DESIGN.configs(call.problem, target):
         (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
-        two = config["CONSUMERS"] == 1
+        two = config["CONSUMERS"] == 1 and "CLUSTER" not in config
         blocks = 120 if config.get("CLUSTER") == 4 else 264 if two else 132
         assert launch.shared_bytes <= target.shared_per_block and launch.grid == (blocks,)
         assert not two or 2 * (launch.shared_bytes + 1024) <= target.shared_per_sm
@@ -308,6 +311,19 @@ def test_machine_code(kind):
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     at_first, (producer, consumer) = code.registers, {2: (40, 232), 3: (32, 160)}[consumers]
     assert at_first * (consumers + 1) == producer + consumers * consumer, "otherwise a consumer waits for its registers forever"
+
+
+@nvcc.needed
+@pytest.mark.parametrize("tile", [SMALL_FOUR, LOW_FOUR], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_small_tiles_in_fours(layout, tile):
+    """Each block requests a half of both slices, for itself and its neighbour."""
+    a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
+    (launch,) = launches(a, LAYOUTS[layout](a), tile)
+    code = code_of(launch)
+    assert sass.count(code.hot_loop(), (f"HGMMA.64x{tile['BN']}x16.F32",)) == 4 and code.stack_bytes == 0
+    opcodes = [text.split()[0] for _, text in code.instructions if text.startswith("UTMALDG.3D")]
+    assert len(opcodes) == 2 and all(opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in opcodes)
 
 
 @nvcc.needed

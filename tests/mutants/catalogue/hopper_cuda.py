@@ -49,9 +49,13 @@ MUTANTS = [
         ),
         ("slices of A to the first row's blocks", "((1u << SHARE_A) - 1) << down() * SHARE_A", "(1u << SHARE_A) - 1"),
         ("slices of B to the first column's blocks", "((1u << SHARE_A) - 1) << across();", "((1u << SHARE_A) - 1);"),
-        ("a stage full without the other block's part", "ASlice::BYTES + BSlice::BYTES);", "APart::BYTES + BPart::BYTES);"),
-        ("the same half of B from both blocks", "Cluster::down() * (BN / SHARE_B)", "0"),
-        ("the same half of A from both blocks", "Cluster::across() * (BM / SHARE_A)", "0"),
+        (
+            "a stage full without the other block's part",
+            "ASlice::BYTES + BSlice::BYTES);",
+            "ASlice::BYTES / SHARE_A + BSlice::BYTES / SHARE_B);",
+        ),
+        ("the same half of B from both blocks", "Cluster::down(), Cluster::sharers_of_b()", "0, Cluster::sharers_of_b()"),
+        ("the same half of A from both blocks", "Cluster::across(), Cluster::sharers_of_a()", "0, Cluster::sharers_of_a()"),
         ("one tile for both blocks along M", "tile.m * SHARE_B + Cluster::down()", "tile.m * SHARE_B"),
         ("one tile for both blocks along N", "tile.n * SHARE_A + Cluster::across()", "tile.n * SHARE_A"),
     ),
@@ -59,6 +63,13 @@ MUTANTS = [
         "cuda_reference/matmul/parts/tma_slices.cuh",
         "cuda and persistent and (without_a_copy or any_order or every_config)",
         ("parity of the first round for ever", "parity ^= 1;", "parity ^= 0;"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/tma_slices.cuh",
+        "cuda and persistent and halves",
+        ("the same rows of the box from all blocks", "rank * (SPAN / SHARE)", "0"),
+        ("the same boxes from all blocks", "rank * (BOXES / SHARE) + i", "i"),
+        ("the same rows of each box from all blocks", "rank * (DEPTH / SHARE)", "0"),
     ),
     *of(
         "cuda_reference/matmul/parts/out_boxes.cuh",
@@ -110,7 +121,11 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/tma_slices.cuh",
         "persistent_transposed and edges",
-        ("boxes of tf32 as far apart as those of halves", "to + i * DEPTH * SLICE", "to + i * BLOCK_BYTES"),
+        (
+            "boxes of tf32 as far apart as those of halves",
+            "load(part, first + part, k);",
+            "load(part * int(sizeof(T)) / 2, first + part, k);",
+        ),
     ),
     *of(
         "cuda_reference/matmul/parts/transposed.cuh",

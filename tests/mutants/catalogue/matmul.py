@@ -246,7 +246,8 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/parts/as_gemm.py",
         "reductions",
-        ("tf32 taken", 'problem.precision != "ieee"', "False"),
+        ("other types taken", "problem.precision not in NO_FINER_THAN_IEEE", "False"),
+        ("the precision kept", 'precision="ieee"', "precision=problem.precision"),
         ("batches taken", "problem.batch != 1", "False"),
         ("C forgotten", "None if c is None else c[0]", "None"),
         ("beta forgotten", "beta=_beta(problem), out", "beta=1.0, out"),
