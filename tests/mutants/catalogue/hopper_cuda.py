@@ -162,7 +162,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent.py",
         "persistent_transposed and (what_is_copied or the_model or offered or all_that)",
-        ("a B across K always copied", "// share_b, b_across_k)", "// share_b)"),
+        ("a B across K always copied", "b_across_k, share_b)", "False, share_b)"),
         ("a B across K for any consumers", ' and config["BN"] == 64 * config["CONSUMERS"]', ""),
         ("boxes of 64 rows of a transposed product", "lines = 32 if", "lines = 64 if"),
         ("the copy of a B across K in the model", "return a, b and not taken", "return a, b"),
