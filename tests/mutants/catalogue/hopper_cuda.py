@@ -227,7 +227,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent.py",
         "cuda and persistent and without_a_copy",
-        ("tf32 chopped", 'box, problem.precision == "tf32")', "box)"),
+        ("tf32 chopped", '(lines, depth), problem.precision == "tf32")', "(lines, depth))"),
     ),
     *of(
         "cuda_reference/common/runs.cuh",
