@@ -7,6 +7,7 @@ elements, which are then NaN: their share is reported, and they do not count as 
 Without a GPU it uses small sizes, Triton's interpreter and the SIMT emulation. Exit status: 1 if a bound is broken.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -21,7 +22,7 @@ from tritonkernels.matmul import prepare
 
 from ..arguments import writable
 from ..render import table
-from . import ahead, baselines, contenders, records
+from . import ahead, baselines, contenders, records, trial
 from .cases import matmul
 from .environment import add_commit, environment
 from .stress import CONDITIONS, STRESSES, ill_conditioned
@@ -104,13 +105,21 @@ def _methods(implementations, a, b, device):
             for mode in ("ieee", "tf32") if device.type == "cuda" else ("ieee",):
                 yield implementation, mode, "matmul", functools.partial(_by_torch, mode, a, b)
             continue
-        package = importlib.import_module(contenders.PACKAGES[implementation])
+        package, library = contenders.PACKAGES[implementation], trial.library(contenders.PACKAGES[implementation])
         for mode in MODES:
-            try:
-                design = package.explain("matmul", a, b, precision=mode)["design"]
-            except UnsupportedError:
-                continue
-            yield implementation, mode, design, functools.partial(package.matmul, a, b, precision=mode)
+            design = design_of(library, prepare(a, b, precision=mode).problem, library.target(a.device))
+            if design is not None:
+                multiply = importlib.import_module(package).matmul
+                yield implementation, mode, design, functools.partial(multiply, a, b, precision=mode, design=design)
+
+
+def design_of(library, problem, target):
+    """The name of the choice's first design that multiplies in the problem's precision, or None: a call may get ieee instead."""
+    with contextlib.suppress(UnsupportedError):
+        for choice in library.ranking(problem, target):
+            if choice.design.as_rounded(problem) == problem:
+                return choice.design.name
+    return None
 
 
 def _by_torch(mode, a, b):

@@ -4,7 +4,9 @@ import pytest
 import torch
 from stand_ins import record
 
-from perf.measure import errors, records, stress
+from perf.measure import errors, records, stress, trial
+from tests.harness import prepare
+from tritonkernels.target import Target
 
 
 @pytest.mark.parametrize("condition", stress.CONDITIONS)
@@ -35,6 +37,20 @@ def test_every_mode_is_measured_and_refusals_are_reported(monkeypatch, triton_on
     exact = [row for row in rows if row.operands == "normal" and row.precision in ("ieee", "fp16x3", "bf16x9")]
     assert all(0 < row.typical <= row.worst < 1e-6 <= row.bound < 1e-4 for row in exact)
     assert all(row.worst > 1e-5 for row in rows if row.precision == "tf32" and not row.operands.startswith("inner"))
+
+
+@pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
+def test_a_mode_is_measured_by_a_design_that_multiplies_in_it(package):
+    """Of a small product a call that names no design gets gemm's, in IEEE arithmetic."""
+    library, h200 = trial.library(package), Target.named("h200")
+    a = torch.empty(96, 96, device="meta")
+    for mode in errors.MODES:
+        problem = prepare("matmul", a, a, precision=mode).problem
+        name = errors.design_of(library, problem, h200)
+        assert mode == "ieee" or not name.startswith("gem"), (mode, name)
+        assert library.choose(problem, h200, name)[0].as_rounded(problem) == problem
+    assert library.choose(problem, h200)[0].name.startswith("gemm.")
+    assert errors.design_of(library, problem, Target.named("sm_75")) is None
 
 
 def rows():
