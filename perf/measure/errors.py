@@ -114,7 +114,7 @@ def _methods(implementations, a, b, device):
 
 
 def design_of(library, problem, target):
-    """The name of the choice's first design that multiplies in the problem's precision, or None: a call may get ieee instead."""
+    """The name of the choice's first design that multiplies in the problem's precision, if any: a call may get ieee instead."""
     with contextlib.suppress(UnsupportedError):
         for choice in library.ranking(problem, target):
             if choice.design.as_rounded(problem) == problem:
