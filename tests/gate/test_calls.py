@@ -98,7 +98,7 @@ def test_shares_make_every_call_once():
 def test_modules_of_every_design_are_built(monkeypatch):
     found = build.sources(CPU)
     headers = {header.partition("/")[0] for header, _ in found}
-    assert headers == {"gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul"}
+    assert headers == {"common", "gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul"}
     assert len(found) == len(set(found)) > 100
 
 
