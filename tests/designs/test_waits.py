@@ -31,10 +31,11 @@ BRANCH = re.compile(r"(BRA|BSSY|CALL|WARPSYNC|JMP)\b")  # BSYNC goes where its B
 INDIRECT, ENDS = re.compile(r"(BRX|JMX|JMXU|BRXU)\b"), re.compile(r"(BRA|EXIT|RET|JMP)\b")
 CONDITION = re.compile(r"BRA\S* U?P\d|BRA\.DIV")
 DEFINITION = re.compile(r"__global__[^{]*?\b(\w+)\((?=[^()]*\b(?:const|int|float|Scalar|Sum)\b)", re.DOTALL)
+NAMESPACE = re.compile(r"^namespace (\w+) \{", re.MULTILINE)
 KERNELS = {  # "gemv::naive", and the header that defines it
-    f"{path.relative_to(build.ROOT).parts[0]}::{name}": path
-    for path in sorted(build.ROOT.rglob("*.cuh"))
-    for name in DEFINITION.findall(path.read_text())
+    f"{NAMESPACE.search(text)[1]}::{name}": path
+    for path, text in ((path, path.read_text()) for path in sorted(build.ROOT.rglob("*.cuh")))
+    for name in DEFINITION.findall(text)
 }
 LIBRARIES = {tritonkernels: launch.LIBRARY, cuda_reference: LIBRARY}
 KINDS = 3  # of a kernel's instances
