@@ -10,11 +10,12 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from tritonkernels.errors import UnsupportedError
+from tritonkernels.matmul.parts.schemes import SCHEMES
 from tritonkernels.numerics import ACTIVATIONS
 from tritonkernels.problem import PACKED
 from tritonkernels.validate import beta_of
 
-SPLIT = ("tf32x3", "fp16x3", "bf16x6", "bf16x9")  # modes for fp32 products that torch lacks: it runs in ieee
+SPLIT = tuple(SCHEMES)  # modes for fp32 products that torch lacks: it runs in ieee
 
 
 @contextlib.contextmanager
