@@ -184,13 +184,16 @@ def _emulation():
 
 
 def _named(prefix, backend, source, files, suffix=".so"):
-    """The recipe, whose name holds a digest of all that goes in but the place of this package: checkouts share their builds."""
+    """The recipe, whose name holds a digest of all that goes in but the place of this package: checkouts share their builds.
+
+    Precompiled headers they do not share: the lines in them are where they were precompiled, whatever -ffile-prefix-map says.
+    """
     import torch
 
     flags, tools = toolchain.flags(backend)
     digest = hashlib.sha256()
     for part in (source, *flags, *tools, torch.__version__, sys.version, importlib.machinery.EXTENSION_SUFFIXES[0]):
-        digest.update(part.replace(str(ROOT), "").encode() + b"\0")
+        digest.update((part if suffix == ".gch" else part.replace(str(ROOT), "")).encode() + b"\0")
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     prefix = re.sub(r"\W+", "_", prefix)
@@ -334,7 +337,8 @@ def _compile(recipe, folder, timeout):
 def _commands(recipe, folder):
     """g++'s commands. Linking is separate: there, the flag for a traced kernel's callbacks would require their library."""
     source, result = folder / "main.cpp", folder / f"{recipe.name}{recipe.suffix}"
-    source.write_text(f"#define TORCH_EXTENSION_NAME {recipe.name}\n{recipe.source}")  # -D would change what headers may mean
+    named = f"#define TORCH_EXTENSION_NAME {recipe.name}\n" if recipe.suffix == ".so" else ""  # -D would void what is precompiled
+    source.write_text(named + recipe.source)
     compiler = shlex.split(toolchain.compiler().path)
     compile = [*compiler, "-isystem", sysconfig.get_paths()["include"], *recipe.flags, "-fPIC", "-o"]
     if recipe.suffix == ".o":
@@ -344,7 +348,7 @@ def _commands(recipe, folder):
     headers, main, runtime = (folder / name for name in ("headers.h", "main.o", "runtime.o"))
     headers.write_text("")  # main.cpp includes all itself where the compiler finds or takes no headers.h.gch
     parts = {runtime: _runtime(recipe.backend)}
-    if "__clang__" not in toolchain.compiler().macros:  # clang would refuse those of another checkout
+    if "__clang__" not in toolchain.compiler().macros:  # clang refuses them once a file was written anew
         parts[folder / "headers.h.gch"] = _headers(recipe.backend)
     for path, part in parts.items():
         with open(_build(part), "rb") as built:
