@@ -28,9 +28,8 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, bo
 #else
 
 template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, bool, cudaStream_t, A... args) {
-    const std::tuple<P...> values(static_cast<P>(args)...);
-    simt::run_grid(reinterpret_cast<const void*>(kernel), [&] { std::apply(kernel, values); }, grid, block, shared_bytes);
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, bool, cudaStream_t, const A&... args) {
+    simt::run_grid(reinterpret_cast<const void*>(kernel), [&] { kernel(args...); }, grid, block, shared_bytes);
 }
 
 #endif

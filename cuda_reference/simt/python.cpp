@@ -1,0 +1,2 @@
+// The functions that kernels become in Python, compiled once for all modules.
+#include "../common/python.cuh"
