@@ -337,8 +337,8 @@ def _compile(recipe, folder, timeout):
 def _commands(recipe, folder):
     """g++'s commands. Linking is separate: there, the flag for a traced kernel's callbacks would require their library."""
     source, result = folder / "main.cpp", folder / f"{recipe.name}{recipe.suffix}"
-    named = f"#define TORCH_EXTENSION_NAME {recipe.name}\n" if recipe.suffix == ".so" else ""  # -D would void what is precompiled
-    source.write_text(named + recipe.source)
+    named = f"#define TORCH_EXTENSION_NAME {recipe.name}\n"  # -D would void what is precompiled
+    source.write_text(named * (recipe.suffix == ".so") + recipe.source)
     compiler = shlex.split(toolchain.compiler().path)
     compile = [*compiler, "-isystem", sysconfig.get_paths()["include"], *recipe.flags, "-fPIC", "-o"]
     if recipe.suffix == ".o":

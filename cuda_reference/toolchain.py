@@ -17,8 +17,8 @@ BUILT_IN = "/cuda_reference"  # what modules for the CPU call ROOT, so that anot
 
 _LINE_LIMIT = 40  # lines of a tool's output quoted in an error
 
-# Every access calls a recorder (simt/trace_recorder.h). An access in the source must stay one instruction, on its own line and
-# as wide as written: passes that merge, move or split accesses are off; inlining and forwarding of values are on.
+# Every access calls a recorder (simt/trace_recorder.cpp). An access in the source must stay one instruction, on its own line
+# and as wide as written: passes that merge, move or split accesses are off; inlining and forwarding of values are on.
 _TRACE_PASSES_OFF = (
     *("tree-vectorize", "tree-slp-vectorize", "store-merging", "tree-loop-distribute-patterns", "tree-pre", "code-hoisting"),
     *("tree-tail-merge", "crossjumping", "ipa-icf", "partial-inlining"),

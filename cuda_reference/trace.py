@@ -1,6 +1,6 @@
 """The accesses of CUDA kernels to memory, counted without a GPU: sectors, bank conflicts and races, line by line.
 
-A kernel runs in the emulation, in a build that records every access (simt/trace_recorder.h). The lanes of a warp that execute
+A kernel runs in the emulation, in a build that records every access (simt/trace_recorder.cpp). The lanes of a warp that execute
 an instruction for the n-th time since the last barrier make one warp-level access. (If lanes diverge inside a loop, this may
 combine accesses that hardware would not.) Requests, sectors and wavefronts are counted as in tritonkernels.analysis.
 

@@ -8,7 +8,7 @@ from tritonkernels.analysis.banks import BANKS, WORD
 from tritonkernels.analysis.sectors import SECTOR
 from tritonkernels.analysis.warp import WARP
 
-RECORD = np.dtype(  # as in simt/trace_recorder.h
+RECORD = np.dtype(  # as in simt/trace_recorder.cpp
     [
         ("address", "u8"),
         ("site", "u4"),  # of the instruction

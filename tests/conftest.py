@@ -45,6 +45,7 @@ def pytest_collection():
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(100_000, 50, 100)  # of the interpreter's many small objects few are in cycles
         gc.enable()
 
 

@@ -1,4 +1,4 @@
-// Calls from the emulation to the recorder of accesses (trace_recorder.h) in a traced build; empty in others.
+// Calls from the emulation to the recorder of accesses (trace_recorder.cpp) in a traced build; empty in others.
 #pragma once
 #include <cstddef>
 #include <cstring>

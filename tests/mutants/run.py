@@ -98,6 +98,7 @@ SUITE = (
     "tests/designs/test_waits.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_designs_in_the_emulation.py",
+    "tests/simt/test_threads.py",
     "tests/simt/test_races.py",
 )
 CPU_SECONDS, SECONDS = 300, 1200  # a mutant that has not ended then hangs; the second is for one that waits for ever

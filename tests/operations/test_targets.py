@@ -11,7 +11,7 @@ import cuda_reference
 import tritonkernels
 from tests import cases
 from tests.compiler import printed
-from tests.harness import LIBRARIES, designs, prepare, thorough
+from tests.harness import LIBRARIES, designs, prepare, short, thorough
 from tritonkernels import OPS
 from tritonkernels.design import as_dict
 from tritonkernels.errors import BackendError, UnsupportedError
@@ -205,6 +205,7 @@ def compiled(architecture, what):
     return found
 
 
+@short(lambda architecture: architecture in ("gfx942", "sm_80", "sm_120"))  # test_compile.py has sm_90
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_is_chosen_compiles(architecture):
     compiled(architecture, "chosen")

@@ -4,6 +4,23 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "cuda_reference/common/python.cuh",
+        "test_arguments",
+        ("ints of too many bits", " && int64_t(uint64_t(number) << unused) >> unused == number", ""),
+        ("unsigned ints of too many bits", " && number << unused >> unused == number) return number;", ") return number;"),
+        (
+            "a float as the double that Python has",
+            "parameter.bytes == 4 ? write(float(number)) : write(number)",
+            "write(number)",
+        ),
+        ("members 8 bytes apart", "to + i * bytes, &number", "to + i * 8, &number"),
+    ),
+    *of(
+        "cuda_reference/common/python.cuh",
+        "matmul_epilogues and cuda_reference and pipelined",
+        ("a long argument is overwritten", "(parameter.bytes * parameter.count + ALIGNMENT", "(parameter.bytes + ALIGNMENT"),
+    ),
+    *of(
         "cuda_reference/common/overlap.cuh",
         "test_waits and before_the_wait and gemv",
         ("kernels that do not wait", 'asm volatile("griddepcontrol.wait;" ::: "memory");', ""),
