@@ -55,6 +55,8 @@ struct Launch {
 
 constexpr size_t ALIGNMENT = 64, MOST_BYTES = 8192;  // of an argument, as a CUtensorMap wants; of all arguments
 
+constexpr size_t rounded_up(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
 struct Kernel {
     const char* name;
     void (*address)();
@@ -80,7 +82,6 @@ void add_kernel(PyObject* module, const Kernel& kernel);
 
 template <class... P> void bind(PyObject* module, const char* name, void (*kernel)(P...), bool overlaps) {
     using namespace binding;
-    constexpr auto rounded_up = [](size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; };
     static_assert((0 + ... + rounded_up(sizeof(P))) <= MOST_BYTES);
     static constexpr Parameter parameters[] = {parameter<P>()..., {Kind::INTS, 0, 0}};  // the last one as there may be no other
     const auto run = [](const Kernel& kernel, const Launch& launch, void* const* values) {

@@ -133,7 +133,7 @@ PyObject* call(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
             const Parameter& parameter = kernel.parameters[i];
             convert(args[CONFIGURATION + i], parameter, next, {"kernel argument", i});
             values[i] = next;
-            next += (parameter.bytes * parameter.count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            next += rounded_up(parameter.bytes * parameter.count);
         }
         {
             const WithoutGil during_the_launch;

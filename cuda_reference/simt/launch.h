@@ -2,8 +2,6 @@
 // has cores); SIMT_ORDER=<seed> runs blocks, and in every round the threads of a block, in a random order, so that a
 // missing barrier shows.
 #pragma once
-#include <tuple>
-
 #include "block.h"
 
 // The dynamic shared memory of the block that runs on this OS thread.

@@ -18,7 +18,7 @@ MUTANTS = [
     *of(
         "cuda_reference/common/python.cuh",
         "matmul_epilogues and cuda_reference and pipelined",
-        ("a long argument is overwritten", "(parameter.bytes * parameter.count + ALIGNMENT", "(parameter.bytes + ALIGNMENT"),
+        ("a long argument is overwritten", "rounded_up(parameter.bytes * parameter.count)", "rounded_up(parameter.bytes)"),
     ),
     *of(
         "cuda_reference/common/overlap.cuh",
