@@ -115,8 +115,8 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
 
 // SCALED: nothing follows alpha, as epilogue.cuh says. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
 // few bits. SCALES: those of fp8 (scales.cuh). walk_of(tiles, slices) makes a Walk, as WholeTiles is.
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
-          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES, class WalkOf>
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool A_K_MAJOR,
+          bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES, class WalkOf>
 __device__ __forceinline__ void
 multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtensorMap& out_map, const Out* __restrict__ c,
                const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
@@ -126,10 +126,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
     static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
     static_assert(!PROMOTES || (BLOCKS * BN <= 128 && CONSUMERS < 3), "three sets of sums must fit in registers");
-    // The blocks that share an operand's slices: of two the larger one's, if its half is whole boxes
-    constexpr int SHARE_A = CLUSTER == 4 ? 2 : BM % 128 == 0 && (BM > BN || BN % 128 != 0) ? CLUSTER : 1;
     constexpr int SHARE_B = CLUSTER / SHARE_A;
-    static_assert(SHARE_A <= 2 && SHARE_B <= 2, "a cluster is one of 2 or of 2 x 2");
+    static_assert(SHARE_A * SHARE_B == CLUSTER && CLUSTER <= 8, "a cluster is SHARE_B x SHARE_A blocks, of which each GPU takes 8");
     using Cluster = ClusterOf<SHARE_A, SHARE_B>;
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
@@ -356,8 +354,8 @@ template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED>
     return CONSUMERS == 1 && !PROMOTES && SCALED && 2 * (BYTES + 1024) <= 228 * 1024 ? 2 : 1;
 }
 
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
-          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool A_K_MAJOR,
+          bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, blocks_of_an_sm<BM, BN, CONSUMERS, STAGES, PROMOTES, SCALED>())
 __cluster_dims__(CLUSTER, 1, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
@@ -365,7 +363,8 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
            Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
            int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
            ScaleStrides scale_stride, int splits) {
-    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED,
+                   OUT_BOXES>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [=](int tiles, int slices) { return WholeTiles{splits * tiles, ceil_div(slices, splits)}; });
 }

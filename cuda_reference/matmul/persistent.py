@@ -48,11 +48,26 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
 # For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
 _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8, 8, 4), (64, 64, 1, 12, 8, 4))
+# SHARE_A of the cluster's blocks are along N: 4 x 1, 1 x 4 and 4 x 2, 2 x 4
+_LONG = configs_of(
+    "BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A",
+    (64, 64, 1, 12, 8, 4, 1),
+    (64, 64, 1, 12, 8, 4, 4),
+    (64, 64, 1, 12, 8, 8, 2),
+    (64, 64, 1, 12, 8, 8, 4),
+    (64, 128, 1, 8, 8, 4, 1),
+    (64, 128, 1, 8, 8, 8, 2),
+    (128, 64, 2, 8, 8, 4, 4),
+    (128, 64, 2, 8, 8, 8, 4),
+    (128, 128, 2, 6, 8, 4, 1),
+    (128, 128, 2, 6, 8, 4, 4),
+    (128, 128, 2, 6, 8, 8, 2),
+)
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
-_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {CASES}>"
+_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
@@ -80,7 +95,7 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS
+    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS, *_LONG
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
@@ -105,8 +120,10 @@ def resident(target, cluster, of_an_sm=1):
 
 
 def sharers_of_slices(config):
-    """(the blocks that share a slice of A, and of B): a pair shares the larger operand's, if its half is whole boxes; of four
-    two share each."""
+    """(the blocks that share a slice of A, and of B). If the config does not say, a pair shares the larger operand's, if its
+    half is whole boxes, and of four two share each."""
+    if "SHARE_A" in config:
+        return config["SHARE_A"], config["CLUSTER"] // config["SHARE_A"]
     if config.get("CLUSTER") == 4:
         return 2, 2
     cluster, halves_of_a, halves_of_b = config.get("CLUSTER", 1), config["BM"] % 128 == 0, config["BN"] % 128 == 0
@@ -184,7 +201,8 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
         *((0, 0) if scale_b is None else scale_b.stride()[::2]),
     )
     whole = {
-        "CLUSTER": 1,
+        "CLUSTER": share_a * share_b,
+        "SHARE_A": share_a,
         **config,
         "A_BY_K": a_by_k,
         "B_BY_K": b_by_k,

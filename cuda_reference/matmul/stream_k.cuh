@@ -98,8 +98,8 @@ template <class Sum, int CONSUMERS, int CLUSTER = 1> struct SharedTiles {
 };
 
 // `sharers` clusters share the tiles after the first `whole_tiles`, none of them without a slice; these are tiles of clusters.
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool A_K_MAJOR, bool B_K_MAJOR,
-          bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool A_K_MAJOR,
+          bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
 stream_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
          const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
@@ -107,7 +107,8 @@ stream_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUte
          int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
          ScaleStrides scale_stride, Scalar<Sum>* parts, int* counters, int whole_tiles, int sharers) {
     using Walk = SharedTiles<Sum, CONSUMERS, CLUSTER>;
-    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, OUT_BOXES>(
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED,
+                   OUT_BOXES>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [=](int tiles, int slices) {
             const Runs runs{int64_t(tiles - whole_tiles) * slices, sharers};

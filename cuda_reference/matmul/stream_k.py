@@ -31,7 +31,7 @@ from .persistent import (
 
 _SPACE = (*SPACE, *configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8)))  # the last for weights that few rows use
 _LEAST = 4  # slices of a block: fewer take less time than a part of the tile
-_TEMPLATE = f"matmul::stream_k<{SIZES}, {{CLUSTER}}, {CASES}>"
+_TEMPLATE = f"matmul::stream_k<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {CASES}>"
 
 
 def configs(problem, target):

@@ -129,7 +129,7 @@ def clusters(gpu):
 
 def _tile(config):
     """What a config of blocks alone and one of clusters have in common."""
-    return json.dumps({name: value for name, value in config.items() if name not in ("CLUSTER", "BLOCKS")})
+    return json.dumps({name: value for name, value in config.items() if name not in ("CLUSTER", "SHARE_A", "BLOCKS")})
 
 
 def planes(gpu):
