@@ -3,7 +3,7 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import ALONE, few_blocks, one_by_one, split_counts
+from tritonkernels.gemm.parts.splits import counts_for, few_blocks, split_counts
 from tritonkernels.matmul.parts.schemes import NO_FINER_THAN_IEEE, in_ieee
 from tritonkernels.matmul.parts.work import of_splits
 
@@ -13,7 +13,16 @@ from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
 
-_SPACE = configs_of("BM BN BK TM TN GROUP", (128, 128, 16, 8, 8, 4), (64, 64, 16, 4, 4, 4), (32, 32, 16, 4, 4, 4))
+_SPACE = configs_of(
+    "BM BN BK TM TN GROUP",
+    (128, 128, 16, 8, 8, 4),
+    (64, 64, 16, 8, 4, 4),
+    (64, 64, 16, 4, 4, 4),
+    (64, 64, 32, 4, 4, 4),
+    (64, 32, 32, 4, 4, 4),
+    (32, 32, 32, 4, 4, 4),
+    (32, 32, 16, 4, 4, 4),
+)
 _KERNEL = Kernel(
     "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
     [{**by_k, "VECTOR": vector} for by_k in layouts() for vector in (True, False)],
@@ -23,15 +32,13 @@ _KERNEL = Kernel(
 def _configs(problem, target):
     """First without splits of K."""
     space = in_order(_SPACE, target)
-    counts = split_counts(min(_tiles(problem, config) for config in space), problem.k, target)
-    split = [config | {"SPLIT_K": splits} for splits in counts for config in space]
-    return [*(c | {"SPLIT_K": 1} for c in space), *(c for c in split if _pays(problem, c, target))]
-
-
-def _pays(problem, config, target):
-    """Whether splits are for few tiles, and their sums not too many for the last block of a tile."""
-    splits, sums = config["SPLIT_K"], 4 * config["BM"] * config["BN"]
-    return few_blocks(splits * _tiles(problem, config), target) and one_by_one(splits) * sums <= ALONE
+    powers = split_counts(min(_tiles(problem, config) for config in space), problem.k, target)
+    yield from (config | {"SPLIT_K": 1} for config in space)
+    for config in space:
+        count = _tiles(problem, config)
+        for splits in counts_for(count, powers, problem.k, target):
+            if few_blocks(splits * count, target):
+                yield config | {"SPLIT_K": splits}
 
 
 def _refuses(problem, target):

@@ -4,7 +4,7 @@ import functools
 import math
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import split_counts
+from tritonkernels.gemm.parts.splits import counts_for, split_counts
 from tritonkernels.matmul.parts.work import of_splits
 
 from ..common.align import in_pieces, in_whole_pieces
@@ -32,9 +32,8 @@ def _by_wgmma(problem, target):
 
 
 @functools.cache
-def _fitting(kinds, most_bytes, splits):
-    fitting = [config for config in configs_of(_NAMES, *kinds) if shared_bytes(config) <= most_bytes]
-    return [config | {"SPLIT_K": splits} for config in fitting]
+def _fitting(kinds, most_bytes):
+    return [config for config in configs_of(_NAMES, *kinds) if shared_bytes(config) <= most_bytes]
 
 
 def configs(problem, target):
@@ -46,7 +45,10 @@ def configs(problem, target):
     kinds = tuple(kind for kind in in_order(kinds, target) if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
     largest = problem.batch * tiles(problem, *(max(kind[i] for kind in kinds) for i in (1, 2)))
-    return [config for splits in split_counts(largest, problem.k, target) for config in _fitting(kinds, most_bytes, splits)]
+    powers = split_counts(largest, problem.k, target)
+    for config in _fitting(kinds, most_bytes):
+        of_config = problem.batch * tiles(problem, config["BM"], config["BN"])
+        yield from (config | {"SPLIT_K": splits} for splits in counts_for(of_config, powers, problem.k, target))
 
 
 def _only_along_k(matrix, span_dim, piece=16):

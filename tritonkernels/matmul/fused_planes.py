@@ -115,8 +115,8 @@ def _fused_kernel(
     else:
         place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
         tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-        if last_to_arrive(counters + tile, splits.SPLIT_K):
-            total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
+        if last_to_arrive(counters + tile, splits.count):
+            total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
             store_tile(total, None, None, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -154,7 +154,7 @@ def launches(problem, config, a, b, c, bias, out):
         sizes_of(problem, problem.k, a, b, c, out),
         epilogue_of(problem),
         Split(*map(tl.constexpr, constants)),
-        Splits.of(tiles, problem.k, config.kwargs, torch.float32, out.device) if split_k > 1 else None,
+        Splits.of(tiles, problem.k, config, torch.float32, out.device) if split_k > 1 else None,
         counters(tiles, out) if split_k > 1 else None,
     )
 

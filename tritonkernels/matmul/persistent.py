@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 
 @triton.jit
-def _load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
+def load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
     """(rows, BLOCK_K) of an operand that lies in memory as (BATCH, rows, K), or else as (BATCH, K, rows)."""
     if ALONG_K:
         tile = operand.load([batch, row, k])
@@ -81,7 +81,7 @@ def _persistent_kernel(
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
-    pieces = tiles if splits is None else tiles * splits.SPLIT_K
+    pieces = tiles if splits is None else tiles * splits.count
     length = sizes.K if splits is None else splits.k_per_split
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), flatten=True):
         first_k = 0 if splits is None else piece // tiles * length
@@ -91,8 +91,8 @@ def _persistent_kernel(
         b_batch = 0 if layout.B_SHARED else batch
         acc = no_sum(BLOCK_M, BLOCK_N, how.ACCUMULATE)
         for k in range(0, length, BLOCK_K):
-            a_slice = _load_tile(a, a_batch, row, first_k + k, layout.A_ALONG_K)
-            b_slice = _load_tile(b, b_batch, col, first_k + k, layout.B_ALONG_K)
+            a_slice = load_tile(a, a_batch, row, first_k + k, layout.A_ALONG_K)
+            b_slice = load_tile(b, b_batch, col, first_k + k, layout.B_ALONG_K)
             acc = faithful_dot(a_slice, b_slice.T, acc, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
         if how.ACCUMULATE == "fp16":
             acc = acc.to(tl.float32)
@@ -106,7 +106,7 @@ def _persistent_kernel(
             first = col + half * HALF
             cols = span(first, HALF, how.WIDE)
             if splits is not None:
-                place = tile * splits.SPLIT_K + written // tiles
+                place = tile * splits.count + written // tiles
                 out_boxes.store([place, 0, half * HALF], halves[half].reshape(1, BLOCK_M, HALF))
             elif out_boxes is None:
                 store_tile(halves[half], scale_a, scale_b, c, bias, out, far, rows, cols, sizes, epilogue)
@@ -146,18 +146,18 @@ def configs(problem, target):
     """As many stages as fit next to the staged half of the result, or of a split's sums: a program has its SM to itself. Those
     without splits first."""
     itemsize, programs = problem.out_dtype.itemsize, target.sms or 3
-    whole = list(tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
+    whole = list(tile_configs(problem, target, tiles_of(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
     yield from whole
     for config in whole:
         if any(_goes_in_lines(problem, config)):
             yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
-    in_sums = _tiles(problem, target, max(4, itemsize))
+    in_sums = tiles_of(problem, target, max(4, itemsize))
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
         for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
             yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
 
 
-def _tiles(problem, target, staged_itemsize):
+def tiles_of(problem, target, staged_itemsize):
     def deepest(tile):
         block_m, block_n, k_bytes, num_warps, most = tile
         staged = block_m * (block_n // 2 * staged_itemsize + PAD)
@@ -223,7 +223,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     yield from pack_a + pack_b
     are_tf32, splits, result = problem.precision == "tf32", None, out if as_tma_writes(out) else None
     if tile["SPLIT_K"] > 1:
-        splits = Splits.of(tiles, problem.k, tile, WORKSPACES[problem.accumulate], out.device)
+        splits = Splits.of(tiles, problem.k, config, WORKSPACES[problem.accumulate], out.device)
         result = splits.ptr.flatten(0, 1)
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:]
     yield TritonLaunch(

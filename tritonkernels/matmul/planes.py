@@ -101,8 +101,8 @@ def _planes_kernel(
     else:
         place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
         tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-        if last_to_arrive(counters + tile, splits.SPLIT_K):
-            total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
+        if last_to_arrive(counters + tile, splits.count):
+            total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
             _finish(total, a_ranges, b_ranges, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -134,8 +134,6 @@ TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
 # (architecture, precision) -> the tile that spills there, although its accumulators fit
 SPILLS = {(90, "bf16x9"): (128, 128, 8), (100, "tf32x3"): (128, 64, 8)}
 SPILLS_WIDE = {(100, "fp16x3"): (128, 128, 8)}  # with offsets of 64 bits
-# (architecture, precision) -> (BLOCK_M, BLOCK_N, SPLIT_K) that spills where its partial sums are read, 256 per thread at once
-SPILLS_SPLIT = {(90, "tf32x3"): (128, 128, 4), (100, "tf32x3"): (128, 128, 4)}
 
 
 def slices(tile, problem, target):
@@ -169,8 +167,7 @@ def configs(problem, target):
         block_m, block_n, num_warps = tile
         numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "GROUP_M": 8}
         numbers["BLOCK_K"] = k_bytes // SCHEMES[problem.precision].dtype.itemsize
-        spills = SPILLS_SPLIT.get((target.arch, problem.precision))
-        yield from split_configs(numbers, problem, target, spills, num_warps=num_warps, num_stages=stages)
+        yield from split_configs(numbers, problem, target, num_warps=num_warps, num_stages=stages)
 
 
 def launches(problem, config, a, b, c, bias, out):
@@ -193,7 +190,7 @@ def launches(problem, config, a, b, c, bias, out):
         sizes_of(problem, k, None, None, c, out),
         epilogue_of(problem),
         Products(*map(tl.constexpr, constants)),
-        Splits.of(tiles, k, config.kwargs, torch.float32, out.device) if split_k > 1 else None,
+        Splits.of(tiles, k, config, torch.float32, out.device) if split_k > 1 else None,
         counters(tiles, out) if split_k > 1 else None,
     )
 

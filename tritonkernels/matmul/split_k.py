@@ -12,7 +12,7 @@ Mirrors tritonkernels/gemm/split_k.py, the same for FP32 on CUDA cores.
 """
 
 from ..design import Design
-from ..gemm.parts.splits import ALONE, split_counts
+from ..gemm.parts.splits import ALONE, counts_for, split_counts
 from ..integers import ceil_div
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive, sum_in_order
@@ -25,7 +25,7 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
 from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
-from .parts.splits import Splits, place_of, range_of_k
+from .parts.splits import Splits, at_once, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
 
@@ -48,9 +48,9 @@ def _split_kernel(
     acc = tile_product(a, b, batch, rows, cols, first_k, end_k, sizes, how, BLOCK_K)
     place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
     tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-    adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
+    adds = last_to_arrive(counters + tile, splits.count) if counters is not None else False
     if adds:
-        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
+        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
         store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -68,14 +68,21 @@ def _add_splits_kernel(
     rows = span(row + first_row, ROWS, WIDE)
     cols = span(col, BLOCK_N, WIDE)
     place = place_of(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
-    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.SPLIT_K, splits.SPLIT_K)
+    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
     store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
 ADD_ROWS = 4
 ROOMY = 255  # registers: as many as a thread can have
 FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has those for few rows
-FOR_MUCH_K = (64, 128, 128, 4, 6)  # where what a tile fetches counts more than adding its splits up
+# Where what a tile fetches counts more than adding its splits up
+FOR_MUCH_K = {
+    "fp16": ((64, 128, 128, 4, 6), (128, 128, 128, 8, 3)),
+    "bf16": ((64, 128, 128, 4, 6), (128, 128, 128, 8, 3)),
+    "tf32": ((64, 128, 128, 4, 4), (128, 64, 128, 4, 4), (128, 128, 128, 8, 3)),
+    "ieee": ((128, 128, 64, 8, 2), (128, 128, 64, 8, 4), (64, 128, 64, 4, 3), (64, 64, 128, 4, 3), (128, 32, 64, 4, 3)),
+    "fp64": ((128, 64, 128, 8, 3),),
+}
 
 
 def split_tiles(problem, target):
@@ -84,8 +91,8 @@ def split_tiles(problem, target):
     turns = by_mma and problem.precision in ALONG_K  # B in registers, which leaves no room for 64 x 64 sums
     tiles = [tile for tile in good_tiles(problem, target) if tile[0] * tile[1] <= (32 if turns else 64) * 64]
     more = FOR_FEW_COLUMNS if problem.precision not in SPECIAL and not sums_slices(problem) else ()  # see numerics.FP8_SLICE
-    if target.arch == 90 and problem.precision in ("fp16", "bf16") and not problem.wide:
-        more += (FOR_MUCH_K,)
+    if target.arch == 90 and not problem.wide:
+        more += FOR_MUCH_K.get(problem.precision, ())
     tiles += [tile for tile in more if fits(tile, problem, target)]
 
     def wasteful(tile):
@@ -99,18 +106,20 @@ def configs(problem, target):
     tiles = split_tiles(problem, target)
     maxnreg = ROOMY if target.arch >= 100 else None  # left alone, ptxas spills there to fit one more block on an SM
     rows, columns = (max((tile[i] for tile in tiles), default=1) for i in (0, 1))
-    counts = split_counts(problem.batch * ceil_div(problem.m, rows) * ceil_div(problem.n, columns), problem.k, target)
-    for pack in packings(problem, target) if tiles else ():
-        for split_k in counts:
-            yield from tile_configs(problem, target, tiles, maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
+    powers = split_counts(problem.batch * ceil_div(problem.m, rows) * ceil_div(problem.n, columns), problem.k, target)
+    for pack in packings(problem, target):
+        for tile in tiles:
+            own = problem.batch * ceil_div(problem.m, tile[0]) * ceil_div(problem.n, tile[1])
+            for split_k in counts_for(own, powers, problem.k, target):
+                yield from tile_configs(problem, target, (tile,), maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out, *scales):
     packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
     yield from packs
     tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
-    splits = Splits.of(tiles, stored_k(problem), tile, WORKSPACES[problem.accumulate], out.device)
-    last_adds = splits.ptr[:1].nbytes <= ALONE
+    splits = Splits.of(tiles, stored_k(problem), config, WORKSPACES[problem.accumulate], out.device)
+    last_adds = splits.ptr[:1].nbytes <= tile.get("ALONE", ALONE)
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)
     zeros = counters(tiles, out) if last_adds else None
     yield TritonLaunch(_split_kernel, (tile["SPLIT_K"] * tiles,), config, *arguments, splits, zeros)
@@ -123,6 +132,7 @@ def addition_of_splits(config, splits, tiles, arguments):
     numbers = {name: config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}
     add, grid = triton.Config(numbers, num_warps=4, num_stages=1), (tiles * (numbers["BLOCK_M"] // ADD_ROWS),)
     *result, how = arguments
+    splits = splits._replace(AT_ONCE=at_once(ADD_ROWS * numbers["BLOCK_N"], add.num_warps, splits.ptr.dtype))
     return TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 

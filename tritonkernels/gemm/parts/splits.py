@@ -15,6 +15,13 @@ def split_counts(tiles, k, target):
     return [s for s in SPLITS if s <= 4 or (s * LEAST <= k and s * tiles <= MOST * target.sms)]
 
 
+def counts_for(tiles, powers, k, target):
+    """The powers of split_counts, and so many splits that the blocks of so many tiles are one for each SM, two, or up to MOST:
+    288 blocks on 132 SMs take as long as 396."""
+    full = {blocks * target.sms // tiles for blocks in range(1, MOST + 1)} if tiles else ()
+    return sorted({*powers, *(splits for splits in full if 2 <= splits <= SPLITS[-1] and splits * LEAST <= k)})
+
+
 def splits_that_fill(tiles, k, programs):
     """So many splits that the pieces of all tiles fill one wave of programs, two or three, if that takes less time than without
     them or with fewer: in shares of what a program does for a whole tile."""

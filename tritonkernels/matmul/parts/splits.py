@@ -1,38 +1,47 @@
 """Several programs share a tile of the result: each sums its range of K, and their partial sums go through a workspace."""
 
-import math
 from typing import Any, NamedTuple
 
 import torch
 
 from ...config import config_of
 from ...gemm.parts.splits import ALONE, split_counts
+from ...gemm.parts.work import UNDER_WAY
 from ...integers import ceil_div
 from ...language.triton import tl, triton
 from .space import count_tiles
 
 
 class Splits(NamedTuple):
-    """The partial sums (TILES, SPLIT_K, BLOCK_M, BLOCK_N), and the products of each: k_per_split, a multiple of BLOCK_K."""
+    """The partial sums (TILES, count, BLOCK_M, BLOCK_N), the products of each: k_per_split, a multiple of BLOCK_K, and how many a
+    program that adds them up has in flight."""
 
     ptr: Any
     k_per_split: Any
-    SPLIT_K: Any
+    count: Any
+    AT_ONCE: Any
 
     @classmethod
-    def of(cls, tiles, k, numbers, dtype, device):
-        """With a workspace for so many tiles; `numbers` are the config's. The last splits have fewer products, or none."""
-        split_k, block_k = numbers["SPLIT_K"], numbers["BLOCK_K"]
-        workspace = torch.empty((tiles, split_k, numbers["BLOCK_M"], numbers["BLOCK_N"]), dtype=dtype, device=device)
-        return cls(workspace, ceil_div(ceil_div(k, block_k), split_k) * block_k, tl.constexpr(split_k))
+    def of(cls, tiles, k, config, dtype, device):
+        """With a workspace for so many tiles. The last splits have fewer products, or none."""
+        numbers, count = config.kwargs, config.kwargs["SPLIT_K"]
+        block_m, block_n, block_k = (numbers[f"BLOCK_{dimension}"] for dimension in "MNK")
+        workspace = torch.empty((tiles, count, block_m, block_n), dtype=dtype, device=device)
+        k_per_split = ceil_div(ceil_div(k, block_k), count) * block_k
+        return cls(workspace, k_per_split, count, at_once(block_m * block_n, config.num_warps, dtype))
 
 
-def split_configs(numbers, problem, target, spills=None, **options):
-    """A config for each number of splits: one, and those whose partial sums one program can add up, but for one that spills, of
-    (BLOCK_M, BLOCK_N, SPLIT_K)."""
-    block = numbers["BLOCK_M"], numbers["BLOCK_N"]
+def at_once(sums, num_warps, dtype):
+    """Of how many splits the sums of a tile fit in UNDER_WAY registers of each thread: what the loop over K is left with would
+    otherwise be less than it needs."""
+    return tl.constexpr(max(1, 4 * UNDER_WAY * 32 * num_warps // (sums * dtype.itemsize)))
+
+
+def split_configs(numbers, problem, target, **options):
+    """A config for each number of splits: one, and those whose partial sums one program can add up."""
+    sums = numbers["BLOCK_M"] * numbers["BLOCK_N"]
     for split_k in (1, *split_counts(count_tiles(problem, numbers, problem.batch), problem.k, target)):
-        if split_k == 1 or (4 * split_k * math.prod(block) <= ALONE and (*block, split_k) != spills):
+        if split_k == 1 or 4 * split_k * sums <= ALONE:
             yield config_of(numbers | {"SPLIT_K": split_k}, **options)
 
 
@@ -50,4 +59,4 @@ def range_of_k(splits, split, K):
 def place_of(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Pointers to ROWS rows of a tile's first split."""
     within = (first_row + tl.arange(0, ROWS))[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-    return splits.ptr + tile.to(tl.int64) * (splits.SPLIT_K * BLOCK_M * BLOCK_N) + within
+    return splits.ptr + tile.to(tl.int64) * (splits.count * BLOCK_M * BLOCK_N) + within
