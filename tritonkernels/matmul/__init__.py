@@ -60,13 +60,6 @@ LADDER = (
         "beyond the tensor-core seed: gemm's stream_k",
     ),
     Rung(
-        "persistent_stream_k",
-        "stream_k in persistent's loop, by TMA and wgmma",
-        "beyond the tensor-core seed: gemm's stream_k",
-        only="tritonkernels",
-        why="CUDA's stream_k is persistent's loop already.",
-    ),
-    Rung(
         "planes",
         "FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
         "beyond the tensor-core seed: FP32 on tensor cores",

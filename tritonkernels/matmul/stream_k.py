@@ -116,15 +116,10 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     programs, shared, pieces = cut(tiles, stored_k(problem), tile, tile["WAVES"], dtype, out.device)
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)
     yield TritonLaunch(_stream_kernel, (programs,), config, *arguments, pieces)
-    yield from addition_of_parts(tile, pieces, shared, arguments[2:])
-
-
-def addition_of_parts(tile, pieces, shared, arguments):
-    """The launch that adds up the parts of so many shared tiles, if a cut goes through one; the arguments are those of the
-    product after its operands."""
-    if pieces.slices_per_program % pieces.slices_per_tile:
+    if pieces.slices_per_program % pieces.slices_per_tile:  # a cut goes through a tile
         add = triton.Config({name: tile[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, num_warps=4, num_stages=1)
-        grid, (*result, how) = (shared * (tile["BLOCK_M"] // ADD_ROWS),), arguments
+        grid = (shared * (tile["BLOCK_M"] // ADD_ROWS),)
+        _, _, *result, how = arguments
         yield TritonLaunch(_add_parts_kernel, grid, add, *result, pieces, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 
