@@ -48,20 +48,9 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
 # For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
 _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8, 8, 4), (64, 64, 1, 12, 8, 4))
-# SHARE_A of the cluster's blocks are along N: 4 x 1, 1 x 4 and 4 x 2, 2 x 4
-_LONG = configs_of(
-    "BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A",
-    (64, 64, 1, 12, 8, 4, 1),
-    (64, 64, 1, 12, 8, 4, 4),
-    (64, 64, 1, 12, 8, 8, 2),
-    (64, 64, 1, 12, 8, 8, 4),
-    (64, 128, 1, 8, 8, 4, 1),
-    (64, 128, 1, 8, 8, 8, 2),
-    (128, 64, 2, 8, 8, 4, 4),
-    (128, 64, 2, 8, 8, 8, 4),
-    (128, 128, 2, 6, 8, 4, 1),
-    (128, 128, 2, 6, 8, 4, 4),
-    (128, 128, 2, 6, 8, 8, 2),
+# SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, of which L2 sends each operand once
+_IN_ROWS = configs_of(
+    "BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4), (64, 128, 1, 8, 8, 4, 1)
 )
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
@@ -95,7 +84,7 @@ def fitting(problem, target, space, shared_bytes=shared_bytes):
 
 def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS, *_LONG
+    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS, *_IN_ROWS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]

@@ -110,13 +110,14 @@ def clusters(gpu):
         for text, us in times.items():
             config = json.loads(text)
             if "CLUSTER" in config and _tile(config) in alone:
-                of_tile = gains.setdefault((config["CLUSTER"], config["BM"], config["BN"]), ([], []))
+                shape = sharers_of_slices(config)[::-1]
+                of_tile = gains.setdefault((shape, config["BM"], config["BN"]), ([], []))
                 of_tile[begin_within].append(alone[_tile(config)] / us)
     body = []
-    for (cluster, bm, bn), both in sorted(gains.items()):
-        sent = _share_sent({"BM": bm, "BN": bn, "CLUSTER": cluster})
+    for ((down, across), bm, bn), both in sorted(gains.items(), key=lambda item: (math.prod(item[0][0]), item[0])):
+        sent = _share_sent({"BM": bm, "BN": bn, "CLUSTER": down * across, "SHARE_A": across})
         figures_of_both = ((mean(own), f"{max(own):.2f}", str(len(own))) if own else ("-", "-", "0") for own in both)
-        body.append([f"{bm} x {bn}", str(cluster), f"{sent:.2f}", *itertools.chain(*figures_of_both)])
+        body.append([f"{bm} x {bn}", f"{down} x {across}", f"{sent:.2f}", *itertools.chain(*figures_of_both)])
     headings = [
         "tile",
         "blocks",

@@ -71,57 +71,49 @@ def _load_tile(operand, batch, row, k, ALONG_K: tl.constexpr):
 
 @triton.jit
 def _persistent_kernel(
-    a, b, b_rest, out_boxes, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    a, b, out_boxes, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
     sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout, splits: Splits,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """a, b, b_rest and out_boxes: TMA descriptors, b_rest of the last third of BLOCK_N or None if that is a power of two,
-    out_boxes of the workspace if K is split, or None where TMA cannot write the result. Scales, c and bias may be None; splits
-    is None if K is not split."""
+    """a, b and out_boxes: TMA descriptors, the last of the workspace if K is split, or None where TMA cannot write the result.
+    Scales, c and bias may be None; splits is None if K is not split."""
     wait_for_earlier_kernels()
-    PART: tl.constexpr = BLOCK_N // (2 if b_rest is None else 3)
-    FIRST: tl.constexpr = 2 * PART
+    HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
     pieces = tiles if splits is None else tiles * splits.count
     length = sizes.K if splits is None else splits.k_per_split
-    for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), flatten=b_rest is None):
+    for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), flatten=True):
         first_k = 0 if splits is None else piece // tiles * length
         tile = piece if splits is None else piece % tiles
         batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)  # TMA counts in 32 bits
         a_batch = 0 if layout.A_SHARED else batch
         b_batch = 0 if layout.B_SHARED else batch
-        acc = no_sum(BLOCK_M, FIRST, how.ACCUMULATE)
-        rest = no_sum(BLOCK_M, PART, how.ACCUMULATE)
+        acc = no_sum(BLOCK_M, BLOCK_N, how.ACCUMULATE)
         for k in range(0, length, BLOCK_K):
             a_slice = _load_tile(a, a_batch, row, first_k + k, layout.A_ALONG_K)
             b_slice = _load_tile(b, b_batch, col, first_k + k, layout.B_ALONG_K)
-            if b_rest is not None:
-                b_last = _load_tile(b_rest, b_batch, col + FIRST, first_k + k, layout.B_ALONG_K)
             acc = faithful_dot(a_slice, b_slice.T, acc, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
-            if b_rest is not None:
-                rest = faithful_dot(a_slice, b_last.T, rest, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
         if how.ACCUMULATE == "fp16":
             acc = acc.to(tl.float32)
-            rest = rest.to(tl.float32)
 
         tile = written if splits is None else written % tiles
         batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE=False)
         rows = span(row, BLOCK_M, how.WIDE)
         far = batch.to(tl.int64) if how.WIDE else batch
-        parts = acc.reshape(BLOCK_M, 2, PART).permute(0, 2, 1).split() + (rest,)
-        for part in tl.static_range(BLOCK_N // PART):
-            first = col + part * PART
-            cols = span(first, PART, how.WIDE)
+        halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
+        for half in tl.static_range(2):
+            first = col + half * HALF
+            cols = span(first, HALF, how.WIDE)
             if splits is not None:
                 place = tile * splits.count + written // tiles
-                out_boxes.store([place, 0, part * PART], parts[part].reshape(1, BLOCK_M, PART))
+                out_boxes.store([place, 0, half * HALF], halves[half].reshape(1, BLOCK_M, HALF))
             elif out_boxes is None:
-                store_tile(parts[part], scale_a, scale_b, c, bias, out, far, rows, cols, sizes, epilogue)
+                store_tile(halves[half], scale_a, scale_b, c, bias, out, far, rows, cols, sizes, epilogue)
             else:
-                result = finished(parts[part], scale_a, scale_b, c, bias, far, rows, cols, sizes, epilogue)
+                result = finished(halves[half], scale_a, scale_b, c, bias, far, rows, cols, sizes, epilogue)
                 result = rounded(result, out.ptr.dtype.element_ty)
-                out_boxes.store([batch, row, first], result.reshape(1, BLOCK_M, PART))
+                out_boxes.store([batch, row, first], result.reshape(1, BLOCK_M, HALF))
         written += tl.num_programs(0)
 
 
@@ -129,10 +121,7 @@ def _persistent_kernel(
 TILES = (
     (128, 256, 128, 8, 4),
     (256, 128, 128, 8, 4),
-    (128, 192, 128, 8, 5),
     (64, 256, 128, 4, 4),
-    (64, 192, 128, 4, 5),
-    (128, 96, 128, 8, 6),
     (128, 128, 128, 8, 6),
     (128, 128, 128, 4, 3),
     (128, 128, 64, 8, 3),
@@ -143,11 +132,6 @@ TILES = (
 
 PAD = 16  # bytes of a staged row, where the result goes out without TMA
 BARRIERS = 256  # bytes, at least what the stages' barriers take
-
-
-def part_of(block_n):
-    """The columns that are written at a time: half of a power of two, a third of three quarters of one."""
-    return block_n // (2 if block_n % 3 else 3)
 
 
 def refuses(problem, target):
@@ -167,7 +151,7 @@ def configs(problem, target):
     for config in whole:
         if any(_goes_in_lines(problem, config)):
             yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
-    in_sums = [tile for tile in _tiles(problem, target, max(4, itemsize)) if tile[1] % 3]
+    in_sums = _tiles(problem, target, max(4, itemsize))
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
         for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
             yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
@@ -176,7 +160,7 @@ def configs(problem, target):
 def _tiles(problem, target, staged_itemsize):
     def deepest(tile):
         block_m, block_n, k_bytes, num_warps, most = tile
-        staged = block_m * (part_of(block_n) * staged_itemsize + PAD)
+        staged = block_m * (block_n // 2 * staged_itemsize + PAD)
         if problem.accumulate == "fp16" and target.arch >= 100:  # whose sums take another way out of tensor memory
             staged += staged // 2
         room = target.shared_per_block - staged - BARRIERS
@@ -234,8 +218,6 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
     a_in_lines, b_in_lines = _packed_for_lines(problem, config)
-    part = part_of(block_n)
-    columns = 2 * part, block_n - 2 * part  # of B's boxes
     pack_a, a, a_along_k = operand(problem, a, a_in_lines)
     pack_b, b, b_along_k = operand(problem, b.mT, b_in_lines)
     yield from pack_a + pack_b
@@ -249,8 +231,8 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         (min(tile["PROGRAMS"], tiles * tile["SPLIT_K"]),),
         config,
         describe(a, [1, block_m, block_k] if a_along_k else [1, block_k, block_m], are_tf32),
-        *(describe(b, [1, own, block_k] if b_along_k else [1, block_k, own], are_tf32) if own else None for own in columns),
-        None if result is None else describe(result, [1, block_m, part]),
+        describe(b, [1, block_n, block_k] if b_along_k else [1, block_k, block_n], are_tf32),
+        None if result is None else describe(result, [1, block_m, block_n // 2]),
         *arguments,
         Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
         splits,

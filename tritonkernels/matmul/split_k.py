@@ -77,11 +77,9 @@ ROOMY = 255  # registers: as many as a thread can have
 FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has those for few rows
 # Where what a tile fetches counts more than adding its splits up
 FOR_MUCH_K = {
-    "fp16": ((64, 128, 128, 4, 6), (128, 128, 128, 8, 3)),
-    "bf16": ((64, 128, 128, 4, 6), (128, 128, 128, 8, 3)),
-    "tf32": ((64, 128, 128, 4, 4), (128, 64, 128, 4, 4), (128, 128, 128, 8, 3)),
-    "ieee": ((128, 128, 64, 8, 2), (128, 128, 64, 8, 4), (64, 128, 64, 4, 3), (64, 64, 128, 4, 3), (128, 32, 64, 4, 3)),
-    "fp64": ((128, 64, 128, 8, 3),),
+    "fp16": ((64, 128, 128, 4, 6),),
+    "bf16": ((64, 128, 128, 4, 6),),
+    "ieee": ((128, 32, 64, 4, 3), (64, 128, 64, 4, 3), (128, 128, 64, 8, 4)),
 }
 
 
@@ -119,7 +117,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     yield from packs
     tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     splits = Splits.of(tiles, stored_k(problem), config, WORKSPACES[problem.accumulate], out.device)
-    last_adds = splits.ptr[:1].nbytes <= tile.get("ALONE", ALONE)
+    last_adds = splits.ptr[:1].nbytes <= ALONE
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)
     zeros = counters(tiles, out) if last_adds else None
     yield TritonLaunch(_split_kernel, (tile["SPLIT_K"] * tiles,), config, *arguments, splits, zeros)
