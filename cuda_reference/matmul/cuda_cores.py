@@ -31,12 +31,12 @@ def _configs(problem, target):
     """First without splits of K."""
     space = in_order(_SPACE, target)
     powers = split_counts(min(_tiles(problem, config) for config in space), problem.k, target)
-    yield from (config | {"SPLIT_K": 1} for config in space)
+    found = [config | {"SPLIT_K": 1} for config in space]
     for config in space:
         count = _tiles(problem, config)
-        for splits in counts_for(count, powers, problem.k, target):
-            if few_blocks(splits * count, target):
-                yield config | {"SPLIT_K": splits}
+        counts = counts_for(count, powers, problem, config["BK"], target)
+        found += [config | {"SPLIT_K": splits} for splits in counts if few_blocks(splits * count, target)]
+    return found
 
 
 def _refuses(problem, target):

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from operator import itemgetter
 
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.splits import counts_for, split_counts
@@ -46,9 +47,11 @@ def configs(problem, target):
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
     largest = problem.batch * tiles(problem, *(max(kind[i] for kind in kinds) for i in (1, 2)))
     powers = split_counts(largest, problem.k, target)
+    found = []
     for config in _fitting(kinds, most_bytes):
-        of_config = problem.batch * tiles(problem, config["BM"], config["BN"])
-        yield from (config | {"SPLIT_K": splits} for splits in counts_for(of_config, powers, problem.k, target))
+        count = problem.batch * tiles(problem, config["BM"], config["BN"])
+        found += [config | {"SPLIT_K": splits} for splits in counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)]
+    return sorted(found, key=itemgetter("SPLIT_K"))
 
 
 def _only_along_k(matrix, span_dim, piece=16):

@@ -108,7 +108,7 @@ def configs(problem, target):
     for pack in packings(problem, target):
         for tile in tiles:
             own = problem.batch * ceil_div(problem.m, tile[0]) * ceil_div(problem.n, tile[1])
-            for split_k in counts_for(own, powers, problem.k, target):
+            for split_k in counts_for(own, powers, problem, tile[2] // problem.dtype.itemsize, target):
                 yield from tile_configs(problem, target, (tile,), maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 

@@ -3,6 +3,7 @@
 from ...integers import ceil_div
 
 LEAST = 256  # products of a split: with fewer it costs more than it brings
+LEAST_BYTES = 512  # of a row's K in a split
 SPLITS = (2, 4, 8, 16, 32, 64, 128)
 ALONE = 2**18  # bytes of a tile's partial sums that one SM reads from L2 while a second kernel would start
 MOST_IN_WAVES = 32  # splits of tiles that programs walk, whose sums a second kernel adds up
@@ -15,11 +16,13 @@ def split_counts(tiles, k, target):
     return [s for s in SPLITS if s <= 4 or (s * LEAST <= k and s * tiles <= MOST * target.sms)]
 
 
-def counts_for(tiles, powers, k, target):
-    """The powers of split_counts, and so many splits that the blocks of so many tiles are one for each SM, two, or up to MOST:
-    288 blocks on 132 SMs take as long as 396."""
-    full = {blocks * target.sms // tiles for blocks in range(1, MOST + 1)} if tiles else ()
-    return sorted({*powers, *(splits for splits in full if 2 <= splits <= SPLITS[-1] and splits * LEAST <= k)})
+def counts_for(tiles, powers, problem, block_k, target):
+    """The powers of split_counts, and so many splits that the blocks of so many tiles are one for each SM, two, or up to MOST,
+    or as many as have LEAST_BYTES, none of them empty: 288 blocks on 132 SMs take as long as 396."""
+    most = min(SPLITS[-1], problem.k * problem.dtype.itemsize // LEAST_BYTES)
+    filling = [min(most, blocks * target.sms // tiles) for blocks in range(1, MOST + 1)] if tiles else []
+    slices = ceil_div(problem.k, block_k)
+    return sorted({*powers, *(without_empty(splits, slices) for splits in filling if splits > 1)})
 
 
 def splits_that_fill(tiles, k, programs):
