@@ -48,10 +48,8 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
 # For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
 _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8, 8, 4), (64, 64, 1, 12, 8, 4))
-# SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, of which L2 sends each operand once
-_IN_ROWS = configs_of(
-    "BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4), (64, 128, 1, 8, 8, 4, 1)
-)
+# SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
+_IN_ROWS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4))
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result

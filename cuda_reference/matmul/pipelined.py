@@ -29,18 +29,16 @@ THIN = configs_of(  # for few rows or columns
     (128, 32, 128, 32, 32, 4, 8),
     (64, 16, 128, 16, 16, 8, 8),
 )
-# For little K besides: what it needs of shared memory leaves an SM more blocks, each of which waits for its slice once
-_LITTLE = configs_of(
+# For little K besides: a block waits for its slices once, so an SM needs many of them, each with less of its shared memory
+_FOR_LITTLE_K = configs_of(
     _NAMES,
+    (128, 64, 64, 32, 32, 3, 8),
+    (64, 128, 64, 32, 32, 3, 8),
     (128, 32, 64, 32, 32, 3, 8),
-    (256, 32, 64, 32, 32, 3, 8),
     (128, 16, 64, 32, 16, 3, 8),
-    (256, 16, 64, 32, 16, 3, 8),
     (32, 128, 64, 32, 32, 3, 8),
-    (16, 128, 64, 16, 32, 3, 8),
-    (16, 256, 64, 16, 32, 3, 8),
 )
-LITTLE = 256  # bytes of a row's K
+LITTLE = 512  # bytes of a row's K
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
 _FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
@@ -59,7 +57,7 @@ def configs(problem, target):
     """Those whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
     if problem.k * problem.dtype.itemsize <= LITTLE and target.is_gpu:
-        thin += [c for c in _LITTLE if covers(problem, c)]
+        thin += [c for c in _FOR_LITTLE_K if covers(problem, c)]
     space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *thin
     return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 

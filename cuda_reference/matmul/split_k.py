@@ -50,7 +50,10 @@ def configs(problem, target):
     found = []
     for config in _fitting(kinds, most_bytes):
         count = problem.batch * tiles(problem, config["BM"], config["BN"])
-        found += [config | {"SPLIT_K": splits} for splits in counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)]
+        found += [
+            config | {"SPLIT_K": splits}
+            for splits in counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
+        ]
     return sorted(found, key=itemgetter("SPLIT_K"))
 
 

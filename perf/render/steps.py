@@ -6,6 +6,7 @@ has those of few tiles, which are for splits of K, `planes` those in tf32x3.
 
 import itertools
 import json
+import math
 import statistics
 
 from cuda_reference.matmul.persistent import sharers_of_slices

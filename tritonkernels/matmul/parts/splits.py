@@ -13,8 +13,8 @@ from .space import count_tiles
 
 
 class Splits(NamedTuple):
-    """The partial sums (TILES, count, BLOCK_M, BLOCK_N), the products of each: k_per_split, a multiple of BLOCK_K, and how many a
-    program that adds them up has in flight."""
+    """The partial sums (TILES, count, BLOCK_M, BLOCK_N), the products of each: k_per_split, a multiple of BLOCK_K, and how many
+    of them a program that adds them up has in flight."""
 
     ptr: Any
     k_per_split: Any
