@@ -32,13 +32,14 @@ THIN = configs_of(  # for few rows or columns
 # For little K besides: a block waits for its slices once, so an SM needs many of them, each with less of its shared memory
 _FOR_LITTLE_K = configs_of(
     _NAMES,
-    (128, 64, 64, 32, 32, 3, 8),
-    (64, 128, 64, 32, 32, 3, 8),
     (128, 32, 64, 32, 32, 3, 8),
-    (128, 16, 64, 32, 16, 3, 8),
+    (128, 16, 64, 64, 16, 3, 8),
+    (128, 16, 128, 32, 16, 3, 8),
+    (64, 16, 64, 32, 16, 3, 8),
     (32, 128, 64, 32, 32, 3, 8),
+    (16, 128, 64, 16, 64, 3, 8),
 )
-LITTLE = 512  # bytes of a row's K
+LITTLE = 256  # bytes of a row's K
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
 _FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
