@@ -31,11 +31,16 @@ def sum_of_splits(places, valid, splits, stride, BLOCK_S: tl.constexpr):
 
 
 @triton.jit
-def sum_in_order(place, SIZE: tl.constexpr, splits, AT_ONCE: tl.constexpr):
-    """The sum of all splits' partial sums, SIZE apart from `place` on; AT_ONCE of them are in flight together, in registers."""
-    total = tl.zeros(place.shape, place.dtype.element_ty)
-    for first in range(0, splits, AT_ONCE):
-        for ahead in tl.static_range(AT_ONCE):
-            total += tl.load(place + ahead * SIZE, mask=first + ahead < splits, other=0, cache_modifier=".cg")
+def sum_in_order(place, SIZE: tl.constexpr, splits, AT_ONCE: tl.constexpr, REST: tl.constexpr = 0):
+    """The sum of all splits' partial sums, SIZE apart from `place` on; AT_ONCE, at most all, are in flight together, in
+    registers; REST are left after the last whole turn."""
+    total = tl.load(place, cache_modifier=".cg")
+    for split in tl.static_range(1, AT_ONCE):
+        total += tl.load(place + split * SIZE, cache_modifier=".cg")
+    for _ in range(AT_ONCE, splits - REST, AT_ONCE):
         place += AT_ONCE * SIZE
+        for split in tl.static_range(AT_ONCE):
+            total += tl.load(place + split * SIZE, cache_modifier=".cg")
+    for split in tl.static_range(REST):
+        total += tl.load(place + (AT_ONCE + split) * SIZE, cache_modifier=".cg")
     return total

@@ -20,7 +20,7 @@ from ..gemm.parts.splits import ALONE
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive, sum_in_order
+from ..language.splits import last_to_arrive
 from ..language.structs import Matrices, Vector
 from ..language.tiles import multiple, span
 from ..language.triton import tl, triton
@@ -34,7 +34,7 @@ from .parts.operands import lacks_products
 from .parts.schemes import SCHEMES, cannot_fuse
 from .parts.space import block_tile, count_tiles
 from .parts.split import high_part, split_off
-from .parts.splits import Splits, place_of, range_of_k, split_configs
+from .parts.splits import Splits, added_up, place_of, range_of_k, split_configs
 from .parts.tile import tile_corner
 from .parts.work import of_splits
 
@@ -115,8 +115,8 @@ def _fused_kernel(
     else:
         place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
         tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-        if last_to_arrive(counters + tile, splits.count):
-            total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
+        if last_to_arrive(counters + tile, splits.SPLIT_K):
+            total = added_up(splits, place, BLOCK_M * BLOCK_N)
             store_tile(total, None, None, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 

@@ -81,7 +81,7 @@ def _persistent_kernel(
     HALF: tl.constexpr = BLOCK_N // 2
     written = tl.program_id(0)  # the loop's index again, for the epilogue: the pipeliner runs the index of the loads ahead
     tiles = count_tiles_of(sizes, BLOCK_M, BLOCK_N)
-    pieces = tiles if splits is None else tiles * splits.count
+    pieces = tiles if splits is None else tiles * splits.SPLIT_K
     length = sizes.K if splits is None else splits.k_per_split
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), flatten=True):
         first_k = 0 if splits is None else piece // tiles * length
@@ -106,7 +106,7 @@ def _persistent_kernel(
             first = col + half * HALF
             cols = span(first, HALF, how.WIDE)
             if splits is not None:
-                place = tile * splits.count + written // tiles
+                place = tile * splits.SPLIT_K + written // tiles
                 out_boxes.store([place, 0, half * HALF], halves[half].reshape(1, BLOCK_M, HALF))
             elif out_boxes is None:
                 store_tile(halves[half], scale_a, scale_b, c, bias, out, far, rows, cols, sizes, epilogue)

@@ -15,7 +15,7 @@ from ..design import Design
 from ..gemm.parts.splits import ALONE, counts_for, split_counts
 from ..integers import ceil_div
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive, sum_in_order
+from ..language.splits import last_to_arrive
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
@@ -25,7 +25,7 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
 from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
-from .parts.splits import Splits, at_once, place_of, range_of_k
+from .parts.splits import Splits, added_up, at_once, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
 
@@ -48,9 +48,9 @@ def _split_kernel(
     acc = tile_product(a, b, batch, rows, cols, first_k, end_k, sizes, how, BLOCK_K)
     place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
     tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-    adds = last_to_arrive(counters + tile, splits.count) if counters is not None else False
+    adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
     if adds:
-        total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
+        total = added_up(splits, place, BLOCK_M * BLOCK_N)
         store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -68,7 +68,7 @@ def _add_splits_kernel(
     rows = span(row + first_row, ROWS, WIDE)
     cols = span(col, BLOCK_N, WIDE)
     place = place_of(splits, tile, first_row, ROWS, BLOCK_M, BLOCK_N)
-    total = sum_in_order(place, BLOCK_M * BLOCK_N, splits.count, splits.AT_ONCE)
+    total = added_up(splits, place, BLOCK_M * BLOCK_N)
     store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
 
 
@@ -130,7 +130,8 @@ def addition_of_splits(config, splits, tiles, arguments):
     numbers = {name: config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}
     add, grid = triton.Config(numbers, num_warps=4, num_stages=1), (tiles * (numbers["BLOCK_M"] // ADD_ROWS),)
     *result, how = arguments
-    splits = splits._replace(AT_ONCE=at_once(ADD_ROWS * numbers["BLOCK_N"], add.num_warps, splits.ptr.dtype))
+    fitting = at_once(config.kwargs["SPLIT_K"], ADD_ROWS * numbers["BLOCK_N"], add.num_warps, splits.ptr.dtype)
+    splits = splits._replace(AT_ONCE=fitting)
     return TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 

@@ -6,35 +6,47 @@ import torch
 
 from ...config import config_of
 from ...gemm.parts.splits import ALONE, split_counts
-from ...gemm.parts.work import UNDER_WAY
 from ...integers import ceil_div
+from ...language.splits import sum_in_order
 from ...language.triton import tl, triton
 from .space import count_tiles
 
 
 class Splits(NamedTuple):
-    """The partial sums (TILES, count, BLOCK_M, BLOCK_N), the products of each: k_per_split, a multiple of BLOCK_K, and how many
-    of them a program that adds them up has in flight."""
+    """The partial sums (TILES, SPLIT_K, BLOCK_M, BLOCK_N), the products of each: k_per_split, a multiple of BLOCK_K, and how
+    many of them a program that adds them up has in flight; `number` is SPLIT_K, unknown to the compiler, which would unroll
+    the loop over them."""
 
     ptr: Any
     k_per_split: Any
-    count: Any
+    number: Any
+    SPLIT_K: Any
     AT_ONCE: Any
 
     @classmethod
     def of(cls, tiles, k, config, dtype, device):
         """With a workspace for so many tiles. The last splits have fewer products, or none."""
-        numbers, count = config.kwargs, config.kwargs["SPLIT_K"]
+        numbers, split_k = config.kwargs, config.kwargs["SPLIT_K"]
         block_m, block_n, block_k = (numbers[f"BLOCK_{dimension}"] for dimension in "MNK")
-        workspace = torch.empty((tiles, count, block_m, block_n), dtype=dtype, device=device)
-        k_per_split = ceil_div(ceil_div(k, block_k), count) * block_k
-        return cls(workspace, k_per_split, count, at_once(block_m * block_n, config.num_warps, dtype))
+        workspace = torch.empty((tiles, split_k, block_m, block_n), dtype=dtype, device=device)
+        k_per_split = ceil_div(ceil_div(k, block_k), split_k) * block_k
+        fitting = at_once(split_k, block_m * block_n, config.num_warps, dtype)
+        return cls(workspace, k_per_split, split_k, tl.constexpr(split_k), fitting)
 
 
-def at_once(sums, num_warps, dtype):
-    """Of how many splits the sums of a tile fit in UNDER_WAY registers of each thread: what the loop over K is left with would
-    otherwise be less than it needs."""
-    return tl.constexpr(max(1, 4 * UNDER_WAY * 32 * num_warps // (sums * dtype.itemsize)))
+MOST_UNDER_WAY = 128  # registers of a thread: with more of them an SM holds fewer programs while they multiply, too
+
+
+def at_once(split_k, sums, num_warps, dtype):
+    """Of how many splits the sums of a tile are read together."""
+    return tl.constexpr(min(split_k, max(1, 4 * MOST_UNDER_WAY * 32 * num_warps // (sums * dtype.itemsize))))
+
+
+@triton.jit
+def added_up(splits, place, SIZE: tl.constexpr):
+    """The sum of a tile's splits, or of some rows of it, in the order of K; `place` is the first one's."""
+    number = splits.SPLIT_K if splits.SPLIT_K == splits.AT_ONCE else splits.number
+    return sum_in_order(place, SIZE, number, splits.AT_ONCE, splits.SPLIT_K % splits.AT_ONCE)
 
 
 def split_configs(numbers, problem, target, **options):
@@ -59,4 +71,4 @@ def range_of_k(splits, split, K):
 def place_of(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Pointers to ROWS rows of a tile's first split."""
     within = (first_row + tl.arange(0, ROWS))[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-    return splits.ptr + tile.to(tl.int64) * (splits.count * BLOCK_M * BLOCK_N) + within
+    return splits.ptr + tile.to(tl.int64) * (splits.SPLIT_K * BLOCK_M * BLOCK_N) + within
