@@ -56,7 +56,7 @@ def shared_bytes(config):
 def configs(problem, target):
     """Those whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
-    if problem.k * problem.dtype.itemsize <= LITTLE and target.is_gpu:
+    if problem.k * problem.dtype.itemsize <= LITTLE:
         thin += [c for c in _FOR_LITTLE_K if covers(problem, c)]
     space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *thin
     return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]

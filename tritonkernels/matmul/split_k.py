@@ -105,11 +105,14 @@ def configs(problem, target):
     maxnreg = ROOMY if target.arch >= 100 else None  # left alone, ptxas spills there to fit one more block on an SM
     rows, columns = (max((tile[i] for tile in tiles), default=1) for i in (0, 1))
     powers = split_counts(problem.batch * ceil_div(problem.m, rows) * ceil_div(problem.n, columns), problem.k, target)
+    tiles_of = {}  # by the number of splits
+    for tile in tiles:
+        count = problem.batch * ceil_div(problem.m, tile[0]) * ceil_div(problem.n, tile[1])
+        for split_k in counts_for(count, powers, problem, tile[2] // problem.dtype.itemsize, target):
+            tiles_of.setdefault(split_k, []).append(tile)
     for pack in packings(problem, target):
-        for tile in tiles:
-            own = problem.batch * ceil_div(problem.m, tile[0]) * ceil_div(problem.n, tile[1])
-            for split_k in counts_for(own, powers, problem, tile[2] // problem.dtype.itemsize, target):
-                yield from tile_configs(problem, target, (tile,), maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
+        for split_k in sorted(tiles_of):
+            yield from tile_configs(problem, target, tiles_of[split_k], maxnreg, GROUP_M=8, SPLIT_K=split_k, **pack)
 
 
 def launches(problem, config, a, b, c, bias, out, *scales):
