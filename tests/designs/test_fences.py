@@ -85,7 +85,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     ),
     (
         "matmul/stream_k.cuh",
-        "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, 1, true, true, false, matmul::NO_SCALES, true, true>",
+        "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, 1, 1, true, true, false, matmul::NO_SCALES, true, true>",
     ): ("6matmul8stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
     (
         "matmul/cluster_split_k.cuh",
@@ -104,9 +104,9 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             [fences, BOXES],
         )
         for of, name, fences in (
-            ("__half, __half, float, 64, 64, 1, 4, 1, true, true", "6__half.*Li1ELb", BARRIERS),
-            ("__half, __half, float, 128, 128, 2, 4, 2, true, true", "6__half.*Li2ELb", CLUSTER_BARRIERS),
-            ("float, float, float, 64, 64, 1, 4, 1, true, false", "f", BARRIERS),
+            ("__half, __half, float, 64, 64, 1, 4, 1, 1, true, true", "6__half.*Li1ELi1ELb", BARRIERS),
+            ("__half, __half, float, 128, 128, 2, 4, 2, 1, true, true", "6__half.*Li2ELi1ELb", CLUSTER_BARRIERS),
+            ("float, float, float, 64, 64, 1, 4, 1, 1, true, false", "f", BARRIERS),
         )
     },
 }

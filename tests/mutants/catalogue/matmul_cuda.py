@@ -104,8 +104,10 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/gemm/parts/splits.py",
-        "test_cuda_cores and few_tiles",
+        "test_cuda_cores and few_tiles or fill_the_sms",
         ("a block for an SM is not few", "blocks <= MOST * target.sms", "blocks < target.sms"),
+        ("splits that leave others empty", "*(without_empty(splits, slices) for splits", "*(splits for splits"),
+        ("splits of a few products", "min(most, blocks * target.sms // tiles)", "blocks * target.sms // tiles"),
     ),
     *of(
         "cuda_reference/matmul/cuda_cores.py",
@@ -113,8 +115,7 @@ MUTANTS = [
         ("a kernel without splits for all", '"SPLIT": splits > 1', '"SPLIT": False'),
         ("ranges that end inside a slice", 'slices * config["BK"]', 'slices * config["BK"] - 4'),
         ("slices of another length counted", '4 * config["BK"]', '8 * config["BK"]'),
-        ("splits of many tiles", "few_blocks(splits * _tiles(problem, config), target) and ", ""),
-        ("any number of parts for the last block", " and one_by_one(splits) * sums <= ALONE", ""),
+        ("splits of many tiles", " if few_blocks(splits * count, target)", ""),
         ("tiles of one matrix of the batch", "problem.batch * tiles(", "tiles("),
         ("the work of a tile without splits", '"splits": splits}', '"splits": 1}'),
     ),

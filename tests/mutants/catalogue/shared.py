@@ -213,6 +213,8 @@ MUTANTS = [
         "tritonkernels/language/splits.py",
         "(split_k and matmul) or test_implicit_gemm and tails",
         ("last split forgotten", "in tl.static_range(1, AT_ONCE):", "in tl.static_range(1, AT_ONCE - 1):"),
+        ("splits after the last whole turn forgotten", "in tl.static_range(REST):", "in tl.static_range(0):"),
+        ("splits after the last whole turn are the first of it", "(AT_ONCE + split) * SIZE", "split * SIZE"),
     ),
     *of(
         "tritonkernels/language/dot.py",

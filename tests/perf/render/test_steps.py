@@ -60,9 +60,9 @@ def test_clusters_are_compared_with_the_same_tile_alone(monkeypatch):
     monkeypatch.setattr(steps, "products", lambda folder: own)
     lines = [line.strip("| ").split(" | ") for line in steps.clusters("h100").splitlines()[2:]]
     assert lines == [
-        ["128 x 256", "2", "0.67", "1.50", "2.00", "2", "-", "-", "0"],
-        ["192 x 128", "2", "0.80", "1.20", "1.20", "1", "-", "-", "0"],
-        ["128 x 256", "4", "0.50", "-", "-", "0", "3.00", "3.00", "1"],
+        ["128 x 256", "2 x 1", "0.67", "1.50", "2.00", "2", "-", "-", "0"],
+        ["192 x 128", "2 x 1", "0.80", "1.20", "1.20", "1", "-", "-", "0"],
+        ["128 x 256", "2 x 2", "0.50", "-", "-", "0", "3.00", "3.00", "1"],
     ]
 
 
