@@ -30,13 +30,12 @@ THIN = configs_of(  # for few rows or columns
     (64, 16, 128, 16, 16, 8, 8),
 )
 # For little K besides: a block waits for its slices once, so an SM needs many of them, each with less of its shared memory
-_FOR_LITTLE_K = configs_of(
+FOR_LITTLE_K = configs_of(
     _NAMES,
     (128, 32, 64, 32, 32, 3, 8),
     (128, 16, 128, 32, 16, 3, 8),
     (64, 16, 64, 32, 16, 3, 8),
     (32, 128, 64, 32, 32, 3, 8),
-    (16, 128, 64, 16, 64, 3, 8),
 )
 LITTLE = 256  # bytes of a row's K
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
@@ -56,8 +55,8 @@ def shared_bytes(config):
 def configs(problem, target):
     """Those whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
-    if problem.k * problem.dtype.itemsize <= LITTLE:
-        thin += [c for c in _FOR_LITTLE_K if covers(problem, c)]
+    if problem.k * problem.dtype.itemsize <= LITTLE and problem.precision != "fp64":  # of which 64 bytes are one step
+        thin += [c for c in FOR_LITTLE_K if covers(problem, c)]
     space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *thin
     return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 

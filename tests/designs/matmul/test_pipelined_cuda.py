@@ -7,7 +7,7 @@ import torch
 
 from cuda_reference.common.align import along_k, k_major
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.pipelined import DESIGN, THIN
+from cuda_reference.matmul.pipelined import DESIGN, FOR_LITTLE_K, LITTLE, THIN
 from perf.offline import sass
 from tests import nvcc
 from tests.harness import only, prepare, random, run_checked, short, transposed
@@ -89,6 +89,34 @@ def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
     for dtype, options in TURNED.items():
         a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
         run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
+
+
+@short(lambda layout_a, layout_b, config: layout_a == layout_b)
+@pytest.mark.parametrize("config", FOR_LITTLE_K, ids=lambda config: f"{config['BM']}x{config['BN']}")
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+def test_tiles_for_little_k(layout_a, layout_b, config):
+    """Two tiles of few rows or columns, in pieces of 4 and 16 bytes: none, a part and all of what K may be."""
+    along_k = layout_a == "row" and layout_b == "col"
+    kinds = (torch.float16, {}), (torch.float32, {"precision": "tf32"}), *(along_k * ((torch.int8, {}),))
+    for dtype, options in kinds:
+        most = LITTLE // dtype.itemsize
+        for k, fewer in ((most, 0), (most // 2 - 4 // dtype.itemsize, 2), (16, 0), (0, 0)):
+            m, n = (size - fewer if size < 64 else size + 8 - fewer for size in (config["BM"], config["BN"]))
+            a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
+            run_checked(LIBRARY, "matmul", "pipelined", a, b, config=config, **options)
+
+
+def test_tiles_for_little_k_are_for_little_k():
+    """Doubles have too short steps."""
+
+    def thinnest(k, dtype):
+        a = torch.empty(300, k, dtype=dtype, device="meta")
+        configs = DESIGN.configs(prepare("matmul", a, a[:16].mT).problem, Target.named("h100"))
+        return [config for config in configs if config in FOR_LITTLE_K]
+
+    assert len(thinnest(128, torch.float16)) == 3
+    assert thinnest(129, torch.float16) == thinnest(16, torch.float64) == []
 
 
 @short(lambda layout_a, layout_b, config: layout_a == layout_b == ("col" if config["BM"] < config["BN"] else "row"))
