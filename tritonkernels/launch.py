@@ -123,11 +123,11 @@ def _has_known_launcher(compiled_kernel):
 
 def _with_address(value):
     """A kernel's argument in the form of Launched.values."""
-    from triton.tools.tensor_descriptor import TensorDescriptor
+    from .language.descriptor import is_descriptor
 
     if isinstance(value, tuple) and value and isinstance(value[0], torch.Tensor):  # a struct of an operand
         return FromAddress(value[0], functools.partial(with_address, value[1:]))
-    if not isinstance(value, TensorDescriptor):
+    if not is_descriptor(value):
         return value
     template = copy.copy(value)
     template.base = None
