@@ -57,7 +57,8 @@ _store = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 
 
 class Tile(NamedTuple):
-    """Constants. M rows, LEFT + RIGHT columns, slices of K; tiles are walked in groups of GROUP_M rows of them."""
+    """Constants. M rows, LEFT + RIGHT columns, slices of K; tiles are walked in groups of GROUP_M rows of them. A consumer has
+    STAGED boxes of its own for results."""
 
     M: Any
     LEFT: Any
@@ -66,6 +67,7 @@ class Tile(NamedTuple):
     GROUP_M: Any
     CONSUMERS: Any
     STAGES: Any
+    STAGED: Any
 
 
 class Boxes(NamedTuple):
@@ -208,25 +210,28 @@ def _consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilo
         if splits is not None:  # the workspace has a tile of its own for each split
             batch, row, col = place, 0, 0
         row += WHO * ROWS
-        _write(acc, WHO, result, batch, row, col, sizes, epilogue, how, splits)
+        _write(acc, 0, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
         if tile.RIGHT > 0:
-            _write(rest, WHO, result, batch, row, col + tile.LEFT, sizes, epilogue, how, splits)
+            _write(rest, tile.LEFT, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
     tma.store_wait(pendings=0)
 
 
 @gluon.jit
-def _write(acc, WHO: gl.constexpr, result: Result, batch, row, col, sizes, epilogue, how, splits):
-    """Write sums (rows, columns) at (row, col), as many columns at a time as a consumer has staged."""
+def _write(
+    acc, FIRST: gl.constexpr, WHO: gl.constexpr, result: Result, batch, row, col, sizes, epilogue, how, splits, tile
+):  # fmt: skip
+    """Write a consumer's sums (rows, columns from FIRST on) of the tile at (row, col), a box at a time."""
     COLS: gl.constexpr = 64 if result.boxes is None else result.staged.shape[3]
     if acc.shape[1] > COLS:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
-        _write(left, WHO, result, batch, row, col, sizes, epilogue, how, splits)
-        _write(right, WHO, result, batch, row, col + HALF, sizes, epilogue, how, splits)
+        _write(left, FIRST, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
+        _write(right, FIRST + HALF, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
     else:
+        AT: gl.constexpr = FIRST // COLS
         LAYOUT: gl.constexpr = acc.type.layout
         rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), how.WIDE)
-        cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
+        cols = span(col + FIRST, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
         far = batch.to(gl.int64) if how.WIDE else batch
         if result.boxes is None:
             store_tile(
@@ -236,11 +241,11 @@ def _write(acc, WHO: gl.constexpr, result: Result, batch, row, col, sizes, epilo
             if splits is None:
                 acc = finished(acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue)
                 acc = rounded(acc, result.out.ptr.dtype.element_ty)
-            box = result.staged.index(WHO)
-            tma.store_wait(pendings=0)  # the box before has been read
+            box = result.staged.index(WHO * tile.STAGED + AT % tile.STAGED)
+            tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)  # what was in it has been read
             box.reshape((box.shape[1], box.shape[2])).store(acc)
             fence_async_shared()
-            _store(result.boxes, [batch, row, col], box)
+            _store(result.boxes, [batch, row, col + FIRST], box)
 
 
 @gluon.jit
@@ -260,7 +265,7 @@ def _warp_specialized_kernel(
         rest_slices = gl.allocate_shared_memory(b.dtype, [STAGES] + b_rest.block_type.shape, b_rest.layout)
     staged = None
     if out_boxes is not None:
-        staged = gl.allocate_shared_memory(out_boxes.dtype, [CONSUMERS] + out_boxes.block_type.shape, out_boxes.layout)
+        staged = gl.allocate_shared_memory(out_boxes.dtype, [CONSUMERS * tile.STAGED] + out_boxes.block_type.shape, out_boxes.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
@@ -339,28 +344,29 @@ def parts_of_columns(problem, block_n):
     return left, block_n - left
 
 
-def _tiles(problem, target, staged_itemsize):
-    """(BLOCK_M, BLOCK_N, CONSUMERS, stages) of the tiles that fit."""
+def _tiles(problem, target):
+    """(BLOCK_M, BLOCK_N, CONSUMERS, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a fourth
+    stage the way of slices, which counts more."""
     for block_m, block_n, consumers in TILES:
         sums = block_m // consumers * block_n // 128  # of a thread
-        if sums_slices(problem) and sums > (64 if consumers == 3 else 128 if block_m == 64 * consumers else 64):
+        if sums_slices(problem) and sums > (128 if block_m == 128 else 64):
             continue
-        if problem.wide and sums > 96 or problem.activation and sums > 128:
+        if problem.wide and sums > 96 or (problem.activation or problem.beta) and sums > 128:
             continue
-        staged = block_m * BOX
-        stages = (target.shared_per_block - staged - BARRIERS) // ((block_m + block_n) * BOX)
-        if stages >= 3:
-            yield block_m, block_n, consumers, min(MOST_STAGES, stages)
+        room, stage = target.shared_per_block - BARRIERS, (block_m + block_n) * BOX
+        staged = 2 if room - 2 * block_m * BOX >= 4 * stage else 1
+        stages = (room - staged * block_m * BOX) // stage
+        yield block_m, block_n, consumers, staged, min(MOST_STAGES, stages)
 
 
 def configs(problem, target):
     """Those without splits first."""
     block_k, programs = BOX // problem.dtype.itemsize, target.sms
-    found = list(_tiles(problem, target, problem.out_dtype.itemsize))
+    found = list(_tiles(problem, target))
     for splits_wanted in (False, True):
-        for block_m, block_n, consumers, stages in found:
+        for block_m, block_n, consumers, staged, stages in found:
             numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-            numbers |= {"CONSUMERS": consumers, "STAGES": stages, "PROGRAMS": programs}
+            numbers |= {"CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
             splits = (1,)
             if splits_wanted:
                 splits = splits_that_fill(count_tiles(problem, numbers, problem.batch), problem.k, programs)
@@ -386,7 +392,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     def boxes(t, length, along_k):
         return describe_for_gluon(t, [1, length, block_k] if along_k else [1, block_k, length], are_tf32)
 
-    tile = numbers["BLOCK_M"], left, right, block_k, numbers["GROUP_M"], numbers["CONSUMERS"], numbers["STAGES"]
+    others = (numbers[name] for name in ("GROUP_M", "CONSUMERS", "STAGES", "STAGED"))
     yield TritonLaunch(
         _warp_specialized_kernel,
         (min(numbers["PROGRAMS"], tiles * numbers["SPLIT_K"]),),
@@ -398,7 +404,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         *arguments,
         Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
         splits,
-        Tile(*map(tl.constexpr, tile)),
+        Tile(*map(tl.constexpr, (numbers["BLOCK_M"], left, right, block_k, *others))),
     )
     if splits is not None:
         yield addition_of_splits(config, splits, tiles, arguments)
