@@ -57,17 +57,20 @@ _store = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 
 
 class Tile(NamedTuple):
-    """Constants. M rows, LEFT + RIGHT columns, slices of K; tiles are walked in groups of GROUP_M rows of them. A consumer has
-    STAGED boxes of its own for results."""
+    """Constants. M x N of the result, slices of K, walked in groups of GROUP_M rows of tiles. Each of the CONSUMERS multiplies
+    ROWS of a by LEFT + RIGHT columns of b; if SWAPPED, ROWS are columns of the result. It has STAGED boxes for results."""
 
     M: Any
-    LEFT: Any
-    RIGHT: Any
+    N: Any
     K: Any
     GROUP_M: Any
+    ROWS: Any
+    LEFT: Any
+    RIGHT: Any
     CONSUMERS: Any
     STAGES: Any
     STAGED: Any
+    SWAPPED: Any
 
 
 class Boxes(NamedTuple):
@@ -101,15 +104,15 @@ class Result(NamedTuple):
 @gluon.jit
 def _pieces(sizes, splits, tile):
     """How many pieces of work there are: tiles, or splits of them."""
-    tiles = count_tiles_of(sizes, tile.M, tile.LEFT + tile.RIGHT)
+    tiles = count_tiles_of(sizes, tile.M, tile.N)
     return tiles if splits is None else tiles * splits.SPLIT_K
 
 
 @gluon.jit
 def _piece(index, sizes, splits, tile):
     """(batch, first row, first column, first k, place of its sums among all splits') of a piece. Neighbours are at the same k."""
-    tiles = count_tiles_of(sizes, tile.M, tile.LEFT + tile.RIGHT)
-    batch, row, col = tile_corner(index % tiles, sizes, tile.M, tile.LEFT + tile.RIGHT, tile.GROUP_M, WIDE=False)
+    tiles = count_tiles_of(sizes, tile.M, tile.N)
+    batch, row, col = tile_corner(index % tiles, sizes, tile.M, tile.N, tile.GROUP_M, WIDE=False)
     if splits is None:
         return batch, row, col, 0, 0
     else:
@@ -135,6 +138,8 @@ def _produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
         batch, row, col, first_k, _ = _piece(index, sizes, splits, tile)
         a_batch = 0 if layout.A_SHARED else batch
         b_batch = 0 if layout.B_SHARED else batch
+        a_row = col if tile.SWAPPED else row
+        b_row = row if tile.SWAPPED else col
         for k in range(first_k, first_k + length, tile.K):
             at = step % tile.STAGES
             mbarrier.wait(ring.empty.index(at), (step // tile.STAGES + 1) & 1)
@@ -142,11 +147,11 @@ def _produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
             mbarrier.expect(full, nbytes + rest_nbytes)
             for i in gl.static_range(tile.CONSUMERS):
                 own = ring.slices.a.index(at * tile.CONSUMERS + i)
-                _request(operands.a, own, a_batch, row + i * (tile.M // tile.CONSUMERS), k, full, layout.A_ALONG_K)
-            _request(operands.b, ring.slices.b.index(at), b_batch, col, k, full, layout.B_ALONG_K)
+                _request(operands.a, own, a_batch, a_row + i * tile.ROWS, k, full, layout.A_ALONG_K)
+            _request(operands.b, ring.slices.b.index(at), b_batch, b_row, k, full, layout.B_ALONG_K)
             if operands.b_rest is not None:
                 rest = ring.slices.b_rest.index(at)
-                _request(operands.b_rest, rest, b_batch, col + tile.LEFT, k, full, layout.B_ALONG_K)
+                _request(operands.b_rest, rest, b_batch, b_row + tile.LEFT, k, full, layout.B_ALONG_K)
             step += 1
 
 
@@ -167,7 +172,7 @@ def _zeros(ROWS: gl.constexpr, COLS: gl.constexpr, BITS: gl.constexpr):
 @gluon.jit
 def _consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilogue, how, layout, splits, tile):
     """Multiply the rows of consumer WHO of all pieces, and write them."""
-    ROWS: gl.constexpr = tile.M // tile.CONSUMERS
+    ROWS: gl.constexpr = tile.ROWS
     BITS: gl.constexpr = ring.slices.a.dtype.primitive_bitwidth
     SUMS_SLICES: gl.constexpr = how.PRECISION == "fp8" and how.ACCUMULATE != "fast"
     step = 0
@@ -209,7 +214,10 @@ def _consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilo
             mbarrier.arrive(ring.empty.index((step + tile.STAGES - 1) % tile.STAGES))
         if splits is not None:  # the workspace has a tile of its own for each split
             batch, row, col = place, 0, 0
-        row += WHO * ROWS
+        if tile.SWAPPED:
+            col += WHO * ROWS
+        else:
+            row += WHO * ROWS
         _write(acc, 0, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
         if tile.RIGHT > 0:
             _write(rest, tile.LEFT, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
@@ -220,18 +228,22 @@ def _consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilo
 def _write(
     acc, FIRST: gl.constexpr, WHO: gl.constexpr, result: Result, batch, row, col, sizes, epilogue, how, splits, tile
 ):  # fmt: skip
-    """Write a consumer's sums (rows, columns from FIRST on) of the tile at (row, col), a box at a time."""
-    COLS: gl.constexpr = 64 if result.boxes is None else result.staged.shape[3]
-    if acc.shape[1] > COLS:
+    """Write a consumer's sums, (ROWS, those of LEFT + RIGHT from FIRST on), of what begins at (row, col), a box at a time."""
+    ONCE: gl.constexpr = 32 if result.boxes is None else result.staged.shape[2 if tile.SWAPPED else 3]
+    if acc.shape[1] > ONCE:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
         _write(left, FIRST, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
         _write(right, FIRST + HALF, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
     else:
-        AT: gl.constexpr = FIRST // COLS
+        if tile.SWAPPED:
+            acc = acc.permute((1, 0))
+            row += FIRST
+        else:
+            col += FIRST
         LAYOUT: gl.constexpr = acc.type.layout
         rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), how.WIDE)
-        cols = span(col + FIRST, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
+        cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
         far = batch.to(gl.int64) if how.WIDE else batch
         if result.boxes is None:
             store_tile(
@@ -241,11 +253,12 @@ def _write(
             if splits is None:
                 acc = finished(acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue)
                 acc = rounded(acc, result.out.ptr.dtype.element_ty)
+            AT: gl.constexpr = FIRST // ONCE
             box = result.staged.index(WHO * tile.STAGED + AT % tile.STAGED)
             tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)  # what was in it has been read
             box.reshape((box.shape[1], box.shape[2])).store(acc)
             fence_async_shared()
-            _store(result.boxes, [batch, row, col + FIRST], box)
+            _store(result.boxes, [batch, row, col], box)
 
 
 @gluon.jit
@@ -307,22 +320,27 @@ def _warp_specialized_kernel(
         )
 
 
-# (BLOCK_M, BLOCK_N, CONSUMERS), biggest tile first
+# (rows of all consumers, columns, CONSUMERS), biggest tile first
 TILES = (
     (256, 192, 2),
+    (128, 320, 2),
     (192, 192, 3),
+    (128, 288, 2),
     (128, 256, 2),
     (256, 128, 2),
     (192, 128, 3),
     (128, 192, 2),
+    (128, 160, 2),
     (64, 256, 1),
     (128, 128, 2),
     (192, 64, 3),
+    (128, 96, 2),
     (128, 64, 2),
     (64, 128, 1),
     (64, 64, 1),
 )
-BOX = 128  # bytes of K in a slice, and of a row of a staged box
+SHAPES = {(rows, columns) for rows, columns, _ in TILES}
+BOX = 128  # bytes of K in a slice, and at most of a row of a staged box
 MOST_STAGES = 8
 BARRIERS = 1024  # bytes, at least what the barriers and the alignment of the ring take
 
@@ -338,48 +356,46 @@ def refuses(problem, target):
     return needs_a_gpu(target) or lacks_products(problem.precision, target)
 
 
-def parts_of_columns(problem, block_n):
-    """(LEFT, RIGHT): a power of two, as Triton's blocks are, and the rest; sums of slices by themselves take registers again."""
-    left = min(128 if sums_slices(problem) else 256, 1 << block_n.bit_length() - 1)
-    return left, block_n - left
+def parts_of_columns(problem, columns):
+    """(LEFT, RIGHT): a power of two, as Triton's blocks are, and the rest. Sums of slices by themselves take registers twice."""
+    left = min(128 if sums_slices(problem) else 256, 1 << columns.bit_length() - 1)
+    return left, columns - left
 
 
 def _tiles(problem, target):
-    """(BLOCK_M, BLOCK_N, CONSUMERS, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a fourth
-    stage the way of slices, which counts more."""
-    for block_m, block_n, consumers in TILES:
-        sums = block_m // consumers * block_n // 128  # of a thread
-        if sums_slices(problem) and sums > (128 if block_m == 128 else 64):
+    """(rows, columns, CONSUMERS, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a fourth stage
+    the way of slices, which counts more."""
+    for rows, columns, consumers in TILES:
+        sums = rows // consumers * columns // 128  # of a thread
+        if sums_slices(problem) and sums > (128 if rows == 128 and columns <= 256 else 64):
             continue
         if problem.wide and sums > 96 or (problem.activation or problem.beta) and sums > 128:
             continue
-        room, stage = target.shared_per_block - BARRIERS, (block_m + block_n) * BOX
-        staged = 2 if room - 2 * block_m * BOX >= 4 * stage else 1
-        stages = (room - staged * block_m * BOX) // stage
-        yield block_m, block_n, consumers, staged, min(MOST_STAGES, stages)
+        room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
+        staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
+        stages = (room - staged * rows * BOX) // stage
+        yield rows, columns, consumers, staged, min(MOST_STAGES, stages)
 
 
 def configs(problem, target):
-    """Those without splits first."""
-    block_k, programs = BOX // problem.dtype.itemsize, target.sms
-    found = list(_tiles(problem, target))
-    for splits_wanted in (False, True):
-        for block_m, block_n, consumers, staged, stages in found:
-            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-            numbers |= {"CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
-            splits = (1,)
-            if splits_wanted:
-                splits = splits_that_fill(count_tiles(problem, numbers, problem.batch), problem.k, programs)
-                if block_n == 192:  # the kernel that adds them up takes rows of a power of two
-                    continue
-            for split_k in splits:
-                yield config_of(numbers | {"SPLIT_K": split_k}, 4, 1)
+    """Those without splits first. Operands are swapped for shapes of tiles that no other one has."""
+    programs, found = target.sms, []
+    for rows, columns, consumers, staged, stages in _tiles(problem, target):
+        for swapped in (False, True) if (columns, rows) not in SHAPES else (False,):
+            block_m, block_n = (columns, rows) if swapped else (rows, columns)
+            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
+            numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
+            found.append((numbers, count_tiles(problem, numbers, problem.batch)))
+    for numbers, _ in found:
+        yield config_of(numbers | {"SPLIT_K": 1}, 4, 1)
+    for numbers, tiles in found:
+        if numbers["BLOCK_N"] & numbers["BLOCK_N"] - 1 == 0:  # the kernel that adds splits up takes rows of a power of two
+            for splits in splits_that_fill(tiles, problem.k, programs):
+                yield config_of(numbers | {"SPLIT_K": splits}, 4, 1)
 
 
 def launches(problem, config, a, b, c, bias, out, *scales):
     numbers, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
-    left, right = parts_of_columns(problem, numbers["BLOCK_N"])
-    rows, block_k = numbers["BLOCK_M"] // numbers["CONSUMERS"], numbers["BLOCK_K"]
     pack_a, a, a_along_k = operand(problem, a, False)
     pack_b, b, b_along_k = operand(problem, b.mT, False)
     yield from pack_a + pack_b
@@ -388,23 +404,34 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         splits = Splits.of(tiles, problem.k, config, WORKSPACES[problem.accumulate], out.device)
         result = splits.ptr.flatten(0, 1)
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:]
+    first, second = (a, a_along_k), (b, b_along_k)
+    block_m, block_n, block_k, swapped = (numbers[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "SWAPPED"))
+    if swapped:
+        first, second = second, first
+    rows, columns = (block_n, block_m) if swapped else (block_m, block_n)
+    rows //= numbers["CONSUMERS"]
+    left, right = parts_of_columns(problem, columns)
 
-    def boxes(t, length, along_k):
+    def boxes(t, along_k, length):
         return describe_for_gluon(t, [1, length, block_k] if along_k else [1, block_k, length], are_tf32)
 
-    others = (numbers[name] for name in ("GROUP_M", "CONSUMERS", "STAGES", "STAGED"))
+    if result is not None:
+        once = min(BOX // result.element_size(), right or left)
+        result = describe_for_gluon(result, [1, once, rows] if swapped else [1, rows, once])
+    others = (numbers[name] for name in ("CONSUMERS", "STAGES", "STAGED"))
+    tile = block_m, block_n, block_k, numbers["GROUP_M"], rows, left, right, *others, swapped
     yield TritonLaunch(
         _warp_specialized_kernel,
         (min(numbers["PROGRAMS"], tiles * numbers["SPLIT_K"]),),
         config,
-        boxes(a, rows, a_along_k),
-        boxes(b, left, b_along_k),
-        boxes(b, right, b_along_k) if right else None,
-        None if result is None else describe_for_gluon(result, [1, rows, BOX // result.element_size()]),
+        boxes(*first, rows),
+        boxes(*second, left),
+        boxes(*second, right) if right else None,
+        result,
         *arguments,
-        Layout(*map(tl.constexpr, (a_along_k, b_along_k, a.shape[0] == 1, b.shape[0] == 1))),
+        Layout(*map(tl.constexpr, (first[1], second[1], first[0].shape[0] == 1, second[0].shape[0] == 1))),
         splits,
-        Tile(*map(tl.constexpr, (numbers["BLOCK_M"], left, right, block_k, *others))),
+        Tile(*map(tl.constexpr, tile)),
     )
     if splits is not None:
         yield addition_of_splits(config, splits, tiles, arguments)
