@@ -35,6 +35,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "tiled": PLANES,
         "pipelined": PLANES,
         "persistent": {"ieee", "fp64", "uint8"} | PLANES | BITS,
+        "warp_specialized": {"ieee", "fp64", "int8", "uint8"} | PLANES | BITS,
         "split_k": PLANES,
         "stream_k": PLANES,
         "planes": ALL - PLANES,

@@ -40,7 +40,6 @@ from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.triton import tl
 from ..launch import TritonLaunch
-from ..problem import needs_wide_offsets
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
 from .parts.operands import lacks_products
@@ -74,7 +73,7 @@ class Tile(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """What TMA copies: a's rows of one consumer, b's first LEFT and last RIGHT columns, or None. Descriptors or shared memory."""
+    """What TMA copies: a's rows of one consumer, b's first LEFT and last RIGHT columns, or None. Descriptors, or memory."""
 
     a: Any
     b: Any
@@ -110,7 +109,7 @@ def _pieces(sizes, splits, tile):
 
 @gluon.jit
 def _piece(index, sizes, splits, tile):
-    """(batch, first row, first column, first k, place of its sums among all splits') of a piece. Neighbours are at the same k."""
+    """(batch, first row, first column, first k, place of its sums among all splits') of a piece. Neighbours are at one k."""
     tiles = count_tiles_of(sizes, tile.M, tile.N)
     batch, row, col = tile_corner(index % tiles, sizes, tile.M, tile.N, tile.GROUP_M, WIDE=False)
     if splits is None:
@@ -246,9 +245,7 @@ def _write(
         cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
         far = batch.to(gl.int64) if how.WIDE else batch
         if result.boxes is None:
-            store_tile(
-                acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue
-            )
+            store_tile(acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue)
         else:
             if splits is None:
                 acc = finished(acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue)
@@ -262,6 +259,12 @@ def _write(
 
 
 @gluon.jit
+def _allocated(NUMBER: gl.constexpr, boxes):
+    """Shared memory for so many boxes of a descriptor."""
+    return gl.allocate_shared_memory(boxes.dtype, [NUMBER] + boxes.block_type.shape, boxes.layout)  # noqa: RUF005
+
+
+@gluon.jit
 def _warp_specialized_kernel(
     a, b, b_rest, out_boxes, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
     sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout, splits: Splits, tile: Tile,
@@ -271,14 +274,10 @@ def _warp_specialized_kernel(
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
     CONSUMERS: gl.constexpr = tile.CONSUMERS
-    a_slices = gl.allocate_shared_memory(a.dtype, [STAGES * CONSUMERS] + a.block_type.shape, a.layout)
-    b_slices = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_type.shape, b.layout)
-    rest_slices = None
-    if b_rest is not None:
-        rest_slices = gl.allocate_shared_memory(b.dtype, [STAGES] + b_rest.block_type.shape, b_rest.layout)
-    staged = None
-    if out_boxes is not None:
-        staged = gl.allocate_shared_memory(out_boxes.dtype, [CONSUMERS * tile.STAGED] + out_boxes.block_type.shape, out_boxes.layout)
+    a_slices = _allocated(STAGES * CONSUMERS, a)
+    b_slices = _allocated(STAGES, b)
+    rest_slices = _allocated(STAGES, b_rest) if b_rest is not None else None
+    staged = _allocated(CONSUMERS * tile.STAGED, out_boxes) if out_boxes is not None else None
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
@@ -357,24 +356,27 @@ def refuses(problem, target):
 
 
 def parts_of_columns(problem, columns):
-    """(LEFT, RIGHT): a power of two, as Triton's blocks are, and the rest. Sums of slices by themselves take registers twice."""
+    """(LEFT, RIGHT): a power of two, as Triton's blocks are, and the rest. Sums of slices take registers, too."""
     left = min(128 if sums_slices(problem) else 256, 1 << columns.bit_length() - 1)
     return left, columns - left
 
 
 def _tiles(problem, target):
     """(rows, columns, CONSUMERS, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a fourth stage
-    the way of slices, which counts more."""
+    that of slices, which counts more."""
+    most = 192  # sums of a thread
+    if problem.activation or problem.beta:
+        most = 128
+    elif problem.wide:
+        most = 96
     for rows, columns, consumers in TILES:
-        sums = rows // consumers * columns // 128  # of a thread
-        if sums_slices(problem) and sums > (128 if rows == 128 and columns <= 256 else 64):
-            continue
-        if problem.wide and sums > 96 or (problem.activation or problem.beta) and sums > 128:
-            continue
-        room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
-        staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
-        stages = (room - staged * rows * BOX) // stage
-        yield rows, columns, consumers, staged, min(MOST_STAGES, stages)
+        sums = rows // consumers * columns // 128
+        if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
+            most = 128 if rows == 128 else 64
+        if sums <= most:
+            room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
+            staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
+            yield rows, columns, consumers, staged, min(MOST_STAGES, (room - staged * rows * BOX) // stage)
 
 
 def configs(problem, target):
