@@ -373,10 +373,11 @@ def _tiles(problem, target):
         sums = rows // consumers * columns // 128
         if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
             most = 128 if rows == 128 else 64
-        if sums <= most:
-            room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
-            staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
-            yield rows, columns, consumers, staged, min(MOST_STAGES, (room - staged * rows * BOX) // stage)
+        room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
+        staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
+        stages = (room - staged * rows * BOX) // stage
+        if sums <= most and stages >= 3:
+            yield rows, columns, consumers, staged, min(MOST_STAGES, stages)
 
 
 def configs(problem, target):

@@ -1,9 +1,12 @@
 """The Triton design warp_specialized. Where there is no GPU: its boxes, tiles and refusals. On Hopper every config: ragged
 shapes, layouts and types, sums of small integers, which are exact, and splits of K."""
 
+import re
+
 import pytest
 import torch
 
+from tests.compiler import printed
 from tests.designs.matmul.exact import computed, integers, of_four_parts
 from tests.harness import available_on, prepare, random, run_checked, transposed
 from tritonkernels.config import config_of
@@ -125,6 +128,34 @@ def test_other_types_and_gpus_are_refused():
     assert why(target=Target.named("a100")) == "wgmma is an instruction of sm_90, a100 is sm_80"
     assert "b200 is sm_100" in why(target=Target.named("b200"))
     assert "needs a GPU" in why(target=LIBRARY.target(torch.device("cpu"))) or LIBRARY.target(torch.device("cpu")).is_gpu
+
+
+# Prints the PTX of the middle config.
+COMPILE = """
+import torch
+from perf.offline import compile_launch
+from tritonkernels.matmul import prepare, warp_specialized
+from tritonkernels.target import Target
+
+call, target = prepare(*(torch.empty(4096, 4096, dtype=torch.float16, device="meta") for _ in range(2))), Target.named("h100")
+config = list(warp_specialized.DESIGN.configs(call.problem, target))[1]
+(launch,) = warp_specialized.DESIGN.launches(call.problem, config, *call.parts[0])
+print(compile_launch(launch, target).asm["ptx"])
+"""
+
+
+def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
+    """One thread arrives for its warpgroup. And TMA reads what all of its warps have stored."""
+    ptx = printed(COMPILE)
+    for needed, then in (
+        (("wgmma.wait_group", "bar.sync"), r"mbarrier\.arrive\.shared"),
+        (("fence.proxy.async", "bar.sync"), r"cp\.async\.bulk\.tensor\.3d\.global"),
+    ):
+        parts = re.split(then, ptx)[:-1]
+        assert len(parts) >= 4
+        for part in parts:
+            places = [part.rindex(each) for each in needed]
+            assert places == sorted(places), "the barrier comes last"
 
 
 def small(config):
