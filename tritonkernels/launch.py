@@ -48,7 +48,7 @@ class TritonLaunch:
     @property
     def waits(self):
         """Whether the kernel waits for those before it, so that it may begin while they run."""
-        return _waits(self.kernel)
+        return _waits(self.kernel.fn)
 
     def run(self):
         if backend.name() == "gpu":
@@ -93,8 +93,8 @@ class TritonLaunch:
 
 
 @functools.cache
-def _waits(kernel):
-    return "wait_for_earlier_kernels()" in inspect.getsource(kernel.fn)
+def _waits(function):
+    return "wait_for_earlier_kernels()" in inspect.getsource(function)
 
 
 def _can_overlap():
