@@ -14,7 +14,8 @@ from tritonkernels.target import Target
 
 PACKAGES = {"tritonkernels": tritonkernels.launch.LIBRARY, "cuda_reference": cuda_reference.launch.LIBRARY}
 COLUMNS = {torch.float16: (1, 57, 60, 64), torch.float32: (1, 58, 60)}  # only the last of each are whole chunks
-WRITERS = [(package, "persistent") for package in PACKAGES] + [("tritonkernels", "warp_specialized")]
+WRITERS = [(package, "persistent") for package in PACKAGES]
+GLUON = "tritonkernels", "warp_specialized"  # which only a GPU runs
 MARGIN = 16  # elements before the rows, and at least as many after them
 
 
@@ -46,7 +47,7 @@ def check(library, op, design, out, others, *args, **kwargs):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", [(20,), (1,), (2, 5)], ids=["rows", "one row", "batch"])
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
-@pytest.mark.parametrize("package, design", WRITERS)
+@pytest.mark.parametrize("package, design", [*WRITERS, pytest.param(*GLUON, marks=pytest.mark.gpu)])
 def test_products_into_a_part_of_a_buffer(package, design, dtype, columns, rows, device):
     library = PACKAGES[package]
     available_on(library, device)
@@ -71,7 +72,7 @@ def test_convolutions_into_a_part_of_a_buffer(package, columns, inside, device):
 
 
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
-@pytest.mark.parametrize("package, design", WRITERS)
+@pytest.mark.parametrize("package, design", [*WRITERS, GLUON])
 def test_where_tma_writes(package, design, dtype, columns):
     """TMA does write some results, so the tests above can fail."""
     library = PACKAGES[package]
