@@ -149,7 +149,7 @@ def twins(library, op):
         shapes, _ = suited(library, op, design.name, SMALL[op])
         call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
         config = next(iter(design.configs(call.problem, Target.named("h200"))))
-        kernels = tuple(launch.kernel for launch in design.launches(call.problem, config, *call.parts[0]))
+        kernels = tuple(launch.kernel.fn for launch in design.launches(call.problem, config, *call.parts[0]))
         found |= {design.name} if kernels in seen else set()
         seen.add(kernels)
     return found

@@ -48,7 +48,7 @@ class TritonLaunch:
     @property
     def waits(self):
         """Whether the kernel waits for those before it, so that it may begin while they run."""
-        return _waits(self.kernel)
+        return _waits(self.kernel.fn)
 
     def run(self):
         if backend.name() == "gpu":
@@ -93,8 +93,8 @@ class TritonLaunch:
 
 
 @functools.cache
-def _waits(kernel):
-    return "wait_for_earlier_kernels()" in inspect.getsource(kernel.fn)
+def _waits(function):
+    return "wait_for_earlier_kernels()" in inspect.getsource(function)
 
 
 def _can_overlap():
@@ -123,11 +123,11 @@ def _has_known_launcher(compiled_kernel):
 
 def _with_address(value):
     """A kernel's argument in the form of Launched.values."""
-    from triton.tools.tensor_descriptor import TensorDescriptor
+    from .language.descriptor import is_descriptor
 
     if isinstance(value, tuple) and value and isinstance(value[0], torch.Tensor):  # a struct of an operand
         return FromAddress(value[0], functools.partial(with_address, value[1:]))
-    if not isinstance(value, TensorDescriptor):
+    if not is_descriptor(value):
         return value
     template = copy.copy(value)
     template.base = None

@@ -51,6 +51,8 @@ def _specialised_as(value, is_constexpr):
     """(type, is it a multiple of 16) of an argument or of a struct's field."""
     if isinstance(value, torch.Tensor):
         return "*" + _triton_type(value.dtype), value.data_ptr() % 16 == 0
+    if hasattr(value, "layout") and hasattr(value, "block_shape"):  # Gluon's
+        return f"tensordesc<{_triton_type(value.base.dtype)}{list(value.block_shape)},{value.layout!r}>", False
     if hasattr(value, "block_shape"):  # a TMA descriptor
         return f"tensordesc<{_triton_type(value.base.dtype)}{list(value.block_shape)}>", False
     if isinstance(value, float):

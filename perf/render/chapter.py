@@ -1,9 +1,9 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
 `rung`: what a rung of gemm's ladder gains over the one it builds on; `step`: the same of matmul's; `few`: its designs for few
-tiles; `sent`: what L2 and DRAM send; `others`: designs without a rung; `measured`, `errors`: tables of records; `regimes`,
-`conv2d_regimes`: maps of designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code
-and accesses, need nvcc and minutes.
+tiles; `specialized`, `clusters`: what those gain; `sent`: what L2 and DRAM send; `others`: designs without a rung;
+`measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far times
+can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes.
 """
 
 import difflib
@@ -33,6 +33,7 @@ def texts(slow=False):
         "step": steps.step,
         "few": steps.few,
         "clusters": steps.clusters,
+        "specialized": steps.specialized,
         "planes": steps.planes,
         "packed": packing.packed,
         "sent": steps.sent,

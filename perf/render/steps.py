@@ -21,13 +21,20 @@ from .picture import Picture
 
 LEAST = 2e9  # FLOP of a product
 FEW = 66, 1024  # tiles of 128 x 128 at most, half the SMs of an H200, and a K of this at least
-SPLITTING = ("persistent", "split_k", "stream_k", "cluster_split_k")
+SPLITTING = ("persistent", "warp_specialized", "split_k", "stream_k", "cluster_split_k")
 PRECISIONS = ("fp16", "bf16")
 PLANES = ("planes", "fused_planes", "wgmma_planes")
 KINDS = {  # of products in tf32x3
     "K of 4096 and more": lambda problem: problem.k >= 4096,
     "shorter, of 0.5 GFLOP and more": lambda problem: problem.k < 4096 and problem.flops >= 5e8,
     "smaller": lambda problem: problem.k < 4096 and problem.flops < 5e8,
+}
+WORKLOADS = {  # of warp_specialized
+    "16 bits, less than 2 GFLOP": (PRECISIONS, lambda problem: problem.flops < 2e9),
+    "16 bits, 2 to 20 GFLOP": (PRECISIONS, lambda problem: 2e9 <= problem.flops < 2e10),
+    "16 bits, more": (PRECISIONS, lambda problem: problem.flops >= 2e10),
+    "tf32": (("tf32",), lambda problem: True),
+    "fp8, each slice's sum by itself": (("fp8",), lambda problem: problem.accumulate == "fp32"),
 }
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
@@ -127,6 +134,20 @@ def clusters(gpu):
         *("within sectors", "most", "shapes"),
     ]
     return table.markdown(headings, body)
+
+
+def specialized(gpu):
+    """The table of Triton's warp_specialized beside its persistent, where both were timed."""
+    body = []
+    for title, (precisions, wanted) in WORKLOADS.items():
+        of_designs = speeds(products(measured.RESULTS / gpu, wanted, precisions), "triton")
+        both = zip(*(of_designs.get(name, ()) for name in ("persistent", "warp_specialized")))
+        both = [pair for pair in both if all(pair)]
+        if both:
+            gains = [new / old for old, new in both]
+            row = *(mean(own) for own in zip(*both)), mean(gains), f"{max(gains):.2f}", f"{min(gains):.2f}", str(len(both))
+            body.append([title, *row])
+    return table.markdown(["", "`persistent`", "`warp_specialized`", "gain", "most", "least", "shapes"], body)
 
 
 def _tile(config):

@@ -77,9 +77,12 @@ CONV2D = [*convolutions("conv2d"), conv((2, 3, 30, 33), (5, 3, 4, 2), bias=True)
 
 
 def launched(design, call, config):
-    """(blocks, threads) of each kernel."""
+    """(blocks, threads) of each kernel; of a Gluon program with partitions those of all consumers."""
     for launch in design.launches(call.problem, config, *call.parts[0]):
-        threads = math.prod(launch.block) if hasattr(launch, "block") else H200.warp_size * launch.config.num_warps
+        if hasattr(launch, "block"):
+            threads = math.prod(launch.block)
+        else:
+            threads = H200.warp_size * launch.config.num_warps * launch.config.kwargs.get("CONSUMERS", 1)
         yield math.prod(launch.grid), threads
 
 

@@ -94,7 +94,9 @@ def test_each_type_has_its_instruction(architecture):
 
 
 @short(lambda which: which == "first")
-@pytest.mark.parametrize("which, designs", [("all", ["persistent"]), ("first", ["pipelined", "split_k", "stream_k"])])
+@pytest.mark.parametrize(
+    "which, designs", [("all", ["persistent", "warp_specialized"]), ("first", ["pipelined", "split_k", "stream_k"])]
+)
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """All products of a slice are between one WARPGROUP.ARRIVE and one wait; serialised ones have both for each product."""
     found = [row for row in machine_code(COMPILE, "sm_90", which, *designs) if row[1] != "fp64"]

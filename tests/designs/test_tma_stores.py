@@ -14,6 +14,8 @@ from tritonkernels.target import Target
 
 PACKAGES = {"tritonkernels": tritonkernels.launch.LIBRARY, "cuda_reference": cuda_reference.launch.LIBRARY}
 COLUMNS = {torch.float16: (1, 57, 60, 64), torch.float32: (1, 58, 60)}  # only the last of each are whole chunks
+WRITERS = [(package, "persistent") for package in PACKAGES]
+GLUON = "tritonkernels", "warp_specialized"  # which only a GPU runs
 MARGIN = 16  # elements before the rows, and at least as many after them
 
 
@@ -45,13 +47,13 @@ def check(library, op, design, out, others, *args, **kwargs):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", [(20,), (1,), (2, 5)], ids=["rows", "one row", "batch"])
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
-@pytest.mark.parametrize("package", PACKAGES)
-def test_products_into_a_part_of_a_buffer(package, dtype, columns, rows, device):
+@pytest.mark.parametrize("package, design", [*WRITERS, pytest.param(*GLUON, marks=pytest.mark.gpu)])
+def test_products_into_a_part_of_a_buffer(package, design, dtype, columns, rows, device):
     library = PACKAGES[package]
     available_on(library, device)
     a, b = (random(*shape, dtype=torch.float16, device=device) for shape in ((*rows, 32), (*rows[:-1], 32, columns)))
     _, out, others = in_a_buffer((*rows, columns), dtype, device)
-    check(library, "matmul", "persistent", out, others, a, b, out_dtype=dtype)
+    check(library, "matmul", design, out, others, a, b, out_dtype=dtype)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -70,11 +72,11 @@ def test_convolutions_into_a_part_of_a_buffer(package, columns, inside, device):
 
 
 @pytest.mark.parametrize("dtype, columns", [(dtype, n) for dtype, every in COLUMNS.items() for n in every])
-@pytest.mark.parametrize("package", PACKAGES)
-def test_where_tma_writes(package, dtype, columns):
+@pytest.mark.parametrize("package, design", [*WRITERS, GLUON])
+def test_where_tma_writes(package, design, dtype, columns):
     """TMA does write some results, so the tests above can fail."""
     library = PACKAGES[package]
-    (chosen,) = (d for d in library.designs("matmul") if d.name == "persistent")
+    (chosen,) = (d for d in library.designs("matmul") if d.name == design)
     a, b = (random(*shape, dtype=torch.float16) for shape in ((20, 32), (32, columns)))
     _, out, _ = in_a_buffer((20, columns), dtype, "cpu")
     call = prepare("matmul", a, b, out=out, out_dtype=dtype)

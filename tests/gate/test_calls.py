@@ -21,6 +21,7 @@ from tritonkernels.target import Target
 H200, CPU = Target.named("h200"), torch.device("cpu")
 NEVER_EMPTY = {  # an empty K is refused, or cannot be asked for: a filter of one channel has products to add up
     ("tritonkernels", "matmul", "persistent"),
+    ("tritonkernels", "matmul", "warp_specialized"),
     *((library.package, op, "depthwise_channels") for library in LIBRARIES for op in ("conv2d", "conv2d_input")),
 }
 

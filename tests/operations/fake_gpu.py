@@ -20,10 +20,10 @@ import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 import tritonkernels
 from tritonkernels import native, plans
+from tritonkernels.language.descriptor import is_descriptor
 from tritonkernels.launch import LIBRARY
 from tritonkernels.plans import span_of
 from tritonkernels.target import Target
@@ -80,7 +80,7 @@ class Places:
 
 
 def same_argument(ours, triton_s, our_places, triton_places):
-    if isinstance(triton_s, TensorDescriptor):
+    if is_descriptor(triton_s):
         fields = [{k: v for k, v in vars(d).items() if k != "base"} for d in (ours, triton_s)]
         return fields[0] == fields[1] and same_argument(ours.base, triton_s.base, our_places, triton_places)
     if isinstance(triton_s, tuple):  # a struct: any tuple to the launcher
@@ -166,7 +166,7 @@ def changes():
     for design in ("naive", "double_buffered", "split_k", "stream_k"):
         yield design, "gemm", (tensor(96, 128), tensor(128, 160)), {"design": design}
     yield "c", "gemm", (tensor(96, 64), tensor(64, 32), tensor(32)), {"beta": 0.5}
-    for design in ("pipelined", "persistent", "split_k", "stream_k"):
+    for design in ("pipelined", "persistent", "warp_specialized", "split_k", "stream_k"):
         yield design, "matmul", (tensor(96, 128, dtype=half), tensor(128, 160, dtype=half)), {"design": design}
     yield "packed", "matmul", (tensor(96, 128, dtype=half, shift=1), tensor(128, 160, dtype=half)), {"design": "persistent"}
     square = tensor(64, 64, dtype=half)

@@ -26,6 +26,7 @@ EMPTY = {
 }
 NEVER_EMPTY = {
     "persistent": "TMA describes no empty operand",
+    "warp_specialized": "TMA describes no empty operand",
     "depthwise_channels": "a filter of one channel always has products",
 }
 NO_ALPHA = {"gemm": ((5, 9), (9, 7), (5, 7)), "gemv": ((5, 9), (9,), (5,)), "matmul": ((5, 16), (16, 7))}

@@ -35,6 +35,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "tiled": PLANES,
         "pipelined": PLANES,
         "persistent": {"ieee", "fp64", "uint8"} | PLANES | BITS,
+        "warp_specialized": {"fp16", "ieee", "fp64", "int8", "uint8"} | PLANES | BITS,  # fp16 with sums in fp16
         "split_k": PLANES,
         "stream_k": PLANES,
         "planes": ALL - PLANES,

@@ -8,6 +8,8 @@ is set before the first launch.
 import dataclasses
 import functools
 
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from .. import backend
@@ -15,6 +17,7 @@ from ..errors import LaunchError
 
 FIELD = "round_f32_to_tf32"
 TF32 = 11  # of CUtensorMapDataType
+OF_BYTES = {1: gl.int8, 2: gl.float16, 4: gl.float32}  # any type of that size
 
 
 def describe(t, block_shape, to_tf32=False):
@@ -24,9 +27,22 @@ def describe(t, block_shape, to_tf32=False):
     return descriptor
 
 
+def describe_for_gluon(t, block_shape, to_tf32=False):
+    """The same for a Gluon kernel, with the layout of its boxes in shared memory that wgmma reads."""
+    layout = gl.NVMMASharedLayout.get_default_for(block_shape, OF_BYTES[t.element_size()])
+    descriptor = GluonDescriptor(t, list(t.shape), list(t.stride()), block_shape, layout)
+    setattr(descriptor, FIELD, to_tf32)
+    return descriptor
+
+
+def is_descriptor(value):
+    """Whether an argument of a kernel is a descriptor, of either language."""
+    return isinstance(value, (TensorDescriptor, GluonDescriptor))
+
+
 def rounds(value):
     """Whether an argument of a kernel is a descriptor that rounds."""
-    return isinstance(value, TensorDescriptor) and getattr(value, FIELD, False)
+    return is_descriptor(value) and getattr(value, FIELD, False)
 
 
 @functools.cache
@@ -52,7 +68,7 @@ def _host_types():
 
 def set_types(metadata, values):
     """Let Triton 3.6 make tensor maps that round for the descriptors among a kernel's arguments that ask for it."""
-    maps, descriptors = metadata.tensordesc_meta, [value for value in values if isinstance(value, TensorDescriptor)]
+    maps, descriptors = metadata.tensordesc_meta, list(filter(is_descriptor, values))
     if len(maps or ()) != len(descriptors):
         raise LaunchError(f"Triton made {len(maps or ())} tensor maps of {len(descriptors)} descriptors, so none can round")
     for own, descriptor in zip(maps, descriptors):

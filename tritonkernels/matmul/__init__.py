@@ -43,6 +43,13 @@ LADDER = (
         formerly=("wgmma_tma",),
     ),
     Rung(
+        "warp_specialized",
+        "persistent's tiles by specialised warps, in Gluon: one copies by TMA, two or three warpgroups multiply by wgmma",
+        "beyond the tensor-core seed: warp specialisation",
+        only="tritonkernels",
+        why="In CUDA persistent's warps are specialised.",
+    ),
+    Rung(
         "split_k",
         "several programs per tile, each with its range of K; partial sums added in a fixed order",
         "beyond the tensor-core seed: gemm's split_k",

@@ -166,7 +166,7 @@ def test_scales_are_not_read_where_alpha_is_zero(library, op, design, device):
     a, b = operands(device)
     c, nan = random(M, N, device=device).half(), torch.full((M, 1), torch.nan, device=device)
     call = prepare(op, a, b, alpha=0.0, c=c, scale_a=nan)
-    if design == "persistent" and library.package == "tritonkernels":  # it refuses products of nothing
+    if design in ("persistent", "warp_specialized") and library.package == "tritonkernels":  # they refuse products of nothing
         return
     assert torch.equal(library.run(call, design), c)
 

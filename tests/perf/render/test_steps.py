@@ -36,6 +36,21 @@ def test_a_step_is_compared_on_the_shapes_of_both_rungs(monkeypatch):
     assert len(steps.step("naive").splitlines()) == 3, "Triton has none"
 
 
+def test_warp_specialized_is_compared_where_both_were_timed(monkeypatch):
+    """By workload: 8 / 4 and 6 / 12 of tf32; not where one has no time."""
+    both = [
+        [("persistent", 8.0), ("warp_specialized", 4.0), ("warp_specialized", 9.0)],
+        [("persistent", 6.0), ("warp_specialized", 12.0)],
+    ]
+    own = [
+        SimpleNamespace(torch=("mm", 10.0), times={"tritonkernels": [(design, {}, us, None) for design, us in times]})
+        for times in (*both, [("persistent", 1.0)])
+    ]
+    monkeypatch.setattr(steps, "products", lambda folder, wanted, precisions: own if precisions == ("tf32",) else [])
+    (row,) = steps.specialized("h100").splitlines()[2:]
+    assert row == "| tf32 | 1.44 | 1.44 | 1.00 | 2.00 | 0.50 | 2 |"
+
+
 def test_clusters_are_compared_with_the_same_tile_alone(monkeypatch):
     """By tile and by how rows begin: 4 / 2 and 9 / 8, and 9 / 3 of other rows; a pair whose tile was not timed alone; other
     stages are another config, other BLOCKS are not."""

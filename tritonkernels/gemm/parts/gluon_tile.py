@@ -55,7 +55,7 @@ class Staging(NamedTuple):
 
 
 @gluon.jit
-def _span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
+def span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
     """start, start + 1, ..., LENGTH of them; 64-bit where WIDE, so that index times stride cannot overflow."""
     index = start + gl.arange(0, LENGTH, LAYOUT)
     if WIDE:
@@ -97,8 +97,8 @@ def _fragments(a_shared, b_shared, k: gl.constexpr, ACC: gl.constexpr):
 def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
     """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. C is None where beta is 0."""
     LAYOUT: gl.constexpr = acc.type.layout
-    rows = _span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
-    cols = _span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
+    rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
+    cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
     inside = (rows < M) & (cols < N)
     acc = alpha * acc
     if c is not None:
@@ -123,10 +123,10 @@ def _gluon_kernel(
     row = gl.program_id(0) // tiles_n * BLOCK_M
     col = gl.program_id(0) % tiles_n * BLOCK_N
 
-    a_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_A), WIDE)[:, None]
-    a_m = _span(row, BLOCK_M, gl.SliceLayout(0, LOAD_A), WIDE)
-    b_k = _span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
-    b_n = _span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
+    a_k = span(0, BLOCK_K, gl.SliceLayout(1, LOAD_A), WIDE)[:, None]
+    a_m = span(row, BLOCK_M, gl.SliceLayout(0, LOAD_A), WIDE)
+    b_k = span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
+    b_n = span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
     if STAGES > 1:  # a copy without a mask costs one instruction
         a_m = _inside(a_m, a.length)
         b_n = _inside(b_n, b.length)
@@ -225,10 +225,10 @@ def _of_tiles(tiles, num_stages):
 
 def gluon_refuses(problem, target):
     """`refuses` of the Gluon designs."""
-    return _needs_a_gpu(target) or float32_only(problem, target)
+    return needs_a_gpu(target) or float32_only(problem, target)
 
 
-def _needs_a_gpu(target):
+def needs_a_gpu(target):
     if not target.is_gpu:
         return "a Gluon program needs a GPU, and the interpreter cannot run it"
     return f"its layouts are for NVIDIA's warps, and {target.name} is {target.isa}" if target.vendor != "nvidia" else None

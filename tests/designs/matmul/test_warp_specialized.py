@@ -1,0 +1,240 @@
+"""The Triton design warp_specialized. Where there is no GPU: its boxes, tiles and refusals. On Hopper every config: ragged
+shapes, layouts and types, sums of small integers, which are exact, and splits of K."""
+
+import re
+
+import pytest
+import torch
+
+from tests.compiler import printed
+from tests.designs.matmul.exact import computed, integers, of_four_parts
+from tests.harness import available_on, prepare, random, run_checked, transposed
+from tritonkernels.config import config_of
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import warp_specialized
+from tritonkernels.matmul.warp_specialized import DESIGN, SHAPES, TILES, parts_of_columns
+from tritonkernels.target import Target
+
+HOPPER = Target.named("h100")
+TF32 = {"precision": "tf32"}
+KINDS = {
+    "fp16": (torch.float16, {}),
+    "bf16": (torch.bfloat16, {}),
+    "fp16 to fp32": (torch.float16, {"out_dtype": torch.float32}),
+    "tf32": (torch.float32, TF32),
+    "fp8": (torch.float8_e4m3fn, {}),
+    "fp8, fast sums": (torch.float8_e4m3fn, {"accumulate": "fast"}),
+}
+OF_KINDS = pytest.mark.parametrize("kind", KINDS)
+
+
+def empty(*shape, dtype=torch.float16):
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def configs(m, n, k, dtype=torch.float16, **options):
+    return list(
+        DESIGN.configs(prepare("matmul", empty(m, k, dtype=dtype), empty(k, n, dtype=dtype), **options).problem, HOPPER)
+    )
+
+
+def tile_of(config):
+    return tuple(config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "CONSUMERS", "SWAPPED"))
+
+
+EVERY = {config: tile_of(config) for config in configs(4096, 4096, 4096) if config.kwargs["SPLIT_K"] == 1}
+OF_TILES = pytest.mark.parametrize("config", EVERY, ids=lambda config: "x".join(map(str, tile_of(config)[:3])))
+
+
+def on_hopper():
+    available_on(LIBRARY, "cuda")
+    if LIBRARY.target(torch.device("cuda")).arch != 90:
+        pytest.skip("no wgmma")
+
+
+def test_each_shape_of_a_tile_exists_once():
+    shapes = [tile[:2] for tile in EVERY.values()]
+    assert len(set(shapes)) == len(shapes) > len(TILES), "swapped ones beside those of TILES"
+    assert set(shapes) == SHAPES | {shape[::-1] for shape in SHAPES}
+    for m, n, _, swapped in EVERY.values():
+        assert ((n, m) if swapped else (m, n)) in SHAPES
+
+
+@OF_KINDS
+@pytest.mark.parametrize("activation", [None, "gelu"])
+def test_slices_and_boxes_fit_into_shared_memory(kind, activation):
+    """And there are three stages or more of every tile: TMA needs two slices' time for one."""
+    dtype, options = KINDS[kind]
+    options = options | {"activation": activation}
+    found = configs(4096, 4096, 4096, dtype, **options)
+    assert found
+    for config in found:
+        m, n, k, stages, staged, consumers, swapped = (
+            config.kwargs[x] for x in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "STAGES", "STAGED", "CONSUMERS", "SWAPPED")
+        )
+        rows = n if swapped else m
+        assert stages >= 3 and (m + n) * k * dtype.itemsize * stages + staged * rows * 128 < HOPPER.shared_per_block
+        sums = m * n // (128 * consumers)
+        assert sums <= (128 if activation else 192) and rows // consumers % 64 == 0
+
+
+@pytest.mark.parametrize(
+    "accumulate, columns",
+    [
+        (how, columns)
+        for how in ("fp32", "fast")
+        for columns in sorted({tile[1] for tile in TILES})
+        if how == "fast" or columns <= 256
+    ],
+)
+def test_the_parts_of_the_columns_are_powers_of_two(columns, accumulate):
+    fp8 = empty(64, 64, dtype=torch.float8_e4m3fn)
+    left, right = parts_of_columns(prepare("matmul", fp8, fp8, accumulate=accumulate).problem, columns)
+    assert left + right == columns and (right == 0 or 16 <= right <= left)
+    assert left & left - 1 == 0 and right & right - 1 <= 0 and left <= (128 if accumulate == "fp32" else 256)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("layout", ["rr", "rc", "cr", "cc"])
+def test_the_boxes_are_of_the_operand_whose_rows_wgmma_takes(layout, swapped):
+    a = empty(304, 512) if layout[0] == "r" else empty(512, 304).t()
+    b = empty(512, 704) if layout[1] == "r" else empty(704, 512).t()
+    call = prepare("matmul", a, b)
+    config = next(config for config in DESIGN.configs(call.problem, HOPPER) if config.kwargs["SWAPPED"] is swapped)
+    assert tile_of(config) == ((192, 256, 2, True) if swapped else (256, 192, 2, False))
+    (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
+    along_k = [layout[0] == "r", layout[1] == "c"]
+    first, second = reversed(along_k) if swapped else along_k
+    values = launch.values
+    assert (values["layout"].A_ALONG_K.value, values["layout"].B_ALONG_K.value) == (first, second)
+    assert sorted(values["a"].shape[1:]) == sorted((704 if swapped else 304, 512))
+    assert sorted(values["b"].shape[1:]) == sorted((304 if swapped else 704, 512))
+    for name, is_along_k, length in (("a", first, 128), ("b", second, 128), ("b_rest", second, 64)):
+        assert list(values[name].block_shape) == ([1, length, 64] if is_along_k else [1, 64, length])
+    assert list(values["out_boxes"].block_shape) == ([1, 64, 128] if swapped else [1, 128, 64])
+
+
+def test_other_types_and_gpus_are_refused():
+    def why(dtype=torch.float16, target=HOPPER, k=64, **options):
+        return DESIGN.refuses(
+            prepare("matmul", empty(64, k, dtype=dtype), empty(k, 64, dtype=dtype), **options).problem, target
+        )
+
+    assert why() is None
+    assert "not int8 with sums in int32" in why(torch.int8)
+    assert "not ieee" in why(torch.float32) and why(torch.float32, **TF32) is None
+    assert "not fp16 with sums in fp16" in why(accumulate="fp16")
+    assert "K is 0" in why(k=0)
+    assert why(target=Target.named("a100")) == "wgmma is an instruction of sm_90, a100 is sm_80"
+    assert "b200 is sm_100" in why(target=Target.named("b200"))
+    assert "needs a GPU" in why(target=LIBRARY.target(torch.device("cpu"))) or LIBRARY.target(torch.device("cpu")).is_gpu
+
+
+# Prints the PTX of the middle config.
+COMPILE = """
+import torch
+from perf.offline import compile_launch
+from tritonkernels.matmul import prepare, warp_specialized
+from tritonkernels.target import Target
+
+call, target = prepare(*(torch.empty(4096, 4096, dtype=torch.float16, device="meta") for _ in range(2))), Target.named("h100")
+config = list(warp_specialized.DESIGN.configs(call.problem, target))[1]
+(launch,) = warp_specialized.DESIGN.launches(call.problem, config, *call.parts[0])
+print(compile_launch(launch, target).asm["ptx"])
+"""
+
+
+def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
+    """One thread arrives for its warpgroup. And TMA reads what all of its warps have stored."""
+    ptx = printed(COMPILE)
+    for needed, then in (
+        (("wgmma.wait_group", "bar.sync"), r"mbarrier\.arrive\.shared"),
+        (("fence.proxy.async", "bar.sync"), r"cp\.async\.bulk\.tensor\.3d\.global"),
+    ):
+        parts = re.split(then, ptx)[:-1]
+        assert len(parts) >= 4
+        for part in parts:
+            places = [part.rindex(each) for each in needed]
+            assert places == sorted(places), "the barrier comes last"
+
+
+def small(config):
+    """The config on three programs, so that each has several tiles."""
+    return config_of(config.kwargs | {"PROGRAMS": 3}, config.num_warps, config.num_stages)
+
+
+@pytest.mark.gpu
+@OF_TILES
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+def test_every_tile_in_every_layout(config, layout):
+    """Of a batch whose sizes end within tiles, with all that may follow, into results that TMA can write and cannot."""
+    on_hopper()
+    for m, n, k in ((264, 328, 200), (72, 136, 64), (391, 71, 1000), (9, 520, 8)):
+        a, b, c = (integers(2, *shape, device="cuda") for shape in ((m, k), (k, n), (m, n)))
+        expected = (a.double() @ b.double() + c.double() / 2 + c[0, 0].double()).relu()
+        a, b = transposed(a) if layout[0] == "T" else a, transposed(b) if layout[1] == "T" else b
+        options = {"c": c.float(), "beta": 0.5, "bias": c[0, 0].float(), "activation": "relu", "out_dtype": torch.float32}
+        _, result = computed(DESIGN, small(config), a, b, **options)
+        assert torch.equal(result.double(), expected), (m, n, k)
+
+
+@pytest.mark.gpu
+@OF_KINDS
+@OF_TILES
+def test_every_tile_of_every_type(config, kind):
+    on_hopper()
+    dtype, options = KINDS[kind]
+    for m, n, k, more in ((300, 264, 520, {}), (136, 392, 96, {"activation": "gelu"}), (1, 7, 16, {})):
+        a, b = random(m, k, device="cuda").to(dtype), transposed(random(k, n, device="cuda")).to(dtype)
+        problem = prepare("matmul", a, b, **options | more).problem
+        found = [c for c in DESIGN.configs(problem, LIBRARY.target(a.device)) if tile_of(c) == tile_of(config)]
+        for chosen in found:
+            run_checked(LIBRARY, "matmul", "warp_specialized", a, b, config=chosen.kwargs, **options, **more)
+
+
+@pytest.mark.gpu
+@OF_TILES
+@pytest.mark.parametrize("k, splits", [(8, 2), (200, 3), (1000, 5)])
+def test_splits_add_up_all_of_k(config, k, splits):
+    """Exactly, of integers, also where the last splits have no products."""
+    on_hopper()
+    if config.kwargs["BLOCK_N"] & config.kwargs["BLOCK_N"] - 1:
+        return  # the library has no such config: the next test
+    for m, n in ((72, 136), (330, 71)):
+        a, b, c = (integers(2, *shape, device="cuda") for shape in ((m, k), (k, n), (m, n)))
+        options = {"c": c.float(), "beta": 0.5, "bias": c[0, 0].float(), "activation": "relu", "out_dtype": torch.float32}
+        launch, result = computed(DESIGN, config_of(small(config).kwargs | {"SPLIT_K": splits}, 4, 1), a, b, **options)
+        assert launch.name == "add_splits"
+        assert torch.equal(result.double(), (a.double() @ b.double() + c.double() / 2 + c[0, 0].double()).relu())
+
+
+def test_splits_have_columns_of_a_power_of_two():
+    found = [c.kwargs for c in configs(512, 768, 8192) if c.kwargs["SPLIT_K"] > 1]
+    assert {c["BLOCK_N"] for c in found} == {64, 128, 256} and {c["BLOCK_M"] for c in found} >= {96, 160, 192}
+
+
+@pytest.mark.gpu
+def test_splits_are_added_in_the_order_of_k():
+    on_hopper()
+    a, b = of_four_parts(64, device="cuda")
+    a, b = a.repeat(70, 1), b.repeat(40, 1).t()
+    config = next(c for c in EVERY if c.kwargs["BLOCK_N"] == 128)
+    config = config_of(config.kwargs | {"SPLIT_K": 4}, 4, 1)
+    _, result = computed(DESIGN, config, a, b, out_dtype=torch.float32)
+    assert result.unique().tolist() == [2.0]
+
+
+@pytest.mark.gpu
+@OF_TILES
+def test_repeated_calls_give_the_same_bits(config):
+    """Of random numbers, a hundred times while other work runs: what is read before it is there differs at some time."""
+    on_hopper()
+    a, b = random(520, 1032, dtype=torch.float16, device="cuda"), random(1032, 776, dtype=torch.float16, device="cuda")
+    _, expected = computed(DESIGN, config, a, b)
+    side = torch.cuda.Stream()
+    for _ in range(100):
+        with torch.cuda.stream(side):
+            torch.mm(a.t(), a)
+        _, result = computed(DESIGN, config, a, b)
+        assert torch.equal(result, expected)
+    assert warp_specialized.DESIGN is DESIGN and (expected.double() - a.double() @ b.double()).abs().max() < 0.1
