@@ -33,9 +33,12 @@ WORKLOADS = {  # of warp_specialized
     "16 bits, less than 2 GFLOP": (PRECISIONS, lambda problem: problem.flops < 2e9),
     "16 bits, 2 to 20 GFLOP": (PRECISIONS, lambda problem: 2e9 <= problem.flops < 2e10),
     "16 bits, more": (PRECISIONS, lambda problem: problem.flops >= 2e10),
-    "tf32": (("tf32",), lambda problem: True),
-    "fp8, each slice's sum by itself": (("fp8",), lambda problem: problem.accumulate == "fp32"),
+    "tf32, less than 5 GFLOP": (("tf32",), lambda problem: problem.flops < 5e9),
+    "tf32, more": (("tf32",), lambda problem: problem.flops >= 5e9),
+    "fp8, less than 5 GFLOP": (("fp8",), lambda problem: problem.accumulate == "fp32" and problem.flops < 5e9),
+    "fp8, more": (("fp8",), lambda problem: problem.accumulate == "fp32" and problem.flops >= 5e9),
 }
+ENOUGH = 3  # configs of other designs, of which the ranking's first are most
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
 
@@ -137,17 +140,21 @@ def clusters(gpu):
 
 
 def specialized(gpu):
-    """The table of Triton's warp_specialized beside its persistent, where both were timed."""
+    """The table of Triton's warp_specialized beside the fastest of its other designs, where enough of them were timed."""
     body = []
     for title, (precisions, wanted) in WORKLOADS.items():
-        of_designs = speeds(products(measured.RESULTS / gpu, wanted, precisions), "triton")
-        both = zip(*(of_designs.get(name, ()) for name in ("persistent", "warp_specialized")))
-        both = [pair for pair in both if all(pair)]
+        both = []
+        for row in products(measured.RESULTS / gpu, wanted, precisions):
+            own, others = [], []
+            for design, _, us, _ in row.times.get("tritonkernels", ()):
+                (own if design == "warp_specialized" else others).append(us)
+            if own and len(others) >= ENOUGH:
+                both.append((row.torch[1] / min(others), row.torch[1] / min(own)))
         if both:
             gains = [new / old for old, new in both]
-            row = *(mean(own) for own in zip(*both)), mean(gains), f"{max(gains):.2f}", f"{min(gains):.2f}", str(len(both))
-            body.append([title, *row])
-    return table.markdown(["", "`persistent`", "`warp_specialized`", "gain", "most", "least", "shapes"], body)
+            won = f"{sum(gain > 1 for gain in gains)} of {len(gains)}"
+            body.append([title, *(mean(own) for own in zip(*both)), mean(gains), f"{min(gains):.2f}", f"{max(gains):.2f}", won])
+    return table.markdown(["", "the others' best", "`warp_specialized`", "gain", "least", "most", "won"], body)
 
 
 def _tile(config):

@@ -36,19 +36,26 @@ def test_a_step_is_compared_on_the_shapes_of_both_rungs(monkeypatch):
     assert len(steps.step("naive").splitlines()) == 3, "Triton has none"
 
 
-def test_warp_specialized_is_compared_where_both_were_timed(monkeypatch):
-    """By workload: 8 / 4 and 6 / 12 of tf32; not where one has no time."""
-    both = [
-        [("persistent", 8.0), ("warp_specialized", 4.0), ("warp_specialized", 9.0)],
-        [("persistent", 6.0), ("warp_specialized", 12.0)],
+def test_warp_specialized_is_compared_with_the_best_of_enough_others(monkeypatch):
+    """By workload: 8 / 4 and 6 / 12 of large products in tf32; not where it, or all but two of the others, have no time."""
+    others = [("persistent", 8.0), ("pipelined", 9.0), ("split_k", 9.0)]
+    times = [
+        [*others, ("warp_specialized", 4.0), ("warp_specialized", 9.0)],
+        [("persistent", 7.0), ("persistent", 6.0), ("tiled", 9.0), ("warp_specialized", 12.0)],
+        others,
+        [*others[:2], ("warp_specialized", 1.0)],
     ]
     own = [
-        SimpleNamespace(torch=("mm", 10.0), times={"tritonkernels": [(design, {}, us, None) for design, us in times]})
-        for times in (*both, [("persistent", 1.0)])
+        SimpleNamespace(torch=("mm", 10.0), times={"tritonkernels": [(design, {}, us, None) for design, us in row]})
+        for row in times
     ]
-    monkeypatch.setattr(steps, "products", lambda folder, wanted, precisions: own if precisions == ("tf32",) else [])
+
+    def products(folder, wanted, precisions):
+        return own if precisions == ("tf32",) and wanted(SimpleNamespace(flops=1e10)) else []
+
+    monkeypatch.setattr(steps, "products", products)
     (row,) = steps.specialized("h100").splitlines()[2:]
-    assert row == "| tf32 | 1.44 | 1.44 | 1.00 | 2.00 | 0.50 | 2 |"
+    assert row == "| tf32, more | 1.44 | 1.44 | 1.00 | 0.50 | 2.00 | 1 of 2 |"
 
 
 def test_clusters_are_compared_with_the_same_tile_alone(monkeypatch):
