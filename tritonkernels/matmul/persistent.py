@@ -214,6 +214,14 @@ def operand(problem, t, in_lines):
     return copies, t, True
 
 
+def splits_and_result(problem, config, tiles, out):
+    """(the Splits, or None; what TMA writes: their workspace, or else the result, or None if it cannot)."""
+    if config.kwargs["SPLIT_K"] == 1:
+        return None, out if as_tma_writes(out) else None
+    splits = Splits.of(tiles, problem.k, config, WORKSPACES[problem.accumulate], out.device)
+    return splits, splits.ptr.flatten(0, 1)
+
+
 def launches(problem, config, a, b, c, bias, out, *scales):
     tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
@@ -221,10 +229,8 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     pack_a, a, a_along_k = operand(problem, a, a_in_lines)
     pack_b, b, b_along_k = operand(problem, b.mT, b_in_lines)
     yield from pack_a + pack_b
-    are_tf32, splits, result = problem.precision == "tf32", None, out if as_tma_writes(out) else None
-    if tile["SPLIT_K"] > 1:
-        splits = Splits.of(tiles, problem.k, config, WORKSPACES[problem.accumulate], out.device)
-        result = splits.ptr.flatten(0, 1)
+    are_tf32 = problem.precision == "tf32"
+    splits, result = splits_and_result(problem, config, tiles, out)
     arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:]
     yield TritonLaunch(
         _persistent_kernel,
