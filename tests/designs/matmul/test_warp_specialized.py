@@ -145,11 +145,11 @@ print(compile_launch(launch, target).asm["ptx"])
 
 
 def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
-    """One thread arrives for its warpgroup. And TMA reads what all of its warps have stored."""
+    """One thread arrives for its warpgroup. And TMA reads what all warps have stored, once it has read what was there."""
     ptx = printed(COMPILE)
     for needed, then in (
         (("wgmma.wait_group", "bar.sync"), r"mbarrier\.arrive\.shared"),
-        (("fence.proxy.async", "bar.sync"), r"cp\.async\.bulk\.tensor\.3d\.global"),
+        (("cp.async.bulk.wait_group.read", "fence.proxy.async", "bar.sync"), r"cp\.async\.bulk\.tensor\.3d\.global"),
     ):
         parts = re.split(then, ptx)[:-1]
         assert len(parts) >= 4

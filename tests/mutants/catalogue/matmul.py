@@ -182,6 +182,20 @@ MUTANTS = [
         ("boxes of two rows of 128 bytes", "once = min(BOX // result.element_size(), right or left)", "once = 128"),
     ),
     *of(
+        "tritonkernels/matmul/parts/partitions.py",
+        "test_warp_specialized",
+        (
+            "a box stored while TMA reads what was in it",
+            "            tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)",
+            "            ",
+        ),
+    ),
+    *of(
+        "tritonkernels/matmul/persistent.py",
+        "test_persistent and splits",
+        ("no workspace for splits", 'if config.kwargs["SPLIT_K"] == 1:', "if True:"),
+    ),
+    *of(
         "tritonkernels/launch.py",
         "test_plans and triton",
         ("an address of TMA's that stays", "    if not is_descriptor(value):\n", "    if True:\n"),
