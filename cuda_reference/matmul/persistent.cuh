@@ -60,10 +60,13 @@
 
 namespace matmul {
 
-// Registers of a thread: at first, and once consumers have taken the producer's. One consumer has enough at first.
-template <int CONSUMERS> struct Registers {
+// Registers of a thread: at first, and once consumers have taken the producer's. One consumer has enough at first. SUMS of a
+// consumer's thread.
+template <int CONSUMERS, int SUMS> struct Registers {
     static constexpr int AT_FIRST = 65536 / 128 / (CONSUMERS + 1) / 8 * 8;
-    static constexpr int PRODUCER = CONSUMERS == 2 ? 40 : 32, CONSUMER = CONSUMERS == 2 ? 232 : 160;
+    static constexpr bool ALL = SUMS > 128;  // the producer keeps the fewest that it runs with
+    static constexpr int PRODUCER = CONSUMERS != 2 ? 32 : ALL ? 24 : 40, CONSUMER = CONSUMERS != 2 ? 160 : ALL ? 240 : 232;
+    static constexpr int OF_A_BOX = ALL ? 48 : 64;
     static_assert(CONSUMERS <= 3 && (CONSUMERS == 1 || PRODUCER + CONSUMERS * CONSUMER == (CONSUMERS + 1) * AT_FIRST),
                   "what one gives up others take; if they want more, they wait for ever");
 };
@@ -124,7 +127,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                const float* __restrict__ scale_b, const ScaleStrides& scale_stride, const WalkOf& walk_of) {
     static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
     constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
-    static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + 64 <= Registers<CONSUMERS>::CONSUMER, "sums, and what a box takes");
+    using Threads = Registers<CONSUMERS, BLOCKS * BN / 2>;
+    static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + Threads::OF_A_BOX <= Threads::CONSUMER, "sums, and what a box takes");
     static_assert(!PROMOTES || (BLOCKS * BN <= 128 && CONSUMERS < 3), "three sets of sums must fit in registers");
     constexpr int SHARE_B = CLUSTER / SHARE_A;
     static_assert(SHARE_A * SHARE_B == CLUSTER && CLUSTER <= 8, "a cluster is SHARE_B x SHARE_A blocks, of which each GPU takes 8");
@@ -163,7 +167,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     };
     Ring<STAGES> ring;
     if (threadIdx.x >= CONSUMERS * 128) {
-        if constexpr (CONSUMERS > 1) give_up_registers<Registers<CONSUMERS>::PRODUCER>();
+        if constexpr (CONSUMERS > 1) give_up_registers<Threads::PRODUCER>();
         const auto request = [&](const Piece& piece) {
             const TileIndex tile = place(piece.tile);
             const int page = piece.tile / tiles, batch = page % batches;  // the batch again for each split of K
@@ -199,7 +203,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         }
     } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {  // consumers have columns of the tile, not rows
         static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
-        if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
+        if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
         const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, threadIdx.x % 32); };
         TransposedTile<BM, BN> own{a_slices, b_slices, out_map, boxes};
@@ -217,7 +221,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         });
         if (OUT_BOXES && own.boxes.asks) tma_store_wait<0>();  // as below
     } else {
-        if constexpr (CONSUMERS > 1) take_registers<Registers<CONSUMERS>::CONSUMER>();
+        if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
         const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
@@ -302,7 +306,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 if (adds_bias) tile_bias.share();
                 const auto write = [&](auto everything, int box) {
                     constexpr bool EVERYTHING = decltype(everything)::value;
-                    constexpr int AT_ONCE = !EVERYTHING ? TILES : CONSUMERS < 3 ? TILES / 2 : 2;
+                    constexpr int AT_ONCE = !EVERYTHING && !Threads::ALL ? TILES : CONSUMERS < 3 ? TILES / 2 : 2;
                     const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * TILES * 8;
                     const auto fill = [&](unsigned char* to) {
 #pragma unroll 1

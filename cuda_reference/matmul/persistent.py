@@ -48,6 +48,8 @@ IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its 
 _SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
 # For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
 _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8, 8, 4), (64, 64, 1, 12, 8, 4))
+# The fewest lines of L2 a product, where nothing but a scale follows: registers are full of sums
+_LARGE = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (256, 192, 2, 3, 8, 1), (256, 192, 2, 3, 8, 2))
 # SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
 _IN_ROWS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4))
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
@@ -85,6 +87,8 @@ def configs(problem, target):
     space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS, *_IN_ROWS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
         space = *space, *_TRANSPOSED
+    if not (problem.beta or problem.bias or problem.activation or problem.scales):
+        space = *space, *_LARGE
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
     yield from (config | {"SPLIT_K": 1} for config in space)
     if problem.accumulate == "fp32" and not problem.scales:

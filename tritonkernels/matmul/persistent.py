@@ -149,7 +149,7 @@ def configs(problem, target):
     whole = list(tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
     yield from whole
     for config in whole:
-        if any(_goes_in_lines(problem, config)):
+        if any(goes_in_lines(problem, config)):
             yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
     in_sums = _tiles(problem, target, max(4, itemsize))
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
@@ -190,25 +190,25 @@ def as_tma_writes(t):
 READ_OFTEN = 8  # tiles: a copy takes DRAM as long as L2 takes for the lines that it spares so many
 
 
-def _goes_in_lines(problem, config):
+def goes_in_lines(problem, config):
     """Of A and of B whether IN_LINES packs it: if its rows begin within sectors of L2, and many tiles read it."""
     lines = lines_of_rows(problem)
     tiles = ceil_div(problem.n, config.kwargs["BLOCK_N"]), ceil_div(problem.m, config.kwargs["BLOCK_M"])
     return tuple(problem.aligned and own > 1 and read >= READ_OFTEN for own, read in zip(lines, tiles))
 
 
-def _packed_for_lines(problem, config):
-    return _goes_in_lines(problem, config) if config.kwargs.get("IN_LINES") else (False, False)
+def packed_for_lines(problem, config):
+    return goes_in_lines(problem, config) if config.kwargs.get("IN_LINES") else (False, False)
 
 
-def operand(problem, t, in_lines):
-    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA or WGMMA cannot read it, or if
-    `in_lines`."""
+def operand(problem, t, along_k, in_lines):
+    """(launches, the operand, whether it lies along K) of t (BATCH, rows, K), packed if TMA cannot read it, if it is to lie
+    `along_k` and does not, or if `in_lines`."""
     t = t[:1] if t.stride(0) == 0 else t
     if not in_lines and (problem.precision != "tf32" or can_round()):
         if as_tma_reads(t):
             return [], t, True
-        if problem.precision not in ALONG_K and as_tma_reads(t.mT):
+        if not along_k and as_tma_reads(t.mT):
             return [], t.mT, False
     copies, t = packed_along_k(problem, t)
     return copies, t, True
@@ -225,9 +225,9 @@ def splits_and_result(problem, config, tiles, out):
 def launches(problem, config, a, b, c, bias, out, *scales):
     tile, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     block_m, block_n, block_k = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
-    a_in_lines, b_in_lines = _packed_for_lines(problem, config)
-    pack_a, a, a_along_k = operand(problem, a, a_in_lines)
-    pack_b, b, b_along_k = operand(problem, b.mT, b_in_lines)
+    along_k, (a_in_lines, b_in_lines) = problem.precision in ALONG_K, packed_for_lines(problem, config)
+    pack_a, a, a_along_k = operand(problem, a, along_k, a_in_lines)
+    pack_b, b, b_along_k = operand(problem, b.mT, along_k, b_in_lines)
     yield from pack_a + pack_b
     are_tf32 = problem.precision == "tf32"
     splits, result = splits_and_result(problem, config, tiles, out)
@@ -248,14 +248,15 @@ def launches(problem, config, a, b, c, bias, out, *scales):
 
 
 def packs(problem, config):
-    """As `operand`, but for operands that lie in other multiples of 16 bytes than the problem knows."""
-    always, along_k = not problem.aligned, problem.precision in ALONG_K
-    always = always or (problem.precision == "tf32" and not can_round())
-    a_in_lines, b_in_lines = _packed_for_lines(problem, config)
-    return (
-        always or a_in_lines or (along_k and problem.a_layout != "row"),
-        always or b_in_lines or (along_k and problem.b_layout != "col"),
-    )
+    along_k = problem.precision in ALONG_K
+    return packed(problem, (along_k, along_k), packed_for_lines(problem, config))
+
+
+def packed(problem, along_k, in_lines):
+    """Of A and of B whether `operand` packs it; not of those that lie in other multiples of 16 bytes than the problem knows."""
+    always = not problem.aligned or (problem.precision == "tf32" and not can_round())
+    across = problem.a_layout != "row", problem.b_layout != "col"
+    return tuple(always or lines or (along and lies) for lines, along, lies in zip(in_lines, along_k, across))
 
 
 def walks(config):

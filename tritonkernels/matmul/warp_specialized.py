@@ -32,12 +32,12 @@ from ..language.structs import Matrices, Vector
 from ..language.triton import tl
 from ..launch import TritonLaunch
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
-from .parts.operands import lacks_products
+from .parts.operands import ALONG_K, lacks_products
 from .parts.partitions import Boxes, Result, Ring, Tile, consume, produce
 from .parts.space import block_tile, count_tiles, sums_slices
 from .parts.splits import Splits
 from .parts.work import of_splits
-from .persistent import Layout, operand, packs, splits_and_result
+from .persistent import Layout, goes_in_lines, operand, packed, packed_for_lines, splits_and_result
 from .split_k import ADD_ROWS, addition_of_splits
 
 
@@ -70,6 +70,10 @@ def _warp_specialized_kernel(
     operands = Boxes(a, b, b_rest)
     result = Result(out_boxes, staged, scale_a, scale_b, c, bias, out)
     length = sizes.K if splits is None else splits.k_per_split
+    # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp
+    EQUAL: gl.constexpr = tile.IN_REGISTERS
+    PRODUCER: gl.constexpr = (168 if CONSUMERS == 2 else 128) if EQUAL else (32 if CONSUMERS == 3 else 24)
+    CONSUMER: gl.constexpr = PRODUCER if EQUAL else (240 if CONSUMERS == 2 else 160)
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
@@ -87,7 +91,7 @@ def _warp_specialized_kernel(
                 (produce, (operands, ring, sizes, length, layout, splits, tile)),
             ],
             [4, 1],
-            [240, 24],
+            [CONSUMER, PRODUCER],
         )
     else:
         gl.warp_specialize(
@@ -98,7 +102,7 @@ def _warp_specialized_kernel(
                 (produce, (operands, ring, sizes, length, layout, splits, tile)),
             ],
             [4, 4, 1],
-            [160, 160, 32],
+            [CONSUMER, CONSUMER, PRODUCER],
         )
 
 
@@ -124,6 +128,7 @@ TILES = (
 SHAPES = {(rows, columns) for rows, columns, _ in TILES}
 BOX = 128  # bytes of K in a slice, and at most of a row of a staged box
 MOST_STAGES = 8
+MOST_BESIDE_SLICES = {1: 128, 2: 96, 3: 64}  # sums of a thread of so many consumers, where slices take registers, too
 BARRIERS = 1024  # bytes, at least what the barriers and the alignment of the ring take
 
 
@@ -144,36 +149,58 @@ def parts_of_columns(problem, columns):
     return left, columns - left
 
 
-def _tiles(problem, target):
-    """(rows, columns, CONSUMERS, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a fourth stage
-    that of slices, which counts more."""
-    most = 192  # sums of a thread
+def _most_sums(problem, rows):
+    """Of a thread."""
+    if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
+        return 128 if rows == 128 else 64
     if problem.activation or problem.beta:
-        most = 128
-    elif problem.wide:
-        most = 96
+        return 128
+    return 96 if problem.wide else 192
+
+
+def _loads_first(problem, rows, columns, consumers, swapped):
+    """Whether consumers load slices of the first operand, one of tf32 that lies across K, if so much fits into registers."""
+    across = problem.b_layout != "col" if swapped else problem.a_layout != "row"
+    return problem.precision == "tf32" and across and rows // consumers * columns // 128 <= MOST_BESIDE_SLICES[consumers]
+
+
+def _tiles(problem, target):
+    """(rows, columns, CONSUMERS, SWAPPED, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a
+    fourth stage that of slices, which counts more. SWAPPED are those of shapes that no other has, or that spare a copy."""
     for rows, columns, consumers in TILES:
-        sums = rows // consumers * columns // 128
-        if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
-            most = 128 if rows == 128 else 64
         room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
         staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
         stages = (room - staged * rows * BOX) // stage
-        if sums <= most and stages >= 3:
-            yield rows, columns, consumers, staged, min(MOST_STAGES, stages)
+        if rows // consumers * columns // 128 <= _most_sums(problem, rows) and stages >= 3:
+            for swapped in (False, True):
+                loads = _loads_first(problem, rows, columns, consumers, swapped)
+                if not swapped or (columns, rows) not in SHAPES or loads:
+                    yield rows, columns, consumers, swapped, staged, min(MOST_STAGES, stages)
+
+
+def _along_k(problem, config):
+    """Of A and of B whether it must lie along K: of tf32 the first one need not if consumers load it."""
+    if problem.precision != "tf32":
+        return (problem.precision in ALONG_K,) * 2
+    *tile, swapped = (config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "CONSUMERS", "SWAPPED"))
+    rows, columns = tile[1::-1] if swapped else tile[:2]
+    first = not _loads_first(problem, rows, columns, tile[2], swapped)
+    return (True, first) if swapped else (first, True)
 
 
 def configs(problem, target):
-    """Those without splits first. Operands are swapped for shapes of tiles that no other one has."""
+    """Those without splits first."""
     programs, found = target.sms, []
-    for rows, columns, consumers, staged, stages in _tiles(problem, target):
-        for swapped in (False, True) if (columns, rows) not in SHAPES else (False,):
-            block_m, block_n = (columns, rows) if swapped else (rows, columns)
-            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
-            numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
-            found.append((numbers, count_tiles(problem, numbers, problem.batch)))
-    for numbers, _ in found:
-        yield config_of(numbers | {"SPLIT_K": 1}, 4, 1)
+    for rows, columns, consumers, swapped, staged, stages in _tiles(problem, target):
+        block_m, block_n = (columns, rows) if swapped else (rows, columns)
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
+        numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
+        found.append((numbers, count_tiles(problem, numbers, problem.batch)))
+    for in_lines in (False, True):
+        for numbers, _ in found:
+            config = config_of(numbers | {"SPLIT_K": 1} | ({"IN_LINES": True} if in_lines else {}), 4, 1)
+            if not in_lines or any(goes_in_lines(problem, config)):
+                yield config
     for numbers, tiles in found:
         if numbers["BLOCK_N"] & numbers["BLOCK_N"] - 1 == 0:  # the kernel that adds splits up takes rows of a power of two
             for splits in splits_that_fill(tiles, problem.k, programs):
@@ -182,8 +209,8 @@ def configs(problem, target):
 
 def launches(problem, config, a, b, c, bias, out, *scales):
     numbers, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
-    pack_a, a, a_along_k = operand(problem, a, False)
-    pack_b, b, b_along_k = operand(problem, b.mT, False)
+    to_lie_along_k, in_lines = _along_k(problem, config), packed_for_lines(problem, config)
+    (pack_a, a, a_along_k), (pack_b, b, b_along_k) = map(operand, (problem,) * 2, (a, b.mT), to_lie_along_k, in_lines)
     yield from pack_a + pack_b
     are_tf32 = problem.precision == "tf32"
     splits, result = splits_and_result(problem, config, tiles, out)
@@ -203,7 +230,8 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         once = min(BOX // result.element_size(), right or left)
         result = describe_for_gluon(result, [1, once, rows] if swapped else [1, rows, once])
     others = (numbers[name] for name in ("CONSUMERS", "STAGES", "STAGED"))
-    tile = block_m, block_n, block_k, numbers["GROUP_M"], rows, left, right, *others, swapped
+    in_registers = are_tf32 and not first[1]
+    tile = block_m, block_n, block_k, numbers["GROUP_M"], rows, left, right, *others, swapped, in_registers
     yield TritonLaunch(
         _warp_specialized_kernel,
         (min(numbers["PROGRAMS"], tiles * numbers["SPLIT_K"]),),
@@ -228,6 +256,10 @@ def analysed(config):
 
 def walks(config):
     return analysed(config) | {"programs": config.kwargs["PROGRAMS"], "splits": config.kwargs["SPLIT_K"]}
+
+
+def packs(problem, config):
+    return packed(problem, _along_k(problem, config), packed_for_lines(problem, config))
 
 
 WORK = of_splits(walks, packs, 0, ADD_ROWS)

@@ -114,6 +114,51 @@ def test_the_boxes_are_of_the_operand_whose_rows_wgmma_takes(layout, swapped):
     assert list(values["out_boxes"].block_shape) == ([1, 64, 128] if swapped else [1, 128, 64])
 
 
+def of_layout(layout, m, n, k, make=empty, **how):
+    """A and B, each contiguous or ("c") of columns."""
+    a = make(m, k, **how) if layout[0] == "r" else make(k, m, **how).t()
+    b = make(k, n, **how) if layout[1] == "r" else make(n, k, **how).t()
+    return a, b
+
+
+def of_every_way(layout):
+    """(call, config) of tf32 for each tile, swapped or not."""
+    call = prepare("matmul", *of_layout(layout, 1024, 1024, 512, dtype=torch.float32), **TF32)
+    return [(call, config) for config in DESIGN.configs(call.problem, HOPPER) if config.kwargs["SPLIT_K"] == 1]
+
+
+@pytest.mark.parametrize("layout", ["rr", "rc", "cr", "cc"])
+def test_an_operand_of_tf32_across_k_goes_first_and_is_not_packed(layout):
+    """Where its slices fit into registers beside the sums; and all is packed that wgmma cannot read."""
+    packed, tiles = {}, set()
+    for call, config in of_every_way(layout):
+        *packs, launch = DESIGN.launches(call.problem, config, *call.parts[0])
+        m, n, consumers, swapped = tile = tile_of(config)
+        along_k, loads = launch.values["layout"], launch.values["tile"].IN_REGISTERS.value
+        assert along_k.B_ALONG_K.value and along_k.A_ALONG_K.value is not loads
+        fit = m * n <= {1: 128, 2: 96, 3: 64}[consumers] * 128 * consumers
+        assert loads is (fit and (layout[1] == "r" if swapped else layout[0] == "c"))
+        assert (
+            len(packs) == (layout[0] == "c") + (layout[1] == "r") - loads == sum(warp_specialized.packs(call.problem, config))
+        )
+        packed.setdefault(len(packs), []).append(tile)
+        tiles.add(tile[:2])
+    assert tiles == SHAPES | {shape[::-1] for shape in SHAPES}
+    assert set(packed) == {"rr": {0, 1}, "rc": {0}, "cr": {1, 2}, "cc": {0, 1}}[layout]
+
+
+def test_operands_that_many_tiles_read_may_be_packed_in_rows_that_begin_at_lines():
+    a, b = empty(5640, 5640), empty(5640, 5640).t()
+    call = prepare("matmul", a, b)
+    found = [config for config in DESIGN.configs(call.problem, HOPPER) if "IN_LINES" in config.kwargs]
+    assert {tile_of(config) for config in found} == set(EVERY.values())
+    for config in found[::7]:
+        *packs, launch = DESIGN.launches(call.problem, config, *call.parts[0])
+        assert len(packs) == 2 == sum(warp_specialized.packs(call.problem, config))
+        assert all(launch.values[name].strides[1] % 64 == 0 for name in ("a", "b"))
+    assert not any("IN_LINES" in config.kwargs for config in EVERY)
+
+
 def test_other_types_and_gpus_are_refused():
     def why(dtype=torch.float16, target=HOPPER, k=64, **options):
         return DESIGN.refuses(
@@ -158,6 +203,34 @@ def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
             assert places == sorted(places), "the barrier comes last"
 
 
+IN_REGISTERS = """
+import torch
+from perf.offline import compile_launch
+from tritonkernels.matmul import prepare, warp_specialized
+from tritonkernels.target import Target
+
+call = prepare(*(torch.empty(1024, 1024, device="meta").t() for _ in range(2)), precision="tf32")
+target = Target.named("h100")
+for config in warp_specialized.DESIGN.configs(call.problem, target):
+    if config.kwargs["SPLIT_K"] > 1:
+        break
+    launch = list(warp_specialized.DESIGN.launches(call.problem, config, *call.parts[0]))[-1]
+    if config.kwargs["BLOCK_M"] == 128 and config.kwargs["BLOCK_N"] in (96, 128) and launch.values["tile"].IN_REGISTERS.value:
+        print(compile_launch(launch, target).asm["ptx"], end="END")
+"""
+
+
+def test_slices_in_registers_have_been_multiplied_before_the_next_ones_are_loaded():
+    """Products under way read the registers. So all waits are for all of them, of both accumulators."""
+    whole, in_parts = printed(IN_REGISTERS).split("END")[:2]
+    for ptx, parts in ((whole, 1), (in_parts, 2)):
+        products = re.findall(r"wgmma\.mma_async\S* \{[^}]*\}, (\{|%rd)", ptx)
+        assert products == ["{"] * 4 * 2 * parts, "of 8 of k, of two consumers, the first operand in registers"
+        assert set(re.findall(r"wgmma\.wait_group\S* (\d)", ptx)) == {"0"}
+        before_waits = [part.partition("wgmma.mma_async")[2] for part in ptx.split("wgmma.wait_group")[:-1]]
+        assert len(list(filter(None, before_waits))) == 2 and not any("ld.shared" in part for part in before_waits)
+
+
 def small(config):
     """The config on three programs, so that each has several tiles."""
     return config_of(config.kwargs | {"PROGRAMS": 3}, config.num_warps, config.num_stages)
@@ -176,6 +249,31 @@ def test_every_tile_in_every_layout(config, layout):
         options = {"c": c.float(), "beta": 0.5, "bias": c[0, 0].float(), "activation": "relu", "out_dtype": torch.float32}
         _, result = computed(DESIGN, small(config), a, b, **options)
         assert torch.equal(result.double(), expected), (m, n, k)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", ["rr", "cr", "cc"])
+def test_every_tile_of_tf32_with_operands_across_k(layout):
+    """Those in registers and those that are packed, of integers, a hundred times: the next slice must not come too early."""
+    on_hopper()
+    for shape, times in (((264, 328, 1000), 100), (((72, 136, 64)), 1), ((391, 71, 1000), 1), ((9, 520, 8), 1)):
+        a, b = of_layout(layout, *shape, make=integers, device="cuda")
+        expected = a.double() @ b.double()
+        for _, config in of_every_way(layout):
+            results = [computed(DESIGN, small(config), a.float(), b.float(), **TF32)[1] for _ in range(times)]
+            assert all(torch.equal(result.double(), expected) for result in results), (tile_of(config), shape)
+
+
+@pytest.mark.gpu
+def test_every_tile_with_operands_in_lines():
+    on_hopper()
+    a, b = integers(2568, 200, device="cuda"), transposed(integers(200, 2568, device="cuda"))
+    call = prepare("matmul", a, b, out_dtype=torch.float32)
+    found = [config for config in DESIGN.configs(call.problem, HOPPER) if "IN_LINES" in config.kwargs]
+    assert {tile_of(config) for config in found} == set(EVERY.values())
+    for config in found:
+        _, result = computed(DESIGN, config, a, b, out_dtype=torch.float32)
+        assert torch.equal(result.double(), a.double() @ b.double()), tile_of(config)
 
 
 @pytest.mark.gpu

@@ -24,7 +24,8 @@ _store = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 
 class Tile(NamedTuple):
     """Constants. M x N of the result, slices of K, walked in groups of GROUP_M rows of tiles. Each of the CONSUMERS multiplies
-    ROWS of a by LEFT + RIGHT columns of b; if SWAPPED, ROWS are columns of the result. It has STAGED boxes for results."""
+    ROWS of a by LEFT + RIGHT columns of b; if SWAPPED, ROWS are columns of the result. It has STAGED boxes for results.
+    IN_REGISTERS: consumers load a's slices, as wgmma reads tf32 from shared memory along K only."""
 
     M: Any
     N: Any
@@ -37,6 +38,7 @@ class Tile(NamedTuple):
     STAGES: Any
     STAGED: Any
     SWAPPED: Any
+    IN_REGISTERS: Any
 
 
 class Boxes(NamedTuple):
@@ -162,11 +164,20 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
             mbarrier.wait(ring.full.index(at), step // tile.STAGES & 1)
             a = _slice(ring.slices.a, at * tile.CONSUMERS + WHO, layout.A_ALONG_K)
             b = _slice(ring.slices.b, at, layout.B_ALONG_K).permute((1, 0))
+            if tile.IN_REGISTERS:
+                a = a.load(gl.DotOperandLayout(0, acc.type.layout, 1))
             acc = _multiplied(a, b, acc, SUMS_SLICES, BITS)
             if tile.RIGHT > 0:
                 b_rest = _slice(ring.slices.b_rest, at, layout.B_ALONG_K).permute((1, 0))
+                if tile.IN_REGISTERS:
+                    a = gl.convert_layout(a, gl.DotOperandLayout(0, rest.type.layout, 1))
                 rest = _multiplied(a, b_rest, rest, SUMS_SLICES, BITS)
-            if SUMS_SLICES:
+            if tile.IN_REGISTERS:  # which the next slice is loaded into
+                if tile.RIGHT > 0:
+                    acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
+                else:
+                    acc = warpgroup_mma_wait(0, deps=(acc,))
+            if SUMS_SLICES or tile.IN_REGISTERS:
                 mbarrier.arrive(ring.empty.index(at))
             else:  # the newest product is under way, so the slice before is free
                 if tile.RIGHT > 0:
@@ -175,7 +186,7 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
                     acc = warpgroup_mma_wait(1, deps=(acc,))
                 mbarrier.arrive(ring.empty.index((step + tile.STAGES - 1) % tile.STAGES), pred=i > 0)
             step += 1
-        if not SUMS_SLICES:
+        if not (SUMS_SLICES or tile.IN_REGISTERS):
             if tile.RIGHT > 0:
                 acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
             else:
