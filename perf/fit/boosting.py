@@ -1,9 +1,11 @@
 """Gradient boosting of oblivious trees: what is left of the logarithm of time by the model, from figures of calls.
 
-Each tree is fitted to what those before it leave, at most OUTLIER of each run (the gradient of Huber's function, as in
-least_squares.py), on a random half of the runs, with questions out of a random half of those possible. Level by level it takes
-the question that lessens the squares most, with PRIOR runs in each leaf that say 0; RATE of what a leaf says counts. (Friedman
-2001 and 2002; oblivious trees: Kohavi 1994, Prokhorenkova and others 2018.)
+A choice is among runs of one shape. So each tree is fitted to how these differ in what the trees before it leave: from their
+mean, in which a run counts as much as it is fast, at most OUTLIER of each (the gradient of Huber's function, as in
+least_squares.py). LEVEL of the mean counts beside it, or else trees would not know how long a call takes. A tree sees a random
+half of the shapes, and a random half of the questions. Level by level it takes the question that lessens the squares most, with
+PRIOR runs in each leaf that say 0; RATE of what a leaf says counts. (Friedman 2001 and 2002; oblivious trees: Kohavi 1994,
+Prokhorenkova and others 2018.)
 
 Residuals are rounded to a grid on which sums are exact in any order, so trees do not depend on how a machine's BLAS adds.
 """
@@ -15,10 +17,11 @@ import numpy
 from tritonkernels.choice.learned import UNIT, Trees
 
 OUTLIER = 0.2  # of log time
-TREES, DEPTH, RATE, PRIOR = 600, 6, 0.06, 5.0  # of those tried what chose best in cross-validation on the half to fit to
+# Of those tried what chose best in cross-validation on the half to fit to
+TREES, DEPTH, RATE, PRIOR, LEVEL = 600, 6, 0.15, 5.0, 0.1
 THRESHOLDS = 32  # of a figure at most
-SHARE = 0.5  # of runs, and of questions, that a tree sees
-GRID = 2.0**-12  # sums of 20,000 runs are exact in single precision
+SHARE = 0.5  # of shapes, and of questions, that a tree sees
+GRID = 2.0**-12  # sums of 18,000 runs are exact in single precision
 
 
 class Questions(NamedTuple):
@@ -29,15 +32,17 @@ class Questions(NamedTuple):
     answers: numpy.ndarray
 
 
-def boosted(rows, logs, trees=TREES):
-    """The Trees for calls with these figures, a dict each, whose predicted times are too small by these logarithms."""
+def boosted(rows, logs, shapes, weights, trees=TREES):
+    """The Trees for calls with these figures, a dict each, whose predicted times are too small by these logarithms. `shapes`
+    are numbers from 0, the same for calls that are chosen among; `weights` say how much a call counts there."""
+    shapes, weights = numpy.asarray(shapes), numpy.asarray(weights)
     names = sorted({name for row in rows for name in row})
     figures = numpy.array([[row.get(name, 0.0) for name in names] for row in rows])
     questions, random, left = _questions(figures), numpy.random.default_rng(0), numpy.array(logs)
     grown = []
     for _ in range(trees):
-        residuals = _residuals(left)
-        seen = random.random(len(rows)) < SHARE
+        residuals = _residuals(left, shapes, weights)
+        seen = (random.random(shapes.max() + 1) < SHARE)[shapes]
         offered = numpy.flatnonzero(random.random(len(questions.figure)) < SHARE)
         asked = offered[_asked(questions.answers[numpy.ix_(seen, offered)], residuals[seen])]
         leaves = (questions.answers[:, asked] @ (1 << numpy.arange(DEPTH)[::-1])).astype(int)
@@ -48,9 +53,11 @@ def boosted(rows, logs, trees=TREES):
     return _without_unasked(names, *map(numpy.array, zip(*grown)))
 
 
-def _residuals(left):
+def _residuals(left, shapes, weights):
     """What counts of what is left."""
-    return (numpy.round(numpy.clip(left, -OUTLIER, OUTLIER) / GRID) * GRID).astype(numpy.float32)
+    means = (numpy.bincount(shapes, weights * left) / numpy.bincount(shapes, weights))[shapes]
+    apart, common = (numpy.clip(part, -OUTLIER, OUTLIER) for part in (left - means, means))
+    return (numpy.round((weights * apart + LEVEL * common) / GRID) * GRID).astype(numpy.float32)
 
 
 def _questions(figures):

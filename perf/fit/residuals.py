@@ -16,7 +16,8 @@ def fitted(runs, sustained):
     found = {}
     for key, own in sorted(_grouped(runs).items()):
         if len({run.shape.key for run in own if run.shape.judges}) >= FEWEST:
-            found[key] = boosted(*zip(*[_sample(run, model.of_design(sustained, *run.key.split())) for run in own]))
+            samples = [_sample(run, model.of_design(sustained, *run.key.split())) for run in own]
+            found[key] = boosted(*zip(*samples), *_among(own))
     return found
 
 
@@ -32,6 +33,16 @@ def _sample(run, sustained):
     contender = run.contender(sustained)
     figures = learned.of_problem(run.shape.problem) | learned.of_contender(contender, model.rates(run.target))
     return figures, math.log(run.run.seconds / contender.seconds)
+
+
+def _among(runs):
+    """(the number of each run's shape, from 0; the time of the shape's fastest run over its own)"""
+    numbers, fastest = {}, {}
+    for run in runs:
+        shape = id(run.shape)
+        numbers.setdefault(shape, len(numbers))
+        fastest[shape] = min(fastest.get(shape, math.inf), run.run.seconds)
+    return [numbers[id(run.shape)] for run in runs], [fastest[id(run.shape)] / run.run.seconds for run in runs]
 
 
 def text(trees):

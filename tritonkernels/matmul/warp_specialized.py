@@ -15,6 +15,10 @@ tiles of 192, and would be two and a quarter of 256.
 
 fp8 adds up each slice by itself (see numerics.FP8_SLICE): a consumer adds while another one multiplies.
 
+wgmma reads tf32 from shared memory along K only, but its first operand also from registers, in any order. So one that lies
+across K goes first, and consumers load its slices (IN_REGISTERS) instead of a copy of the whole operand before. They wait for a
+product before they load the next slice, which goes into the same registers, while another consumer multiplies.
+
 Mirrors cuda_reference/matmul/persistent.cuh, which has clusters, too; in Gluon of Triton 3.6 a slice cannot be sent to several.
 """
 

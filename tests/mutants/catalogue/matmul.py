@@ -171,9 +171,22 @@ MUTANTS = [
         "test_warp_specialized",
         ("swapped without swapping boxes", "        first, second = second, first\n", "        pass\n"),
         ("a box of another consumer's rows, too", '    rows //= numbers["CONSUMERS"]\n', ""),
-        ("shapes of tiles that exist twice", "(False, True) if (columns, rows) not in SHAPES else (False,)", "(False, True)"),
+        ("shapes of tiles that exist twice", "if not swapped or (columns, rows) not in SHAPES or loads:", "if True:"),
+        (
+            "slices in registers that are full of sums",
+            "MOST_BESIDE_SLICES = {1: 128, 2: 96, 3: 64}",
+            "MOST_BESIDE_SLICES = {1: 192, 2: 192, 3: 192}",
+        ),
+        (
+            "the operand packed that goes first",
+            "return (True, first) if swapped else (first, True)",
+            "return (first, True) if swapped else (True, first)",
+        ),
+        ("what lies along K in registers", "in_registers = are_tf32 and not first[1]", "in_registers = are_tf32"),
+        ("few registers for the producer", "(168 if CONSUMERS == 2 else 128) if EQUAL", "24 if EQUAL"),
+        ("never in lines", "    for in_lines in (False, True):", "    for in_lines in (False,):"),
         ("more stages than fit", "staged * rows * BOX) // stage\n", "staged * rows * BOX) // stage + 1\n"),
-        ("sums of a slice without registers", "most = 128 if rows == 128 else 64", "most = 192"),
+        ("sums of a slice without registers", "return 128 if rows == 128 else 64", "return 192"),
         ("a part that is no power of two", "1 << columns.bit_length() - 1)", "columns)"),
         ("an erf beside all registers", "if problem.activation or problem.beta:", "if False:"),
         ("splits that the addition cannot take", 'if numbers["BLOCK_N"] & numbers["BLOCK_N"] - 1 == 0:', "if True:"),
@@ -184,6 +197,11 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/parts/partitions.py",
         "test_warp_specialized",
+        (
+            "a slice loaded while the one before is multiplied",
+            "            if tile.IN_REGISTERS:  # which the next slice is loaded into",
+            "            if False:",
+        ),
         (
             "a box stored while TMA reads what was in it",
             "            tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)",

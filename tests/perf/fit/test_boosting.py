@@ -11,39 +11,65 @@ from tritonkernels.choice import learned, model
 
 
 def calls(number, seed, noise=0.05, wrong=0.0):
-    """(figures, logarithms, those without noise): a call is slower if K is large and it has 8 warps, and on "b" a little."""
+    """(figures, logarithms, shapes, weights, logarithms without noise): a call is slower if K is large and it has 8 warps, and
+    on "b" a little. Five calls are of one shape, which has a K and an M."""
     random = numpy.random.default_rng(seed)
     rows, logs, true = [], [], []
-    for _ in range(number):
-        row = {"k": random.uniform(4, 16), "warps": float(random.choice([4, 8])), "m": random.uniform(4, 16)}
+    for at in range(number):
+        if at % 5 == 0:
+            k, m = random.uniform(4, 16, 2)
+        row = {"k": k, "warps": float(random.choice([4, 8])), "m": m}
         row |= {"on b": 1.0} if random.random() < 0.5 else {}
         true.append(0.3 * (row["k"] > 11 and row["warps"] == 8) + 0.1 * ("on b" in row))
         logs.append(true[-1] + random.normal(0, noise) + (3.0 if random.random() < wrong else 0.0))
         rows.append(row)
-    return rows, logs, numpy.array(true)
+    shapes, times = numpy.arange(number) // 5, numpy.exp(logs)
+    weights = [times[5 * shape : 5 * shape + 5].min() / time for shape, time in zip(shapes, times)]
+    return rows, logs, shapes, weights, numpy.array(true)
 
 
 @pytest.mark.parametrize("wrong", (0.0, 0.02))
 def test_what_depends_on_several_figures_is_found(wrong):
     """Near the threshold, which is known as well as there are calls, it may be off; a few wrong times move little."""
-    trees = boosting.boosted(*calls(1500, seed=1, wrong=wrong)[:2])
-    rows, _, true = calls(500, seed=2)
+    trees = boosting.boosted(*calls(2500, seed=1, wrong=wrong)[:4])
+    rows, *_, true = calls(500, seed=2)
     off = numpy.abs(numpy.log(trees.factors(rows)) - true)
     assert numpy.median(off) < 0.03 and numpy.mean(off > 0.1) < 0.05
     assert set(trees.names) <= {"k", "warps", "m", "on b"} and {"k", "warps", "on b"} <= set(trees.names)
 
 
+def test_what_a_whole_shape_takes_counts_little_beside_how_its_calls_differ():
+    """Which a choice asks for, first of the fast ones."""
+    left, shapes = numpy.array([0.3, 0.1, 0.2, -0.1]), numpy.array([0, 0, 0, 1])
+    means = numpy.array([0.2, 0.2, 0.2, -0.1])
+    apart = [0.1, -0.1, 0.0, 0.0] + boosting.LEVEL * means
+    assert boosting._residuals(left, shapes, numpy.ones(4)) == pytest.approx(apart, abs=boosting.GRID)
+    slow = boosting._residuals(left, shapes, numpy.array([1, 1, 1e-9, 1]))
+    assert abs(slow[2] - boosting.LEVEL * 0.2) < boosting.GRID and slow[0] == pytest.approx(apart[0], abs=boosting.GRID)
+
+
+def test_a_run_counts_by_how_fast_it_is_among_those_of_its_shape(fitted):  # noqa: F811
+    own = counted.counted(shapes(5), H200)
+    numbers, weights = residuals._among(own)
+    assert len(set(numbers)) == 5 == max(numbers) + 1
+    for run, number, weight in zip(own, numbers, weights):
+        others = [other for other, of in zip(own, numbers) if of == number]
+        assert all(other.shape is run.shape for other in others)
+        assert weight == min(other.run.seconds for other in others) / run.run.seconds
+
+
 def test_few_calls_change_little():
-    rows, *_ = calls(3, seed=3)
-    trees = boosting.boosted(rows, [0.4, 0.4, 0.4], trees=10)
-    assert (numpy.abs(numpy.log(trees.factors(rows))) < 0.1).all(), "a third of what they would say alone"
+    rows, _, of_shapes, *_ = calls(100, seed=3)
+    logs = [0.4, *[0.0] * 99]
+    trees = boosting.boosted(rows, logs, of_shapes, [1.0] * 100, trees=10)
+    assert 0.0 < numpy.abs(numpy.log(trees.factors(rows))).max() < 0.1, "a third of what they would say alone"
 
 
 def test_questions_do_not_depend_on_the_order_in_which_sums_are_added():
     random = numpy.random.default_rng(4)
-    rows, logs, _ = calls(4000, seed=4)
+    rows, logs, ofs, weights, _ = calls(4000, seed=4)
     answers = boosting._questions(numpy.array([[row["k"], row["m"], row["warps"]] for row in rows])).answers
-    gridded = boosting._residuals(numpy.array(logs))
+    gridded = boosting._residuals(numpy.array(logs), ofs, weights)
     assert gridded.dtype == numpy.float32 and gridded.sum() == gridded.astype("f8").sum(), "exact"
     expected = boosting._asked(answers, gridded)
     for _ in range(3):
@@ -62,8 +88,8 @@ def test_questions_have_both_answers_and_are_asked_once():
 
 
 def test_the_choice_reads_what_was_written(tmp_path, monkeypatch):
-    rows, logs, _ = calls(300, seed=5)
-    trees = boosting.boosted(rows, logs, trees=20)
+    rows, *others, _ = calls(300, seed=5)
+    trees = boosting.boosted(rows, *others, trees=20)
     monkeypatch.setattr(model, "TABLES", tmp_path)
     (tmp_path / "h200").mkdir()
     residuals.path("h200").write_text(residuals.text({"tritonkernels gemm": trees, "tritonkernels gemv": trees}))
