@@ -68,11 +68,12 @@ timed there counts as timed.
 
 Bank conflicts, power, how waves of unlike blocks meet, and more: where they make the model wrong by about the same factor on
 problems and configs that are alike, records show it. [boosting.py](../perf/fit/boosting.py) fits {trees} trees for each
-operation and package to the logarithm of measured over predicted seconds. Each asks a call {depth} questions ("is K above
-2048?", "has the config 8 warps?", "does latency take more than half of the time?") and adds the value that the answers lead to.
-Operations of which fewer than {fewest} random shapes were timed have none. Trees choose only among contenders, which the model
-predicts to take at most {near} times as long as the fastest; far from that records are few. They are in `learned.json`;
-[learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
+operation and package to the logarithm of measured over predicted seconds, and above all to how it differs among the runs of
+one shape, since a choice is among these; the faster a run is, the more it counts. Each asks a call {depth} questions ("is K
+above 2048?", "has the config 8 warps?", "does latency take more than half of the time?") and adds the value that the answers
+lead to. Operations of which fewer than {fewest} random shapes were timed have none. Trees choose only among contenders, which
+the model predicts to take at most {near} times as long as the fastest; far from that records are few. They are in
+`learned.json`; [learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU):
 
