@@ -40,12 +40,13 @@ def test_what_depends_on_several_figures_is_found(wrong):
 
 def test_what_a_whole_shape_takes_counts_little_beside_how_its_calls_differ():
     """Which a choice asks for, first of the fast ones."""
-    left, shapes = numpy.array([0.3, 0.1, 0.2, -0.1]), numpy.array([0, 0, 0, 1])
-    means = numpy.array([0.2, 0.2, 0.2, -0.1])
-    apart = [0.1, -0.1, 0.0, 0.0] + boosting.LEVEL * means
-    assert boosting._residuals(left, shapes, numpy.ones(4)) == pytest.approx(apart, abs=boosting.GRID)
-    slow = boosting._residuals(left, shapes, numpy.array([1, 1, 1e-9, 1]))
-    assert abs(slow[2] - boosting.LEVEL * 0.2) < boosting.GRID and slow[0] == pytest.approx(apart[0], abs=boosting.GRID)
+    left, of_shapes, weights = numpy.array([0.3, 0.1, 3.0, -0.1]), numpy.array([0, 0, 0, 1]), numpy.array([1.0, 1.0, 0.05, 0.7])
+    mean = (0.3 + 0.1 + 0.05 * 3.0) / 2.05
+    expected = [0.3 - mean, 0.1 - mean, 0.05 * boosting.OUTLIER, 0.0] + boosting.LEVEL * numpy.array(
+        [boosting.OUTLIER] * 3 + [-0.1]
+    )
+    assert mean > boosting.OUTLIER
+    assert boosting._residuals(left, of_shapes, weights) == pytest.approx(expected, abs=boosting.GRID)
 
 
 def test_a_run_counts_by_how_fast_it_is_among_those_of_its_shape(fitted):  # noqa: F811
