@@ -18,6 +18,7 @@ SMALL, BIG, HIGH = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 256}, {"BM": 256, "BN
 THREE = {"BM": 192, "BN": 192}  # by three consumers
 PAIR, HIGH_PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}, HIGH | {"CLUSTER": 2}  # which share slices of B, of A
 LOW_TRIO, WIDE = {"BM": 192, "BN": 128}, {"BM": 128, "BN": 192}  # whose pairs share slices of B, of A: the smaller operand's
+LARGE, LARGE_PAIR = ({"BM": 256, "BN": 192, "CLUSTER": cluster} for cluster in (1, 2))
 TRIO_PAIR, WIDE_PAIR = LOW_TRIO | {"CLUSTER": 2}, WIDE | {"CLUSTER": 2}
 FOUR, HIGH_FOUR = PAIR | {"CLUSTER": 4}, HIGH | {"CLUSTER": 4}  # which share both
 SMALL_FOUR, LOW_FOUR = SMALL | {"CLUSTER": 4}, {"BM": 64, "BN": 128, "CLUSTER": 4}  # whose halves across K are rows of a box
@@ -76,6 +77,8 @@ def test_batches_in_any_order(monkeypatch, order):
         ((264, 300, 328), 1, HIGH_PAIR),
         ((400, 136, 328), 1, TRIO_PAIR),
         ((136, 400, 328), 1, WIDE_PAIR),
+        ((264, 400, 328), 1, LARGE),
+        ((136, 600, 328), 1, LARGE_PAIR),
         ((256, 256, 328), 1, FOUR),  # a tile for each block
         ((300, 264, 520), 2, FOUR),  # of the last four only the first one's is inside
         ((8, 136, 1000), 1, FOUR),
@@ -96,7 +99,9 @@ def test_clusters(monkeypatch, sizes, batches, tile, order):
 
 
 @pytest.mark.parametrize(
-    "tile", [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, FOUR, SMALL_FOUR, LOW_FOUR, ROW_OF_FOUR, HIGH_ROW_OF_FOUR], ids=str
+    "tile",
+    [PAIR, HIGH_PAIR, TRIO_PAIR, WIDE_PAIR, LARGE_PAIR, FOUR, SMALL_FOUR, LOW_FOUR, ROW_OF_FOUR, HIGH_ROW_OF_FOUR],
+    ids=str,
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_halves_of_shared_slices(layout, tile):
