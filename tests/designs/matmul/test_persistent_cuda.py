@@ -282,6 +282,9 @@ CODE = {
     "fp16, high pairs": (torch.float16, {}, HIGH_PAIR, "row", "HGMMA.64x128x16.F32", 8, 3, 1),
     "fp16, three, pairs": (torch.float16, {}, TRIO_PAIR, "col", "HGMMA.64x128x16.F32", 4, 2, 1),
     "fp16, wide pairs": (torch.float16, {}, WIDE_PAIR, "col", "HGMMA.64x192x16.F32", 4, 2, 1),
+    "fp16, large": (torch.float16, {}, LARGE, "row", "HGMMA.64x192x16.F32", 8, 4, 0),
+    "fp16 to fp32, large": (torch.float16, {"out_dtype": torch.float32}, LARGE, "col", "HGMMA.64x192x16.F32", 8, 2, 0),
+    "tf32, large pairs": (torch.float32, {"precision": "tf32"}, LARGE_PAIR, "col", "HGMMA.64x192x8.F32.TF32", 8, 2, 1),
     "tf32, pairs": (torch.float32, {"precision": "tf32"}, BIG_PAIR, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 1),
 }
 
