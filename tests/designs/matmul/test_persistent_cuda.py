@@ -282,9 +282,6 @@ CODE = {
     "fp16, high pairs": (torch.float16, {}, HIGH_PAIR, "row", "HGMMA.64x128x16.F32", 8, 3, 1),
     "fp16, three, pairs": (torch.float16, {}, TRIO_PAIR, "col", "HGMMA.64x128x16.F32", 4, 2, 1),
     "fp16, wide pairs": (torch.float16, {}, WIDE_PAIR, "col", "HGMMA.64x192x16.F32", 4, 2, 1),
-    "fp16, large": (torch.float16, {}, LARGE, "row", "HGMMA.64x192x16.F32", 8, 4, 0),
-    "fp16 to fp32, large": (torch.float16, {"out_dtype": torch.float32}, LARGE, "col", "HGMMA.64x192x16.F32", 8, 2, 0),
-    "tf32, large pairs": (torch.float32, {"precision": "tf32"}, LARGE_PAIR, "col", "HGMMA.64x192x8.F32.TF32", 8, 2, 1),
     "tf32, pairs": (torch.float32, {"precision": "tf32"}, BIG_PAIR, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 1),
 }
 
@@ -324,6 +321,26 @@ def test_machine_code(kind):
     assert sum(opcode.startswith("USETMAXREG") for opcode in opcodes) == 2
     at_first, (producer, consumer) = code.registers, {2: (40, 232), 3: (32, 160)}[consumers]
     assert at_first * (consumers + 1) == producer + consumers * consumer, "otherwise a consumer waits for its registers forever"
+
+
+@nvcc.needed
+@short(lambda tile, dtype, options: dtype == torch.float16 and not options)
+@pytest.mark.parametrize(
+    "dtype, options",
+    [(torch.float16, {}), (torch.float16, {"out_dtype": torch.float32}), (torch.float32, {"precision": "tf32"})],
+    ids=["fp16", "fp16 to fp32", "tf32"],
+)
+@pytest.mark.parametrize("tile", [LARGE, LARGE_PAIR], ids=["alone", "pairs"])
+def test_192_sums_of_a_thread_fit_beside_a_box(tile, dtype, options):
+    """With the registers that the producer does without; nothing is spilled, and products are asynchronous."""
+    a = torch.empty(4096, 4096, dtype=dtype, device="meta")
+    (launch,) = launches(a, a.t(), tile, **options)
+    code = code_of(launch)
+    k = 8 if dtype == torch.float32 else 16
+    assert sass.count(code.hot_loop(), (f"HGMMA.64x192x{k}.F32" + ".TF32" * (k == 8),)) == 8 and code.stack_bytes == 0
+    assert code.registers == 168 and 24 + 2 * 240 == 3 * 168
+    opcodes = [text.split()[0] for _, text in code.instructions if text.startswith("UTMALDG.3D")]
+    assert [opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in sorted(opcodes)] == [False, tile == LARGE_PAIR]
 
 
 @nvcc.needed
