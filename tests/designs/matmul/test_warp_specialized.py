@@ -227,6 +227,8 @@ def test_slices_in_registers_have_been_multiplied_before_the_next_ones_are_loade
         products = re.findall(r"wgmma\.mma_async\S* \{[^}]*\}, (\{|%rd)", ptx)
         assert products == ["{"] * 4 * 2 * parts, "of 8 of k, of two consumers, the first operand in registers"
         assert set(re.findall(r"wgmma\.wait_group\S* (\d)", ptx)) == {"0"}
+        registers = set(map(int, re.findall(r"setmaxnreg\S+\s+(\d+)", ptx)))
+        assert 168 in registers and min(registers) >= 112, "fewer than a product takes, and ptxas makes all of them wait"
         before_waits = [part.partition("wgmma.mma_async")[2] for part in ptx.split("wgmma.wait_group")[:-1]]
         assert len(list(filter(None, before_waits))) == 2 and not any("ld.shared" in part for part in before_waits)
 
