@@ -17,7 +17,7 @@ import numpy
 from tritonkernels.choice.learned import UNIT, Trees
 
 OUTLIER = 0.2  # of log time
-# Of those tried what chose best in cross-validation on the half to fit to
+# Of those tried what chose best in cross-validation on the half to fit to; but LEVEL 0 chose as well, and told times worse
 TREES, DEPTH, RATE, PRIOR, LEVEL = 600, 6, 0.15, 5.0, 0.1
 THRESHOLDS = 32  # of a figure at most
 SHARE = 0.5  # of shapes, and of questions, that a tree sees
