@@ -34,6 +34,10 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     return (shared_address & 0x3FFFF) >> 4 | uint64_t(next >> 4) << 16 | EIGHT_ROWS << 32 | SWIZZLE_128 << 62;
 }
 
+// Whether there is an instruction of 8 TILES columns. Number is a lane's in a sum's tile.
+template <class Number, int TILES>
+constexpr bool HAS_COLUMNS = TILES % 8 == 0 ? TILES <= 32 : (TILES == 12 || TILES == 20) && !std::is_same_v<Number, __half2>;
+
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -50,6 +54,9 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47"
 #define WGMMA_NAMES_64 \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") "%60, %61, %62, %63"
+#define WGMMA_NAMES_80                                                                                                  \
+    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6")             \
+    "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define WGMMA_NAMES_96                                                                                                  \
     WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
     WGMMA_TEN("8") "%90, %91, %92, %93, %94, %95"
@@ -61,6 +68,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_32(D, i) WGMMA_16(D, i), WGMMA_16(D, i + 16)
 #define WGMMA_48(D, i) WGMMA_32(D, i), WGMMA_16(D, i + 32)
 #define WGMMA_64(D, i) WGMMA_32(D, i), WGMMA_32(D, i + 32)
+#define WGMMA_80(D, i) WGMMA_64(D, i), WGMMA_16(D, i + 64)
 #define WGMMA_96(D, i) WGMMA_64(D, i), WGMMA_32(D, i + 64)
 #define WGMMA_128(D, i) WGMMA_64(D, i), WGMMA_64(D, i + 64)
 #define WGMMA_FLOAT(i) "+f"(sum[(i) / 4].x[(i) % 4])
@@ -72,24 +80,32 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
 #define WGMMA_AB_32 "%32, %33"
 #define WGMMA_AB_48 "%48, %49"
 #define WGMMA_AB_64 "%64, %65"
+#define WGMMA_AB_80 "%80, %81"
 #define WGMMA_AB_96 "%96, %97"
 #define WGMMA_AB_128 "%128, %129"
 #define WGMMA_FRAGMENT_B_32 "{%32, %33, %34, %35}, %36"
+#define WGMMA_FRAGMENT_B_48 "{%48, %49, %50, %51}, %52"
 #define WGMMA_FRAGMENT_B_64 "{%64, %65, %66, %67}, %68"
+#define WGMMA_FRAGMENT_B_80 "{%80, %81, %82, %83}, %84"
 #define WGMMA_FRAGMENT_B_96 "{%96, %97, %98, %99}, %100"
 #define WGMMA_FRAGMENT_B_128 "{%128, %129, %130, %131}, %132"
 #define WGMMA_FRAGMENT_ADDS_32 "%37"
+#define WGMMA_FRAGMENT_ADDS_48 "%53"
 #define WGMMA_FRAGMENT_ADDS_64 "%69"
+#define WGMMA_FRAGMENT_ADDS_80 "%85"
 #define WGMMA_FRAGMENT_ADDS_96 "%101"
 #define WGMMA_FRAGMENT_ADDS_128 "%133"
 #define WGMMA_FLAGS_16 "%18, %19"
 #define WGMMA_FLAGS_32 "%34, %35"
 #define WGMMA_FLAGS_48 "%50, %51"
 #define WGMMA_FLAGS_64 "%66, %67"
+#define WGMMA_FLAGS_80 "%82, %83"
 #define WGMMA_FLAGS_96 "%98, %99"
 #define WGMMA_FLAGS_128 "%130, %131"
 #define WGMMA_ADDS_32 "%34"
+#define WGMMA_ADDS_48 "%50"
 #define WGMMA_ADDS_64 "%66"
+#define WGMMA_ADDS_80 "%82"
 #define WGMMA_ADDS_96 "%98"
 #define WGMMA_ADDS_128 "%130"
 
@@ -117,55 +133,64 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
           : WGMMA_##COUNT(D, 0)                                                                                              \
           : "l"(a), "l"(b))
-#define WGMMA(BITS, D, TYPES, COUNT_64, COUNT_128, COUNT_192, COUNT_256)      \
-    if constexpr (TILES == 8) WGMMA_##BITS("64", COUNT_64, D, TYPES);         \
-    else if constexpr (TILES == 16) WGMMA_##BITS("128", COUNT_128, D, TYPES); \
-    else if constexpr (TILES == 24) WGMMA_##BITS("192", COUNT_192, D, TYPES); \
-    else WGMMA_##BITS("256", COUNT_256, D, TYPES)
+// The instruction of so many columns: of sums of 32 bits a thread has half as many. Sums in half have no use for 96 and 160.
+#define WGMMA_COLUMNS(BITS, D, TYPES, N, COUNT) if constexpr (8 * TILES == N) WGMMA_##BITS(#N, COUNT, D, TYPES)
+#define WGMMA(BITS, D, TYPES)                      \
+    WGMMA_COLUMNS(BITS, D, TYPES, 64, 32);         \
+    else WGMMA_COLUMNS(BITS, D, TYPES, 96, 48);    \
+    else WGMMA_COLUMNS(BITS, D, TYPES, 128, 64);   \
+    else WGMMA_COLUMNS(BITS, D, TYPES, 160, 80);   \
+    else WGMMA_COLUMNS(BITS, D, TYPES, 192, 96);   \
+    else WGMMA_COLUMNS(BITS, D, TYPES, 256, 128)
+#define WGMMA_OF_HALVES(TYPES)                                   \
+    WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 64, 16);         \
+    else WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 128, 32);   \
+    else WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 192, 48);   \
+    else WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 256, 64)
 
 // sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors; unless it ADDS, sum = A B.
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
-    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
+    static_assert(HAS_COLUMNS<Number, TILES>, "64, 96, 128, 160, 192 or 256 columns");
     constexpr bool FP8 = std::is_same_v<Number, float> && sizeof(T) == 1;
     static_assert(ADDS || FP8, "a sum of its own for each slice is for fp8");
     if constexpr (std::is_same_v<Number, int>) {
         static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
         if constexpr (std::is_signed_v<T>)
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8", 32, 64, 96, 128);
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8");
         else
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8", 32, 64, 96, 128);
+            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8");
     } else if constexpr (std::is_same_v<Number, __half2>) {
         static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
-        WGMMA(16_BITS, WGMMA_HALVES, "k16.f16.f16.f16", 16, 32, 48, 64);
+        WGMMA_OF_HALVES("k16.f16.f16.f16");
     } else if constexpr (std::is_same_v<T, __half>) {
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16", 32, 64, 96, 128);
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16");
     } else if constexpr (std::is_same_v<T, float>) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "tf32 lies along k");
-        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
+        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32");
     } else if constexpr (FP8) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "fp8 lies along k");
         if constexpr (std::is_same_v<T, Fp8<E4M3, E4M3>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3", 32, 64, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3");
         else if constexpr (std::is_same_v<T, Fp8<E4M3, E5M2>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2", 32, 64, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2");
         else if constexpr (std::is_same_v<T, Fp8<E5M2, E4M3>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3", 32, 64, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3");
         else
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2", 32, 64, 96, 128);
+            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2");
     } else {
         static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16, tf32 or fp8");
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16", 32, 64, 96, 128);
+        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16");
     }
 }
 
 // The same of tf32, with A in registers.
 template <class T, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
-    static_assert(TILES % 8 == 0 && TILES <= 32, "64, 128, 192 or 256 columns");
+    static_assert(HAS_COLUMNS<float, TILES>, "64, 96, 128, 160, 192 or 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
-    WGMMA(FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32", 32, 64, 96, 128);
+    WGMMA(FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32");
 }
 
 __device__ __forceinline__ void wgmma_fence() { SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }

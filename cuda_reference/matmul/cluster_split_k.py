@@ -49,7 +49,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales)
     yield from copies
     blocks, threads = _blocks(problem, config, out.shape[0]), (config["CONSUMERS"] + 1) * 128
-    yield Kernel(_TEMPLATE, variants(problem)).launch(parameters, (blocks,), threads, given, shared_bytes(config))
+    yield Kernel(_TEMPLATE, variants(problem, config)).launch(parameters, (blocks,), threads, given, shared_bytes(config))
 
 
 @functools.cache

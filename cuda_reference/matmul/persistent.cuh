@@ -4,7 +4,7 @@
 // change:
 //
 //   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix. (But for B of tf32 that lies across
-//     K: parts/transposed.cuh.)
+//     K, whose tiles are always SWAPPED: parts/transposed.cuh.)
 //   - TMA computes the addresses, swizzles, rounds fp32 to tf32, and writes zeros for elements outside of the operands. One
 //     thread of a producer warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
 //   - No barrier of the block in the loop: each stage has an mbarrier that says that its slice has landed, and one that says
@@ -27,7 +27,10 @@
 // pieces are equally long, since TMA reads zeros beyond K. Neighbours are at the same k at a time, so L2 has what they share.
 //
 // Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
-// 128 x 256, three. Two consumers have up to 64 x 256, as there are more registers for each.
+// 128 x 256, three. Two consumers have up to 64 x 320 (two wgmmas), as there are more registers for each.
+//
+// SWAPPED tiles are those of C^T = B^T A^T, of which a consumer has 64 columns and all rows: 96, say, or 160 (parts/swapped.cuh).
+// 1024 x 528 is 99 tiles of 96 x 64, one wave of 132 SMs, and 72 of 128 x 64 or 144 of 64 x 64.
 //
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
 // along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them
@@ -64,7 +67,7 @@ namespace matmul {
 // consumer's thread.
 template <int CONSUMERS, int SUMS> struct Registers {
     static constexpr int AT_FIRST = 65536 / 128 / (CONSUMERS + 1) / 8 * 8;
-    static constexpr bool ALL = SUMS > 128;  // the producer keeps the fewest that it runs with
+    static constexpr bool ALL = SUMS > 160;  // the producer keeps the fewest that it runs with
     static constexpr int PRODUCER = CONSUMERS != 2 ? 32 : ALL ? 24 : 40, CONSUMER = CONSUMERS != 2 ? 160 : ALL ? 240 : 232;
     static constexpr int OF_A_BOX = ALL ? 48 : 64;
     static_assert(CONSUMERS <= 3 && (CONSUMERS == 1 || PRODUCER + CONSUMERS * CONSUMER == (CONSUMERS + 1) * AT_FIRST),
@@ -105,6 +108,17 @@ template <int SHARE_A, int SHARE_B> struct ClusterOf {
     }
 };
 
+// A step of 64 rows. Of more than 256 columns a second wgmma has the rest.
+template <class T, bool LEFT_K_MAJOR, bool RIGHT_K_MAJOR, bool ADDS, class Sum, int TILES>
+__device__ __forceinline__ void multiply_step(LaneSums<Sum> (&sum)[TILES], uint64_t left, uint64_t right) {
+    constexpr int FIRST = TILES < 32 ? TILES : 32;
+    wgmma<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, ADDS>(reinterpret_cast<LaneSums<Sum>(&)[FIRST]>(sum), left, right);
+    if constexpr (TILES > FIRST) {
+        auto& others = reinterpret_cast<LaneSums<Sum>(&)[TILES - FIRST]>(sum[FIRST]);
+        wgmma<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, ADDS>(others, left, right + (FIRST / 8 * BLOCK_BYTES >> 4));
+    }
+}
+
 // Adds the sums of a slice to those of all before it.
 template <int BLOCKS, int TILES>
 __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES], LaneSums<float> (&slice)[BLOCKS][1][TILES]) {
@@ -117,19 +131,23 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
 }
 
 // SCALED: nothing follows alpha, as epilogue.cuh says. PROMOTES: tensor cores add up one slice at a time, as those of fp8 keep
-// few bits. SCALES: those of fp8 (scales.cuh). walk_of(tiles, slices) makes a Walk, as WholeTiles is.
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool A_K_MAJOR,
-          bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES, class WalkOf>
+// few bits. SCALES: those of fp8 (scales.cuh), which SWAPPED tiles have of a matrix only. walk_of(tiles, slices) makes a Walk, as
+// WholeTiles is.
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool SWAPPED,
+          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES, class WalkOf>
 __device__ __forceinline__ void
 multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtensorMap& out_map, const Out* __restrict__ c,
                const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
                int activation, const Strides& stride, int batches, int group, const float* __restrict__ scale_a,
                const float* __restrict__ scale_b, const ScaleStrides& scale_stride, const WalkOf& walk_of) {
-    static_assert(BM % (CONSUMERS * 64) == 0 && BM <= 256 && BN <= 256, "a wgmma has 64 rows, a box 256");
-    constexpr int BLOCKS = BM / CONSUMERS / 64, STEPS = SLICE / 32;  // 64-row blocks per consumer; steps per slice
-    using Threads = Registers<CONSUMERS, BLOCKS * BN / 2>;
-    static_assert(CONSUMERS == 1 || BLOCKS * BN / 2 + Threads::OF_A_BOX <= Threads::CONSUMER, "sums, and what a box takes");
-    static_assert(!PROMOTES || (BLOCKS * BN <= 128 && CONSUMERS < 3), "three sets of sums must fit in registers");
+    static_assert((SWAPPED ? BN : BM) % (CONSUMERS * 64) == 0, "a wgmma has 64 rows");
+    static_assert(!SWAPPED || (BN == CONSUMERS * 64 && BM % 32 == 0 && SCALES != ROW_SCALES), "a consumer has 64 columns");
+    constexpr int BLOCKS = SWAPPED ? 1 : BM / CONSUMERS / 64;         // of 64 rows of a consumer's products
+    constexpr int TILES = (SWAPPED ? BM : BN) / 8, STEPS = SLICE / 32;  // of 8 columns of them; of a slice
+    constexpr int SUMS = BLOCKS * TILES * 4;                          // of a thread
+    using Threads = Registers<CONSUMERS, SUMS>;
+    static_assert(CONSUMERS == 1 || SUMS + Threads::OF_A_BOX <= Threads::CONSUMER, "sums, and what a box takes");
+    static_assert(!PROMOTES || (SUMS <= 64 && CONSUMERS < 3), "three sets of sums must fit in registers");
     constexpr int SHARE_B = CLUSTER / SHARE_A;
     static_assert(SHARE_A * SHARE_B == CLUSTER && CLUSTER <= 8, "a cluster is SHARE_B x SHARE_A blocks, of which each GPU takes 8");
     using Cluster = ClusterOf<SHARE_A, SHARE_B>;
@@ -201,31 +219,40 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             __syncwarp();
             cluster_exchange();
         }
-    } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {  // consumers have columns of the tile, not rows
-        static_assert(A_K_MAJOR && BN == CONSUMERS * 64 && Walk::SPLITS == 1, "a consumer has 64 columns");
+    } else if constexpr (sizeof(T) == 4 && !B_K_MAJOR) {
+        static_assert(SWAPPED && A_K_MAJOR && Walk::SPLITS == 1, "of tf32 only B may lie across K");
         if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
         const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, threadIdx.x % 32); };
-        TransposedTile<BM, BN> own{a_slices, b_slices, out_map, boxes};
+        OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
+        TransposedTile<BM, BN> own{a_slices, b_slices};
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
-            LaneSums<float> sum[1][1][BM / 8] = {};
-            own.multiply(sum, piece.count, ring, full, give_back);
-            if constexpr (Walk::CUTS) {
-                auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BLOCKS][1][BN / 8]>(sum);  // as many at once as elsewhere
-                if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(more))) return;
-            }
             const int batch = piece.tile / tiles;
             const TileIndex tile = place(piece.tile);
+            const int row = tile.m * BM, col = tile.n * BN + threadIdx.x / 128 * 64;
+            SwappedResult<Out, Sum, BM, LanesInPairs> result{out_boxes};
+            if constexpr (!SCALED) result.load_bias(bias, stride.bias, col, N);
+            LaneSums<float> sum[1][1][BM / 8] = {};  // g++ 12 crashes on TILES here
+            own.multiply(sum, piece.count, ring, full, give_back);
+            if constexpr (Walk::CUTS) {
+                auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BM / BN][1][BN / 8]>(sum);  // as many at once as elsewhere
+                if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(more))) return;
+            }
             const auto epilogue = epilogue_of<Sum, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
-            own.template store<SCALED, OUT_BOXES>(sum, epilogue, tile.m * BM, tile.n * BN, batch, M, N);
+            result.template store<SCALED, OUT_BOXES>(sum, epilogue, row, col, batch, M, N);
         });
-        if (OUT_BOXES && own.boxes.asks) tma_store_wait<0>();  // as below
+        if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // as below
     } else {
         if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
-        const int first_row = threadIdx.x / 128 * (BM / CONSUMERS), warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-        const uint64_t a_first = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
-        const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
+        const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+        const int first_row = SWAPPED ? 0 : threadIdx.x / 128 * (BM / CONSUMERS), first_col = SWAPPED ? threadIdx.x / 128 * 64 : 0;
+        using Left = std::conditional_t<SWAPPED, BSlice, ASlice>;  // of which a consumer has BLOCKS of 64
+        using Right = std::conditional_t<SWAPPED, ASlice, BSlice>;
+        constexpr bool LEFT_K_MAJOR = SWAPPED ? B_K_MAJOR : A_K_MAJOR, RIGHT_K_MAJOR = SWAPPED ? A_K_MAJOR : B_K_MAJOR;
+        const uint64_t of_a = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
+        const uint64_t of_b = wgmma_descriptor(shared_address(b_slices + first_col * SLICE), BLOCK_BYTES);
+        const uint64_t first_left = SWAPPED ? of_b : of_a, first_right = SWAPPED ? of_a : of_b;
         OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, lane); };
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
@@ -237,24 +264,27 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             };
             if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
             TileBias<Scalar<Sum>, Out, BN> tile_bias{biases + threadIdx.x / 128 * BN};
-            const bool adds_bias = OUT_BOXES && !SCALED && bias != nullptr;
+            const bool adds_bias = OUT_BOXES && !SWAPPED && !SCALED && bias != nullptr;
             if (adds_bias) tile_bias.load(bias, stride.bias, place(piece.tile).n * BN, N);
-            LaneSums<Sum> sum[BLOCKS][1][BN / 8] = {};
+            SwappedResult<Out, Sum, BM, LanesInOrder> swapped{out_boxes};
+            if constexpr (SWAPPED && !SCALED) swapped.load_bias(bias, stride.bias, place(piece.tile).n * BN + first_col, N);
+            LaneSums<Sum> sum[BLOCKS][1][TILES] = {};
             int last = 0;  // the stage that the wgmmas in flight read
             // Starts the products of a slice, and waits for those of the slice before
-            const auto multiply = [&](LaneSums<Sum>(&into)[BLOCKS][1][BN / 8], int slice) {
+            const auto multiply = [&](LaneSums<Sum>(&into)[BLOCKS][1][TILES], int slice) {
                 mbarrier_wait(full + ring.stage, ring.parity);
-                const uint64_t a = a_first + ring.stage * (ASlice::BYTES >> 4), b = b_first + ring.stage * (BSlice::BYTES >> 4);
+                const uint64_t left = first_left + ring.stage * (Left::BYTES >> 4);
+                const uint64_t right = first_right + ring.stage * (Right::BYTES >> 4);
                 wgmma_fence();
 #pragma unroll
                 for (int m = 0; m < BLOCKS; ++m)
-                    wgmma<T, A_K_MAJOR, B_K_MAJOR, !PROMOTES>(into[m][0], a + (m * BLOCK_BYTES >> 4), b);
+                    multiply_step<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, !PROMOTES>(into[m][0], left + (m * BLOCK_BYTES >> 4), right);
 #pragma unroll
                 for (int k = 1; k < STEPS; ++k)
 #pragma unroll
                     for (int m = 0; m < BLOCKS; ++m)
-                        wgmma<T, A_K_MAJOR, B_K_MAJOR>(into[m][0], a + ((m * BLOCK_BYTES + k * ASlice::STEP) >> 4),
-                                                       b + (k * BSlice::STEP >> 4));
+                        multiply_step<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, true>(
+                            into[m][0], left + ((m * BLOCK_BYTES + k * Left::STEP) >> 4), right + (k * Right::STEP >> 4));
                 wgmma_commit();
                 wgmma_wait<1>();
                 if (slice > 0) give_back(last);
@@ -266,7 +296,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                 for (int slice = 0; slice < slices; ++slice) multiply(sum, slice);
                 wgmma_wait<0>();
             } else if (slices > 0) {  // two slices a round: ptxas makes wgmmas wait where a branch is between them and their wait
-                LaneSums<Sum> even[BLOCKS][1][BN / 8], odd[BLOCKS][1][BN / 8];
+                LaneSums<Sum> even[BLOCKS][1][TILES], odd[BLOCKS][1][TILES];
                 multiply(even, 0);
                 int slice = 1;
 #pragma unroll 1
@@ -288,7 +318,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             }
             if (slices > 0) give_back(last);
             const TileIndex tile = place(piece.tile);
-            const int row = tile.m * BM + first_row, col = tile.n * BN;
+            const int row = tile.m * BM + first_row, col = tile.n * BN + first_col;
             if constexpr (Walk::CUTS)
                 if (!walk.add_others(sum, piece, M - row, reinterpret_cast<bool*>(more))) return;
             if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
@@ -301,22 +331,24 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             }
             const auto epilogue =
                 epilogue_of<Sum, SCALED>(c, bias, out, scales.times(alpha), beta, activation, stride, batch);
-            if constexpr (OUT_BOXES) {
-                constexpr int TILES = OutBoxes<Out>::TILES, ACROSS = BN / 8 / TILES, BOXES = BLOCKS * ACROSS;
+            if constexpr (SWAPPED) {
+                swapped.template store<SCALED, OUT_BOXES>(sum, epilogue, row, col, batch, M, N);
+            } else if constexpr (OUT_BOXES) {
+                constexpr int OF_A_BOX = OutBoxes<Out>::TILES, ACROSS = TILES / OF_A_BOX, BOXES = BLOCKS * ACROSS;
                 if (adds_bias) tile_bias.share();
                 const auto write = [&](auto everything, int box) {
                     constexpr bool EVERYTHING = decltype(everything)::value;
-                    constexpr int AT_ONCE = !EVERYTHING && !Threads::ALL ? TILES : CONSUMERS < 3 ? TILES / 2 : 2;
-                    const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * TILES * 8;
+                    constexpr int AT_ONCE = !EVERYTHING && !Threads::ALL ? OF_A_BOX : CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
+                    const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * OF_A_BOX * 8;
                     const auto fill = [&](unsigned char* to) {
 #pragma unroll 1
-                        for (int first = 0; first < TILES; first += AT_ONCE) {
+                        for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
                             Scalar<Sum> results[1][AT_ONCE][4];
-                            scale(results, sum, (box * TILES + first) / AT_ONCE, epilogue);
+                            scale(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
                             const auto all = [&](const auto& change) { for_all(results, change); };
                             if constexpr (EVERYTHING)
                                 epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, M, N);
-                            if (adds_bias) tile_bias.add(results, box % ACROSS * TILES + first);
+                            if (adds_bias) tile_bias.add(results, box % ACROSS * OF_A_BOX + first);
                             if constexpr (EVERYTHING)
                                 epilogue.activate_all(all);
                             else if (epilogue.activation == RELU)
@@ -358,8 +390,8 @@ template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED>
     return CONSUMERS == 1 && !PROMOTES && SCALED && 2 * (BYTES + 1024) <= 228 * 1024 ? 2 : 1;
 }
 
-template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool A_K_MAJOR,
-          bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool SWAPPED,
+          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, blocks_of_an_sm<BM, BN, CONSUMERS, STAGES, PROMOTES, SCALED>())
 __cluster_dims__(CLUSTER, 1, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
@@ -367,8 +399,8 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
            Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
            int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
            ScaleStrides scale_stride, int splits) {
-    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED,
-                   OUT_BOXES>(
+    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, SWAPPED, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES,
+                   SCALED, OUT_BOXES>(
         a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
         scale_stride, [=](int tiles, int slices) { return WholeTiles{splits * tiles, ceil_div(slices, splits)}; });
 }

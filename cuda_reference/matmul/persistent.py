@@ -52,11 +52,23 @@ _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8
 _LARGE = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (256, 192, 2, 3, 8, 1), (256, 192, 2, 3, 8, 2))
 # SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
 _IN_ROWS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4))
+# More columns of one tile, where few rows are left, and between the waves of others
+_WIDE = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 320, 2, 3, 8), (64, 256, 1, 5, 8), (64, 192, 1, 6, 8))
+_SWAPPED = configs_of(
+    "BM BN CONSUMERS STAGES GROUP SWAPPED",
+    (320, 128, 2, 3, 8, True),
+    (160, 128, 2, 5, 8, True),
+    (96, 128, 2, 6, 8, True),
+    (256, 64, 1, 5, 8, True),
+    (192, 64, 1, 6, 8, True),
+    (160, 64, 1, 7, 8, True),
+    (96, 64, 1, 8, 8, True),
+)
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
-_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {CASES}>"
+_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
@@ -89,6 +101,7 @@ def configs(problem, target):
         space = *space, *_TRANSPOSED
     if not (problem.beta or problem.bias or problem.activation or problem.scales):
         space = *space, *_LARGE
+    space = *space, *_WIDE, *(config for config in _SWAPPED if _swaps(problem, config))
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
     yield from (config | {"SPLIT_K": 1} for config in space)
     if problem.accumulate == "fp32" and not problem.scales:
@@ -96,6 +109,16 @@ def configs(problem, target):
             walkers = config["BLOCKS"] // config.get("CLUSTER", 1)
             for splits in splits_that_fill(problem.batch * tiles_of_clusters(problem, config), problem.k, walkers):
                 yield config | {"SPLIT_K": splits}
+
+
+def _swaps(problem, config):
+    """Whether tiles of the transposed product are for it: TMA writes the result, and slices are whole boxes. Lanes have single
+    results of a row: they are slow to read C."""
+    whole_boxes = _in_whole_boxes(config["BM"], problem.dtype.itemsize != 2 or problem.a_layout == "row")
+    plain = not problem.beta and problem.scales != "rows" and problem.accumulate != "fp16"
+    if problem.precision == "tf32" and config["BM"] > 256:  # by two wgmmas, which those of transposed.cuh are not
+        return False
+    return plain and whole_boxes and problem.n * problem.out_dtype.itemsize % 16 == 0
 
 
 def _blocks(problem, config, target):
@@ -129,10 +152,10 @@ def refuses(problem, target):
     return None
 
 
-def as_tma_reads(matrix, span_dim, transposable=False):
+def as_tma_reads(matrix, span_dim, transposable=None):
     """k_major of a matrix that TMA can read: its rows must not overlap, so it cannot be expanded. wgmma reads elements of 16
     bits along M or N, too."""
-    by_k = k_major(matrix, span_dim, transposable or matrix.element_size() == 2)
+    by_k = k_major(matrix, span_dim, matrix.element_size() == 2 if transposable is None else transposable)
     row, column = (span_dim, 3 - span_dim) if by_k else (3 - span_dim, span_dim)
     sizes, strides = matrix.shape, matrix.stride()
     apart = sizes[row] == 1 or strides[row] >= sizes[column] or not matrix.numel()
@@ -145,12 +168,14 @@ def operand_map(problem, matrix, span_dim, span, transposable=False, share=1):
 
     TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
     """
-    layout = functools.partial(as_tma_reads, transposable=transposable)
+    may_lie_across = transposable or (matrix.element_size() == 2 and _in_whole_boxes(span, False))
+    layout = functools.partial(as_tma_reads, transposable=may_lie_across)
     matrix, copies = aligned(matrix, span_dim, layout)
     by_k = layout(matrix, span_dim)
     rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
     depth = SLICE // matrix.element_size()  # of a slice; across K the columns of a box
-    lines = span // share if by_k else depth if span // depth % share == 0 else depth // share
+    in_boxes = 2 if span // share > 256 else 1
+    lines = span // share // in_boxes if by_k else depth if span // depth % share == 0 else depth // share
     tensor_map = TensorMap(rows if matrix.stride(0) else rows[:1], (lines, depth), problem.precision == "tf32")
     return matrix, tensor_map, by_k, copies
 
@@ -184,7 +209,8 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"], share=share_a)
     b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"], b_across_k, share_b)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
-    lines = 32 if problem.precision == "tf32" and not b_by_k else 64
+    swapped = config.get("SWAPPED", problem.precision == "tf32" and not b_by_k)
+    lines = 32 if swapped else 64
     out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))
     _, _, *others = arguments(problem, a, b, c, bias, out)
     scale_strides = (
@@ -194,6 +220,7 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     whole = {
         "CLUSTER": share_a * share_b,
         "SHARE_A": share_a,
+        "SWAPPED": swapped,
         **config,
         "A_BY_K": a_by_k,
         "B_BY_K": b_by_k,
@@ -205,9 +232,16 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     return copies_of_a + copies_of_b, given, mma_types(problem) | whole
 
 
-def variants(problem):
+def variants(problem, config):
     """What is built together."""
-    return layouts() if problem.dtype.itemsize == 2 else [{}]
+    if problem.dtype.itemsize != 2:
+        return [{}]
+    return [layout for layout in layouts() if _in_whole_boxes(config["BM"], layout["A_BY_K"])]
+
+
+def _in_whole_boxes(span, by_k):
+    """Whether so much of an operand is whole boxes of TMA, which across K are of 64 elements of 16 bits."""
+    return by_k or span % (SLICE // 2) == 0
 
 
 def _launches(problem, config, a, b, c, bias, out, *scales):
@@ -222,7 +256,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     copies, given, parameters = prepared(sums, config, a, b, *result, *scales, b_across_k=across)
     yield from copies
     clusters = splits * out.shape[0] * tiles_of_clusters(problem, config)
-    yield Kernel(_TEMPLATE, variants(problem)).launch(
+    yield Kernel(_TEMPLATE, variants(problem, config)).launch(
         parameters,
         (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
         (config["CONSUMERS"] + 1) * 128,

@@ -21,6 +21,9 @@ _DMMA = ((False, 128, 64, 128, 64, 32, 4, 8), _MMA[1])
 _TILES = (128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4), (64, 64, 8)
 _WGMMA = tuple((True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in _TILES)
 _THIN = tuple((False, *config.values()) for config in THIN)
+_OF_LITTLE = (
+    (False, 32, 32, 128, 16, 16, 8, 8),
+)  # for a small result: of more tiles the sums of splits are added up side by side
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}"
 _TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{PIECE}}, {{SCALED}}>"
 
@@ -44,6 +47,8 @@ def configs(problem, target):
     by_mma = _DMMA if problem.precision == "fp64" else _MMA
     kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + _THIN
     kinds = tuple(kind for kind in in_order(kinds, target) if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
+    if problem.batch * tiles(problem, 32, 32) <= target.sms // 4:
+        kinds += _OF_LITTLE
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
     largest = problem.batch * tiles(problem, *(max(kind[i] for kind in kinds) for i in (1, 2)))
     powers = split_counts(largest, problem.k, target)

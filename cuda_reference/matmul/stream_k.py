@@ -77,7 +77,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
     copies, given, parameters = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=across)
     yield from copies
     blocks, *shares = shared_tiles(problem, config, config["CONSUMERS"], out)
-    yield Kernel(_TEMPLATE, variants(problem)).launch(
+    yield Kernel(_TEMPLATE, variants(problem, config)).launch(
         parameters,
         (blocks,),
         (config["CONSUMERS"] + 1) * 128,

@@ -104,9 +104,10 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             [fences, BOXES],
         )
         for of, name, fences in (
-            ("__half, __half, float, 64, 64, 1, 4, 1, 1, true, true", "6__half.*Li1ELi1ELb", BARRIERS),
-            ("__half, __half, float, 128, 128, 2, 4, 2, 1, true, true", "6__half.*Li2ELi1ELb", CLUSTER_BARRIERS),
-            ("float, float, float, 64, 64, 1, 4, 1, 1, true, false", "f", BARRIERS),
+            ("__half, __half, float, 64, 64, 1, 4, 1, 1, false, true, true", "6__half.*Li1ELi1ELb0", BARRIERS),
+            ("__half, __half, float, 96, 64, 1, 8, 1, 1, true, true, true", "6__half.*Li1ELi1ELb1", BARRIERS),
+            ("__half, __half, float, 128, 128, 2, 4, 2, 1, false, true, true", "6__half.*Li2ELi1ELb", CLUSTER_BARRIERS),
+            ("float, float, float, 64, 64, 1, 4, 1, 1, true, true, false", "f", BARRIERS),
         )
     },
 }
@@ -165,7 +166,7 @@ def test_every_kernel_that_needs_a_fence_is_in_the_table():
         r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|cluster_exchange|tma_store|tma_store_fence|mbarrier_init)\("
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
-    parts = ("slices", "products", "out_boxes", "transposed")
+    parts = ("slices", "products", "out_boxes", "swapped")
     shared = {CUDA / f"common/{name}.cuh" for name in ("add_splits", "last_to_arrive", "mbarrier", "tma")}
     shared |= {CUDA / f"matmul/parts/{name}.cuh" for name in parts}
     assert files - shared == {CUDA / header for header, _ in REQUIRED}

@@ -6,12 +6,12 @@ namespace matmul {
 
 constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64 of SPAN in a slice
 
-// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box. Else a box for every 128 bytes
+// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box of up to 256, or two. Else a box for every 128 bytes
 // along SPAN, with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE, BOXES = SPAN / DEPTH;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
-    static_assert(K_MAJOR || sizeof(T) > 1, "bytes are read along k only");
+    static_assert(K_MAJOR || (sizeof(T) > 1 && SPAN % DEPTH == 0), "bytes are read along k only, and boxes are whole");
 
     // To this block; or the part of this one's rank among SHARE blocks of the cluster, to those whose bits are set in `sharers`.
     // A part is rows of the one box, or some of the boxes, or rows of each: the boxes of the map are of its size.
@@ -26,8 +26,12 @@ template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
                 tma_load(slice + at * SLICE, map, barrier, column, row, batch);
         };
         if constexpr (K_MAJOR) {
-            const int part = rank * (SPAN / SHARE);
-            load(part, k, first + part);
+            constexpr int IN_BOXES = SPAN / SHARE > 256 ? 2 : 1, ROWS = SPAN / SHARE / IN_BOXES;
+#pragma unroll
+            for (int i = 0; i < IN_BOXES; ++i) {
+                const int part = (rank * IN_BOXES + i) * ROWS;
+                load(part, k, first + part);
+            }
         } else if constexpr (BOXES % SHARE == 0) {
 #pragma unroll
             for (int i = 0; i < BOXES / SHARE; ++i) {

@@ -13,8 +13,8 @@
 // the half of a chunk, and g / 2 % 2 says whether the chunk is c or c XOR 5. XOR 4 of k, c gives the four chunks with its bit
 // of 4, and c XOR 5 the other four: each bank is used once.
 //
-// The result: its pairs are neighbours in a row of C. They go to boxes of 32 rows by 32 columns, in lines with the same
-// swizzle. There half a warp writes for 4 of g to 4 lines, every second one, so that c gives the four chunks with its last
+// The result (swapped.cuh): its pairs are neighbours in a row of C. They go to boxes of 32 rows by 32 columns, in lines with the
+// same swizzle. There half a warp writes for 4 of g to 4 lines, every second one, so that c gives the four chunks with its last
 // bit, and c XOR 5 the other four again. (XOR 4 would do for the loads, XOR 1 for the result.)
 //
 // Half a slice of fragments is loaded while the other half is multiplied. Per 8 of k two consumers read 2 (64 + 256) * 32
@@ -24,34 +24,35 @@
 #include "../../common/mbarrier.cuh"
 #include "../../common/shared.cuh"
 #include "../../common/wgmma.cuh"
-#include "out_boxes.cuh"
-#include "tma_slices.cuh"
+#include "swapped.cuh"
 
 namespace matmul {
 
-template <int BM, int BN> struct TransposedTile {
-    static constexpr int COLUMNS = 32, BOX_BYTES = COLUMNS * SLICE;  // of a box, of B's slice and of the result; of 32 rows
-    static constexpr int STEPS = SLICE / 32 / 2, STEP = 8 * SLICE;   // of half a slice; bytes from one to the next in B's boxes
-    using Sums = LaneSums<float>[1][1][BM / 8];
+// A lane has two neighbours of a consumer's columns.
+struct LanesInPairs {
+    static constexpr int APART = 1, COLUMNS = 32;  // of a box of B's slice
 
-    const unsigned char* b_slices;
-    uint64_t a_first;  // the descriptor of A's first slice
-    OutBoxes<float> boxes;
-
-    __device__ __forceinline__ TransposedTile(unsigned char* a_slices, unsigned char* b_slices, const CUtensorMap& out_map,
-                                              unsigned char* out_boxes)
-        : b_slices(b_slices),
-          a_first(wgmma_descriptor(shared_address(a_slices), BLOCK_BYTES)),
-          boxes{out_map, out_boxes + threadIdx.x / 128 * OutBoxes<float>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0} {}
-
-    // Where a lane's columns are: in this box of B's slice, in this 16-byte chunk of its lines, from this byte on.
+    // Where they are: in this box, in this 16-byte chunk of its lines, from this byte on.
     __device__ __forceinline__ static int box() { return threadIdx.x / 64; }
     __device__ __forceinline__ static int chunk() {
         const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
         return (warp % 2 * 2 + g / 4) ^ g / 2 % 2 * 5;
     }
     __device__ __forceinline__ static int byte() { return threadIdx.x / 4 % 2 * 8; }
-    __device__ __forceinline__ static int place(int line) { return line * SLICE + (chunk() ^ line % 8) * 16 + byte(); }
+    __device__ __forceinline__ static int column() { return box() % 2 * COLUMNS + chunk() * 4 + byte() / 4; }
+};
+
+template <int BM, int BN> struct TransposedTile {
+    using Lanes = LanesInPairs;
+    static constexpr int BOX_BYTES = Lanes::COLUMNS * SLICE;        // of 32 of k
+    static constexpr int STEPS = SLICE / 32 / 2, STEP = 8 * SLICE;  // of half a slice; bytes from one to the next in B's boxes
+    using Sums = LaneSums<float>[1][1][BM / 8];
+
+    const unsigned char* b_slices;
+    uint64_t a_first;  // the descriptor of A's first slice
+
+    __device__ __forceinline__ TransposedTile(unsigned char* a_slices, unsigned char* b_slices)
+        : b_slices(b_slices + Lanes::box() * BOX_BYTES), a_first(wgmma_descriptor(shared_address(a_slices), BLOCK_BYTES)) {}
 
     // Adds the products of `count` slices.
     template <class Ring, class GiveBack>
@@ -62,7 +63,7 @@ template <int BM, int BN> struct TransposedTile {
 #pragma unroll 1
         for (int slice = 0; slice < count; ++slice) {
             mbarrier_wait(full + ring.stage, ring.parity);
-            const unsigned char* const b = b_slices + ring.stage * (BN * SLICE) + box() * BOX_BYTES;
+            const unsigned char* const b = b_slices + ring.stage * (BN * SLICE);
             const uint64_t a = a_first + ring.stage * (BM * SLICE >> 4);
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
@@ -82,60 +83,15 @@ template <int BM, int BN> struct TransposedTile {
         if (count > 0) give_back(last);
     }
 
+  private:
     __device__ __forceinline__ void load(unsigned (&fragments)[STEPS][4], const unsigned char* from) const {
 #pragma unroll
         for (int k = 0; k < 2 * STEPS; ++k) {  // four rows of k each
-            const uint2 pair = *reinterpret_cast<const uint2*>(from + k / 2 * STEP + place(threadIdx.x % 4 + k % 2 * 4));
+            const int line = threadIdx.x % 4 + k % 2 * 4, chunk = Lanes::chunk() ^ line;
+            const uint2 pair =
+                *reinterpret_cast<const uint2*>(from + k / 2 * STEP + line * SLICE + chunk * 16 + Lanes::byte());
             fragments[k / 2][k % 2 * 2] = pair.x;
             fragments[k / 2][k % 2 * 2 + 1] = pair.y;
-        }
-    }
-
-    // Of a tile whose first element is at (row, col) of the result.
-    template <bool SCALED, bool OUT_BOXES>
-    __device__ __forceinline__ void store(Sums& sum, const Epilogue<float, float>& epilogue, int row, int col, int batch, int M,
-                                          int N) {
-        const int first_col = col + threadIdx.x / 128 * 64, lane_row = threadIdx.x % 4 * 2;
-        const int lane_col = col + box() * COLUMNS + chunk() * 4 + byte() / 4;
-#pragma unroll(SCALED ? BM / 32 : 1)  // the code of addends and activations is long
-        for (int part = 0; part < BM / 32; ++part, row += 32) {
-            float results[1][4][4];
-            scale(results, sum, part, epilogue);
-            const auto for_each = [&](const auto& change) {
-                for_all(results, [&](float& result, int column, int along) { change(result, along, column / 8); });
-            };
-            epilogue.finish(for_each, row + lane_row, lane_col, M, N);
-            const auto for_pairs = [&](const auto& take) {
-#pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    __align__(8) const float pair[2] = {results[0][i / 2][i % 2], results[0][i / 2][i % 2 + 2]};
-                    take(pair, lane_row + i / 2 * 8 + i % 2);
-                }
-            };
-            if constexpr (OUT_BOXES) {
-                const auto fill = [&](unsigned char* to) {
-                    to += box() % 2 * BOX_BYTES;
-                    for_pairs([&](const float(&pair)[2], int line) {
-                        *reinterpret_cast<uint2*>(to + place(line)) = reinterpret_cast<const uint2&>(pair);
-                    });
-                };
-                boxes.pass(fill, [&](const unsigned char* from) {
-#pragma unroll
-                    for (int i = 0; i < 2; ++i)
-                        tma_store(boxes.map, from + i * BOX_BYTES, first_col + i * COLUMNS, row, batch);
-                });
-            } else if (epilogue.stride.out.row == 1) {  // neighbours of a column are so in memory, too: 32 bytes of 4 lanes
-#pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    const float(&four)[4] = results[0][i / 2];
-                    __align__(8) const float pair[2] = {four[i % 2 * 2], four[i % 2 * 2 + 1]};
-                    store_run(pair, epilogue.out, lane_col + i % 2, row + lane_row + i / 2 * 8, N, M, epilogue.stride.out.col, 1);
-                }
-            } else {
-                for_pairs([&](const float(&pair)[2], int line) {
-                    store_run(pair, epilogue.out, row + line, lane_col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);
-                });
-            }
         }
     }
 };

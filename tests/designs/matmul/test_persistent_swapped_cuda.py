@@ -1,0 +1,225 @@
+"""Tiles of the CUDA design persistent of other rows than multiples of 64, by the transposed product (swapped.cuh), and of more
+columns than one wgmma has. Sums of small integers are exact."""
+
+import pytest
+import torch
+
+from cuda_reference.launch import config_of
+from cuda_reference.matmul.persistent import DESIGN, shared_bytes
+from perf.offline import sass
+from tests import nvcc
+from tests.designs.matmul import exact
+from tests.designs.matmul.exact import with_wgmma
+from tests.designs.matmul.test_persistent_cuda import code_of
+from tests.harness import DEVICES, prepare, random, short, transposed
+from tritonkernels.target import Target
+
+
+def _tile(bm, bn, consumers, stages, swapped):
+    config = config_of(BM=bm, BN=bn, CONSUMERS=consumers, STAGES=stages, GROUP=8, BLOCKS=3, SPLIT_K=1)
+    return config | ({"SWAPPED": True} if swapped else {})
+
+
+TILES = {
+    "96 x 64": _tile(96, 64, 1, 8, True),
+    "160 x 64": _tile(160, 64, 1, 7, True),
+    "192 x 64": _tile(192, 64, 1, 6, True),
+    "256 x 64": _tile(256, 64, 1, 5, True),
+    "96 x 128": _tile(96, 128, 2, 6, True),
+    "160 x 128": _tile(160, 128, 2, 5, True),
+    "320 x 128": _tile(320, 128, 2, 3, True),
+    "64 x 192": _tile(64, 192, 1, 6, False),
+    "64 x 256": _tile(64, 256, 1, 5, False),
+    "128 x 320": _tile(128, 320, 2, 3, False),
+}
+SWAPPED = {name: tile for name, tile in TILES.items() if "SWAPPED" in tile}
+BY_K = ("96 x 64", "160 x 64", "96 x 128", "160 x 128")  # no whole boxes across K
+OF_TF32 = [name for name in TILES if "320" not in name]
+on_devices = pytest.mark.parametrize("device", DEVICES)
+some_tiles = short(lambda device, tile: device == "cpu" and tile in ("96 x 64", "320 x 128", "160 x 128", "128 x 320"))
+
+
+def integers(*shape, device="cpu", dtype=torch.float16):
+    return random(*shape, device=device).mul(3).round().to(dtype)
+
+
+def computed(tile, *operands, **options):
+    launch, result = exact.computed(DESIGN, TILES[tile], *operands, **options)
+    assert launch.name == "persistent"
+    return result
+
+
+@some_tiles
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("sizes", [(8, 8, 64), (1, 136, 8), (72, 200, 100), (264, 328, 520), (500, 72, 33)], ids=str)
+@on_devices
+def test_at_the_edges_of_tiles(device, sizes, tile):
+    """Boxes partly and wholly outside of operands and the result, several tiles a block, several rounds of the ring."""
+    with_wgmma(device)
+    m, n, k = sizes
+    a, b = integers(m, -(-k // 8) * 8, device=device)[:, :k], transposed(integers(k, n, device=device))
+    for out_dtype in (torch.float16, torch.float32):
+        assert torch.equal(computed(tile, a, b, alpha=2, out_dtype=out_dtype).double(), 2 * (a.double() @ b.double()))
+
+
+@some_tiles
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("layout_b", ["row", "col"])
+@pytest.mark.parametrize("layout_a", ["row", "col"])
+@on_devices
+def test_layouts(device, layout_a, layout_b, tile):
+    """Of batches; what lies across K is copied before only if it is no whole boxes."""
+    with_wgmma(device)
+    a, b = integers(2, 328, 200, device=device), integers(2, 200, 328, device=device)
+    a, b = (transposed(t) if layout == "col" else t for t, layout in ((a, layout_a), (b, layout_b)))
+    call = prepare("matmul", a, b)
+    names = [launch.name for launch in DESIGN.launches(call.problem, TILES[tile], *call.parts[0])]
+    assert names == ["align"] * (layout_a == "col" and tile in BY_K) + ["persistent"]
+    if len(names) == 1:
+        assert torch.equal(computed(tile, a, b).double(), (a.double() @ b.double()).half().double())
+        assert torch.equal(computed(tile, a, b[:1].expand_as(b)).double(), (a.double() @ b[:1].double()).half().double())
+
+
+@some_tiles
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("out_dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("written", ["in boxes", "by pairs", "in columns", "by elements"])
+@on_devices
+def test_all_that_may_follow(device, written, out_dtype, tile):
+    """Everything at its row and column, wherever the result is; nothing outside of it is written."""
+    with_wgmma(device)
+    a, b, c = (integers(*shape, device=device) for shape in ((2, 200, 40), (40, 264), (2, 200, 264)))
+    b, c, bias = transposed(b), c.to(out_dtype), integers(264, device=device).to(out_dtype)
+    first = {"in boxes": 16, "by pairs": 18, "in columns": 16, "by elements": 5}[written]
+    buffer = torch.full((2, 204, 288), torch.nan, device=device, dtype=out_dtype)
+    if written == "in columns":
+        buffer = transposed(buffer)
+    out = buffer[:, 2:202, first : first + 264]
+    expected = a.double() @ b.double()
+    for options, result in (
+        (
+            {"c": c, "beta": -0.5, "bias": bias, "activation": "relu", "alpha": 1.5},
+            (1.5 * expected - 0.5 * c.double() + bias.double()).relu(),
+        ),
+        ({"bias": bias}, expected + bias.double()),
+        ({}, expected),
+    ):
+        buffer.fill_(torch.nan)
+        launch, _ = exact.computed(DESIGN, TILES[tile], a, b, out=out, out_dtype=out_dtype, **options)
+        assert launch.expression.endswith(", true>" if written == "in boxes" else ", false>")
+        assert torch.equal(out.double(), result.to(out_dtype).double())
+        out.fill_(torch.nan)
+        assert buffer.isnan().all(), "something outside of out was written"
+
+
+@short(lambda device, tile: device == "cpu" and tile in ("96 x 64", "160 x 128"))
+@pytest.mark.parametrize("tile", OF_TF32)
+@pytest.mark.parametrize("along_k", [False, True])
+@on_devices
+def test_tf32(device, along_k, tile):
+    """A B across K comes from registers where a consumer has 64 columns: in tiles of any number of rows."""
+    with_wgmma(device)
+    a, b = integers(2, 264, 72, device=device, dtype=torch.float32), integers(2, 72, 196, device=device, dtype=torch.float32)
+    b = transposed(b) if along_k else b
+    if along_k or tile in SWAPPED:
+        bias = b[0, 0]
+        result = computed(tile, a, b, precision="tf32", bias=bias, activation="relu")
+        assert torch.equal(result.double(), (a.double() @ b.double() + bias.double()).relu())
+
+
+@short(lambda device, tile: device == "cpu" and tile in ("96 x 64", "160 x 128"))
+@pytest.mark.parametrize("tile", TILES)
+@on_devices
+def test_bytes(device, tile):
+    """int8, and fp8 with fast sums and the scale of a matrix; of sums that are promoted three sets have room beside 96 rows."""
+    with_wgmma(device)
+    a, b = (integers(*shape, device=device, dtype=torch.int8) for shape in ((264, 144), (336, 144)))
+    expected = a.double() @ b.double().T
+    assert torch.equal(computed(tile, a, b.T).double(), expected)
+    a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
+    ways = ["fast", "fp32"] if tile.startswith("96") else ["fast"]
+    for accumulate in ways:
+        options = {"scale_a": torch.tensor([2.0], device=device), "scale_b": torch.tensor([0.5], device=device)}
+        result = computed(tile, a, b.T, accumulate=accumulate, out_dtype=torch.float32, **options)
+        assert torch.equal(result.double(), expected)
+
+
+@short(lambda tile, order: order == "1" and tile in ("96 x 64", "160 x 128", "128 x 320"))
+@pytest.mark.parametrize("order", ["1", "2", "3"])
+@pytest.mark.parametrize("tile", TILES)
+def test_any_order(monkeypatch, order, tile):
+    """About half of the copies land at once, so that an early one would overwrite a slice that is still read."""
+    a, b, bias = integers(2, 200, 520), transposed(integers(2, 520, 264)), integers(264).float()
+    monkeypatch.setenv("SIMT_ORDER", order)
+    result = computed(tile, a, b, bias=bias, out_dtype=torch.float32)
+    assert torch.equal(result.double(), a.double() @ b.double() + bias.double())
+
+
+@pytest.mark.parametrize("out_dtype", [torch.float16, torch.float32], ids=str)
+def test_accesses(out_dtype):
+    """Boxes of the result have no bank conflicts, and nothing races."""
+    from cuda_reference.trace import trace
+
+    call = prepare("matmul", integers(192, 128), transposed(integers(128, 128)), out_dtype=out_dtype)
+    (launch,) = DESIGN.launches(call.problem, TILES["96 x 64"], *call.parts[0])
+    (traced,) = trace(launch)
+    assert traced.races == ()
+    writes = [
+        access for access in traced.accesses if (access.kind, access.space) == ("write", "shared") and access.requests > 40
+    ]
+    assert writes and all(access.units == access.ideal_units for access in writes)
+
+
+def test_which_problems_have_swapped_tiles():
+    half = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
+    single, narrow = half.float(), half[:, :4092]
+
+    def offered(a, b, **options):
+        configs = DESIGN.configs(prepare("matmul", a, b, **options).problem, Target.named("h200"))
+        return {c["BM"] for c in configs if "SWAPPED" in c}
+
+    assert offered(half, half) == offered(half, half, bias=half[0]) == {96, 160, 192, 256, 320}
+    assert offered(half.T, half) == {192, 256, 320}, "of A across K boxes have 64 rows"
+    assert offered(single, single, precision="tf32") == {96, 160, 192, 256}
+    assert offered(half, narrow) == offered(half, half, c=half) == set(), "TMA cannot write it; lanes are slow to read C"
+    assert offered(half, half, accumulate="fp16") == set()
+
+
+def test_they_fit():
+    """In shared memory, as deep a ring as fits up to 8."""
+    target = Target.named("h200")
+    for tile in TILES.values():
+        deeper = shared_bytes(tile | {"STAGES": tile["STAGES"] + 1}) > target.shared_per_block
+        assert shared_bytes(tile) <= target.shared_per_block and (deeper or tile["STAGES"] == 8 or tile["BM"] == 96)
+
+
+# tile -> the instruction, how many per slice
+CODE = {
+    "96 x 64": ("HGMMA.64x96x16.F32", 4),
+    "160 x 128": ("HGMMA.64x160x16.F32", 4),
+    "320 x 128": ("HGMMA.64x256x16.F32", 4),
+    "128 x 320": ("HGMMA.64x256x16.F32", 4),
+    "64 x 256": ("HGMMA.64x256x16.F32", 4),
+}
+
+
+@nvcc.needed
+@short(lambda tile, options: tile != "64 x 256" and not options)
+@pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"out_dtype": torch.float32}], ids=str)
+@pytest.mark.parametrize("tile", CODE)
+def test_machine_code(tile, options):
+    """No waits between the wgmmas of a slice, no spills; results of 16 bits are turned around by stmatrix."""
+    instruction, count = CODE[tile]
+    a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
+    call = prepare("matmul", a, a.T, **options)
+    (launch,) = DESIGN.launches(call.problem, TILES[tile] | {"BLOCKS": 132}, *call.parts[0])
+    code = code_of(launch)
+    loop = code.hot_loop()
+    assert sass.count(loop, (instruction,)) == count and sass.count(loop, sass.TENSOR) == count * (1 + ("320" in tile))
+    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
+    assert code.stack_bytes == 0 and loop.total() <= 110, f"{loop.total()} instructions: {loop}"
+    stores = [text.split()[0] for _, text in code.instructions if text.startswith("STSM")]
+    in_halves = "out_dtype" not in options
+    assert bool(stores) == in_halves
+    if "SWAPPED" in TILES[tile] and in_halves:
+        assert all(".MT88" in opcode for opcode in stores), stores
