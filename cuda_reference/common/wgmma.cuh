@@ -24,6 +24,7 @@
 #include <type_traits>
 
 #include "mbarrier.cuh"
+#include "wgmma_text.cuh"
 
 struct E4M3 { unsigned char bits; };
 struct E5M2 { unsigned char bits; };
@@ -34,9 +35,9 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(unsigned shared_address, in
     return (shared_address & 0x3FFFF) >> 4 | uint64_t(next >> 4) << 16 | EIGHT_ROWS << 32 | SWIZZLE_128 << 62;
 }
 
-// Whether there is an instruction of 8 TILES columns. Number is a lane's in a sum's tile.
+// Whether there is an instruction of 8 TILES columns; those of int, and here of half, are multiples of 16.
 template <class Number, int TILES>
-constexpr bool HAS_COLUMNS = TILES % 8 == 0 ? TILES <= 32 : (TILES == 12 || TILES == 20) && !std::is_same_v<Number, __half2>;
+constexpr bool HAS_COLUMNS = 8 <= TILES && TILES <= 32 && (TILES % 2 == 0 || std::is_same_v<Number, float>);
 
 #ifdef __CUDACC__
 
@@ -46,151 +47,119 @@ constexpr bool HAS_COLUMNS = TILES % 8 == 0 ? TILES <= 32 : (TILES == 12 || TILE
 #define SM90A(...) __trap()
 #endif
 
-// "%0, ..., %{COUNT - 1}" and the operands that they stand for.
-#define WGMMA_TEN(T) "%" T "0, %" T "1, %" T "2, %" T "3, %" T "4, %" T "5, %" T "6, %" T "7, %" T "8, %" T "9, "
-#define WGMMA_NAMES_16 WGMMA_TEN("") "%10, %11, %12, %13, %14, %15"
-#define WGMMA_NAMES_32 WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") "%30, %31"
-#define WGMMA_NAMES_48                                                  \
-    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47"
-#define WGMMA_NAMES_64 \
-    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") "%60, %61, %62, %63"
-#define WGMMA_NAMES_80                                                                                                  \
-    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6")             \
-    "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define WGMMA_NAMES_96                                                                                                  \
-    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
-    WGMMA_TEN("8") "%90, %91, %92, %93, %94, %95"
-#define WGMMA_NAMES_128                                                                                                 \
-    WGMMA_TEN("") WGMMA_TEN("1") WGMMA_TEN("2") WGMMA_TEN("3") WGMMA_TEN("4") WGMMA_TEN("5") WGMMA_TEN("6") WGMMA_TEN("7") \
-    WGMMA_TEN("8") WGMMA_TEN("9") WGMMA_TEN("10") WGMMA_TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
-#define WGMMA_4(D, i) D(i), D(i + 1), D(i + 2), D(i + 3)
-#define WGMMA_16(D, i) WGMMA_4(D, i), WGMMA_4(D, i + 4), WGMMA_4(D, i + 8), WGMMA_4(D, i + 12)
-#define WGMMA_32(D, i) WGMMA_16(D, i), WGMMA_16(D, i + 16)
-#define WGMMA_48(D, i) WGMMA_32(D, i), WGMMA_16(D, i + 32)
-#define WGMMA_64(D, i) WGMMA_32(D, i), WGMMA_32(D, i + 32)
-#define WGMMA_80(D, i) WGMMA_64(D, i), WGMMA_16(D, i + 64)
-#define WGMMA_96(D, i) WGMMA_64(D, i), WGMMA_32(D, i + 64)
-#define WGMMA_128(D, i) WGMMA_64(D, i), WGMMA_64(D, i + 64)
-#define WGMMA_FLOAT(i) "+f"(sum[(i) / 4].x[(i) % 4])
-#define WGMMA_INT(i) "+r"(sum[(i) / 4].x[(i) % 4])
-#define WGMMA_HALVES(i) "+r"(reinterpret_cast<unsigned&>(sum[(i) / 2].x[(i) % 2]))
+#define WGMMA_FLOAT(i) "+f"(sum[i].x[0]), "+f"(sum[i].x[1]), "+f"(sum[i].x[2]), "+f"(sum[i].x[3])
+#define WGMMA_INT(i) "+r"(sum[i].x[0]), "+r"(sum[i].x[1]), "+r"(sum[i].x[2]), "+r"(sum[i].x[3])
+#define WGMMA_PAIR(n, i) "+r"(reinterpret_cast<unsigned&>(sum[n].x[i]))
+#define WGMMA_HALVES(i) WGMMA_PAIR(2 * (i), 0), WGMMA_PAIR(2 * (i), 1), WGMMA_PAIR(2 * (i) + 1, 0), WGMMA_PAIR(2 * (i) + 1, 1)
 
-// The operands after them: the descriptors, and the flags whether A and B are contiguous along M and N.
-#define WGMMA_AB_16 "%16, %17"
-#define WGMMA_AB_32 "%32, %33"
-#define WGMMA_AB_48 "%48, %49"
-#define WGMMA_AB_64 "%64, %65"
-#define WGMMA_AB_80 "%80, %81"
-#define WGMMA_AB_96 "%96, %97"
-#define WGMMA_AB_128 "%128, %129"
-#define WGMMA_FRAGMENT_B_32 "{%32, %33, %34, %35}, %36"
-#define WGMMA_FRAGMENT_B_48 "{%48, %49, %50, %51}, %52"
-#define WGMMA_FRAGMENT_B_64 "{%64, %65, %66, %67}, %68"
-#define WGMMA_FRAGMENT_B_80 "{%80, %81, %82, %83}, %84"
-#define WGMMA_FRAGMENT_B_96 "{%96, %97, %98, %99}, %100"
-#define WGMMA_FRAGMENT_B_128 "{%128, %129, %130, %131}, %132"
-#define WGMMA_FRAGMENT_ADDS_32 "%37"
-#define WGMMA_FRAGMENT_ADDS_48 "%53"
-#define WGMMA_FRAGMENT_ADDS_64 "%69"
-#define WGMMA_FRAGMENT_ADDS_80 "%85"
-#define WGMMA_FRAGMENT_ADDS_96 "%101"
-#define WGMMA_FRAGMENT_ADDS_128 "%133"
-#define WGMMA_FLAGS_16 "%18, %19"
-#define WGMMA_FLAGS_32 "%34, %35"
-#define WGMMA_FLAGS_48 "%50, %51"
-#define WGMMA_FLAGS_64 "%66, %67"
-#define WGMMA_FLAGS_80 "%82, %83"
-#define WGMMA_FLAGS_96 "%98, %99"
-#define WGMMA_FLAGS_128 "%130, %131"
-#define WGMMA_ADDS_32 "%34"
-#define WGMMA_ADDS_48 "%50"
-#define WGMMA_ADDS_64 "%66"
-#define WGMMA_ADDS_80 "%82"
-#define WGMMA_ADDS_96 "%98"
-#define WGMMA_ADDS_128 "%130"
-
-// N columns in COUNT registers of D. tf32 and fp8 take no flags, and integers neither these nor factors of 1 for A and B.
-#define WGMMA_ADDS "{.reg .pred adds; setp.eq.u32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n"
-#define WGMMA_16_BITS(N, COUNT, D, TYPES)                                                                                    \
-    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1, " WGMMA_FLAGS_##COUNT ";}"       \
-          : WGMMA_##COUNT(D, 0)                                                                                              \
+// The uses of wgmma_text.cuh: flags say what lies across K, or IF it adds. tf32 and bytes have none of the former, and integers
+// no factors of 1 for A and B.
+#define WGMMA_TEXT(IF, FLAG, TYPES, N, NAMES) \
+    "{.reg .pred adds; setp." IF ".u32 adds, " FLAG ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES " {" NAMES "}, "
+#define WGMMA_16_BITS(TYPES, N, NAMES, SUMS, A, B, A_FLAG, B_FLAG, ...)                                                      \
+    SM90A(WGMMA_TEXT("eq", "0", TYPES, N, NAMES) A ", " B ", adds, 1, 1, " A_FLAG ", " B_FLAG ";}"                           \
+          : SUMS                                                                                                             \
           : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR))
-#define WGMMA_32_BITS(N, COUNT, D, TYPES)                                                                                    \
-    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                \
-          : WGMMA_##COUNT(D, 0)                                                                                              \
-          : "l"(a), "l"(b))
-#define WGMMA_FRAGMENTS(N, COUNT, D, TYPES)                                                                                  \
-    SM90A("{.reg .pred adds; setp.ne.u32 adds, " WGMMA_FRAGMENT_ADDS_##COUNT ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES \
-          " {" WGMMA_NAMES_##COUNT "}, " WGMMA_FRAGMENT_B_##COUNT ", adds, 1, 1;}"                                           \
-          : WGMMA_##COUNT(D, 0)                                                                                              \
+#define WGMMA_32_BITS(TYPES, N, NAMES, SUMS, A, B, ...) \
+    SM90A(WGMMA_TEXT("eq", "0", TYPES, N, NAMES) A ", " B ", adds, 1, 1;}" : SUMS : "l"(a), "l"(b))
+#define WGMMA_FP8(TYPES, N, NAMES, SUMS, A, B, FLAG, ...) \
+    SM90A(WGMMA_TEXT("ne", FLAG, TYPES, N, NAMES) A ", " B ", adds, 1, 1;}" : SUMS : "l"(a), "l"(b), "n"(ADDS))
+#define WGMMA_8_BITS(TYPES, N, NAMES, SUMS, A, B, ...) \
+    SM90A(WGMMA_TEXT("eq", "0", TYPES, N, NAMES) A ", " B ", adds;}" : SUMS : "l"(a), "l"(b))
+#define WGMMA_FRAGMENTS(TYPES, N, NAMES, SUMS, A0, A1, A2, A3, B, FLAG)                                                      \
+    SM90A(WGMMA_TEXT("ne", FLAG, TYPES, N, NAMES) "{" A0 ", " A1 ", " A2 ", " A3 "}, " B ", adds, 1, 1;}"                    \
+          : SUMS                                                                                                             \
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS))
-#define WGMMA_FP8(N, COUNT, D, TYPES)                                                                                        \
-    SM90A("{.reg .pred adds; setp.ne.u32 adds, " WGMMA_ADDS_##COUNT ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES         \
-          " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds, 1, 1;}"                                                   \
-          : WGMMA_##COUNT(D, 0)                                                                                              \
-          : "l"(a), "l"(b), "n"(ADDS))
-#define WGMMA_8_BITS(N, COUNT, D, TYPES)                                                                                     \
-    SM90A(WGMMA_ADDS N TYPES " {" WGMMA_NAMES_##COUNT "}, " WGMMA_AB_##COUNT ", adds;}"                                      \
-          : WGMMA_##COUNT(D, 0)                                                                                              \
-          : "l"(a), "l"(b))
-// The instruction of so many columns: of sums of 32 bits a thread has half as many. Sums in half have no use for 96 and 160.
-#define WGMMA_COLUMNS(BITS, D, TYPES, N, COUNT) if constexpr (8 * TILES == N) WGMMA_##BITS(#N, COUNT, D, TYPES)
-#define WGMMA(BITS, D, TYPES)                      \
-    WGMMA_COLUMNS(BITS, D, TYPES, 64, 32);         \
-    else WGMMA_COLUMNS(BITS, D, TYPES, 96, 48);    \
-    else WGMMA_COLUMNS(BITS, D, TYPES, 128, 64);   \
-    else WGMMA_COLUMNS(BITS, D, TYPES, 160, 80);   \
-    else WGMMA_COLUMNS(BITS, D, TYPES, 192, 96);   \
-    else WGMMA_COLUMNS(BITS, D, TYPES, 256, 128)
-#define WGMMA_OF_HALVES(TYPES)                                   \
-    WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 64, 16);         \
-    else WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 128, 32);   \
-    else WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 192, 48);   \
-    else WGMMA_COLUMNS(16_BITS, WGMMA_HALVES, TYPES, 256, 64)
+
+#define WGMMA_IF(TILES_OF_IT, Q, ...) if constexpr (TILES == TILES_OF_IT) WGMMA_##Q(__VA_ARGS__)
+// clang-format off
+#define WGMMA_EVEN(...)                                                                                                      \
+    WGMMA_IF(8, 8, __VA_ARGS__, "64"); \
+    else WGMMA_IF(10, 10, __VA_ARGS__, "80"); \
+    else WGMMA_IF(12, 12, __VA_ARGS__, "96"); \
+    else WGMMA_IF(14, 14, __VA_ARGS__, "112"); \
+    else WGMMA_IF(16, 16, __VA_ARGS__, "128"); \
+    else WGMMA_IF(18, 18, __VA_ARGS__, "144"); \
+    else WGMMA_IF(20, 20, __VA_ARGS__, "160"); \
+    else WGMMA_IF(22, 22, __VA_ARGS__, "176"); \
+    else WGMMA_IF(24, 24, __VA_ARGS__, "192"); \
+    else WGMMA_IF(26, 26, __VA_ARGS__, "208"); \
+    else WGMMA_IF(28, 28, __VA_ARGS__, "224"); \
+    else WGMMA_IF(30, 30, __VA_ARGS__, "240"); \
+    else WGMMA_IF(32, 32, __VA_ARGS__, "256")
+#define WGMMA(...)                                                                                                           \
+    WGMMA_EVEN(__VA_ARGS__);                                                                                                 \
+    else WGMMA_IF(9, 9, __VA_ARGS__, "72"); \
+    else WGMMA_IF(11, 11, __VA_ARGS__, "88"); \
+    else WGMMA_IF(13, 13, __VA_ARGS__, "104"); \
+    else WGMMA_IF(15, 15, __VA_ARGS__, "120"); \
+    else WGMMA_IF(17, 17, __VA_ARGS__, "136"); \
+    else WGMMA_IF(19, 19, __VA_ARGS__, "152"); \
+    else WGMMA_IF(21, 21, __VA_ARGS__, "168"); \
+    else WGMMA_IF(23, 23, __VA_ARGS__, "184"); \
+    else WGMMA_IF(25, 25, __VA_ARGS__, "200"); \
+    else WGMMA_IF(27, 27, __VA_ARGS__, "216"); \
+    else WGMMA_IF(29, 29, __VA_ARGS__, "232"); \
+    else WGMMA_IF(31, 31, __VA_ARGS__, "248")
+#define WGMMA_OF_HALVES(...) \
+    WGMMA_IF(8, 4, __VA_ARGS__, "64"); \
+    else WGMMA_IF(10, 5, __VA_ARGS__, "80"); \
+    else WGMMA_IF(12, 6, __VA_ARGS__, "96"); \
+    else WGMMA_IF(14, 7, __VA_ARGS__, "112"); \
+    else WGMMA_IF(16, 8, __VA_ARGS__, "128"); \
+    else WGMMA_IF(18, 9, __VA_ARGS__, "144"); \
+    else WGMMA_IF(20, 10, __VA_ARGS__, "160"); \
+    else WGMMA_IF(22, 11, __VA_ARGS__, "176"); \
+    else WGMMA_IF(24, 12, __VA_ARGS__, "192"); \
+    else WGMMA_IF(26, 13, __VA_ARGS__, "208"); \
+    else WGMMA_IF(28, 14, __VA_ARGS__, "224"); \
+    else WGMMA_IF(30, 15, __VA_ARGS__, "240"); \
+    else WGMMA_IF(32, 16, __VA_ARGS__, "256")
+// clang-format on
 
 // sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors; unless it ADDS, sum = A B.
 template <class T, bool A_K_MAJOR, bool B_K_MAJOR, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
-    static_assert(HAS_COLUMNS<Number, TILES>, "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(HAS_COLUMNS<Number, TILES>, "64 to 256 columns");
     constexpr bool FP8 = std::is_same_v<Number, float> && sizeof(T) == 1;
     static_assert(ADDS || FP8, "a sum of its own for each slice is for fp8");
     if constexpr (std::is_same_v<Number, int>) {
         static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
         if constexpr (std::is_signed_v<T>)
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.s8.s8");
+            WGMMA_EVEN(WGMMA_8_BITS, WGMMA_INT, "k32.s32.s8.s8");
         else
-            WGMMA(8_BITS, WGMMA_INT, "k32.s32.u8.u8");
+            WGMMA_EVEN(WGMMA_8_BITS, WGMMA_INT, "k32.s32.u8.u8");
     } else if constexpr (std::is_same_v<Number, __half2>) {
         static_assert(std::is_same_v<T, __half>, "only half accumulates in half");
-        WGMMA_OF_HALVES("k16.f16.f16.f16");
+        WGMMA_OF_HALVES(WGMMA_16_BITS, WGMMA_HALVES, "k16.f16.f16.f16");
     } else if constexpr (std::is_same_v<T, __half>) {
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16");
+        WGMMA(WGMMA_16_BITS, WGMMA_FLOAT, "k16.f32.f16.f16");
     } else if constexpr (std::is_same_v<T, float>) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "tf32 lies along k");
-        WGMMA(32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32");
+        WGMMA(WGMMA_32_BITS, WGMMA_FLOAT, "k8.f32.tf32.tf32");
     } else if constexpr (FP8) {
         static_assert(A_K_MAJOR && B_K_MAJOR, "fp8 lies along k");
         if constexpr (std::is_same_v<T, Fp8<E4M3, E4M3>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3");
+            WGMMA(WGMMA_FP8, WGMMA_FLOAT, "k32.f32.e4m3.e4m3");
         else if constexpr (std::is_same_v<T, Fp8<E4M3, E5M2>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2");
+            WGMMA(WGMMA_FP8, WGMMA_FLOAT, "k32.f32.e4m3.e5m2");
         else if constexpr (std::is_same_v<T, Fp8<E5M2, E4M3>>)
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3");
+            WGMMA(WGMMA_FP8, WGMMA_FLOAT, "k32.f32.e5m2.e4m3");
         else
-            WGMMA(FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2");
+            WGMMA(WGMMA_FP8, WGMMA_FLOAT, "k32.f32.e5m2.e5m2");
     } else {
         static_assert(std::is_same_v<T, __nv_bfloat16>, "float sums are of half, bfloat16, tf32 or fp8");
-        WGMMA(16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16");
+        WGMMA(WGMMA_16_BITS, WGMMA_FLOAT, "k16.f32.bf16.bf16");
     }
 }
 
 // The same of tf32, with A in registers.
 template <class T, bool ADDS = true, class Tile, int TILES>
 __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
-    static_assert(HAS_COLUMNS<float, TILES>, "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(HAS_COLUMNS<float, TILES>, "64 to 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
-    WGMMA(FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32");
+    WGMMA(WGMMA_FRAGMENTS, WGMMA_FLOAT, "k8.f32.tf32.tf32");
 }
 
 __device__ __forceinline__ void wgmma_fence() { SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -204,11 +173,11 @@ template <class Tile, int TILES> __device__ __forceinline__ void wgmma_results(T
     for (int n = 0; n < TILES; ++n) {
         using Number = std::remove_extent_t<decltype(sum[n].x)>;
         if constexpr (std::is_same_v<Number, float>)
-            asm volatile("" : WGMMA_4(WGMMA_FLOAT, 4 * n)::"memory");
+            asm volatile("" : WGMMA_FLOAT(n)::"memory");
         else if constexpr (std::is_same_v<Number, int>)
-            asm volatile("" : WGMMA_4(WGMMA_INT, 4 * n)::"memory");
+            asm volatile("" : WGMMA_INT(n)::"memory");
         else
-            asm volatile("" : WGMMA_HALVES(2 * n), WGMMA_HALVES(2 * n + 1)::"memory");
+            asm volatile("" : WGMMA_PAIR(n, 0), WGMMA_PAIR(n, 1)::"memory");
     }
 }
 

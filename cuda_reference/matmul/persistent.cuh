@@ -14,8 +14,8 @@
 // take 256 clocks at 2048 per clock, in which 32 KB could be read.
 //
 // A block computes every gridDim.x-th tile, so that the slices of the next tile land while this one's result is written. The
-// copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read:
-// 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
+// copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read, or
+// from one where another stage has more use for the room: 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that TMA cannot write is stored from registers, 16 bytes per
 // lane. What is added to a box comes from shared memory, too, where a tile's bias lands meanwhile (parts/tile_bias.cuh).
 //
 // The tensor cores add up products of fp8 in some 14 bits. Unless that is asked for, each slice has a sum of its own (PROMOTES),
@@ -108,6 +108,15 @@ template <int SHARE_A, int SHARE_B> struct ClusterOf {
     }
 };
 
+// Bytes of a block's slices, the result's boxes, the bias of each consumer's columns, and barriers.
+constexpr int block_bytes(int bm, int bn, int consumers, int stages, int boxes) {
+    return stages * (SLICE * (bm + bn) + 16) + consumers * (boxes * BLOCK_BYTES + 4 * bn);
+}
+
+// Boxes of a consumer: two if they fit beside the stages.
+template <int BM, int BN, int CONSUMERS, int STAGES>
+constexpr int BOXES_THAT_FIT = block_bytes(BM, BN, CONSUMERS, STAGES, 2) <= 227 * 1024 ? 2 : 1;
+
 // A step of 64 rows. Of more than 256 columns a second wgmma has the rest.
 template <class T, bool LEFT_K_MAJOR, bool RIGHT_K_MAJOR, bool ADDS, class Sum, int TILES>
 __device__ __forceinline__ void multiply_step(LaneSums<Sum> (&sum)[TILES], uint64_t left, uint64_t right) {
@@ -141,7 +150,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                int activation, const Strides& stride, int batches, int group, const float* __restrict__ scale_a,
                const float* __restrict__ scale_b, const ScaleStrides& scale_stride, const WalkOf& walk_of) {
     static_assert((SWAPPED ? BN : BM) % (CONSUMERS * 64) == 0, "a wgmma has 64 rows");
-    static_assert(!SWAPPED || (BN == CONSUMERS * 64 && BM % 32 == 0 && SCALES != ROW_SCALES), "a consumer has 64 columns");
+    static_assert(!SWAPPED || (BN == CONSUMERS * 64 && BM % 8 == 0 && BM >= 32 && SCALES != ROW_SCALES), "a consumer has 64 columns");
     constexpr int BLOCKS = SWAPPED ? 1 : BM / CONSUMERS / 64;         // of 64 rows of a consumer's products
     constexpr int TILES = (SWAPPED ? BM : BN) / 8, STEPS = SLICE / 32;  // of 8 columns of them; of a slice
     constexpr int SUMS = BLOCKS * TILES * 4;                          // of a thread
@@ -155,9 +164,10 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const b_slices = a_slices + STAGES * ASlice::BYTES;
-    unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result: two per consumer, or none
+    unsigned char* const boxes = b_slices + STAGES * BSlice::BYTES;  // of the result, or none
     using Walk = decltype(walk_of(0, 0));
-    constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * OutBoxes<Out>::COUNT * BLOCK_BYTES : 0;
+    using Boxes = OutBoxes<Out, BOXES_THAT_FIT<BM, BN, CONSUMERS, STAGES>>;
+    constexpr int BOXES_BYTES = OUT_BOXES ? CONSUMERS * Boxes::COUNT * BLOCK_BYTES : 0;
     Scalar<Sum>* const biases = reinterpret_cast<Scalar<Sum>*>(boxes + BOXES_BYTES);  // of each consumer's tile
     uint64_t* const full = reinterpret_cast<uint64_t*>(biases + (OUT_BOXES ? CONSUMERS * BN : 0));
     uint64_t *const empty = full + STAGES, *const more = empty + STAGES;  // what a walk needs
@@ -224,13 +234,13 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
         const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, threadIdx.x % 32); };
-        OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
+        Boxes out_boxes{out_map, boxes + threadIdx.x / 128 * Boxes::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         TransposedTile<BM, BN> own{a_slices, b_slices};
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
             const int batch = piece.tile / tiles;
             const TileIndex tile = place(piece.tile);
             const int row = tile.m * BM, col = tile.n * BN + threadIdx.x / 128 * 64;
-            SwappedResult<Out, Sum, BM, LanesInPairs> result{out_boxes};
+            SwappedResult<Boxes, Out, Sum, BM, LanesInPairs> result{out_boxes};
             if constexpr (!SCALED) result.load_bias(bias, stride.bias, col, N);
             LaneSums<float> sum[1][1][BM / 8] = {};  // g++ 12 crashes on TILES here
             own.multiply(sum, piece.count, ring, full, give_back);
@@ -253,7 +263,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
         const uint64_t of_a = wgmma_descriptor(shared_address(a_slices + first_row * SLICE), BLOCK_BYTES);
         const uint64_t of_b = wgmma_descriptor(shared_address(b_slices + first_col * SLICE), BLOCK_BYTES);
         const uint64_t first_left = SWAPPED ? of_b : of_a, first_right = SWAPPED ? of_a : of_b;
-        OutBoxes<Out> out_boxes{out_map, boxes + threadIdx.x / 128 * OutBoxes<Out>::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
+        Boxes out_boxes{out_map, boxes + threadIdx.x / 128 * Boxes::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
         const auto give_back = [&](int stage) { Cluster::give_back(empty + stage, lane); };
         walk.template for_pieces<CLUSTER>([&](const Piece& piece) {
             const int batch = piece.tile / tiles, slices = piece.count;
@@ -266,7 +276,7 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             TileBias<Scalar<Sum>, Out, BN> tile_bias{biases + threadIdx.x / 128 * BN};
             const bool adds_bias = OUT_BOXES && !SWAPPED && !SCALED && bias != nullptr;
             if (adds_bias) tile_bias.load(bias, stride.bias, place(piece.tile).n * BN, N);
-            SwappedResult<Out, Sum, BM, LanesInOrder> swapped{out_boxes};
+            SwappedResult<Boxes, Out, Sum, BM, LanesInOrder> swapped{out_boxes};
             if constexpr (SWAPPED && !SCALED) swapped.load_bias(bias, stride.bias, place(piece.tile).n * BN + first_col, N);
             LaneSums<Sum> sum[BLOCKS][1][TILES] = {};
             int last = 0;  // the stage that the wgmmas in flight read
@@ -334,21 +344,22 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
             if constexpr (SWAPPED) {
                 swapped.template store<SCALED, OUT_BOXES>(sum, epilogue, row, col, batch, M, N);
             } else if constexpr (OUT_BOXES) {
-                constexpr int OF_A_BOX = OutBoxes<Out>::TILES, ACROSS = TILES / OF_A_BOX, BOXES = BLOCKS * ACROSS;
+                constexpr int OF_A_BOX = Boxes::TILES, ACROSS = ceil_div(TILES, OF_A_BOX), BOXES = BLOCKS * ACROSS;
                 if (adds_bias) tile_bias.share();
                 const auto write = [&](auto everything, int box) {
                     constexpr bool EVERYTHING = decltype(everything)::value;
                     constexpr int AT_ONCE = !EVERYTHING && !Threads::ALL ? OF_A_BOX : CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
-                    const int box_row = row + box / ACROSS * 64, box_col = col + box % ACROSS * OF_A_BOX * 8;
+                    const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
+                    const int box_row = row + box / ACROSS * 64, box_col = col + box_tile * 8;
                     const auto fill = [&](unsigned char* to) {
 #pragma unroll 1
                         for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
                             Scalar<Sum> results[1][AT_ONCE][4];
-                            scale(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
+                            scale<OF_A_BOX>(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
                             const auto all = [&](const auto& change) { for_all(results, change); };
                             if constexpr (EVERYTHING)
                                 epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, M, N);
-                            if (adds_bias) tile_bias.add(results, box % ACROSS * OF_A_BOX + first);
+                            if (adds_bias) tile_bias.add(results, box_tile + first);
                             if constexpr (EVERYTHING)
                                 epilogue.activate_all(all);
                             else if (epilogue.activation == RELU)
@@ -386,8 +397,8 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
 // Blocks that an SM is to hold: two where their shared memory allows it, and sums and what follows leave the registers. Then
 // those of the kernel after it need not wait for a block to end.
 template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED> constexpr int blocks_of_an_sm() {
-    constexpr int BYTES = STAGES * (SLICE * (BM + BN) + 16) + CONSUMERS * (2 * BLOCK_BYTES + 4 * BN);
-    return CONSUMERS == 1 && !PROMOTES && SCALED && 2 * (BYTES + 1024) <= 228 * 1024 ? 2 : 1;
+    constexpr bool FIT = 2 * (block_bytes(BM, BN, CONSUMERS, STAGES, 2) + 1024) <= 228 * 1024;
+    return CONSUMERS == 1 && !PROMOTES && SCALED && FIT ? 2 : 1;
 }
 
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool SWAPPED,

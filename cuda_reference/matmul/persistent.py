@@ -15,18 +15,17 @@ from ..common.align import aligned, k_major
 from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
+from .parts.fitted import SLICE, shared_bytes, that_fill_waves
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around
 from .pipelined import packed
-
-SLICE = 128  # bytes of k: the period of the swizzle
 
 SPACE = configs_of(
     "BM BN CONSUMERS STAGES GROUP",
     (128, 256, 2, 4, 8),
     (256, 128, 2, 4, 4),
     (128, 192, 2, 4, 8),
-    (192, 192, 3, 3, 8),
+    (192, 192, 3, 4, 8),
     (192, 128, 3, 4, 8),
     (128, 128, 2, 6, 8),
     (128, 64, 2, 8, 8),
@@ -52,11 +51,11 @@ _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8
 _LARGE = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (256, 192, 2, 3, 8, 1), (256, 192, 2, 3, 8, 2))
 # SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
 _IN_ROWS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4))
-# More columns of one tile, where few rows are left, and between the waves of others
-_WIDE = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 320, 2, 3, 8), (64, 256, 1, 5, 8), (64, 192, 1, 6, 8))
+_WIDE = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 320, 2, 3, 8))
+_DEEP = configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8), (64, 64, 1, 12, 8))  # for one wave of small tiles
+# Of tf32 that lies across K, where a consumer has 64 columns and any rows
 _SWAPPED = configs_of(
     "BM BN CONSUMERS STAGES GROUP SWAPPED",
-    (320, 128, 2, 3, 8, True),
     (160, 128, 2, 5, 8, True),
     (96, 128, 2, 6, 8, True),
     (256, 64, 1, 5, 8, True),
@@ -70,13 +69,6 @@ SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
 _TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
-
-
-def shared_bytes(config):
-    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage; for each consumer two boxes of the result, and
-    4 bytes of bias for each column."""
-    of_a_consumer = 2 * 64 * SLICE + 4 * config["BN"]
-    return config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16) + config["CONSUMERS"] * of_a_consumer
 
 
 def _promotes(problem):
@@ -98,10 +90,10 @@ def configs(problem, target):
     """In the emulation so few blocks that each walks several tiles."""
     space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS, *_IN_ROWS
     if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
-        space = *space, *_TRANSPOSED
+        space = *space, *_TRANSPOSED, *_SWAPPED
     if not (problem.beta or problem.bias or problem.activation or problem.scales):
         space = *space, *_LARGE
-    space = *space, *_WIDE, *(config for config in _SWAPPED if _swaps(problem, config))
+    space = *space, *_WIDE, *_DEEP, *that_fill_waves(problem, target, (*SPACE, *_WIDE))
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
     yield from (config | {"SPLIT_K": 1} for config in space)
     if problem.accumulate == "fp32" and not problem.scales:
@@ -109,16 +101,6 @@ def configs(problem, target):
             walkers = config["BLOCKS"] // config.get("CLUSTER", 1)
             for splits in splits_that_fill(problem.batch * tiles_of_clusters(problem, config), problem.k, walkers):
                 yield config | {"SPLIT_K": splits}
-
-
-def _swaps(problem, config):
-    """Whether tiles of the transposed product are for it: TMA writes the result, and slices are whole boxes. Lanes have single
-    results of a row: they are slow to read C."""
-    whole_boxes = _in_whole_boxes(config["BM"], problem.dtype.itemsize != 2 or problem.a_layout == "row")
-    plain = not problem.beta and problem.scales != "rows" and problem.accumulate != "fp16"
-    if problem.precision == "tf32" and config["BM"] > 256:  # by two wgmmas, which those of transposed.cuh are not
-        return False
-    return plain and whole_boxes and problem.n * problem.out_dtype.itemsize % 16 == 0
 
 
 def _blocks(problem, config, target):
@@ -236,7 +218,8 @@ def variants(problem, config):
     """What is built together."""
     if problem.dtype.itemsize != 2:
         return [{}]
-    return [layout for layout in layouts() if _in_whole_boxes(config["BM"], layout["A_BY_K"])]
+    sides = ("BM", "A_BY_K"), ("BN", "B_BY_K")
+    return [layout for layout in layouts() if all(_in_whole_boxes(config[span], layout[by_k]) for span, by_k in sides)]
 
 
 def _in_whole_boxes(span, by_k):

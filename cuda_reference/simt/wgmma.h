@@ -115,14 +115,14 @@ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b) {
     static_assert(sizeof(T) == 2 || (A_K_MAJOR && B_K_MAJOR), "bytes and tf32 lie along k");
     using InTile = std::remove_extent_t<decltype(sum[0].x)>;
     using Number = std::conditional_t<std::is_same_v<InTile, half2>, half, InTile>;
-    static_assert(HAS_COLUMNS<InTile, TILES>, "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(HAS_COLUMNS<InTile, TILES>, "64 to 256 columns");
     constexpr auto LEFT = A_K_MAJOR ? simt::Left::K_MAJOR : simt::Left::ACROSS_K;
     simt::issue({simt::multiply_warpgroup<T, LEFT, B_K_MAJOR, ADDS, Number, TILES>, a, b, sum});
 }
 
 template <class T, bool ADDS = true, class Tile, int TILES>
 void wgmma(Tile (&sum)[TILES], const unsigned (&a)[4], uint64_t b) {
-    static_assert(HAS_COLUMNS<float, TILES>, "64, 96, 128, 160, 192 or 256 columns");
+    static_assert(HAS_COLUMNS<float, TILES>, "64 to 256 columns");
     static_assert(std::is_same_v<T, float>, "operands of 16 bits need no registers: they may lie across k in shared memory");
     simt::issue({simt::multiply_warpgroup<T, simt::Left::IN_REGISTERS, true, ADDS, float, TILES>, 0, b, sum, a});
 }

@@ -73,8 +73,8 @@ __device__ __forceinline__ void finish(Scalar<Sum> (&results)[MS][NS][4], const 
     epilogue.finish([&](const auto& change) { for_all(results, change); }, lane_row, lane_col, M, N);
 }
 
-// Whether lanes write runs of 8: results of 16 bits, of more than two tiles, as thin ones have.
-template <class Out, int COUNT> constexpr bool IN_EIGHTS = sizeof(Out) == 2 && COUNT > 2;
+// Whether lanes write runs of 8: results of 16 bits, of whole fours of tiles, which thin ones have not.
+template <class Out, int COUNT> constexpr bool IN_EIGHTS = sizeof(Out) == 2 && COUNT % 4 == 0;
 
 // take(run, row, col) of the neighbours that a lane writes at once, in COUNT tiles' columns from tile `first` on: runs of 8
 // results of 16 bits, so that 4 lanes fill two sectors of a row, or pairs, and 4 fill one of 32 bits.

@@ -8,15 +8,22 @@
 
 namespace matmul {
 
-// results = alpha times the sums of the i-th TILES tiles. Registers have no index: a branch finds them, which wgmma_results keeps
-// the compiler from replacing by a choice among all of them.
-template <class Sum, class Out, int TILES, int BLOCKS, int COUNT>
+// The first tile of the i-th box, which has so many of `count`: the last box has some of the one before, if they don't divide it.
+__host__ __device__ constexpr int first_tile(int i, int of_a_box, int count) {
+    return (i + 1) * of_a_box <= count ? i * of_a_box : count - of_a_box;
+}
+
+// results = alpha times the sums of TILES tiles, the i-th such part of all boxes. Registers have no index: a branch finds them,
+// which wgmma_results keeps the compiler from replacing by a choice among all of them.
+template <int OF_A_BOX, class Sum, class Out, int TILES, int BLOCKS, int COUNT>
 __device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneSums<Sum> (&sum)[BLOCKS][1][COUNT], int i,
                                       const Epilogue<Sum, Out>& epilogue) {
+    constexpr int ACROSS = (COUNT + OF_A_BOX - 1) / OF_A_BOX, PARTS = OF_A_BOX / TILES;
 #pragma unroll
-    for (int j = 0; j < BLOCKS * COUNT / TILES; ++j)
+    for (int j = 0; j < BLOCKS * ACROSS * PARTS; ++j)
         if (j == i) {
-            auto& found = reinterpret_cast<LaneSums<Sum>(&)[TILES]>(sum[j * TILES / COUNT][0][j * TILES % COUNT]);
+            const int first = first_tile(j / PARTS % ACROSS, OF_A_BOX, COUNT) + j % PARTS * TILES;
+            auto& found = reinterpret_cast<LaneSums<Sum>(&)[TILES]>(sum[j / PARTS / ACROSS][0][first]);
             wgmma_results(found);
             for_all(results, [&](Scalar<Sum>& result, int row, int col) {
                 result = epilogue.scaled(found[col / 8].at(row / 8 * 2 + col % 2));
@@ -24,9 +31,9 @@ __device__ __forceinline__ void scale(Scalar<Sum> (&results)[1][TILES][4], LaneS
         }
 }
 
-// Two places of BLOCK_BYTES in shared memory, through which a warpgroup writes its result: boxes of 64 rows of 128 bytes.
-template <class Out> struct OutBoxes {
-    static constexpr int TILES = SLICE / sizeof(Out) / 8, COUNT = 2;  // of 8 columns in a box; boxes
+// NUMBER places of BLOCK_BYTES in shared memory, through which a warpgroup writes its result: boxes of 64 rows of 128 bytes.
+template <class Out, int NUMBER> struct OutBoxes {
+    static constexpr int TILES = SLICE / sizeof(Out) / 8, COUNT = NUMBER;  // of 8 columns in a box; boxes
     const CUtensorMap& map;
     unsigned char* boxes;
     bool asks;  // whether this is the thread of the warpgroup that requests the stores
@@ -35,7 +42,7 @@ template <class Out> struct OutBoxes {
     // All threads of the warpgroup fill a place, and one of them requests the stores.
     template <class Fill, class Request> __device__ __forceinline__ void pass(const Fill& fill, const Request& request) {
         unsigned char* const box = boxes + next * BLOCK_BYTES;
-        next ^= 1;
+        next = (next + 1) % COUNT;
         if (asks) tma_store_wait<COUNT - 1>();  // the box's previous contents have been read
         warpgroup_barrier();
         fill(box);

@@ -1,10 +1,12 @@
 // The result of a consumer that computes C^T = B^T A^T: it has 64 columns of the tile, and all of its rows.
 //
-// wgmma multiplies 64 rows by any multiple of 8 columns. So tiles whose rows are not multiples of 64, 96 or 160, are those of the
+// wgmma multiplies 64 rows by any multiple of 8 columns. So tiles whose rows are not multiples of 64, 96 or 168, are those of the
 // transposed product, and so are those of tf32 of which B lies across K (transposed.cuh). Four lanes have 8 rows of a column,
 // which have to become neighbours in a row: stmatrix turns results of 16 bits around on their way to a box, and of 32 bits a
-// lane writes each by itself. A box has 32 rows of 128 bytes.
+// lane writes each by itself. A box has 32 rows of 128 bytes. Of 168 rows the last one has 8 that the one before has, too: they
+// are written twice, which is why nothing that they are computed of may be read after that. (C may be the result's memory.)
 #pragma once
+#include "../../common/index.cuh"
 #include "../../common/stmatrix.cuh"
 #include "out_boxes.cuh"
 
@@ -16,12 +18,12 @@ struct LanesInOrder {
     __device__ __forceinline__ static int column() { return threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4; }
 };
 
-// TILE_ROWS of the tile, a multiple of 32.
-template <class Out, class Sum, int TILE_ROWS, class Lanes> struct SwappedResult {
+// TILE_ROWS of the tile, a multiple of 8, from 32 on.
+template <class Boxes, class Out, class Sum, int TILE_ROWS, class Lanes> struct SwappedResult {
     static constexpr int ROWS = 32, COLUMNS = SLICE / sizeof(Out), ACROSS = 64 / COLUMNS;  // of a box; boxes side by side
     using Number = Scalar<Sum>;
 
-    OutBoxes<Out>& boxes;
+    Boxes& boxes;
     Out loaded[2] = {};  // bias of the lane's columns
 
     // Early: they arrive while slices are multiplied.
@@ -37,11 +39,13 @@ template <class Out, class Sum, int TILE_ROWS, class Lanes> struct SwappedResult
     template <bool SCALED, bool OUT_BOXES>
     __device__ __forceinline__ void store(LaneSums<Sum> (&sum)[1][1][TILE_ROWS / 8], const Epilogue<Sum, Out>& epilogue, int row,
                                           int col, int batch, int M, int N) {
-        const int lane_row = threadIdx.x % 4 * 2, lane_col = col + Lanes::column();
-#pragma unroll(SCALED ? TILE_ROWS / ROWS : 1)  // the code of addends and activations is long
-        for (int part = 0; part < TILE_ROWS / ROWS; ++part, row += ROWS) {
+        constexpr int PARTS = ceil_div(TILE_ROWS, ROWS);
+        const int first_row = row, lane_row = threadIdx.x % 4 * 2, lane_col = col + Lanes::column();
+#pragma unroll(SCALED ? PARTS : 1)  // the code of addends and activations is long
+        for (int part = 0; part < PARTS; ++part) {
+            row = first_row + 8 * first_tile(part, ROWS / 8, TILE_ROWS / 8);
             Number results[1][ROWS / 8][4];
-            scale(results, sum, part, epilogue);
+            scale<ROWS / 8>(results, sum, part, epilogue);
             const auto all = [&](const auto& change) {
                 for_all(results, [&](Number& result, int across, int along) { change(result, along, across / 8 * Lanes::APART); });
             };

@@ -1,11 +1,15 @@
 """Tiles of the CUDA design persistent of other rows than multiples of 64, by the transposed product (swapped.cuh), and of more
 columns than one wgmma has. Sums of small integers are exact."""
 
+import math
+
 import pytest
 import torch
 
 from cuda_reference.launch import config_of
-from cuda_reference.matmul.persistent import DESIGN, shared_bytes
+from cuda_reference.matmul.parts import fitted
+from cuda_reference.matmul.parts.fitted import shared_bytes
+from cuda_reference.matmul.persistent import DESIGN, SPACE
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
@@ -15,28 +19,34 @@ from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
 
-def _tile(bm, bn, consumers, stages, swapped):
-    config = config_of(BM=bm, BN=bn, CONSUMERS=consumers, STAGES=stages, GROUP=8, BLOCKS=3, SPLIT_K=1)
-    return config | ({"SWAPPED": True} if swapped else {})
+def _tile(bm, bn, consumers, stages, swapped, in_pairs=False):
+    config = config_of(BM=bm, BN=bn, CONSUMERS=consumers, STAGES=stages, GROUP=8, BLOCKS=6 if in_pairs else 3, SPLIT_K=1)
+    of_pairs = {"CLUSTER": 2, "SHARE_A": 1 if swapped else 2} if in_pairs else {}
+    return config | of_pairs | ({"SWAPPED": True} if swapped else {})
 
 
 TILES = {
+    "88 x 64": _tile(88, 64, 1, 11, True),
     "96 x 64": _tile(96, 64, 1, 8, True),
-    "160 x 64": _tile(160, 64, 1, 7, True),
     "192 x 64": _tile(192, 64, 1, 6, True),
-    "256 x 64": _tile(256, 64, 1, 5, True),
-    "96 x 128": _tile(96, 128, 2, 6, True),
-    "160 x 128": _tile(160, 128, 2, 5, True),
+    "168 x 128": _tile(168, 128, 2, 5, True),
+    "168 x 128 in pairs": _tile(168, 128, 2, 5, True, in_pairs=True),
+    "136 x 192": _tile(136, 192, 3, 4, True),
     "320 x 128": _tile(320, 128, 2, 3, True),
-    "64 x 192": _tile(64, 192, 1, 6, False),
+    "64 x 72": _tile(64, 72, 1, 12, False),
     "64 x 256": _tile(64, 256, 1, 5, False),
+    "128 x 168": _tile(128, 168, 2, 5, False),
+    "128 x 168 in pairs": _tile(128, 168, 2, 5, False, in_pairs=True),
+    "192 x 104": _tile(192, 104, 3, 5, False),
     "128 x 320": _tile(128, 320, 2, 3, False),
 }
 SWAPPED = {name: tile for name, tile in TILES.items() if "SWAPPED" in tile}
-BY_K = ("96 x 64", "160 x 64", "96 x 128", "160 x 128")  # no whole boxes across K
+A_BY_K = {name for name, tile in TILES.items() if tile["BM"] % 64}  # no whole boxes across K
+B_BY_K = {name for name, tile in TILES.items() if tile["BN"] % 64}
 OF_TF32 = [name for name in TILES if "320" not in name]
+SOME = ("88 x 64", "168 x 128", "128 x 168 in pairs", "128 x 320")
 on_devices = pytest.mark.parametrize("device", DEVICES)
-some_tiles = short(lambda device, tile: device == "cpu" and tile in ("96 x 64", "320 x 128", "160 x 128", "128 x 320"))
+some_tiles = short(lambda device, tile: device == "cpu" and tile in SOME)
 
 
 def integers(*shape, device="cpu", dtype=torch.float16):
@@ -74,7 +84,8 @@ def test_layouts(device, layout_a, layout_b, tile):
     a, b = (transposed(t) if layout == "col" else t for t, layout in ((a, layout_a), (b, layout_b)))
     call = prepare("matmul", a, b)
     names = [launch.name for launch in DESIGN.launches(call.problem, TILES[tile], *call.parts[0])]
-    assert names == ["align"] * (layout_a == "col" and tile in BY_K) + ["persistent"]
+    copied = (layout_a == "col" and tile in A_BY_K) + (layout_b == "row" and tile in B_BY_K)
+    assert names == ["align"] * copied + ["persistent"]
     if len(names) == 1:
         assert torch.equal(computed(tile, a, b).double(), (a.double() @ b.double()).half().double())
         assert torch.equal(computed(tile, a, b[:1].expand_as(b)).double(), (a.double() @ b[:1].double()).half().double())
@@ -112,7 +123,7 @@ def test_all_that_may_follow(device, written, out_dtype, tile):
         assert buffer.isnan().all(), "something outside of out was written"
 
 
-@short(lambda device, tile: device == "cpu" and tile in ("96 x 64", "160 x 128"))
+@short(lambda device, tile: device == "cpu" and tile in SOME)
 @pytest.mark.parametrize("tile", OF_TF32)
 @pytest.mark.parametrize("along_k", [False, True])
 @on_devices
@@ -121,13 +132,13 @@ def test_tf32(device, along_k, tile):
     with_wgmma(device)
     a, b = integers(2, 264, 72, device=device, dtype=torch.float32), integers(2, 72, 196, device=device, dtype=torch.float32)
     b = transposed(b) if along_k else b
-    if along_k or tile in SWAPPED:
+    if along_k or tile in ("88 x 64", "96 x 64", "192 x 64", "168 x 128"):
         bias = b[0, 0]
         result = computed(tile, a, b, precision="tf32", bias=bias, activation="relu")
         assert torch.equal(result.double(), (a.double() @ b.double() + bias.double()).relu())
 
 
-@short(lambda device, tile: device == "cpu" and tile in ("96 x 64", "160 x 128"))
+@short(lambda device, tile: device == "cpu" and tile in SOME)
 @pytest.mark.parametrize("tile", TILES)
 @on_devices
 def test_bytes(device, tile):
@@ -135,16 +146,18 @@ def test_bytes(device, tile):
     with_wgmma(device)
     a, b = (integers(*shape, device=device, dtype=torch.int8) for shape in ((264, 144), (336, 144)))
     expected = a.double() @ b.double().T
-    assert torch.equal(computed(tile, a, b.T).double(), expected)
+    if tile in ("96 x 64", "192 x 64", "320 x 128", "64 x 256", "128 x 320"):
+        assert torch.equal(computed(tile, a, b.T).double(), expected)
+    if TILES[tile]["CONSUMERS"] == 3:
+        return
     a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
-    ways = ["fast", "fp32"] if tile.startswith("96") else ["fast"]
-    for accumulate in ways:
+    for accumulate in ["fast", "fp32"] if tile in ("88 x 64", "96 x 64", "64 x 72") else ["fast"]:
         options = {"scale_a": torch.tensor([2.0], device=device), "scale_b": torch.tensor([0.5], device=device)}
         result = computed(tile, a, b.T, accumulate=accumulate, out_dtype=torch.float32, **options)
         assert torch.equal(result.double(), expected)
 
 
-@short(lambda tile, order: order == "1" and tile in ("96 x 64", "160 x 128", "128 x 320"))
+@short(lambda tile, order: order == "1" and tile in SOME)
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 @pytest.mark.parametrize("tile", TILES)
 def test_any_order(monkeypatch, order, tile):
@@ -161,7 +174,7 @@ def test_accesses(out_dtype):
     from cuda_reference.trace import trace
 
     call = prepare("matmul", integers(192, 128), transposed(integers(128, 128)), out_dtype=out_dtype)
-    (launch,) = DESIGN.launches(call.problem, TILES["96 x 64"], *call.parts[0])
+    (launch,) = DESIGN.launches(call.problem, TILES["88 x 64"], *call.parts[0])
     (traced,) = trace(launch)
     assert traced.races == ()
     writes = [
@@ -170,41 +183,77 @@ def test_accesses(out_dtype):
     assert writes and all(access.units == access.ideal_units for access in writes)
 
 
-def test_which_problems_have_swapped_tiles():
-    half = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
-    single, narrow = half.float(), half[:, :4092]
+def spans(m, n, dtype=torch.bfloat16, layouts=("row", "col"), **options):
+    """{(SWAPPED, consumers, cluster): spans} of what is offered on an H200."""
+    a, b = (torch.empty(*shape, dtype=dtype, device="meta") for shape in ((m, 1024), (1024, n)))
+    a, b = (transposed(t) if layout == "col" else t for t, layout in zip((a, b), layouts))
+    problem, found = prepare("matmul", a, b, **options).problem, {}
+    for c in fitted.that_fill_waves(problem, Target.named("h200"), SPACE):
+        swapped = "SWAPPED" in c
+        found.setdefault((swapped, c["CONSUMERS"], c.get("CLUSTER", 1)), []).append(c["BM"] if swapped else c["BN"])
+    return found
 
-    def offered(a, b, **options):
-        configs = DESIGN.configs(prepare("matmul", a, b, **options).problem, Target.named("h200"))
-        return {c["BM"] for c in configs if "SWAPPED" in c}
 
-    assert offered(half, half) == offered(half, half, bias=half[0]) == {96, 160, 192, 256, 320}
-    assert offered(half.T, half) == {192, 256, 320}, "of A across K boxes have 64 rows"
-    assert offered(single, single, precision="tf32") == {96, 160, 192, 256}
-    assert offered(half, narrow) == offered(half, half, c=half) == set(), "TMA cannot write it; lanes are slow to read C"
-    assert offered(half, half, accumulate="fp16") == set()
+def test_spans_of_whole_waves():
+    """What cuBLAS takes: 22 x 6 tiles of 768 x 3584, 33 x 28 of 3584 x 5504, in seven waves, 16 x 6 of 1024 x 528."""
+    assert 168 in spans(768, 3584)[False, 2, 1] and 168 in spans(768, 3584)[False, 2, 2]
+    assert 168 in spans(3584, 5504)[False, 2, 1]
+    assert spans(1024, 528)[False, 1, 1][0] == 72
+    assert 144 in spans(1432, 1432, layouts=("row", "row"))[True, 2, 2]
+
+
+@pytest.mark.parametrize("m, n", [(768, 3584), (1432, 1432), (200, 11008), (3000, 1000), (5640, 5640)])
+def test_no_other_span_takes_less(m, n):
+    """Of all multiples of 8: fewer rounds of walkers, each as long as the tile's span and what every tile costs."""
+
+    def steps(span, length, others, cluster):
+        tiles = math.ceil(math.ceil(length / span) / cluster) * others
+        return math.ceil(tiles / (132 // cluster)) * (span + 16)
+
+    for (swapped, consumers, cluster), offered in spans(m, n).items():
+        length, other = (m, n) if swapped else (n, m)
+        of = length, math.ceil(other / (64 * consumers)), cluster
+        others = [span for span in range(64, fitted.MOST_SPAN[consumers] + 1, 8) if span % 64]
+        assert steps(offered[0], *of) <= min(steps(span, *of) for span in others)
+
+
+def test_which_problems_have_them():
+    def other_than_64(layouts):
+        return {swapped for (swapped, *_), of in spans(1000, 3000, layouts=layouts).items() if any(span % 64 for span in of)}
+
+    assert other_than_64(("row", "col")) == {True, False}
+    assert other_than_64(("row", "row")) == {True} and other_than_64(("col", "col")) == {False}, "boxes across K have 64"
+    assert not other_than_64(("col", "row"))
+    half, single = (torch.empty(1000, 1000, dtype=dtype, device="meta") for dtype in (torch.bfloat16, torch.float32))
+    assert spans(1000, 1000, bias=half[0]) == spans(1000, 1000)
+    assert not spans(1000, 1000, c=half) and not spans(1000, 1001), "C may be the result's memory; TMA does not write it"
+    assert not spans(1000, 1000, torch.float16, accumulate="fp16")
+    assert spans(1000, 1000, single.dtype, precision="tf32")
+    assert not spans(1000, 1000, single.dtype, ("row", "row"), precision="tf32")
 
 
 def test_they_fit():
-    """In shared memory, as deep a ring as fits up to 8."""
-    target = Target.named("h200")
-    for tile in TILES.values():
-        deeper = shared_bytes(tile | {"STAGES": tile["STAGES"] + 1}) > target.shared_per_block
-        assert shared_bytes(tile) <= target.shared_per_block and (deeper or tile["STAGES"] == 8 or tile["BM"] == 96)
+    """In shared memory, as deep a ring as fits, up to 12."""
+    for m, n in ((768, 3584), (1432, 1432), (5640, 5640), (320, 4480)):
+        a, b = (torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((m, 1024), (n, 1024)))
+        for config in fitted.that_fill_waves(prepare("matmul", a, b.T).problem, Target.named("h200"), SPACE):
+            assert shared_bytes(config) <= Target.named("h200").shared_per_block
+            deeper, two = config | {"STAGES": config["STAGES"] + 1}, shared_bytes(config) == shared_bytes(config, 2)
+            assert config["STAGES"] == 12 or shared_bytes(deeper, 2 if two else 1) > fitted.MOST_BYTES
 
 
 # tile -> the instruction, how many per slice
 CODE = {
-    "96 x 64": ("HGMMA.64x96x16.F32", 4),
-    "160 x 128": ("HGMMA.64x160x16.F32", 4),
+    "88 x 64": ("HGMMA.64x88x16.F32", 4),
+    "168 x 128": ("HGMMA.64x168x16.F32", 4),
     "320 x 128": ("HGMMA.64x256x16.F32", 4),
+    "128 x 168 in pairs": ("HGMMA.64x168x16.F32", 4),
     "128 x 320": ("HGMMA.64x256x16.F32", 4),
-    "64 x 256": ("HGMMA.64x256x16.F32", 4),
 }
 
 
 @nvcc.needed
-@short(lambda tile, options: tile != "64 x 256" and not options)
+@short(lambda tile, options: tile in SOME and not options)
 @pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"out_dtype": torch.float32}], ids=str)
 @pytest.mark.parametrize("tile", CODE)
 def test_machine_code(tile, options):

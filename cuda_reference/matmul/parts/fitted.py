@@ -1,0 +1,67 @@
+"""Tiles of the design persistent that fill whole waves: any multiple of 8 is a number of columns that wgmma multiplies by.
+
+768 x 3584 are 72 tiles of 128 x 192 on 132 SMs, and 84 of 128 x 256; of 128 x 168 they are 132. A tile has 64, 128 or 192 along
+one side, 64 for each consumer, and along the other one, of `span`, so many that the tiles are a number of waves, or hardly
+fewer. That side is columns of the tile, or if the tile is SWAPPED rows (swapped.cuh).
+"""
+
+import itertools
+
+from tritonkernels.choice.model import reached_by
+
+from ...launch import ceil_div, config_of
+
+SLICE, BOX = 128, 64 * 128  # bytes of k in a slice; of a box of the result
+MOST_BYTES = 227 * 1024  # of a block's shared memory on Hopper
+MOST_STAGES, FEW_STAGES, LEAST = 12, 4, 64
+MOST_SPAN = {1: 256, 2: 256, 3: 192}  # of so many consumers, whose threads have half as many sums
+EACH = 2  # tiles of a side, direction and cluster: those that take the least time
+OVERHEAD = 16  # of a tile, as if its span were so much longer
+
+
+def shared_bytes(config, boxes=None):
+    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage; for each consumer two boxes of the result, or
+    one where two don't fit, and 4 bytes of bias for each column."""
+    if boxes is None:
+        two = shared_bytes(config, 2)
+        return two if two <= MOST_BYTES else shared_bytes(config, 1)
+    whole = config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16)
+    return whole + config["CONSUMERS"] * (boxes * BOX + 4 * config["BN"])
+
+
+def that_fill_waves(problem, target, others):
+    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`. Edges of boxes overlap, so
+    nothing that may be the result's memory is read after the first is written; scales of rows are for whole lines of lanes."""
+    if problem.beta or problem.scales == "rows" or problem.accumulate == "fp16" or problem.n * problem.out_dtype.itemsize % 16:
+        return
+    along_k = problem.a_layout == "row", problem.b_layout == "col"
+    if problem.precision == "tf32" and not all(along_k):  # it has tiles of its own (transposed.cuh)
+        return
+    known = {(config["BM"], config["BN"]) for config in others}
+    for swapped, consumers, cluster in itertools.product((True, False), MOST_SPAN, (1, 2)):
+        length, other = (problem.m, problem.n) if swapped else (problem.n, problem.m)
+        unit = 64 if problem.dtype.itemsize == 2 and not along_k[not swapped] else 16 if problem.precision == "int8" else 8
+        side, walkers = 64 * consumers, reached_by(target.sms, cluster) // cluster or 3
+        lines = problem.batch * ceil_div(other, side)
+
+        def steps(span, length=length, lines=lines, cluster=cluster, walkers=walkers):
+            return ceil_div(ceil_div(ceil_div(length, span), cluster) * lines, walkers) * (span + OVERHEAD)
+
+        spans = [span for span in range(LEAST, MOST_SPAN[consumers] + 1, unit) if span % 128 or not swapped or consumers == 1]
+        new = [span for span in spans if ((span, side) if swapped else (side, span)) not in known]
+        for span in sorted(new, key=steps)[:EACH]:
+            yield _config(side, span, consumers, swapped, cluster)
+
+
+def _config(side, span, consumers, swapped, cluster):
+    bm, bn = (span, side) if swapped else (side, span)
+    config = {"BM": bm, "BN": bn, "CONSUMERS": consumers, "STAGES": _stages(bm, bn, consumers), "GROUP": 8}
+    in_pairs = {"CLUSTER": 2, "SHARE_A": 1 if swapped else 2}  # of the other side's slices
+    return config_of(**config, **(in_pairs if cluster == 2 else {}), **({"SWAPPED": True} if swapped else {}))
+
+
+def _stages(bm, bn, consumers):
+    """As many as fit beside two boxes of each consumer, or if they are too few beside one."""
+    of_boxes = [shared_bytes({"BM": bm, "BN": bn, "CONSUMERS": consumers, "STAGES": 0}, boxes) for boxes in (2, 1)]
+    fit = [(MOST_BYTES - others) // (SLICE * (bm + bn) + 16) for others in of_boxes]
+    return min(MOST_STAGES, fit[0] if fit[0] >= FEW_STAGES else fit[1])
