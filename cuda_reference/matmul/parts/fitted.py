@@ -3,6 +3,9 @@
 768 x 3584 are 72 tiles of 128 x 192 on 132 SMs, and 84 of 128 x 256; of 128 x 168 they are 132. A tile has 64, 128 or 192 along
 one side, 64 for each consumer, and along the other one, of `span`, so many that the tiles are a number of waves, or hardly
 fewer. That side is columns of the tile, or if the tile is SWAPPED rows (swapped.cuh).
+
+A small tile needs more bytes a product than a large one: for the 272 rows of slices of 128 x 144 L2 takes 1.4 times as long as
+its products. So tiles side by side are clusters, which share them: of 4 x 2 each tile's part is 32 + 72 rows.
 """
 
 import itertools
@@ -16,6 +19,8 @@ MOST_BYTES = 227 * 1024  # of a block's shared memory on Hopper
 MOST_STAGES, FEW_STAGES, LEAST = 12, 4, 64
 MOST_SPAN = {1: 256, 2: 256, 3: 192}  # of so many consumers, whose threads have half as many sums
 EACH = 2  # tiles of a side, direction and cluster: those that take the least time
+# (tiles side by side along the span, which share slices of the other side, and across it, which share those of the span)
+CLUSTERS = (1, 1), (2, 1), (2, 2), (4, 2), (2, 4)
 OVERHEAD = 16  # of a tile, as if its span were so much longer
 
 
@@ -38,26 +43,26 @@ def that_fill_waves(problem, target, others):
     if problem.precision == "tf32" and not all(along_k):  # it has tiles of its own (transposed.cuh)
         return
     known = {(config["BM"], config["BN"]) for config in others}
-    for swapped, consumers, cluster in itertools.product((True, False), MOST_SPAN, (1, 2)):
+    for swapped, consumers, (along, across) in itertools.product((True, False), MOST_SPAN, CLUSTERS):
         length, other = (problem.m, problem.n) if swapped else (problem.n, problem.m)
         unit = 64 if problem.dtype.itemsize == 2 and not along_k[not swapped] else 16 if problem.precision == "int8" else 8
-        side, walkers = 64 * consumers, reached_by(target.sms, cluster) // cluster or 3
-        lines = problem.batch * ceil_div(other, side)
+        side, walkers = 64 * consumers, reached_by(target.sms, along * across) // (along * across) or 3
+        lines = problem.batch * ceil_div(ceil_div(other, side), across)
+        rounds = {}  # of the walkers
+        for span in range(max(LEAST, unit), MOST_SPAN[consumers] + 1, max(unit, 8 * across)):
+            if ((span, side) if swapped else (side, span)) not in known and not (swapped and span % 128 == 0 and consumers > 1):
+                rounds[span] = ceil_div(ceil_div(ceil_div(length, span), along) * lines, walkers)
+        small = across > 1  # such clusters are for one round: in more of them few tiles are as small
+        for span in sorted(rounds, key=lambda span: rounds[span] * (span + OVERHEAD))[: 1 if small else EACH]:
+            if not small or rounds[span] == 1:
+                yield _config(side, span, consumers, swapped, along, across)
 
-        def steps(span, length=length, lines=lines, cluster=cluster, walkers=walkers):
-            return ceil_div(ceil_div(ceil_div(length, span), cluster) * lines, walkers) * (span + OVERHEAD)
 
-        spans = [span for span in range(LEAST, MOST_SPAN[consumers] + 1, unit) if span % 128 or not swapped or consumers == 1]
-        new = [span for span in spans if ((span, side) if swapped else (side, span)) not in known]
-        for span in sorted(new, key=steps)[:EACH]:
-            yield _config(side, span, consumers, swapped, cluster)
-
-
-def _config(side, span, consumers, swapped, cluster):
+def _config(side, span, consumers, swapped, along, across):
     bm, bn = (span, side) if swapped else (side, span)
     config = {"BM": bm, "BN": bn, "CONSUMERS": consumers, "STAGES": _stages(bm, bn, consumers), "GROUP": 8}
-    in_pairs = {"CLUSTER": 2, "SHARE_A": 1 if swapped else 2}  # of the other side's slices
-    return config_of(**config, **(in_pairs if cluster == 2 else {}), **({"SWAPPED": True} if swapped else {}))
+    shared = {"CLUSTER": along * across, "SHARE_A": across if swapped else along} if along * across > 1 else {}
+    return config_of(**config, **shared, **({"SWAPPED": True} if swapped else {}))
 
 
 def _stages(bm, bn, consumers):

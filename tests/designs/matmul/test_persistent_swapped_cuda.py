@@ -9,7 +9,7 @@ import torch
 from cuda_reference.launch import config_of
 from cuda_reference.matmul.parts import fitted
 from cuda_reference.matmul.parts.fitted import shared_bytes
-from cuda_reference.matmul.persistent import DESIGN, SPACE
+from cuda_reference.matmul.persistent import DESIGN, SPACE, sharers_of_slices
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
@@ -19,10 +19,11 @@ from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
 
-def _tile(bm, bn, consumers, stages, swapped, in_pairs=False):
-    config = config_of(BM=bm, BN=bn, CONSUMERS=consumers, STAGES=stages, GROUP=8, BLOCKS=6 if in_pairs else 3, SPLIT_K=1)
-    of_pairs = {"CLUSTER": 2, "SHARE_A": 1 if swapped else 2} if in_pairs else {}
-    return config | of_pairs | ({"SWAPPED": True} if swapped else {})
+def _tile(bm, bn, consumers, stages, swapped, share_a=1, share_b=1):
+    cluster = share_a * share_b
+    config = config_of(BM=bm, BN=bn, CONSUMERS=consumers, STAGES=stages, GROUP=8, BLOCKS=3 * cluster, SPLIT_K=1)
+    shared = {"CLUSTER": cluster, "SHARE_A": share_a} if cluster > 1 else {}
+    return config | shared | ({"SWAPPED": True} if swapped else {})
 
 
 TILES = {
@@ -30,21 +31,24 @@ TILES = {
     "96 x 64": _tile(96, 64, 1, 8, True),
     "192 x 64": _tile(192, 64, 1, 6, True),
     "168 x 128": _tile(168, 128, 2, 5, True),
-    "168 x 128 in pairs": _tile(168, 128, 2, 5, True, in_pairs=True),
+    "168 x 128 in pairs": _tile(168, 128, 2, 5, True, 1, 2),
     "136 x 192": _tile(136, 192, 3, 4, True),
     "320 x 128": _tile(320, 128, 2, 3, True),
     "64 x 72": _tile(64, 72, 1, 12, False),
     "64 x 256": _tile(64, 256, 1, 5, False),
     "128 x 168": _tile(128, 168, 2, 5, False),
-    "128 x 168 in pairs": _tile(128, 168, 2, 5, False, in_pairs=True),
+    "128 x 168 in pairs": _tile(128, 168, 2, 5, False, 2, 1),
     "192 x 104": _tile(192, 104, 3, 5, False),
     "128 x 320": _tile(128, 320, 2, 3, False),
+    "144 x 128 in 2 x 4": _tile(144, 128, 2, 5, True, 2, 4),
+    "64 x 96 in 2 x 4": _tile(64, 96, 1, 9, False, 2, 4),
+    "64 x 80 in 2 x 2": _tile(64, 80, 1, 11, False, 2, 2),
 }
 SWAPPED = {name: tile for name, tile in TILES.items() if "SWAPPED" in tile}
 A_BY_K = {name for name, tile in TILES.items() if tile["BM"] % 64}  # no whole boxes across K
 B_BY_K = {name for name, tile in TILES.items() if tile["BN"] % 64}
 OF_TF32 = [name for name in TILES if "320" not in name]
-SOME = ("88 x 64", "168 x 128", "128 x 168 in pairs", "128 x 320")
+SOME = ("88 x 64", "168 x 128", "128 x 168 in pairs", "128 x 320", "144 x 128 in 2 x 4", "64 x 80 in 2 x 2")
 on_devices = pytest.mark.parametrize("device", DEVICES)
 some_tiles = short(lambda device, tile: device == "cpu" and tile in SOME)
 
@@ -184,22 +188,27 @@ def test_accesses(out_dtype):
 
 
 def spans(m, n, dtype=torch.bfloat16, layouts=("row", "col"), **options):
-    """{(SWAPPED, consumers, cluster): spans} of what is offered on an H200."""
+    """{(SWAPPED, consumers, (tiles of a cluster along the span, across it)): spans} of what is offered on an H200."""
     a, b = (torch.empty(*shape, dtype=dtype, device="meta") for shape in ((m, 1024), (1024, n)))
     a, b = (transposed(t) if layout == "col" else t for t, layout in zip((a, b), layouts))
     problem, found = prepare("matmul", a, b, **options).problem, {}
     for c in fitted.that_fill_waves(problem, Target.named("h200"), SPACE):
         swapped = "SWAPPED" in c
-        found.setdefault((swapped, c["CONSUMERS"], c.get("CLUSTER", 1)), []).append(c["BM"] if swapped else c["BN"])
+        share_a, share_b = sharers_of_slices(c)
+        shared = (share_b, share_a) if swapped else (share_a, share_b)
+        found.setdefault((swapped, c["CONSUMERS"], shared), []).append(c["BM"] if swapped else c["BN"])
     return found
 
 
 def test_spans_of_whole_waves():
     """What cuBLAS takes: 22 x 6 tiles of 768 x 3584, 33 x 28 of 3584 x 5504, in seven waves, 16 x 6 of 1024 x 528."""
-    assert 168 in spans(768, 3584)[False, 2, 1] and 168 in spans(768, 3584)[False, 2, 2]
-    assert 168 in spans(3584, 5504)[False, 2, 1]
-    assert spans(1024, 528)[False, 1, 1][0] == 72
-    assert 144 in spans(1432, 1432, layouts=("row", "row"))[True, 2, 2]
+    assert 168 in spans(768, 3584)[False, 2, (1, 1)] and 168 in spans(768, 3584)[False, 2, (2, 1)]
+    assert 168 in spans(3584, 5504)[False, 2, (1, 1)]
+    assert spans(1024, 528)[False, 1, (1, 1)][0] == 72 and spans(1024, 528)[False, 1, (2, 4)]
+    in_clusters = spans(1432, 1432, layouts=("row", "row"))
+    assert in_clusters[True, 2, (2, 2)] == [144] and in_clusters[True, 2, (2, 4)] == [160], (
+        "a quarter of 144 is no whole eights"
+    )
 
 
 @pytest.mark.parametrize("m, n", [(768, 3584), (1432, 1432), (200, 11008), (3000, 1000), (5640, 5640)])
@@ -210,7 +219,10 @@ def test_no_other_span_takes_less(m, n):
         tiles = math.ceil(math.ceil(length / span) / cluster) * others
         return math.ceil(tiles / (132 // cluster)) * (span + 16)
 
-    for (swapped, consumers, cluster), offered in spans(m, n).items():
+    for (swapped, consumers, (cluster, across)), offered in spans(m, n).items():
+        if across > 1:
+            assert len(offered) == 1
+            continue
         length, other = (m, n) if swapped else (n, m)
         of = length, math.ceil(other / (64 * consumers)), cluster
         others = [span for span in range(64, fitted.MOST_SPAN[consumers] + 1, 8) if span % 64]
