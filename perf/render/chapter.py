@@ -1,7 +1,7 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
 `rung`: what a rung of gemm's ladder gains over the one it builds on; `step`: the same of matmul's; `few`: its designs for few
-tiles; `specialized`, `clusters`: what those gain; `sent`: what L2 and DRAM send; `others`: designs without a rung;
+tiles; `specialized`, `fitted`, `clusters`: what those gain; `sent`: what L2 and DRAM send; `others`: designs without a rung;
 `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far times
 can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes.
 """
@@ -34,6 +34,7 @@ def texts(slow=False):
         "few": steps.few,
         "clusters": steps.clusters,
         "specialized": steps.specialized,
+        "fitted": steps.fitted,
         "planes": steps.planes,
         "packed": packing.packed,
         "sent": steps.sent,

@@ -29,7 +29,7 @@ KINDS = {  # of products in tf32x3
     "shorter, of 0.5 GFLOP and more": lambda problem: problem.k < 4096 and problem.flops >= 5e8,
     "smaller": lambda problem: problem.k < 4096 and problem.flops < 5e8,
 }
-WORKLOADS = {  # of warp_specialized
+WORKLOADS = {
     "16 bits, less than 2 GFLOP": (PRECISIONS, lambda problem: problem.flops < 2e9),
     "16 bits, 2 to 20 GFLOP": (PRECISIONS, lambda problem: 2e9 <= problem.flops < 2e10),
     "16 bits, more": (PRECISIONS, lambda problem: problem.flops >= 2e10),
@@ -120,7 +120,7 @@ def clusters(gpu):
         begin_within = max(lines_of_rows(row.problem)) > 1
         for text, us in times.items():
             config = json.loads(text)
-            if "CLUSTER" in config and _tile(config) in alone:
+            if "CLUSTER" in config and not fills_waves("persistent", config) and _tile(config) in alone:
                 shape = sharers_of_slices(config)[::-1]
                 of_tile = gains.setdefault((shape, config["BM"], config["BN"]), ([], []))
                 of_tile[begin_within].append(alone[_tile(config)] / us)
@@ -140,21 +140,38 @@ def clusters(gpu):
 
 
 def specialized(gpu):
-    """The table of Triton's warp_specialized beside the fastest of its other designs, where enough of them were timed."""
+    """The table of Triton's warp_specialized beside the fastest of its other designs."""
+    return beside_others(gpu, "tritonkernels", "`warp_specialized`", lambda design, config: design == "warp_specialized")
+
+
+def fitted(gpu):
+    """The table of CUDA's tiles that fill whole waves beside the fastest of all other configs."""
+    return beside_others(gpu, "cuda_reference", "whole waves", fills_waves)
+
+
+def fills_waves(design, config):
+    """Whether a config's tile is one of fitted.py, of no size that other configs have, too."""
+    sides = config.get("BM", 64), config.get("BN", 64)
+    return design == "persistent" and ("SWAPPED" in config or any(side % 64 for side in sides))
+
+
+def beside_others(gpu, package, title, is_own):
+    """A table of the fastest config of those that are own, is_own(design, config), and of the others, where enough of these were
+    timed."""
     body = []
-    for title, (precisions, wanted) in WORKLOADS.items():
+    for workload, (precisions, wanted) in WORKLOADS.items():
         both = []
         for row in products(measured.RESULTS / gpu, wanted, precisions):
             own, others = [], []
-            for design, _, us, _ in row.times.get("tritonkernels", ()):
-                (own if design == "warp_specialized" else others).append(us)
+            for design, config, us, _ in row.times.get(package, ()):
+                (own if is_own(design, config) else others).append(us)
             if own and len(others) >= ENOUGH:
                 both.append((row.torch[1] / min(others), row.torch[1] / min(own)))
         if both:
             gains = [new / old for old, new in both]
             won = f"{sum(gain > 1 for gain in gains)} of {len(gains)}"
-            body.append([title, *(mean(own) for own in zip(*both)), mean(gains), f"{min(gains):.2f}", f"{max(gains):.2f}", won])
-    return table.markdown(["", "the others' best", "`warp_specialized`", "gain", "least", "most", "won"], body)
+            body.append([workload, *map(mean, zip(*both)), mean(gains), f"{min(gains):.2f}", f"{max(gains):.2f}", won])
+    return table.markdown(["", "the others' best", title, "gain", "least", "most", "won"], body)
 
 
 def _tile(config):
