@@ -71,50 +71,50 @@ constexpr bool HAS_COLUMNS = 8 <= TILES && TILES <= 32 && (TILES % 2 == 0 || std
           : SUMS                                                                                                             \
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS))
 
-#define WGMMA_IF(TILES_OF_IT, Q, ...) if constexpr (TILES == TILES_OF_IT) WGMMA_##Q(__VA_ARGS__)
+// Each ends with an else, so that the next one is that of an `if` around it.
 // clang-format off
-#define WGMMA_EVEN(...)                                                                                                      \
-    WGMMA_IF(8, 8, __VA_ARGS__, "64"); \
-    else WGMMA_IF(10, 10, __VA_ARGS__, "80"); \
-    else WGMMA_IF(12, 12, __VA_ARGS__, "96"); \
-    else WGMMA_IF(14, 14, __VA_ARGS__, "112"); \
-    else WGMMA_IF(16, 16, __VA_ARGS__, "128"); \
-    else WGMMA_IF(18, 18, __VA_ARGS__, "144"); \
-    else WGMMA_IF(20, 20, __VA_ARGS__, "160"); \
-    else WGMMA_IF(22, 22, __VA_ARGS__, "176"); \
-    else WGMMA_IF(24, 24, __VA_ARGS__, "192"); \
-    else WGMMA_IF(26, 26, __VA_ARGS__, "208"); \
-    else WGMMA_IF(28, 28, __VA_ARGS__, "224"); \
-    else WGMMA_IF(30, 30, __VA_ARGS__, "240"); \
-    else WGMMA_IF(32, 32, __VA_ARGS__, "256")
-#define WGMMA(...)                                                                                                           \
-    WGMMA_EVEN(__VA_ARGS__);                                                                                                 \
-    else WGMMA_IF(9, 9, __VA_ARGS__, "72"); \
-    else WGMMA_IF(11, 11, __VA_ARGS__, "88"); \
-    else WGMMA_IF(13, 13, __VA_ARGS__, "104"); \
-    else WGMMA_IF(15, 15, __VA_ARGS__, "120"); \
-    else WGMMA_IF(17, 17, __VA_ARGS__, "136"); \
-    else WGMMA_IF(19, 19, __VA_ARGS__, "152"); \
-    else WGMMA_IF(21, 21, __VA_ARGS__, "168"); \
-    else WGMMA_IF(23, 23, __VA_ARGS__, "184"); \
-    else WGMMA_IF(25, 25, __VA_ARGS__, "200"); \
-    else WGMMA_IF(27, 27, __VA_ARGS__, "216"); \
-    else WGMMA_IF(29, 29, __VA_ARGS__, "232"); \
-    else WGMMA_IF(31, 31, __VA_ARGS__, "248")
+#define WGMMA_EVEN(...) \
+    if constexpr (TILES == 8) WGMMA_8(__VA_ARGS__, "64"); \
+    else if constexpr (TILES == 10) WGMMA_10(__VA_ARGS__, "80"); \
+    else if constexpr (TILES == 12) WGMMA_12(__VA_ARGS__, "96"); \
+    else if constexpr (TILES == 14) WGMMA_14(__VA_ARGS__, "112"); \
+    else if constexpr (TILES == 16) WGMMA_16(__VA_ARGS__, "128"); \
+    else if constexpr (TILES == 18) WGMMA_18(__VA_ARGS__, "144"); \
+    else if constexpr (TILES == 20) WGMMA_20(__VA_ARGS__, "160"); \
+    else if constexpr (TILES == 22) WGMMA_22(__VA_ARGS__, "176"); \
+    else if constexpr (TILES == 24) WGMMA_24(__VA_ARGS__, "192"); \
+    else if constexpr (TILES == 26) WGMMA_26(__VA_ARGS__, "208"); \
+    else if constexpr (TILES == 28) WGMMA_28(__VA_ARGS__, "224"); \
+    else if constexpr (TILES == 30) WGMMA_30(__VA_ARGS__, "240"); \
+    else WGMMA_32(__VA_ARGS__, "256")
+#define WGMMA(...) \
+    if constexpr (TILES == 9) WGMMA_9(__VA_ARGS__, "72"); \
+    else if constexpr (TILES == 11) WGMMA_11(__VA_ARGS__, "88"); \
+    else if constexpr (TILES == 13) WGMMA_13(__VA_ARGS__, "104"); \
+    else if constexpr (TILES == 15) WGMMA_15(__VA_ARGS__, "120"); \
+    else if constexpr (TILES == 17) WGMMA_17(__VA_ARGS__, "136"); \
+    else if constexpr (TILES == 19) WGMMA_19(__VA_ARGS__, "152"); \
+    else if constexpr (TILES == 21) WGMMA_21(__VA_ARGS__, "168"); \
+    else if constexpr (TILES == 23) WGMMA_23(__VA_ARGS__, "184"); \
+    else if constexpr (TILES == 25) WGMMA_25(__VA_ARGS__, "200"); \
+    else if constexpr (TILES == 27) WGMMA_27(__VA_ARGS__, "216"); \
+    else if constexpr (TILES == 29) WGMMA_29(__VA_ARGS__, "232"); \
+    else if constexpr (TILES == 31) WGMMA_31(__VA_ARGS__, "248"); \
+    else WGMMA_EVEN(__VA_ARGS__)
 #define WGMMA_OF_HALVES(...) \
-    WGMMA_IF(8, 4, __VA_ARGS__, "64"); \
-    else WGMMA_IF(10, 5, __VA_ARGS__, "80"); \
-    else WGMMA_IF(12, 6, __VA_ARGS__, "96"); \
-    else WGMMA_IF(14, 7, __VA_ARGS__, "112"); \
-    else WGMMA_IF(16, 8, __VA_ARGS__, "128"); \
-    else WGMMA_IF(18, 9, __VA_ARGS__, "144"); \
-    else WGMMA_IF(20, 10, __VA_ARGS__, "160"); \
-    else WGMMA_IF(22, 11, __VA_ARGS__, "176"); \
-    else WGMMA_IF(24, 12, __VA_ARGS__, "192"); \
-    else WGMMA_IF(26, 13, __VA_ARGS__, "208"); \
-    else WGMMA_IF(28, 14, __VA_ARGS__, "224"); \
-    else WGMMA_IF(30, 15, __VA_ARGS__, "240"); \
-    else WGMMA_IF(32, 16, __VA_ARGS__, "256")
+    if constexpr (TILES == 8) WGMMA_4(__VA_ARGS__, "64"); \
+    else if constexpr (TILES == 10) WGMMA_5(__VA_ARGS__, "80"); \
+    else if constexpr (TILES == 12) WGMMA_6(__VA_ARGS__, "96"); \
+    else if constexpr (TILES == 14) WGMMA_7(__VA_ARGS__, "112"); \
+    else if constexpr (TILES == 16) WGMMA_8(__VA_ARGS__, "128"); \
+    else if constexpr (TILES == 18) WGMMA_9(__VA_ARGS__, "144"); \
+    else if constexpr (TILES == 20) WGMMA_10(__VA_ARGS__, "160"); \
+    else if constexpr (TILES == 22) WGMMA_11(__VA_ARGS__, "176"); \
+    else if constexpr (TILES == 24) WGMMA_12(__VA_ARGS__, "192"); \
+    else if constexpr (TILES == 26) WGMMA_13(__VA_ARGS__, "208"); \
+    else if constexpr (TILES == 28) WGMMA_14(__VA_ARGS__, "224"); \
+    else if constexpr (TILES == 30) WGMMA_15(__VA_ARGS__, "240"); \
+    else WGMMA_16(__VA_ARGS__, "256")
 // clang-format on
 
 // sum += A B, with the 64 x 32 bytes of A and the 32 bytes x 8 TILES of B at the descriptors; unless it ADDS, sum = A B.

@@ -151,9 +151,9 @@ multiply_tiles(const CUtensorMap& a_map, const CUtensorMap& b_map, const CUtenso
                const float* __restrict__ scale_b, const ScaleStrides& scale_stride, const WalkOf& walk_of) {
     static_assert((SWAPPED ? BN : BM) % (CONSUMERS * 64) == 0, "a wgmma has 64 rows");
     static_assert(!SWAPPED || (BN == CONSUMERS * 64 && BM % 8 == 0 && BM >= 32 && SCALES != ROW_SCALES), "a consumer has 64 columns");
-    constexpr int BLOCKS = SWAPPED ? 1 : BM / CONSUMERS / 64;         // of 64 rows of a consumer's products
+    constexpr int BLOCKS = SWAPPED ? 1 : BM / CONSUMERS / 64;           // of 64 rows of a consumer's products
     constexpr int TILES = (SWAPPED ? BM : BN) / 8, STEPS = SLICE / 32;  // of 8 columns of them; of a slice
-    constexpr int SUMS = BLOCKS * TILES * 4;                          // of a thread
+    constexpr int SUMS = BLOCKS * TILES * 4;                            // of a thread
     using Threads = Registers<CONSUMERS, SUMS>;
     static_assert(CONSUMERS == 1 || SUMS + Threads::OF_A_BOX <= Threads::CONSUMER, "sums, and what a box takes");
     static_assert(!PROMOTES || (SUMS <= 64 && CONSUMERS < 3), "three sets of sums must fit in registers");

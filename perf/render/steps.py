@@ -4,14 +4,17 @@ The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a
 has those of few tiles, which are for splits of K, `planes` those in tf32x3.
 """
 
+import functools
 import itertools
 import json
 import math
 import statistics
 
-from cuda_reference.matmul.persistent import sharers_of_slices
+from cuda_reference.matmul.parts.fitted import that_fill_waves
+from cuda_reference.matmul.persistent import IN_CLUSTERS, SPACE, sharers_of_slices
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul.parts.work import lines_of_rows
+from tritonkernels.target import Target
 
 from ..measure import counters, sweep_records
 from ..offline import sass
@@ -38,6 +41,7 @@ WORKLOADS = {
     "fp8, less than 5 GFLOP": (("fp8",), lambda problem: problem.accumulate == "fp32" and problem.flops < 5e9),
     "fp8, more": (("fp8",), lambda problem: problem.accumulate == "fp32" and problem.flops >= 5e9),
 }
+SIZES = {(config["BM"], config["BN"]) for config in (*SPACE, *IN_CLUSTERS)}
 ENOUGH = 3  # configs of other designs, of which the ranking's first are most
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
@@ -120,7 +124,7 @@ def clusters(gpu):
         begin_within = max(lines_of_rows(row.problem)) > 1
         for text, us in times.items():
             config = json.loads(text)
-            if "CLUSTER" in config and not fills_waves("persistent", config) and _tile(config) in alone:
+            if "CLUSTER" in config and (config["BM"], config["BN"]) in SIZES and _tile(config) in alone:
                 shape = sharers_of_slices(config)[::-1]
                 of_tile = gains.setdefault((shape, config["BM"], config["BN"]), ([], []))
                 of_tile[begin_within].append(alone[_tile(config)] / us)
@@ -141,31 +145,41 @@ def clusters(gpu):
 
 def specialized(gpu):
     """The table of Triton's warp_specialized beside the fastest of its other designs."""
-    return beside_others(gpu, "tritonkernels", "`warp_specialized`", lambda design, config: design == "warp_specialized")
+    return beside_others(
+        gpu, "tritonkernels", "`warp_specialized`", lambda problem, design, config: design == "warp_specialized"
+    )
 
 
 def fitted(gpu):
     """The table of CUDA's tiles that fill whole waves beside the fastest of all other configs."""
-    return beside_others(gpu, "cuda_reference", "whole waves", fills_waves)
+    target = Target.named(gpu)
+
+    def fills_waves(problem, design, config):
+        return design == "persistent" and _sizes(config) in _that_fill_waves(problem, target)
+
+    return beside_others(gpu, "cuda_reference", "whole waves", fills_waves, least=ENOUGH)
 
 
-def fills_waves(design, config):
-    """Whether a config's tile is one of fitted.py, of no size that other configs have, too."""
-    sides = config.get("BM", 64), config.get("BN", 64)
-    return design == "persistent" and ("SWAPPED" in config or any(side % 64 for side in sides))
+def _sizes(config):
+    return tuple(config.get(name) for name in ("BM", "BN", "CONSUMERS", "STAGES", "CLUSTER", "SHARE_A", "SWAPPED"))
 
 
-def beside_others(gpu, package, title, is_own):
-    """A table of the fastest config of those that are own, is_own(design, config), and of the others, where enough of these were
-    timed."""
+@functools.cache
+def _that_fill_waves(problem, target):
+    return {_sizes(config) for config in that_fill_waves(problem, target, SPACE)}
+
+
+def beside_others(gpu, package, title, is_own, least=1):
+    """A table of the fastest config of those that are own, is_own(problem, design, config), and of the others, where at least so many of
+    the former were timed, and enough of the latter."""
     body = []
     for workload, (precisions, wanted) in WORKLOADS.items():
         both = []
         for row in products(measured.RESULTS / gpu, wanted, precisions):
             own, others = [], []
             for design, config, us, _ in row.times.get(package, ()):
-                (own if is_own(design, config) else others).append(us)
-            if own and len(others) >= ENOUGH:
+                (own if is_own(row.problem, design, config) else others).append(us)
+            if len(own) >= least and len(others) >= ENOUGH:
                 both.append((row.torch[1] / min(others), row.torch[1] / min(own)))
         if both:
             gains = [new / old for old, new in both]

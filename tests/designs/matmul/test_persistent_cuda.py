@@ -260,6 +260,7 @@ def code_of(launch):
     return code
 
 
+FAST = {"accumulate": "fast", "out_dtype": torch.float32}
 # (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice, of which to both blocks
 CODE = {
     "fp16": (torch.float16, {}, BIG, "row", "HGMMA.64x256x16.F32", 4, 5, 0),
@@ -270,6 +271,9 @@ CODE = {
     "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, BIG, "row", "HGMMA.64x256x16.F16", 4, 5, 0),
     "tf32": (torch.float32, {"precision": "tf32"}, BIG, "row", "HGMMA.64x256x8.F32.TF32", 4, 2, 0),
     "int8": (torch.int8, {}, BIG, "col", "IGMMA.64x256x32.S8.S8", 4, 2, 0),
+    "uint8": (torch.uint8, {}, BIG, "col", "IGMMA.64x256x32.U8.U8", 4, 2, 0),
+    "e4m3": (torch.float8_e4m3fn, FAST, BIG, "col", "QGMMA.64x256x32.F32.E4M3.E4M3", 4, 2, 0),
+    "e5m2": (torch.float8_e5m2, FAST, BIG, "col", "QGMMA.64x256x32.F32.E5M2.E5M2", 4, 2, 0),
     "fp16, three": (torch.float16, {}, THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
     "fp16, three, gelu": (torch.float16, {"activation": "gelu"}, THREE, "row", "HGMMA.64x192x16.F32", 4, 4, 0),
     "fp16 to fp32, three, gelu": (
@@ -286,7 +290,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind in ("fp16", "fp16, gelu", "fp16, pairs", "fp16, three"))
+@short(lambda kind: kind in ("fp16", "fp16, gelu", "fp16, pairs", "fp16, three", "uint8", "e5m2"))
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):

@@ -377,6 +377,15 @@ MUTANTS = [
         ("the bias of the first tile in all swapped ones", "place(piece.tile).n * BN + first_col, N);", "first_col, N);"),
     ),
     *of(
+        "cuda_reference/common/wgmma.cuh",
+        "persistent_cuda and machine_code",
+        (
+            "an else that an inner if takes",
+            'else WGMMA_32(__VA_ARGS__, "256")',
+            'else if constexpr (TILES == 32) WGMMA_32(__VA_ARGS__, "256")',
+        ),
+    ),
+    *of(
         "cuda_reference/common/stmatrix.cuh",
         "persistent_swapped and machine_code",
         ("matrices that are not transposed", 'STMATRIX(".trans");', 'STMATRIX("");'),
