@@ -151,13 +151,13 @@ def specialized(gpu):
 
 
 def fitted(gpu):
-    """The table of CUDA's tiles that fill whole waves beside the fastest of all other configs."""
+    """The table of what CUDA's tiles that fill whole waves add to all other configs."""
     target = Target.named(gpu)
 
     def fills_waves(problem, design, config):
         return design == "persistent" and _sizes(config) in _that_fill_waves(problem, target)
 
-    return beside_others(gpu, "cuda_reference", "whole waves", fills_waves, least=ENOUGH)
+    return beside_others(gpu, "cuda_reference", "with whole waves", fills_waves, least=ENOUGH, added=True)
 
 
 def _sizes(config):
@@ -169,9 +169,9 @@ def _that_fill_waves(problem, target):
     return {_sizes(config) for config in that_fill_waves(problem, target, SPACE)}
 
 
-def beside_others(gpu, package, title, is_own, least=1):
-    """A table of the fastest config of those that are own, is_own(problem, design, config), and of the others, where at least so many of
-    the former were timed, and enough of the latter."""
+def beside_others(gpu, package, title, is_own, least=1, added=False):
+    """A table of the fastest config of the others and of those that are own, is_own(problem, design, config), or if they are
+    `added` of all, where at least so many of the latter were timed, and enough of the former."""
     body = []
     for workload, (precisions, wanted) in WORKLOADS.items():
         both = []
@@ -180,7 +180,7 @@ def beside_others(gpu, package, title, is_own, least=1):
             for design, config, us, _ in row.times.get(package, ()):
                 (own if is_own(row.problem, design, config) else others).append(us)
             if len(own) >= least and len(others) >= ENOUGH:
-                both.append((row.torch[1] / min(others), row.torch[1] / min(own)))
+                both.append((row.torch[1] / min(others), row.torch[1] / min(own + others if added else own)))
         if both:
             gains = [new / old for old, new in both]
             won = f"{sum(gain > 1 for gain in gains)} of {len(gains)}"

@@ -6,10 +6,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from cuda_reference.matmul.parts.fitted import that_fill_waves
+from cuda_reference.matmul.persistent import SPACE
 from perf.measure import counters
 from perf.measure.sweep_records import load
 from perf.render import steps
 from tests.harness import prepare
+from tritonkernels.target import Target
 
 SWEEP = steps.measured.RESULTS / "h200"
 
@@ -46,7 +49,9 @@ def test_warp_specialized_is_compared_with_the_best_of_enough_others(monkeypatch
         [*others[:2], ("warp_specialized", 1.0)],
     ]
     own = [
-        SimpleNamespace(torch=("mm", 10.0), times={"tritonkernels": [(design, {}, us, None) for design, us in row]})
+        SimpleNamespace(
+            torch=("mm", 10.0), problem=None, times={"tritonkernels": [(design, {}, us, None) for design, us in row]}
+        )
         for row in times
     ]
 
@@ -56,6 +61,24 @@ def test_warp_specialized_is_compared_with_the_best_of_enough_others(monkeypatch
     monkeypatch.setattr(steps, "products", products)
     (row,) = steps.specialized("h100").splitlines()[2:]
     assert row == "| tf32, more | 1.44 | 1.44 | 1.00 | 0.50 | 2.00 | 1 of 2 |"
+
+
+def test_tiles_that_fill_waves_are_added_to_enough_others(monkeypatch):
+    """Only what fitted.py makes of the problem's size counts as such: 128 x 168 for 768 x 3584, 128 x 160 does not."""
+    a, b = (torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((768, 4096), (3584, 4096)))
+    problem = prepare("matmul", a, b.T).problem
+    own = [config for config in that_fill_waves(problem, Target.named("h100"), SPACE) if config["BN"] == 168][:3]
+    other = dict(own[0]) | {"BN": 160}
+    times = [("persistent", own[0], 8.0), ("persistent", own[1], 4.0), ("persistent", own[2], 9.0)]
+    times += [("persistent", other, us) for us in (5.0, 6.0)] + [("split_k", {}, 7.0)]
+    slower = [(design, config, 10.0 if config in own else us) for design, config, us in times]
+    rows = [
+        SimpleNamespace(torch=("mm", 10.0), problem=problem, times={"cuda_reference": [(*time, None) for time in row]})
+        for row in (times, slower, times[1:])
+    ]
+    monkeypatch.setattr(steps, "products", lambda folder, wanted, of: rows if of == ("tf32",) and wanted(problem) else [])
+    (row,) = steps.fitted("h100").splitlines()[2:]
+    assert row == "| tf32, more | 2.00 | 2.24 | 1.12 | 1.00 | 1.25 | 1 of 2 |", "10 / 5 twice, and 10 / 4 and 10 / 5"
 
 
 def test_clusters_are_compared_with_the_same_tile_alone(monkeypatch):
