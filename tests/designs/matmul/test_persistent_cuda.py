@@ -193,7 +193,11 @@ FOLLOWING = {  # the names of what follows the sums; C and activations with expo
 }
 
 
-@short(lambda tile, following, out_dtype: out_dtype == torch.float16 or (tile == HIGH and following == "bias, relu"))
+@short(
+    lambda tile, following, out_dtype: (
+        out_dtype == torch.float16 or (tile == HIGH and following in ("bias, relu", "bias, gelu"))
+    )
+)
 @pytest.mark.parametrize("out_dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("following", FOLLOWING)
 @pytest.mark.parametrize("tile", [BIG, HIGH, THREE], ids=["big", "high", "three consumers"])

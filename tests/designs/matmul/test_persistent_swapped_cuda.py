@@ -187,9 +187,9 @@ def test_accesses(out_dtype):
     assert writes and all(access.units == access.ideal_units for access in writes)
 
 
-def spans(m, n, dtype=torch.bfloat16, layouts=("row", "col"), **options):
+def spans(m, n, dtype=torch.bfloat16, layouts=("row", "col"), batch=(), **options):
     """{(SWAPPED, consumers, (tiles of a cluster along the span, across it)): spans} of what is offered on an H200."""
-    a, b = (torch.empty(*shape, dtype=dtype, device="meta") for shape in ((m, 1024), (1024, n)))
+    a, b = (torch.empty(*batch, *shape, dtype=dtype, device="meta") for shape in ((m, 1024), (1024, n)))
     a, b = (transposed(t) if layout == "col" else t for t, layout in zip((a, b), layouts))
     problem, found = prepare("matmul", a, b, **options).problem, {}
     for c in fitted.that_fill_waves(problem, Target.named("h200"), SPACE):
@@ -205,6 +205,7 @@ def test_spans_of_whole_waves():
     assert 168 in spans(768, 3584)[False, 2, (1, 1)] and 168 in spans(768, 3584)[False, 2, (2, 1)]
     assert 168 in spans(3584, 5504)[False, 2, (1, 1)]
     assert spans(1024, 528)[False, 1, (1, 1)][0] == 72 and spans(1024, 528)[False, 1, (2, 4)]
+    assert 168 in spans(384, 3584, batch=(2,))[False, 2, (1, 1)]
     in_clusters = spans(1432, 1432, layouts=("row", "row"))
     assert in_clusters[True, 2, (2, 2)] == [144] and in_clusters[True, 2, (2, 4)] == [160], (
         "a quarter of 144 is no whole eights"

@@ -329,7 +329,6 @@ MUTANTS = [
         ("addends of the first of two columns", "change(result, along, across / 8 * Lanes::APART)", "change(result, along, 0)"),
         ("one bias for both columns", "loaded[col / Lanes::APART]", "loaded[0]"),
         ("bias along a stride of one", "bias[col * stride.step]", "bias[col]"),
-        ("a bias beyond the last column", "bias != nullptr && col < N", "bias != nullptr"),
         ("one box written twice", "from + i * (ROWS * SLICE)", "from"),
         ("one of two columns twice", "i % 2 * Lanes::APART);", "0);"),
         ("neighbours of a row for those of a column", "for_pairs<false>", "for_pairs<true>"),
@@ -341,9 +340,13 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/out_boxes.cuh",
+        "cuda and persistent and several_boxes",
+        ("one place filled as if there were two", "next = (next + 1) % COUNT;", "next ^= 1;"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/out_boxes.cuh",
         "persistent_swapped and (edges or all_that)",
         ("the last box beyond the tile", "(i + 1) * of_a_box <= count ? i * of_a_box : count - of_a_box", "i * of_a_box"),
-        ("one place filled as if there were two", "next = (next + 1) % COUNT;", "next ^= 1;"),
     ),
     *of(
         "cuda_reference/matmul/parts/fitted.py",
