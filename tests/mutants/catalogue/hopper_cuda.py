@@ -339,6 +339,11 @@ MUTANTS = [
         ("all boxes in the first rows", "row = first_row + 8 * first_tile(part, ROWS / 8, TILE_ROWS / 8);", ""),
     ),
     *of(
+        "cuda_reference/matmul/persistent.cuh",
+        "cuda and persistent and several_boxes",
+        ("two boxes where one fits", "<= 227 * 1024 ? 2 : 1;", "<= 227 * 1024 ? 2 : 2;"),
+    ),
+    *of(
         "cuda_reference/matmul/parts/out_boxes.cuh",
         "cuda and persistent and several_boxes",
         ("one place filled as if there were two", "next = (next + 1) % COUNT;", "next ^= 1;"),
@@ -375,7 +380,6 @@ MUTANTS = [
         "persistent_swapped and (edges or layouts or all_that or any_order)",
         ("the first columns' products for all consumers", "b_slices + first_col * SLICE", "b_slices"),
         ("the second wgmma's columns from the first's", "right + (FIRST / 8 * BLOCK_BYTES >> 4)", "right"),
-        ("two boxes where one fits", "<= 227 * 1024 ? 2 : 1;", "<= 227 * 1024 ? 2 : 2;"),
         ("swapped results of the first consumer's columns", "col = tile.n * BN + first_col;", "col = tile.n * BN;"),
         ("the bias of the first tile in all swapped ones", "place(piece.tile).n * BN + first_col, N);", "first_col, N);"),
     ),
