@@ -52,7 +52,7 @@ def that_fill_waves(problem, target, others):
         for span in range(max(LEAST, unit), MOST_SPAN[consumers] + 1, max(unit, 8 * across)):
             if ((span, side) if swapped else (side, span)) not in known and not (swapped and span % 128 == 0 and consumers > 1):
                 rounds[span] = ceil_div(ceil_div(ceil_div(length, span), along) * lines, walkers)
-        small = across > 1  # such clusters are for one round: in more of them few tiles are as small
+        small = across > 1  # clusters across the span, too, are for one round: tiles of more are large enough without
         for span in sorted(rounds, key=lambda span: rounds[span] * (span + OVERHEAD))[: 1 if small else EACH]:
             if not small or rounds[span] == 1:
                 yield _config(side, span, consumers, swapped, along, across)

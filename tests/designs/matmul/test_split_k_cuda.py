@@ -130,7 +130,8 @@ def test_wgmma_where_operands_lie_along_k():
     def kinds(dtype, b_layout, target="h200", **options):
         a, b = (torch.empty(128, 128, dtype=dtype, device="meta") for _ in range(2))
         problem = prepare("matmul", a, LAYOUTS[b_layout](b), **options).problem
-        return {config["WGMMA"] for config in DESIGN.configs(problem, Target.named(target))}
+        found = {config["WGMMA"] for config in DESIGN.configs(problem, Target.named(target)) if config["BM"] > 32}
+        return found  # tiles of 32 x 32, for small results, are too low for a warpgroup
 
     assert kinds(torch.float16, "col") == {True} and kinds(torch.float16, "row") == {False}
     assert kinds(torch.int8, "row") == {True} and kinds(torch.float32, "col", precision="tf32") == {False}
