@@ -16,9 +16,12 @@ from .parts.splits import splits_of, workspace
 _SPACE = configs_of(
     "BM BN BK TM TN GROUP",
     (128, 128, 16, 8, 8, 4),
+    (64, 128, 16, 4, 8, 4),
+    (128, 64, 16, 8, 4, 4),
     (64, 64, 16, 8, 4, 4),
     (64, 64, 16, 4, 4, 4),
     (64, 32, 32, 4, 4, 4),
+    (32, 64, 32, 4, 4, 4),
     (32, 32, 16, 4, 4, 4),
 )
 _KERNEL = Kernel(

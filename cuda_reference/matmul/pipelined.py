@@ -40,7 +40,14 @@ FOR_LITTLE_K = configs_of(
 LITTLE = 256  # bytes of a row's K
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
-_FP64 = configs_of(_NAMES, (128, 128, 128, 64, 32, 4, 8), (128, 64, 128, 64, 32, 4, 8), (64, 64, 128, 32, 32, 4, 8))
+FP64 = configs_of(
+    _NAMES,
+    (128, 128, 128, 64, 32, 4, 8),
+    (128, 64, 128, 64, 32, 4, 8),
+    (64, 64, 128, 32, 32, 4, 8),
+    (64, 32, 128, 32, 16, 4, 8),  # 160 columns are five of these, and three of 64, of which one is half empty
+    (32, 64, 128, 16, 32, 4, 8),
+)
 _TEMPLATE = (
     "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES},"
     " {A_BY_K}, {B_BY_K}, {PIECE}, {SCALED}>"
@@ -57,7 +64,7 @@ def configs(problem, target):
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
     if problem.k * problem.dtype.itemsize <= LITTLE and problem.precision != "fp64":  # of which 64 bytes are one step
         thin += [c for c in FOR_LITTLE_K if covers(problem, c)]
-    space = *in_order(_FP64 if problem.precision == "fp64" else _SPACE, target), *thin
+    space = *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin
     return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
 
 

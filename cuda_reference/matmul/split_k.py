@@ -13,11 +13,11 @@ from ..launch import Kernel, configs_of
 from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
-from .pipelined import THIN, block_tile, packs, refuses, shared_bytes, turns
+from .pipelined import FP64, THIN, block_tile, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
 _MMA = tuple((False, *sizes, 8) for sizes in ((128, 128, 128, 64, 64, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)))
-_DMMA = ((False, 128, 64, 128, 64, 32, 4, 8), _MMA[1])
+_DMMA = tuple((False, *config.values()) for config in FP64[1:])  # of 128 x 128 the sums to be added find no registers
 _TILES = (128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4), (64, 64, 8)
 _WGMMA = tuple((True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in _TILES)
 _THIN = tuple((False, *config.values()) for config in THIN)
@@ -45,8 +45,8 @@ def configs(problem, target):
     all kinds of products."""
     by_wgmma = _by_wgmma(problem, target)
     by_mma = _DMMA if problem.precision == "fp64" else _MMA
-    kinds = by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + _THIN
-    kinds = tuple(kind for kind in in_order(kinds, target) if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
+    thin = tuple(kind for kind in _THIN if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
+    kinds = tuple(in_order(by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + thin, target))
     if problem.batch * tiles(problem, 32, 32) <= target.sms // 4:
         kinds += _OF_LITTLE
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
