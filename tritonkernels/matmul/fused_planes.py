@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..config import config_of
 from ..design import Design
-from ..gemm.parts.splits import ALONE
+from ..gemm.parts.splits import ALONE, counts_for, split_counts
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
 from ..language.overlap import wait_for_earlier_kernels
@@ -34,9 +35,10 @@ from .parts.operands import lacks_products
 from .parts.schemes import SCHEMES, cannot_fuse
 from .parts.space import block_tile, count_tiles
 from .parts.split import high_part, split_off
-from .parts.splits import Splits, added_up, place_of, range_of_k, split_configs
+from .parts.splits import Splits, added_up, place_of, range_of_k
 from .parts.tile import tile_corner
 from .parts.work import of_splits
+from .split_k import ADD_ROWS, addition_of_splits
 
 
 class Split(NamedTuple):
@@ -76,7 +78,8 @@ def _fused_kernel(
     sizes: Sizes, epilogue: Epilogue, how: Split, splits: Splits, counters,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """c and bias may be None. counters: (TILES,) zeros that count finished splits; None with splits: a program has all of K."""
+    """c and bias may be None; so is splits where a program has all of K. counters: (TILES,) zeros that count finished splits;
+    None: a second kernel adds them."""
     wait_for_earlier_kernels()
     tile = tl.program_id(0)
     split = tl.program_id(1)
@@ -115,7 +118,8 @@ def _fused_kernel(
     else:
         place = place_of(splits, tile, 0, BLOCK_M, BLOCK_M, BLOCK_N)
         tl.store(place + split * (BLOCK_M * BLOCK_N), acc)
-        if last_to_arrive(counters + tile, splits.SPLIT_K):
+        adds = last_to_arrive(counters + tile, splits.SPLIT_K) if counters is not None else False
+        if adds:
             total = added_up(splits, place, BLOCK_M * BLOCK_N)
             store_tile(total, None, None, c, bias, out, batch, rows, cols, sizes, epilogue)
 
@@ -129,14 +133,22 @@ def configs(problem, target):
     """Those whose slices fit, with what the planes of one take; thin ones where they cover the rows or columns."""
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
-        yield from split_configs({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
+        yield from _of_tile({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)
     scheme = SCHEMES[problem.precision]
     thin = [tile for tile in THIN if tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n)]
     for block_m, block_n, block_k, num_warps, num_stages in dict.fromkeys((*TILES[scheme.planes], *thin)):
         room = (block_m + block_n) * block_k * (4 * num_stages + scheme.planes * scheme.dtype.itemsize)
         if not target.is_gpu or room <= target.shared_per_block:
             numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-            yield from split_configs(numbers, problem, target, num_warps=num_warps, num_stages=num_stages)
+            yield from _of_tile(numbers, problem, target, num_warps=num_warps, num_stages=num_stages)
+
+
+def _of_tile(numbers, problem, target, **options):
+    """A config for each number of splits."""
+    tiles = count_tiles(problem, numbers, problem.batch)
+    powers = split_counts(tiles, problem.k, target)
+    for split_k in (1, *counts_for(tiles, powers, problem, numbers["BLOCK_K"], target)):
+        yield config_of(numbers | {"SPLIT_K": split_k}, **options)
 
 
 def launches(problem, config, a, b, c, bias, out):
@@ -144,19 +156,14 @@ def launches(problem, config, a, b, c, bias, out):
     wide = needs_wide_offsets(a, b, c, bias, out)
     constants = problem.precision[:4], scheme.planes, scheme.depth, scheme.smallest, scheme.limit, wide
     tiles = count_tiles(problem, config.kwargs, out.shape[0])
-    yield TritonLaunch(
-        _fused_kernel,
-        (tiles, split_k),
-        config,
-        Matrices.of(a),
-        Matrices.of(b),
-        *result_arguments(c, bias, out),
-        sizes_of(problem, problem.k, a, b, c, out),
-        epilogue_of(problem),
-        Split(*map(tl.constexpr, constants)),
-        Splits.of(tiles, problem.k, config, torch.float32, out.device) if split_k > 1 else None,
-        counters(tiles, out) if split_k > 1 else None,
-    )
+    splits = Splits.of(tiles, problem.k, config, torch.float32, out.device) if split_k > 1 else None
+    last_adds = splits is not None and splits.ptr[:1].nbytes <= ALONE
+    sizes = sizes_of(problem, problem.k, a, b, c, out)
+    result = *result_arguments(c, bias, out), sizes, epilogue_of(problem), Split(*map(tl.constexpr, constants))
+    zeros = counters(tiles, out) if last_adds else None
+    yield TritonLaunch(_fused_kernel, (tiles, split_k), config, Matrices.of(a), Matrices.of(b), *result, splits, zeros)
+    if splits is not None and not last_adds:
+        yield addition_of_splits(config, splits, tiles, (None, None, *result))
 
 
 def refuses(problem, target):
@@ -169,5 +176,5 @@ def tile(config):
     return block_tile(config) | {"splits": config.kwargs["SPLIT_K"]}
 
 
-WORK = of_splits(tile, lambda problem, config: (False, False), ALONE)
+WORK = of_splits(tile, lambda problem, config: (False, False), ALONE, ADD_ROWS)
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile)
