@@ -1,7 +1,5 @@
 """Which operands TMA or cp.async can copy as they lie, and the launches that align the others first (align.cuh)."""
 
-import functools
-
 import torch
 
 from tritonkernels.choice.work import LINE
@@ -10,7 +8,8 @@ from ..launch import CudaLaunch, Source, ceil_div, holds
 
 _SOURCE = Source("common/align.cuh", tuple(f"operands::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
 PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
-CHUNK, LEAST = 16, 4  # bytes that TMA copies, and cp.async; the fewest that cp.async does
+CHUNK = 16  # bytes, to which lines must be aligned for TMA
+PIECES = CHUNK, 8, 4, 2  # bytes that kernels copy at once: by cp.async, but 2 (parts/shifted_copies.cuh of matmul)
 
 
 def k_major(matrix, span_dim, transposable=None, piece=CHUNK):
@@ -55,18 +54,26 @@ def aligned(matrix, span_dim, layout=in_whole_pieces):
 
 
 def in_pieces(a, b, layout=in_whole_pieces):
-    """(A, B, the parameters of templates that say how their slices are copied, the launches that align what no cp.async reads).
+    """(A, B, the parameters of templates that say how their slices are copied, the launches that align what they cannot read).
 
-    Pieces are chunks of 16 bytes, which cost the fewest instructions, or else of both operands the least that cp.async copies:
-    where little is computed of each element, an aligned copy would take longer than the product.
+    Pieces are as many bytes as an operand's lines are aligned to: where little is computed of each element, an aligned copy
+    would take longer than the product. Chunks of 16 cost the fewest instructions.
     """
-    least = max(LEAST, a.element_size())
-    layout_of_least = functools.partial(layout, piece=least)
-    a, copies_of_a = aligned(a, 1, layout_of_least)
-    b, copies_of_b = aligned(b, 2, layout_of_least)
-    piece = CHUNK if None not in (layout(a, 1), layout(b, 2)) else least
-    parameters = {"A_BY_K": k_major(a, 1, piece=piece), "B_BY_K": k_major(b, 2, piece=piece), "PIECE": piece}
+    a, a_by_k, a_piece, copies_of_a = _in_pieces(a, 1, layout)
+    b, b_by_k, b_piece, copies_of_b = _in_pieces(b, 2, layout)
+    parameters = {"A_BY_K": a_by_k, "B_BY_K": b_by_k, "A_PIECE": a_piece, "B_PIECE": b_piece}
     return a, b, parameters, copies_of_a + copies_of_b
+
+
+def _in_pieces(matrix, span_dim, layout):
+    """(the matrix or an aligned copy, its layout, the bytes of its pieces, the launches that copy it)."""
+    matrix, itemsize = without_idle_strides(matrix, span_dim), matrix.element_size()
+    for piece in PIECES if itemsize > 1 else PIECES[:-1]:
+        by_k = layout(matrix, span_dim, piece=piece) if piece >= itemsize else None
+        if by_k is not None:
+            return matrix, by_k, piece, []
+    matrix, launches = along_k(matrix, span_dim)
+    return matrix, True, CHUNK, launches
 
 
 def along_k(matrix, span_dim):

@@ -94,7 +94,7 @@ __device__ __forceinline__ void split_step(PlaneFragments<WM, WN> (&planes)[COUN
 
 // A block of gridDim.y takes `split_size` of K, whole slices, of which none is empty.
 template <class Plane, int DEPTH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR, bool B_K_MAJOR,
-          int PIECE>
+          int A_PIECE, int B_PIECE>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 fused_planes(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
              const float* __restrict__ bias, float* __restrict__ out, float* partial, int* counters, int M, int N, int K,
@@ -103,8 +103,8 @@ fused_planes(const float* __restrict__ a, const float* __restrict__ b, const flo
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
     static_assert(BK >= 32 && BK <= 64, "numerics.SLICE: what is added up before it is added to an FP32 sum");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, HALVES = sizeof(float) / sizeof(Plane), STEPS = BK / 8 / HALVES;
-    using ATile = MmaTile<float, true, BM, BK, A_K_MAJOR, PIECE>;
-    using BTile = MmaTile<float, false, BN, BK, B_K_MAJOR, PIECE>;
+    using ATile = MmaTile<float, true, BM, BK, A_K_MAJOR, A_PIECE>;
+    using BTile = MmaTile<float, false, BN, BK, B_K_MAJOR, B_PIECE>;
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;

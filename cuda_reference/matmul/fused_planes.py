@@ -23,7 +23,9 @@ _OF_THREE = configs_of(_NAMES, (64, 64, 32, 32, 16, 4, 8))
 _THIN = configs_of(  # for few rows or columns
     _NAMES, (32, 64, 32, 32, 16, 4, 8), (64, 32, 32, 32, 16, 4, 8), (16, 64, 32, 16, 16, 4, 8), (64, 16, 32, 32, 16, 4, 8)
 )
-_TEMPLATE = "matmul::fused_planes<{PLANE}, {DEPTH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}, {PIECE}>"
+_TEMPLATE = (
+    "matmul::fused_planes<{PLANE}, {DEPTH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {A_BY_K}, {B_BY_K}, {A_PIECE}, {B_PIECE}>"
+)
 
 
 def _shared_bytes(config):

@@ -5,7 +5,7 @@ import functools
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
-from ..common.align import LEAST, in_pieces
+from ..common.align import in_pieces
 from ..launch import Kernel, configs_of
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
@@ -37,7 +37,7 @@ FOR_LITTLE_K = configs_of(
     (64, 16, 64, 32, 16, 3, 8),
     (32, 128, 64, 32, 32, 3, 8),
 )
-LITTLE = 256  # bytes of a row's K
+LITTLE, WORD = 256, 4  # bytes of a row's K; of the least that cp.async copies
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
 FP64 = configs_of(
@@ -50,7 +50,7 @@ FP64 = configs_of(
 )
 _TEMPLATE = (
     "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES},"
-    " {A_BY_K}, {B_BY_K}, {PIECE}, {SCALED}>"
+    " {A_BY_K}, {B_BY_K}, {A_PIECE}, {B_PIECE}, {SCALED}>"
 )
 
 
@@ -65,7 +65,15 @@ def configs(problem, target):
     if problem.k * problem.dtype.itemsize <= LITTLE and problem.precision != "fp64":  # of which 64 bytes are one step
         thin += [c for c in FOR_LITTLE_K if covers(problem, c)]
     space = *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin
-    return [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
+    return [c for c in space if not target.is_gpu or (shared_bytes(c) <= target.shared_per_block and has_room(problem, c))]
+
+
+def has_room(problem, config):
+    """Whether sums leave registers for slices on their way: those of lines of 16 bits that begin within words."""
+    lie_along_k = problem.a_layout == "row", problem.b_layout == "col"
+    lines = [problem.k if along_k else span for along_k, span in zip(lie_along_k, (problem.m, problem.n))]
+    shifted = problem.dtype.itemsize == 2 and not problem.aligned and any(line % 2 for line in lines)
+    return not shifted or config["WM"] * config["WN"] < 64 * 64
 
 
 def covers(problem, config):
@@ -104,14 +112,11 @@ def turns(problem):
 
 
 def packs(problem, config):
-    """Operands without lines of whole pieces along K; of types that turn those along M or N will do."""
-    per_piece = max(1, LEAST // problem.dtype.itemsize)
+    """Operands that are copied first: of single bytes those that do not lie along K, or have lines of no whole words."""
+    if turns(problem):
+        return False, False
     lie_along_k = problem.a_layout == "row", problem.b_layout == "col"
-    lines = [problem.k if along_k else span for along_k, span in zip(lie_along_k, (problem.m, problem.n))]
-    return tuple(
-        not (along_k or turns(problem)) or not (problem.aligned or line % per_piece == 0)
-        for along_k, line in zip(lie_along_k, lines)
-    )
+    return tuple(not along_k or not (problem.aligned or problem.k % WORD == 0) for along_k in lie_along_k)
 
 
 def packed(problem, any_layout):

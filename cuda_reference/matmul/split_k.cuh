@@ -21,15 +21,15 @@ namespace matmul {
 
 // A block of gridDim.y takes `split_size` of K, whole slices, of which none is empty.
 template <class T, class Out, class Sum, bool WGMMA, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
-          bool B_K_MAJOR, int PIECE, bool SCALED>
+          bool B_K_MAJOR, int A_PIECE, int B_PIECE, bool SCALED>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
         Out* __restrict__ out, Scalar<Sum>* partial, int* counters, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
         int activation, Strides stride, int group, int split_size) {
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / MMA_BYTES<T>;
-    using ATile = MmaTile<T, true, BM, BK, A_K_MAJOR, PIECE>;
-    using BTile = MmaTile<T, false, BN, BK, B_K_MAJOR, PIECE>;
+    using ATile = MmaTile<T, true, BM, BK, A_K_MAJOR, A_PIECE>;
+    using BTile = MmaTile<T, false, BN, BK, B_K_MAJOR, B_PIECE>;
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
     const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
     const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;

@@ -13,7 +13,7 @@ from ..launch import Kernel, configs_of
 from .parts.arguments import arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
-from .pipelined import FP64, THIN, block_tile, packs, refuses, shared_bytes, turns
+from .pipelined import FP64, THIN, block_tile, has_room, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
 _MMA = tuple((False, *sizes, 8) for sizes in ((128, 128, 128, 64, 64, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)))
@@ -25,7 +25,7 @@ _OF_LITTLE = (
     (False, 32, 32, 128, 16, 16, 8, 8),
 )  # for a small result: of more tiles the sums of splits are added up side by side
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}"
-_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{PIECE}}, {{SCALED}}>"
+_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{A_PIECE}}, {{B_PIECE}}, {{SCALED}}>"
 
 
 def _by_wgmma(problem, target):
@@ -54,11 +54,10 @@ def configs(problem, target):
     powers = split_counts(largest, problem.k, target)
     found = []
     for config in _fitting(kinds, most_bytes):
-        count = problem.batch * tiles(problem, config["BM"], config["BN"])
-        found += [
-            config | {"SPLIT_K": splits}
-            for splits in counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
-        ]
+        if config["WGMMA"] or has_room(problem, config):
+            count = problem.batch * tiles(problem, config["BM"], config["BN"])
+            counts = counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
+            found += [config | {"SPLIT_K": splits} for splits in counts]
     return sorted(found, key=itemgetter("SPLIT_K"))
 
 

@@ -102,12 +102,8 @@ WAVES = 2
 
 
 def configs(problem, target):
-    """A program per SM: a big tile fills its registers, and without a tail there is no need for a smaller one. Or up to 4 where
-    a tile leaves room: then others multiply while one waits for its slices."""
-    for programs in (1, 2, 4) if target.is_gpu else (1,):
-        for config in blocked_configs(problem, target, num_stages=(3, 2), PROGRAMS=programs * (target.sms or 5)):
-            if programs == 1 or programs * config.kwargs["BLOCK_M"] * config.kwargs["BLOCK_N"] <= 128 * 128:
-                yield config
+    """A program per SM: a big tile fills its registers, and without a tail there is no need for a smaller one."""
+    return blocked_configs(problem, target, num_stages=(3, 2), PROGRAMS=target.sms or 5)
 
 
 def cut(tiles, k, tile, waves, dtype, device):

@@ -6,7 +6,7 @@
 #include "../../common/shared.cuh"
 #include "../../common/tma.cuh"
 #include "../../common/wgmma.cuh"
-#include "swizzled_tile.cuh"
+#include "shifted_copies.cuh"
 
 namespace matmul {
 
@@ -18,18 +18,18 @@ template <class T> struct Corner {
 };
 
 // A stage holds a tile of each of the operand's PLANES matrices. Every step except the last of STEPS copies. A's slices may be
-// copied by another struct than TileCopies, as conv2d's pixels are; those that pass through registers are stored after a step's
-// products.
+// copied by a struct of its own, as conv2d's pixels are; those that pass through registers are stored after a step's products.
 template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS,
-          class ACopies = TileCopies<ATile, THREADS, STEPS - 1>>
+          class ACopies = Copies<ATile, THREADS, STEPS - 1>>
 struct Slices {
     using T = typename ATile::Element;
+    using BCopies = Copies<BTile, THREADS, STEPS - 1>;
     static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     static_assert(STEPS % 2 == 0, "steps use two sets of fragments in turn, across slices too");
     static constexpr int A_SIZE = PLANES * ATile::SIZE, B_SIZE = PLANES * BTile::SIZE;
 
     ACopies a_copies;
-    TileCopies<BTile, THREADS, STEPS - 1> b_copies;
+    BCopies b_copies;
     int64_t a_plane, b_plane;
     T *a_tiles, *b_tiles;
 
@@ -71,6 +71,7 @@ struct Slices {
     // What `copy` left in registers.
     __device__ __forceinline__ void put(int stage, int part) {
         if constexpr (!ACopies::PAST_REGISTERS) a_copies.put(a_tile(stage, 0), part);
+        if constexpr (!BCopies::PAST_REGISTERS) b_copies.put(b_tile(stage, 0), part);
     }
 
     __device__ __forceinline__ void advance() {

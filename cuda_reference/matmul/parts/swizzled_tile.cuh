@@ -9,7 +9,7 @@
 
 namespace matmul {
 
-// PIECE: bytes of a cp.async, to which the operand's rows are aligned.
+// PIECE: bytes that the operand's rows are aligned to, up to a chunk.
 template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_, int PIECE_ = 16> struct SwizzledTile {
     using Element = T;
     static constexpr bool K_MAJOR = K_MAJOR_;
@@ -45,8 +45,8 @@ template <class T, bool OF_A, int SPAN, int BK, bool K_MAJOR_, int PIECE_ = 16> 
     }
 };
 
-// The pieces of each slice that one thread copies, one cp.async each, in PARTS: chunks, or what is left of an alignment that is
-// less than theirs. Rows must be contiguous and not overlap; a row's last piece may reach into the gap before the next row.
+// The pieces of each slice that one thread copies, one cp.async each, in PARTS: chunks, or less where rows are aligned to less.
+// Rows must be contiguous and not overlap; a row's last piece may reach into the gap before the next row.
 // Nothing is copied past the edges of M and N: no sum that is stored needs it.
 template <class Tile, int THREADS, int PARTS> struct TileCopies {
     using T = typename Tile::Element;

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuda_reference.common.align import along_k, k_major
+from cuda_reference.common.align import PIECES, along_k, k_major
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
 from cuda_reference.matmul.pipelined import DESIGN, FOR_LITTLE_K, LITTLE, THIN
 from perf.offline import sass
@@ -175,43 +175,71 @@ def test_which_operands_need_no_alignment(matrix, expected):
     assert k_major(matrix.transpose(1, 2), 2) is expected
 
 
+def pieces(lines, itemsize):
+    """Bytes that lines of so many elements are aligned to, up to a chunk."""
+    return next(piece for piece in PIECES if lines * itemsize % piece == 0)
+
+
 @only(lambda dtype, layout_a, layout_b: dtype != torch.int8 or (layout_a, layout_b) == ("row", "col"))
 @pytest.mark.parametrize(
-    "dtype, m, n, k, options, pieces",
+    "dtype, m, n, k, options",
     [
-        (torch.float32, 37, 66, 27, {"precision": "tf32"}, 4),
-        (torch.float64, 37, 65, 27, {}, 8),
-        (torch.float16, 38, 66, 26, {}, 4),
-        (torch.float16, 40, 64, 24, {}, 16),
-        (torch.int8, 70, 66, 36, {}, 4),
+        (torch.float32, 37, 66, 27, {"precision": "tf32"}),
+        (torch.float64, 37, 65, 27, {}),
+        (torch.float16, 38, 66, 26, {}),
+        (torch.float16, 40, 64, 24, {}),
+        (torch.float16, 37, 65, 63, {}),
+        (torch.bfloat16, 67, 3, 129, {}),
+        (torch.bfloat16, 1, 71, 65, {}),
+        (torch.int8, 70, 66, 36, {}),
     ],
 )
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
-def test_operands_of_a_lower_alignment_are_copied_in_pieces(dtype, m, n, k, options, pieces, layout_a, layout_b):
-    """No launch copies them first, and nothing outside of them is read."""
+def test_operands_of_a_lower_alignment_are_copied_in_pieces(dtype, m, n, k, options, layout_a, layout_b):
+    """Each in its own, no launch copies them first, and nothing outside of them is read."""
     a, b = LAYOUTS[layout_a](random(m, k, dtype=dtype)), LAYOUTS[layout_b](random(k, n, dtype=dtype))
     (launch,) = launches(a, b, SMALL_DOUBLE if dtype == torch.float64 else SMALL, **options)
-    assert launch.expression.endswith(f", {pieces}, true>")
+    if min(m, n) > 1:
+        of_a, of_b = (
+            pieces(k if along else span, dtype.itemsize) for along, span in ((layout_a == "row", m), (layout_b == "col", n))
+        )
+        assert launch.expression.endswith(f", {of_a}, {of_b}, true>")
     run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
 
 
-@pytest.mark.parametrize("m, n, layout", [(36, 66, "row"), (66, 36, "col")])
-def test_pieces_are_those_of_the_operand_of_a_lower_alignment(m, n, layout):
-    a, b = LAYOUTS[layout](random(m, 28)), LAYOUTS[layout](random(28, n))
-    (launch,) = launches(a, b, SMALL, precision="tf32")
-    assert launch.expression.endswith(", 4, true>")
-    run_checked(LIBRARY, "matmul", "pipelined", a, b, precision="tf32")
+def within_lines(matrix, layout, first):
+    """The matrix in memory whose lines begin at this element of longer ones, which are NaN elsewhere."""
+    lines = matrix if layout == "row" else matrix.mT
+    room = torch.full((lines.shape[0], lines.shape[1] + 2), float("nan"), dtype=matrix.dtype)
+    held = room[:, first : first + lines.shape[1]]
+    held.copy_(lines)
+    return held if layout == "row" else held.mT
+
+
+@short(lambda config, layout_a, layout_b, first: layout_a == layout_b)
+@pytest.mark.parametrize("config", [*THIN, SMALL])
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+@pytest.mark.parametrize("first", [0, 1])
+def test_halves_that_begin_anywhere(config, layout_a, layout_b, first):
+    """Slices before the last come in words, of lines that begin within a word and of others; some are shorter than a chunk."""
+    m, n, k = (5, 131, 197) if config["BM"] < config["BN"] else (131, 5, 197)
+    a = within_lines(random(m, k, dtype=torch.float16), layout_a, first)
+    b = within_lines(random(k, n, dtype=torch.float16), layout_b, first)
+    (launch,) = launches(a, b, config)
+    assert ", 2, 2, " in launch.expression
+    run_checked(LIBRARY, "matmul", "pipelined", a, b, config=config)
 
 
 def test_other_operands_are_aligned_first():
-    """Rows of an odd number of halves, and elements apart along both dimensions."""
-    a, b = random(70, 37, dtype=torch.float16), random(37, 64, dtype=torch.float16)
+    """Lines of no whole words of bytes, and elements apart along both dimensions."""
+    a, b = random(70, 37, dtype=torch.int8), transposed(random(37, 64, dtype=torch.int8))
     names = [launch.expression.partition("<")[0] for launch in launches(a, b, SMALL)]
-    assert names == ["operands::align", "matmul::pipelined"]
+    assert names == ["operands::align", "operands::align", "matmul::pipelined"]
     apart = random(140, 74, dtype=torch.float64)[::2, ::2]
-    names = [launch.expression for launch in launches(apart, b.double(), SMALL_DOUBLE)]
-    assert names[:-1] == ["operands::align<uint64_t>"] and names[-1].endswith(", true, false, 16, true>")
+    names = [launch.expression for launch in launches(apart, random(37, 64, dtype=torch.float64), SMALL_DOUBLE)]
+    assert names[:-1] == ["operands::align<uint64_t>"] and names[-1].endswith(", true, false, 16, 16, true>")
 
 
 def test_configs_fit_the_target():

@@ -99,7 +99,8 @@ MUTANTS = [
         ("every split has the first slices", "for k in range(first_k, multiple", "for k in range(0, multiple"),
         ("rows of B past K read", "b_inside & inside[:, None]", "b_inside"),
         ("one place for all splits", "tl.store(place + split * (BLOCK_M * BLOCK_N), acc)", "tl.store(place, acc)"),
-        ("the first split adds them", "if last_to_arrive(counters + tile, splits.SPLIT_K):", "if split == 0:"),
+        ("the first split adds them", "adds = last_to_arrive(counters + tile, splits.SPLIT_K) if", "adds = split == 0 if"),
+        ("many splits added by nobody", "if splits is not None and not last_adds:", "if False:"),
     ),
     *of(
         "tritonkernels/matmul/parts/split.py",

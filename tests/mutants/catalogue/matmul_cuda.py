@@ -154,12 +154,31 @@ MUTANTS = [
     *of(
         "cuda_reference/common/align.py",
         "pipelined_cuda and lower_alignment",
+        ("chunks of what has pieces", "return matrix, by_k, piece, []", "return matrix, by_k, CHUNK, []"),
+        ("the largest pieces of any lines", "piece=piece) if piece", "piece=itemsize) if piece"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/shifted_copies.cuh",
+        "pipelined_cuda and (lower_alignment or anywhere)",
+        ("the first half of a word twice", "word[i] >> 16 | word[i + 1] << 16", "word[i] >> 16 | word[i] << 16"),
+        ("the half in the next chunk forgotten", "within ? aligned[4] : 0;", "0;"),
+        ("every line begins with a word", "% 4 != 0;  // a word", "% 4 == 4;  // a word"),
+        ("elements past K added", "i < valid ? unsigned(halves[i]) : 0u", "unsigned(halves[i])"),
+        ("words of one chunk for all", "from + plane + i * STEP * pitch;", "from + plane;"),
         (
-            "chunks of both where one has pieces",
-            "if None not in (layout(a, 1), layout(b, 2)) else",
-            "if layout(a, 1) is not None else",
+            "all parts put with the first",
+            "            if (i * PARTS / COUNT == part) store(tile, i, held[i]);",
+            "            if (part == 0) store(tile, i, held[i]);",
         ),
-        ("pieces of two bytes", "LEAST = 16, 4", "LEAST = 16, 2"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/slices.cuh",
+        "pipelined_cuda and (lower_alignment or anywhere)",
+        (
+            "B's registers not stored",
+            "        if constexpr (!BCopies::PAST_REGISTERS) b_copies.put(b_tile(stage, 0), part);\n",
+            "",
+        ),
     ),
     *of(
         "cuda_reference/matmul/parts/swizzled_tile.cuh",

@@ -142,7 +142,7 @@ def test_random_products_are_of_every_family_and_nothing_was_fitted_to_them():
     """As many of each; none is among the records of `perf sweep`."""
     cases = SUITES["random"]
     families = Counter(case.name.partition(":")[0] for case in cases)
-    assert families == dict.fromkeys(shapes.FAMILIES["matmul"], 17) and len(cases) == 153
+    assert families == dict.fromkeys(shapes.FAMILIES["matmul"], 20) and len(cases) == 180
     assert all(case.chosen for case in cases) and sum(not case.gpu_only for case in cases) >= 3
     problems = [prepared(case).problem for case in cases]
     assert {(p.a_layout, p.b_layout) for p in problems} == set(itertools.product(("row", "col"), repeat=2))
