@@ -57,6 +57,7 @@
 //     consumer.cuh        a warpgroup's way from slices to results; of tf32 with B across K transposed.cuh
 //     slice_products.cuh  its main loop
 //     boxed_result.cuh    its epilogue by boxes, which out_boxes.cuh passes to TMA; of SWAPPED tiles swapped.cuh
+//
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
 #include <type_traits>

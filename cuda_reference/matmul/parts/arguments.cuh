@@ -18,7 +18,7 @@ template <class Sum, class Out> struct Arguments {
     const float *__restrict__ scale_a, *__restrict__ scale_b;
     const ScaleStrides& scale_stride;
 
-    // Of one matrix of the batch. `alpha` may have scales in it; SCALED and Of as in epilogue_of.
+    // That of one matrix of the batch; alpha may have scales in it. Of: the type of the sums that it gets.
     template <class Of, bool SCALED> __device__ __forceinline__ Epilogue<Of, Out> epilogue(Scalar<Of> alpha, int batch) const {
         return epilogue_of<Of, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
     }

@@ -58,9 +58,9 @@ template <class Block> struct BlockMemory {
         mbarrier_init_fence();
     }
 
-    // Those of one consumer, for its threads.
-    __device__ __forceinline__ typename Block::Boxes boxes_of(int consumer, const CUtensorMap& out_map) const {
-        return {out_map, boxes + consumer * Block::Boxes::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
+    // Those of this thread's consumer.
+    __device__ __forceinline__ typename Block::Boxes out_boxes(const CUtensorMap& out_map) const {
+        return {out_map, boxes + threadIdx.x / 128 * Block::Boxes::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
     }
 };
 

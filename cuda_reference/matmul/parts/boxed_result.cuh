@@ -1,5 +1,6 @@
 // The epilogue of a consumer whose result TMA writes, box by box (out_boxes.cuh).
 #pragma once
+#include "../../common/index.cuh"
 #include "../../common/tma.cuh"
 #include "epilogue.cuh"
 #include "lane_sums.cuh"
@@ -25,8 +26,9 @@ template <class Block> struct BoxedResult {
     const typename Block::Args& args;
     const TileBias<Number, typename Block::Out, Block::BN>& tile_bias;
     bool adds_bias;
+    int warp, lane;  // of the consumer, of the warp
 
-    // Of the sums of a consumer's tile, which is there in the result.
+    // Of a consumer's sums, the first of which is there in the result.
     __device__ __forceinline__ void store(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at) const {
         if (adds_bias) tile_bias.share();
         // C and activations with exponentials are long code, which each call reads from memory: so that of a part of a box, in a
@@ -41,11 +43,10 @@ template <class Block> struct BoxedResult {
     }
 
   private:
-    // EVERYTHING: with C and any activation, and a part of the box at a time.
+    // EVERYTHING: C and any activation may follow.
     template <bool EVERYTHING>
     __device__ __forceinline__ void write(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at, int box) const {
         constexpr int AT_ONCE = !EVERYTHING && !Block::Threads::ALL ? OF_A_BOX : Block::CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
-        const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
         const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
         const int box_row = at.row + box / ACROSS * 64, box_col = at.col + box_tile * 8;
         const auto fill = [&](unsigned char* to) {

@@ -21,14 +21,15 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
     using Number = typename Block::Number;
     constexpr int BM = Block::BM, BN = Block::BN, BLOCKS = Block::BLOCKS, TILES = Block::TILES;
     constexpr bool SWAPPED = Block::SWAPPED, SCALED = Block::SCALED, OUT_BOXES = Block::OUT_BOXES;
-    const int consumer = threadIdx.x / 128, warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    const int first_row = SWAPPED ? 0 : consumer * (BM / Block::CONSUMERS), first_col = SWAPPED ? consumer * 64 : 0;
+    const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+    const int first_row = SWAPPED ? 0 : threadIdx.x / 128 * (BM / Block::CONSUMERS);
+    const int first_col = SWAPPED ? threadIdx.x / 128 * 64 : 0;
     const uint64_t of_a = wgmma_descriptor(shared_address(memory.a_slices + first_row * SLICE), BLOCK_BYTES);
     const uint64_t of_b = wgmma_descriptor(shared_address(memory.b_slices + first_col * SLICE), BLOCK_BYTES);
     const typename Block::Products products{SWAPPED ? of_b : of_a, SWAPPED ? of_a : of_b};
     const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, lane); };
     Ring<Block::STAGES> ring;
-    auto out_boxes = memory.boxes_of(consumer, args.out_map);
+    auto out_boxes = memory.out_boxes(args.out_map);
     walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
         const int batch = piece.tile / tiles.count, M = args.M, N = args.N;
         TileScales<Block::SCALES, BLOCKS, BN> scales;
@@ -38,7 +39,7 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
                         M, N);
         };
         if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
-        TileBias<Number, Out, BN> tile_bias{memory.biases + consumer * BN};
+        TileBias<Number, Out, BN> tile_bias{memory.biases + threadIdx.x / 128 * BN};
         const bool adds_bias = OUT_BOXES && !SWAPPED && !SCALED && args.bias != nullptr;
         if (adds_bias) tile_bias.load(args.bias, args.stride.bias, tiles.place(piece.tile).n * BN, N);
         SwappedResult<typename Block::Boxes, Out, Sum, BM, LanesInOrder> swapped{out_boxes};
@@ -64,7 +65,7 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
         if constexpr (SWAPPED) {
             swapped.template store<SCALED, OUT_BOXES>(sum, epilogue, at.row, at.col, batch, M, N);
         } else if constexpr (OUT_BOXES) {
-            BoxedResult<Block>{args, tile_bias, adds_bias}.store(out_boxes, sum, epilogue, at);
+            BoxedResult<Block>{args, tile_bias, adds_bias, warp, lane}.store(out_boxes, sum, epilogue, at);
         } else {
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m) {

@@ -1,7 +1,7 @@
 // The main loop of a consumer: wgmma multiplies slices of both operands that lie in shared memory.
 //
-// The products of a slice run while the consumer waits for the next one to land, and those before are known to be done, so that
-// their stage is given back.
+// The products of a slice run while the consumer waits for the next one to land. Once those are started, too, it waits for the
+// first ones' end, and gives their stage back.
 #pragma once
 #include "../../common/mbarrier.cuh"
 #include "../../common/wgmma.cuh"

@@ -106,7 +106,7 @@ __device__ __forceinline__ void consume_transposed(const typename Block::Args& a
     static_assert(Block::SWAPPED && Block::ASlice::ALONG_K && Walk::SPLITS == 1, "of tf32 only B may lie across K");
     const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, threadIdx.x % 32); };
     Ring<Block::STAGES> ring;
-    auto out_boxes = memory.boxes_of(threadIdx.x / 128, args.out_map);
+    auto out_boxes = memory.out_boxes(args.out_map);
     const TransposedTile<BM, BN> own{memory.a_slices, memory.b_slices};
     walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
         const int batch = piece.tile / tiles.count;
