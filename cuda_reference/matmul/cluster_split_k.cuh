@@ -107,9 +107,12 @@ cluster_split_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant
                 int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
                 ScaleStrides scale_stride) {
     static_assert(4 * BM * (BN + 8) <= STAGES * SLICE * (BM + BN), "sums go where slices were");
-    multiply_tiles<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, 1, false, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED, false>(
-        a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
-        scale_stride, [](int, int slices) { return SplitTiles<Sum, BM, BN, CONSUMERS, SPLIT_K>{slices}; });
+    using Block = BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, 1, false, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED,
+                          false>;
+    multiply_tiles<Block>(
+        {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
+         scale_stride},
+        [](int, int slices) { return SplitTiles<Sum, BM, BN, CONSUMERS, SPLIT_K>{slices}; });
 }
 
 }  // namespace matmul

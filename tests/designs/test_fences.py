@@ -166,7 +166,7 @@ def test_every_kernel_that_needs_a_fence_is_in_the_table():
         r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|cluster_exchange|tma_store|tma_store_fence|mbarrier_init)\("
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
-    parts = ("slices", "products", "out_boxes", "swapped")
+    parts = ("slices", "products", "out_boxes", "swapped", "block_memory", "boxed_result")
     shared = {CUDA / f"common/{name}.cuh" for name in ("add_splits", "last_to_arrive", "mbarrier", "tma")}
     shared |= {CUDA / f"matmul/parts/{name}.cuh" for name in parts}
     assert files - shared == {CUDA / header for header, _ in REQUIRED}

@@ -6,9 +6,11 @@ namespace matmul {
 
 constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64 of SPAN in a slice
 
-// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box of up to 256, or two. Else a box for every 128 bytes
-// along SPAN, with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
+// A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box of up to 256, or two. Else a box for
+// every 128 bytes along SPAN, with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
+    using Element = T;
+    static constexpr bool ALONG_K = K_MAJOR;
     static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE, BOXES = SPAN / DEPTH;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
     static_assert(K_MAJOR || (sizeof(T) > 1 && SPAN % DEPTH == 0), "bytes are read along k only, and boxes are whole");

@@ -22,8 +22,10 @@
 // 1024 per clock, in which 32 KB could be read.
 #pragma once
 #include "../../common/mbarrier.cuh"
+#include "../../common/runs.cuh"
 #include "../../common/shared.cuh"
 #include "../../common/wgmma.cuh"
+#include "block_memory.cuh"
 #include "swapped.cuh"
 
 namespace matmul {
@@ -95,5 +97,33 @@ template <int BM, int BN> struct TransposedTile {
         }
     }
 };
+
+// All that a consumer of such tiles computes, as `consume` of the others (consumer.cuh).
+template <class Block, class Walk>
+__device__ __forceinline__ void consume_transposed(const typename Block::Args& args, const BlockMemory<Block>& memory,
+                                                   const typename Block::Tiles& tiles, const Walk& walk) {
+    constexpr int BM = Block::BM, BN = Block::BN;
+    static_assert(Block::SWAPPED && Block::ASlice::ALONG_K && Walk::SPLITS == 1, "of tf32 only B may lie across K");
+    const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, threadIdx.x % 32); };
+    Ring<Block::STAGES> ring;
+    auto out_boxes = memory.out_boxes(args.out_map);
+    const TransposedTile<BM, BN> own{memory.a_slices, memory.b_slices};
+    walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
+        const int batch = piece.tile / tiles.count;
+        const TileIndex tile = tiles.place(piece.tile);
+        const int row = tile.m * BM, col = tile.n * BN + threadIdx.x / 128 * 64;
+        SwappedResult<typename Block::Boxes, typename Block::Out, float, BM, LanesInPairs> result{out_boxes};
+        if constexpr (!Block::SCALED) result.load_bias(args.bias, args.stride.bias, col, args.N);
+        LaneSums<float> sum[1][1][BM / 8] = {};
+        own.multiply(sum, piece.count, ring, memory.full, give_back);
+        if constexpr (Walk::CUTS) {
+            auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BM / BN][1][BN / 8]>(sum);  // as many at once as elsewhere
+            if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(memory.more))) return;
+        }
+        const auto epilogue = args.template epilogue<float, Block::SCALED>(args.alpha, batch);
+        result.template store<Block::SCALED, Block::OUT_BOXES>(sum, epilogue, row, col, batch, args.M, args.N);
+    });
+    if (Block::OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // as in consumer.cuh
+}
 
 }  // namespace matmul

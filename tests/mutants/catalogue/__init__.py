@@ -7,13 +7,30 @@ from tests.mutants.catalogue import (
     gemm,
     gemv,
     gradients,
-    hopper_cuda,
     matmul,
     matmul_cuda,
+    persistent_cuda,
     planes_cuda,
     plans,
     shared,
+    shared_tiles_cuda,
+    swapped_cuda,
 )
 
-PARTS = (gemm, gemv, conv2d, conv2d_cuda, gradients, matmul, matmul_cuda, hopper_cuda, planes_cuda, plans, as_torch, shared)
+PARTS = (
+    gemm,
+    gemv,
+    conv2d,
+    conv2d_cuda,
+    gradients,
+    matmul,
+    matmul_cuda,
+    persistent_cuda,
+    swapped_cuda,
+    shared_tiles_cuda,
+    planes_cuda,
+    plans,
+    as_torch,
+    shared,
+)
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]

@@ -1,0 +1,72 @@
+// The epilogue of a consumer whose result TMA writes, box by box (out_boxes.cuh).
+#pragma once
+#include "../../common/index.cuh"
+#include "../../common/tma.cuh"
+#include "epilogue.cuh"
+#include "lane_sums.cuh"
+#include "out_boxes.cuh"
+#include "tile_bias.cuh"
+
+namespace matmul {
+
+// Where the first result of a consumer is.
+struct FirstResult {
+    int row, col, batch;
+};
+
+template <class Block> struct BoxedResult {
+    using Sum = typename Block::Sum;
+    using Number = Scalar<Sum>;
+    using Boxes = typename Block::Boxes;
+    static constexpr int BLOCKS = Block::BLOCKS, TILES = Block::TILES;
+    static constexpr int OF_A_BOX = Boxes::TILES, ACROSS = ceil_div(TILES, OF_A_BOX), BOXES = BLOCKS * ACROSS;
+    using Sums = LaneSums<Sum>[BLOCKS][1][TILES];
+    using Of = Epilogue<Sum, typename Block::Out>;
+
+    const typename Block::Args& args;
+    const TileBias<Number, typename Block::Out, Block::BN>& tile_bias;
+    bool adds_bias;
+    int warp, lane;  // of the consumer, of the warp
+
+    // Of a consumer's sums, the first of which is there in the result.
+    __device__ __forceinline__ void store(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at) const {
+        if (adds_bias) tile_bias.share();
+        // C and activations with exponentials are long code, which each call reads from memory: so that of a part of a box, in a
+        // loop.
+        if (Block::SCALED || (epilogue.c == nullptr && epilogue.activation <= RELU)) {
+#pragma unroll
+            for (int box = 0; box < BOXES; ++box) write<false>(boxes, sum, epilogue, at, box);
+        } else {
+#pragma unroll 1
+            for (int box = 0; box < BOXES; ++box) write<true>(boxes, sum, epilogue, at, box);
+        }
+    }
+
+  private:
+    // EVERYTHING: C and any activation may follow.
+    template <bool EVERYTHING>
+    __device__ __forceinline__ void write(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at, int box) const {
+        constexpr int AT_ONCE = !EVERYTHING && !Block::Threads::ALL ? OF_A_BOX : Block::CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
+        const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
+        const int box_row = at.row + box / ACROSS * 64, box_col = at.col + box_tile * 8;
+        const auto fill = [&](unsigned char* to) {
+#pragma unroll 1
+            for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
+                Number results[1][AT_ONCE][4];
+                scale<OF_A_BOX>(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
+                const auto all = [&](const auto& change) { for_all(results, change); };
+                if constexpr (EVERYTHING)
+                    epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, args.M, args.N);
+                if (adds_bias) tile_bias.add(results, box_tile + first);
+                if constexpr (EVERYTHING)
+                    epilogue.activate_all(all);
+                else if (epilogue.activation == RELU)
+                    all([](Number& result, int, int) { result = activate(result, RELU); });
+                boxes.fill(to, results, first);
+            }
+        };
+        boxes.pass(fill, [&](const unsigned char* from) { tma_store(boxes.map, from, box_col, box_row, at.batch); });
+    }
+};
+
+}  // namespace matmul

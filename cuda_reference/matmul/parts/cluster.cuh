@@ -1,0 +1,50 @@
+// A cluster of blocks, which have neighbouring tiles and share slices of operands.
+#pragma once
+#include "../../common/index.cuh"
+#include "../../common/mbarrier.cuh"
+#include "../../common/raster.cuh"
+
+namespace matmul {
+
+// The blocks of a cluster: SHARE_A along N share slices of A, SHARE_B along M those of B.
+template <int SHARE_A_, int SHARE_B_> struct ClusterOf {
+    static constexpr int SHARE_A = SHARE_A_, SHARE_B = SHARE_B_;
+    static constexpr int SIZE = SHARE_A * SHARE_B, SHARERS = SHARE_A + SHARE_B - 1;  // of a block, itself among them
+
+    __device__ __forceinline__ static int rank() { return SIZE > 1 ? blockIdx.x % SIZE : 0; }
+    __device__ __forceinline__ static int across() { return SHARE_A > 1 ? rank() % SHARE_A : 0; }
+    __device__ __forceinline__ static int down() { return SHARE_B > 1 ? rank() / SHARE_A : 0; }
+
+    // A bit for each block that has the same rows, or columns.
+    __device__ __forceinline__ static unsigned sharers_of_a() { return ((1u << SHARE_A) - 1) << down() * SHARE_A; }
+    __device__ __forceinline__ static unsigned sharers_of_b() { return ((1u << SIZE) - 1) / ((1u << SHARE_A) - 1) << across(); }
+
+    // A warp has read a stage: to all blocks that write to it.
+    __device__ __forceinline__ static void give_back(uint64_t* empty, int lane) {
+        if constexpr (SIZE > 1) {
+            if (lane < SIZE && (sharers_of_a() | sharers_of_b()) >> lane & 1) mbarrier_arrive_at(empty, lane);
+        } else {
+            if (lane == 0) mbarrier_arrive(empty);
+        }
+    }
+};
+
+// The tiles of clusters: SHARE_B x SHARE_A of block tiles, of which some may lie outside of the result. They are computed of zeros
+// and not written.
+template <class Cluster, int BM, int BN> struct ClusterTiles {
+    int tiles_m, tiles_n, count, group;  // of a matrix of the batch; rows of a band (raster.cuh)
+
+    __device__ __forceinline__ ClusterTiles(int M, int N, int group)
+        : tiles_m(ceil_div(M, BM * Cluster::SHARE_B)),
+          tiles_n(ceil_div(N, BN * Cluster::SHARE_A)),
+          count(tiles_m * tiles_n),
+          group(group) {}
+
+    // Where this block's tile of the i-th is.
+    __device__ __forceinline__ TileIndex place(int i) const {
+        const TileIndex tile = rasterize(i % count, tiles_m, tiles_n, group);
+        return TileIndex{tile.m * Cluster::SHARE_B + Cluster::down(), tile.n * Cluster::SHARE_A + Cluster::across()};
+    }
+};
+
+}  // namespace matmul

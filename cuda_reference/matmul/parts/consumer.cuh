@@ -1,0 +1,80 @@
+// A consumer of persistent.cuh: a warpgroup, which multiplies the slices of its part of a tile and writes the result.
+#pragma once
+#include "../../common/runs.cuh"
+#include "../../common/wgmma.cuh"
+#include "block_memory.cuh"
+#include "boxed_result.cuh"
+#include "lane_sums.cuh"
+#include "scales.cuh"
+#include "slice_products.cuh"
+#include "swapped.cuh"
+#include "tile_bias.cuh"
+
+namespace matmul {
+
+// All that a consumer computes: its rows of the block's tiles, or of SWAPPED ones its columns.
+template <class Block, class Walk>
+__device__ __forceinline__ void consume(const typename Block::Args& args, const BlockMemory<Block>& memory,
+                                        const typename Block::Tiles& tiles, const Walk& walk) {
+    using Out = typename Block::Out;
+    using Sum = typename Block::Sum;
+    using Number = typename Block::Number;
+    constexpr int BM = Block::BM, BN = Block::BN, BLOCKS = Block::BLOCKS, TILES = Block::TILES;
+    constexpr bool SWAPPED = Block::SWAPPED, SCALED = Block::SCALED, OUT_BOXES = Block::OUT_BOXES;
+    const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+    const int first_row = SWAPPED ? 0 : threadIdx.x / 128 * (BM / Block::CONSUMERS);
+    const int first_col = SWAPPED ? threadIdx.x / 128 * 64 : 0;
+    const uint64_t of_a = wgmma_descriptor(shared_address(memory.a_slices + first_row * SLICE), BLOCK_BYTES);
+    const uint64_t of_b = wgmma_descriptor(shared_address(memory.b_slices + first_col * SLICE), BLOCK_BYTES);
+    const typename Block::Products products{SWAPPED ? of_b : of_a, SWAPPED ? of_a : of_b};
+    const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, lane); };
+    Ring<Block::STAGES> ring;
+    auto out_boxes = memory.out_boxes(args.out_map);
+    walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
+        const int batch = piece.tile / tiles.count, M = args.M, N = args.N;
+        TileScales<Block::SCALES, BLOCKS, BN> scales;
+        const auto load_scales = [&] {
+            const TileIndex tile = tiles.place(piece.tile);
+            scales.load(args.scale_a, args.scale_b, args.scale_stride, batch, tile.m * BM + first_row + warp * 16, tile.n * BN,
+                        M, N);
+        };
+        if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
+        TileBias<Number, Out, BN> tile_bias{memory.biases + threadIdx.x / 128 * BN};
+        const bool adds_bias = OUT_BOXES && !SWAPPED && !SCALED && args.bias != nullptr;
+        if (adds_bias) tile_bias.load(args.bias, args.stride.bias, tiles.place(piece.tile).n * BN, N);
+        SwappedResult<typename Block::Boxes, Out, Sum, BM, LanesInOrder> swapped{out_boxes};
+        if constexpr (SWAPPED && !SCALED)
+            swapped.load_bias(args.bias, args.stride.bias, tiles.place(piece.tile).n * BN + first_col, N);
+
+        LaneSums<Sum> sum[BLOCKS][1][TILES] = {};
+        const int last = products.multiply(sum, piece.count, ring, memory.full, give_back);
+
+        const TileIndex tile = tiles.place(piece.tile);
+        const FirstResult at{tile.m * BM + first_row, tile.n * BN + first_col, batch};
+        if constexpr (Walk::CUTS)
+            if (!walk.add_others(sum, piece, M - at.row, reinterpret_cast<bool*>(memory.more))) return;
+        if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
+        scales.apply(sum);
+        if constexpr (Walk::SPLITS > 1) {
+            const auto epilogue = args.template epilogue<Number, SCALED>(scales.times(args.alpha), batch);
+            // Until nobody reads slices any more
+            if (piece.count > 0) mbarrier_wait(memory.empty + last, ring.parity ^ (ring.stage == 0));
+            return walk.share(sum, epilogue, memory.a_slices, tile.m * BM, first_row, at.col, M, N);
+        }
+        const auto epilogue = args.template epilogue<Sum, SCALED>(scales.times(args.alpha), batch);
+        if constexpr (SWAPPED) {
+            swapped.template store<SCALED, OUT_BOXES>(sum, epilogue, at.row, at.col, batch, M, N);
+        } else if constexpr (OUT_BOXES) {
+            BoxedResult<Block>{args, tile_bias, adds_bias, warp, lane}.store(out_boxes, sum, epilogue, at);
+        } else {
+#pragma unroll
+            for (int m = 0; m < BLOCKS; ++m) {
+                wgmma_results(sum[m][0]);
+                store_tile(sum[m], epilogue, at.row + m * 64 + warp * 16, at.col, M, N);
+            }
+        }
+    });
+    if (OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // the stores read shared memory, which ends with the block
+}
+
+}  // namespace matmul

@@ -1,0 +1,51 @@
+// The producer of persistent.cuh: one thread, which requests the slices of a block's tiles, and in a cluster its parts of those
+// that blocks share.
+#pragma once
+#include "../../common/overlap.cuh"
+#include "../../common/runs.cuh"
+#include "block_memory.cuh"
+
+namespace matmul {
+
+template <class Block, class Walk> struct Producer {
+    using ASlice = typename Block::ASlice;
+    using BSlice = typename Block::BSlice;
+    using Cluster = typename Block::Cluster;
+
+    const typename Block::Args& args;
+    const BlockMemory<Block>& memory;
+    const typename Block::Tiles& tiles;
+    const Walk& walk;
+    Ring<Block::STAGES> ring;
+
+    __device__ __forceinline__ void request(const Piece& piece) {
+        const TileIndex tile = tiles.place(piece.tile);
+        const int page = piece.tile / tiles.count, batch = page % args.batches;  // the batch again for each split of K
+        const int a_batch = args.stride.a.batch == 0 ? 0 : batch, b_batch = args.stride.b.batch == 0 ? 0 : batch;
+        const int first = piece.first + page / args.batches * walk.slices;
+        wait_for_earlier_kernels();  // here, so that the first request follows at once; later it has nothing to wait for
+#pragma unroll 1
+        for (int slice = first; slice < first + piece.count; ++slice) {
+            uint64_t* const landed = memory.full + ring.stage;
+            mbarrier_wait(memory.empty + ring.stage, ring.parity ^ 1);  // of the previous round; in the first it returns at once
+            mbarrier_arrive_expect(landed, ASlice::BYTES + BSlice::BYTES);
+            const int k = slice * ASlice::DEPTH;
+            ASlice::template copy<Cluster::SHARE_A>(memory.a_slices + ring.stage * ASlice::BYTES, args.a_map, landed,
+                                                    tile.m * Block::BM, k, a_batch, Cluster::across(), Cluster::sharers_of_a());
+            BSlice::template copy<Cluster::SHARE_B>(memory.b_slices + ring.stage * BSlice::BYTES, args.b_map, landed,
+                                                    tile.n * Block::BN, k, b_batch, Cluster::down(), Cluster::sharers_of_b());
+            ring.advance();
+        }
+    }
+
+    // Until all slices have been read: other blocks arrive at this one's barriers, so it must not end before.
+    __device__ __forceinline__ void wait_for_readers() {
+#pragma unroll 1
+        for (int stage = 0; stage < Block::STAGES; ++stage) {
+            mbarrier_wait(memory.empty + ring.stage, ring.parity ^ 1);
+            ring.advance();
+        }
+    }
+};
+
+}  // namespace matmul
