@@ -165,6 +165,18 @@ def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out
     return torch.addmm(addend, a, b, alpha=alpha, beta=beta, out=out).relu_()
 
 
+def matmul_by_cublaslt(a, b, *, out, **options):
+    """The same by cuBLASLt, torch's other library, whose first proposal is another kernel for some shapes."""
+    if out.device.type != "cuda":
+        raise UnsupportedError("cuBLASLt multiplies on GPUs")
+    before = torch.backends.cuda.preferred_blas_library()
+    torch.backends.cuda.preferred_blas_library("cublaslt")
+    try:
+        return matmul(a, b, out=out, **options)
+    finally:
+        torch.backends.cuda.preferred_blas_library(before)
+
+
 def _product(a, b, precision, accumulate, scales, out):
     if precision in PACKED:
         raise UnsupportedError(f"torch cannot multiply packed elements: {precision}")
@@ -219,5 +231,5 @@ BASELINES = {
     "conv2d_input": (("nn.grad.conv2d_input", conv2d_input, False),),
     "conv2d_weight": (("nn.grad.conv2d_weight", conv2d_weight, False),),
     "conv2d_bias": (("sum", conv2d_bias, True),),
-    "matmul": (("matmul", matmul, True), ("addmm", addmm, True)),
+    "matmul": (("matmul", matmul, True), ("addmm", addmm, True), ("matmul by cuBLASLt", matmul_by_cublaslt, True)),
 }
