@@ -160,16 +160,12 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/shifted_copies.cuh",
         "pipelined_cuda and (lower_alignment or anywhere)",
-        ("the first half of a word twice", "word[i] >> 16 | word[i + 1] << 16", "word[i] >> 16 | word[i] << 16"),
-        ("the half in the next chunk forgotten", "within ? aligned[4] : 0;", "0;"),
-        ("every line begins with a word", "% 4 != 0;  // a word", "% 4 == 4;  // a word"),
+        ("the first half of a word twice", "held[i][word + 1] << 16", "held[i][word] << 16"),
+        ("the half in the next chunk forgotten", "held[i][word] = max", "held[i][word] = word < 4 && max"),
+        ("every line begins with a word", "% 4 != 0; }", "% 4 == 4; }"),
         ("elements past K added", "i < valid ? unsigned(halves[i]) : 0u", "unsigned(halves[i])"),
-        ("words of one chunk for all", "from + plane + i * STEP * pitch;", "from + plane;"),
-        (
-            "all parts put with the first",
-            "            if (i * PARTS / COUNT == part) store(tile, i, held[i]);",
-            "            if (part == 0) store(tile, i, held[i]);",
-        ),
+        ("the first row for all", "min(i * STEP, inside - 1) : i * STEP", "min(0, inside - 1) : 0"),
+        ("nothing stored", "if (part != PARTS - 1) return;", "return;"),
     ),
     *of(
         "cuda_reference/matmul/parts/slices.cuh",
