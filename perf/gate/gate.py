@@ -1,7 +1,7 @@
 """python -m perf gate: runs every check on this machine's GPU, in steps of under 8 minutes each.
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
-compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-3 and properties run all GPU tests;
+compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-5 and properties run all GPU tests;
 two_gpus needs two GPUs. With several GPUs, steps run in parallel on different GPUs. The outcome of each step is written at once
 to perf/results/GPU/gate.json: a passed step is not repeated for the same sources, versions and GPU. Logs are in build/gate.
 --write writes the outcome into README.md and docs/guarantees.md, on any machine.
