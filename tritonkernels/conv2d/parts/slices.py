@@ -8,7 +8,7 @@ import functools
 from ...choice.work import KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
-from ...matmul.parts.space import OF_DOUBLES, two_warpgroups_wait
+from ...matmul.parts.space import two_warpgroups_wait
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages)
 BIGGEST = (128, 256, 128, 8, 3)
@@ -25,6 +25,7 @@ BY_ELEMENT = ((128, 64, 32, 4, 3), (128, 64, 64, 8, 3), (64, 64, 64, 4, 4))  # l
 ALONE = ((128, 128, 128, 8, 4), (64, 128, 256, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 5))  # one program per SM: deeper
 ON_CUDA_CORES = ((64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 GENERAL = TILES + BY_ELEMENT + ALONE
+OF_DOUBLES = ((128, 64, 128, 8, 3), (64, 64, 128, 4, 3), (32, 32, 128, 4, 3))  # on four warps the first one's sums are spilled
 SPECIAL = {"ieee": ON_CUDA_CORES, "fp64": OF_DOUBLES}
 
 FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one more block on an SM
