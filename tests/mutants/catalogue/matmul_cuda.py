@@ -162,7 +162,7 @@ MUTANTS = [
         "pipelined_cuda and (lower_alignment or anywhere)",
         ("the first half of a word twice", "held[i][word + 1] << 16", "held[i][word] << 16"),
         ("the half in the next chunk forgotten", "held[i][word] = max", "held[i][word] = word < 4 && max"),
-        ("every line begins with a word", "% 4 != 0; }", "% 4 == 4; }"),
+        ("words from the element on", "(elements(i) - within)", "(elements(i))"),
         ("elements past K added", "i < valid ? unsigned(halves[i]) : 0u", "unsigned(halves[i])"),
         ("the first row for all", "min(i * STEP, inside - 1) : i * STEP", "min(0, inside - 1) : 0"),
         ("nothing stored", "if (part != PARTS - 1) return;", "return;"),
