@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.harness import LIBRARIES, runnable_designs, short, twins
+from tests.harness import LIBRARIES, prepare, random, runnable_designs, short, twins
 from tests.memory.guarded import guarded
 from tritonkernels import OPS, backend
 
@@ -66,6 +66,17 @@ def test_read_only_means_read_only():
     t = guarded(torch.ones(3), "end", read_only=True)
     assert end_of(t.sum) == 0
     assert end_of(t.zero_) == -signal.SIGSEGV
+
+
+@pytest.mark.skipif(backend.device_type() != "cpu", reason="guards CPU memory")
+@pytest.mark.parametrize("side", ["start", "end"])
+@pytest.mark.parametrize("n", [3, 5])
+def test_words_of_lines_shorter_than_a_tile(n, side):
+    """The tile has 64 columns, its last slice one line: what the lines before it lack is past the end of the matrix."""
+    cuda = next(library for library in LIBRARIES if library.package == "cuda_reference")
+    a, b = (guarded(random(*shape, dtype=torch.float16), side, read_only=True) for shape in ((64, 193), (193, n)))
+    call = prepare("matmul", a, b)
+    assert end_of(lambda: cuda.run(call, "pipelined", {"BM": 64, "BN": 64, "SLICE": 64})) == 0
 
 
 def end_of(work):

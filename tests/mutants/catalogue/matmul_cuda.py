@@ -168,6 +168,11 @@ MUTANTS = [
         ("nothing stored", "if (part != PARTS - 1) return;", "return;"),
     ),
     *of(
+        "cuda_reference/matmul/parts/shifted_copies.cuh",
+        "test_words_of_lines",
+        ("words past the end of short lines", "max(2 * word - within, 0) < some", "word < 5"),
+    ),
+    *of(
         "cuda_reference/matmul/parts/slices.cuh",
         "pipelined_cuda and (lower_alignment or anywhere)",
         (
