@@ -129,11 +129,11 @@ def ahead_of(stages):
     return max(1, stages - 1)
 
 
-def addition(problem, parts, block, threads, batch=1, blocks=None):
-    """The kernel that adds up `parts` sums of each element of the result, `block` elements a block."""
+def addition(problem, parts, block, threads, batch=1, blocks=None, at_once=4):
+    """The kernel that adds up `parts` sums of each element of the result, `block` elements a block, so many parts together."""
     elements, itemsize = batch * problem.m * problem.n, problem.out_dtype.itemsize
     blocks = max(1, -(-elements // block)) if blocks is None else blocks
-    return Work(blocks, threads, 0.0, "ieee", block * (4 * parts + itemsize), elements * itemsize, 1 + parts / 4)
+    return Work(blocks, threads, 0.0, "ieee", block * (4 * parts + itemsize), elements * itemsize, 1 + parts / at_once)
 
 
 def streamed(tiles, programs, waves):

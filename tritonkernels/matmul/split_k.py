@@ -12,7 +12,7 @@ Mirrors tritonkernels/gemm/split_k.py, the same for FP32 on CUDA cores.
 """
 
 from ..design import Design
-from ..gemm.parts.splits import ALONE, counts_for, split_counts
+from ..gemm.parts.splits import ALONE, at_once, counts_for, split_counts
 from ..integers import ceil_div
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive
@@ -25,7 +25,7 @@ from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arg
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
 from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
-from .parts.splits import Splits, added_up, at_once, place_of, range_of_k
+from .parts.splits import Splits, added_up, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
 
@@ -140,8 +140,9 @@ def addition_of_splits(config, splits, tiles, arguments):
     numbers = {name: config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}
     add, grid = triton.Config(numbers, num_warps=4, num_stages=1), (tiles * (numbers["BLOCK_M"] // ADD_ROWS),)
     *result, how = arguments
-    fitting = at_once(config.kwargs["SPLIT_K"], ADD_ROWS * numbers["BLOCK_N"], add.num_warps, splits.ptr.dtype)
-    splits = splits._replace(AT_ONCE=fitting)
+    itemsize = splits.ptr.element_size()
+    fitting = at_once(config.kwargs["SPLIT_K"], ADD_ROWS * numbers["BLOCK_N"], 32 * add.num_warps, itemsize)
+    splits = splits._replace(AT_ONCE=tl.constexpr(fitting))
     return TritonLaunch(_add_splits_kernel, grid, add, *result, splits, ROWS=ADD_ROWS, WIDE=how.WIDE.value)
 
 

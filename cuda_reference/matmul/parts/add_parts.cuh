@@ -1,7 +1,9 @@
 // The sums of the splits of K, which persistent.cuh wrote to a workspace: adds them up in the order of K, and does what follows.
 //
 // A thread has four columns of a row, 16 bytes of each split. The last block of a tile could add up its splits, as in split_k.cuh,
-// but reads them one after the other from L2, a tile's 64 to 128 KB at a time; here all SMs share that, for a second launch.
+// but a tile's 64 to 128 KB of each would go through one SM; here all SMs share that, for a second launch. Few tiles have many
+// splits, and few threads: each would read 132 parts, 8 on their way at a time. So groups of threads add up shares of the
+// splits, and the first group adds up the groups' sums.
 // Mirrors _add_splits_kernel of tritonkernels/matmul/split_k.py.
 #pragma once
 #include "../../common/overlap.cuh"
@@ -10,26 +12,56 @@
 
 namespace matmul {
 
+constexpr int ADDING = 256, RUN = 4, PARTS_AT_ONCE = 8;  // threads of a block, columns of a thread: add_parts.py
+
+__device__ __forceinline__ void add(float4& total, const float4& part) {
+    total.x += part.x;
+    total.y += part.y;
+    total.z += part.z;
+    total.w += part.w;
+}
+
+// The sum of so many parts, `apart` from each other.
+__device__ __forceinline__ float4 sum_of_parts(const float* from, int parts, int64_t apart) {
+    float4 total = {};
+    for (int first = 0; first < parts; first += PARTS_AT_ONCE) {
+        float4 part[PARTS_AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < PARTS_AT_ONCE; ++i) {
+            const int inside = min(first + i, parts - 1);
+            part[i] = __ldcg(reinterpret_cast<const float4*>(from + inside * apart));
+        }
+#pragma unroll
+        for (int i = 0; i < PARTS_AT_ONCE; ++i)
+            if (first + i < parts) add(total, part[i]);
+    }
+    return total;
+}
+
 // `sums` is (splits, batches, M, pitch), pitch a multiple of 4 that is at least N. A block of gridDim.y has a matrix of the batch.
-template <class Out>
-__global__ void __launch_bounds__(256)
+// Its groups of threads have the same runs of columns; GROUPS are the shares of the splits.
+template <class Out, int GROUPS>
+__global__ void __launch_bounds__(ADDING)
 add_parts(const float* __restrict__ sums, const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M,
           int N, int splits, int pitch, float alpha, float beta, int activation, Strides stride) {
-    constexpr int RUN = 4;
-    const int runs = pitch / RUN, at = blockIdx.x * 256 + threadIdx.x, row = at / runs, col = at % runs * RUN;
-    if (row >= M || col >= N) return;
+    constexpr int RUNS = ADDING / GROUPS;
+    const int runs = pitch / RUN, group = threadIdx.x / RUNS, in_group = threadIdx.x % RUNS;
+    const int at = blockIdx.x * RUNS + in_group, row = at / runs, col = at % runs * RUN;
+    const bool inside = row < M && col < N;
     wait_for_earlier_kernels();
-    const int64_t matrix = int64_t(M) * pitch;
-    const float* from = sums + blockIdx.y * matrix + int64_t(row) * pitch + col;
-    float total[RUN] = {};
-#pragma unroll 4
-    for (int split = 0; split < splits; ++split, from += gridDim.y * matrix) {
-        const float4 part = __ldcg(reinterpret_cast<const float4*>(from));
-        total[0] += part.x;
-        total[1] += part.y;
-        total[2] += part.z;
-        total[3] += part.w;
+    const int share = (splits + GROUPS - 1) / GROUPS, first = group * share, parts = min(share, splits - first);
+    const int64_t matrix = int64_t(M) * pitch, apart = gridDim.y * matrix;
+    const float* const own = sums + blockIdx.y * matrix + int64_t(row) * pitch + col;
+    float4 whole = {};
+    if (inside) whole = sum_of_parts(own + first * apart, parts, apart);
+    if constexpr (GROUPS > 1) {
+        __shared__ float4 of_groups[GROUPS][RUNS];
+        of_groups[group][in_group] = whole;
+        __syncthreads();
+        for (int other = 1; other < GROUPS; ++other) add(whole, of_groups[other][in_group]);
     }
+    if (group > 0 || !inside) return;
+    float total[RUN] = {whole.x, whole.y, whole.z, whole.w};
     const Epilogue<float, Out> epilogue(c, bias, out, alpha, beta, activation, stride, blockIdx.y);
 #pragma unroll
     for (int i = 0; i < RUN; ++i) total[i] = epilogue.scaled(total[i]);

@@ -41,6 +41,18 @@ def test_splits_add_up_all_of_k(device, tile, k, splits):
 
 
 @ON
+@pytest.mark.parametrize("splits", [8, 9, 32, 33, 75])
+def test_groups_of_threads_share_many_splits(device, splits):
+    """Also where the last groups have none."""
+    with_wgmma(device)
+    k = 64 * splits - 3
+    a, b, c = (integers(2, *shape, device=device) for shape in ((9, k), (k, 71), (9, 71)))
+    options = {"c": c.float(), "beta": 0.5, "bias": c[0, 0].float(), "activation": "relu", "out_dtype": torch.float32}
+    _, result = exact.computed(DESIGN, SMALL | {"SPLIT_K": splits}, a, b, **options)
+    assert torch.equal(result.double(), (a.double() @ b.double() + c.double() / 2 + c[0, 0].double()).relu())
+
+
+@ON
 @pytest.mark.parametrize("out_layout", ["row", "col", "odd"])
 @pytest.mark.parametrize("layout", ["NN", "NT", "TN"])
 def test_tf32_in_every_layout(device, layout, out_layout):
@@ -58,11 +70,13 @@ def test_tf32_in_every_layout(device, layout, out_layout):
 
 
 @ON
-def test_splits_are_added_in_the_order_of_k(device):
+@pytest.mark.parametrize("splits, own", [(4, (0, 1, 2, 3)), (33, (0, 12, 20, 32)), (33, (3, 4, 5, 8))])
+def test_splits_are_added_in_the_order_of_k(device, splits, own):
+    """In groups of threads and of these; 33 splits are 11 groups of three."""
     with_wgmma(device)
-    a, b = of_four_parts(64, device=device)
+    a, b = of_four_parts(64, splits, own, device=device)
     a, b = a.repeat(70, 1), b.repeat(40, 1).t()
-    _, result = exact.computed(DESIGN, SMALL | {"SPLIT_K": 4}, a, b, out_dtype=torch.float32)
+    _, result = exact.computed(DESIGN, SMALL | {"SPLIT_K": splits}, a, b, out_dtype=torch.float32)
     assert result.unique().tolist() == [2.0]
 
 

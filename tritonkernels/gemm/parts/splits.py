@@ -6,8 +6,8 @@ LEAST = 256  # products of a split: with fewer it costs more than it brings
 LEAST_BYTES = 512  # of a row's K in a split
 SPLITS = (2, 4, 8, 16, 32, 64, 128)
 ALONE = 2**18  # bytes of a tile's partial sums that one SM reads from L2 while a second kernel would start
-MOST_IN_WAVES = 32  # splits of tiles that programs walk, whose sums a second kernel adds up
 MOST = 4  # blocks of an SM that the splits of few tiles make
+MOST_UNDER_WAY = 128  # registers of a thread: with more of them an SM holds fewer blocks while they multiply, too
 GROUP = 8  # CUDA adds up more than two such groups of parts in two rounds: cuda_reference/common/add_splits.cuh
 
 
@@ -26,12 +26,12 @@ def counts_for(tiles, powers, problem, block_k, target):
 
 
 def splits_that_fill(tiles, k, programs):
-    """So many splits that the pieces of all tiles fill one wave of programs, two or three, if that takes less time than without
-    them or with fewer: in shares of what a program does for a whole tile."""
+    """So many splits that the pieces of all tiles fill one wave of programs, two or three, or as have LEAST products each, but
+    only if that takes less time than fewer: in shares of what a program does for a whole tile."""
     fewest = ceil_div(tiles, programs)
     for waves in (1, 2, 3):
-        splits = min(MOST_IN_WAVES, waves * programs // tiles if tiles else 0)
-        if splits > 1 and splits * LEAST <= k and ceil_div(tiles * splits, programs) / splits < fewest:
+        splits = min(k // LEAST, waves * programs // tiles if tiles else 0)
+        if splits > 1 and ceil_div(tiles * splits, programs) / splits < fewest:
             fewest = ceil_div(tiles * splits, programs) / splits
             yield splits
 
@@ -44,6 +44,11 @@ def few_blocks(blocks, target):
 def without_empty(splits, slices):
     """So many splits, or the fewer ones that so many slices make, the same number each but for the last."""
     return ceil_div(slices, ceil_div(slices, min(splits, slices)))
+
+
+def at_once(splits, sums, threads, itemsize=4):
+    """Of how many splits so many threads of a Triton program read the sums of a tile, or of some rows of it, together."""
+    return min(splits, max(1, 4 * MOST_UNDER_WAY * threads // (sums * itemsize)))
 
 
 def groups_of(parts):

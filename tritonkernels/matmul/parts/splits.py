@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ...config import config_of
-from ...gemm.parts.splits import ALONE, split_counts
+from ...gemm.parts.splits import ALONE, at_once, split_counts
 from ...integers import ceil_div
 from ...language.splits import sum_in_order
 from ...language.triton import tl, triton
@@ -30,16 +30,8 @@ class Splits(NamedTuple):
         block_m, block_n, block_k = (numbers[f"BLOCK_{dimension}"] for dimension in "MNK")
         workspace = torch.empty((tiles, split_k, block_m, block_n), dtype=dtype, device=device)
         k_per_split = ceil_div(ceil_div(k, block_k), split_k) * block_k
-        fitting = at_once(split_k, block_m * block_n, config.num_warps, dtype)
-        return cls(workspace, k_per_split, split_k, tl.constexpr(split_k), fitting)
-
-
-MOST_UNDER_WAY = 128  # registers of a thread: with more of them an SM holds fewer programs while they multiply, too
-
-
-def at_once(split_k, sums, num_warps, dtype):
-    """Of how many splits the sums of a tile are read together."""
-    return tl.constexpr(min(split_k, max(1, 4 * MOST_UNDER_WAY * 32 * num_warps // (sums * dtype.itemsize))))
+        fitting = at_once(split_k, block_m * block_n, 32 * config.num_warps, dtype.itemsize)
+        return cls(workspace, k_per_split, split_k, tl.constexpr(split_k), tl.constexpr(fitting))
 
 
 @triton.jit

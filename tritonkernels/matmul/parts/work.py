@@ -1,7 +1,7 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
 from ...choice.work import addition, copy, kept, lines_of, product, sharers_of, stream_addition, streamed
-from ...gemm.parts.splits import one_by_one
+from ...gemm.parts.splits import at_once, one_by_one
 from ...problem import PACKED
 from .schemes import SCHEMES
 
@@ -63,8 +63,12 @@ def of_splits(tile, packs=as_they_lie, alone=None, rows=1, second=None):
             return *before, _adding(kernel, t, in_groups=alone is None)
         if second:
             return *before, kernel, second(problem, splits)
-        tiles = problem.batch * -(-problem.m // bm) * -(-problem.n // bn)
-        return *before, kernel, addition(problem, splits, rows * bn, 128, problem.batch, tiles * (bm // rows))
+        blocks = problem.batch * -(-problem.m // bm) * -(-problem.n // bn) * (bm // rows)
+        return (
+            *before,
+            kernel,
+            addition(problem, splits, rows * bn, 128, problem.batch, blocks, at_once(splits, rows * bn, 128)),
+        )
 
     return work
 
