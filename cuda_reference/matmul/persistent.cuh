@@ -34,6 +34,11 @@
 // SWAPPED tiles are those of C^T = B^T A^T, of which a consumer has 64 columns and all rows: 96, say, or 160 (parts/swapped.cuh).
 // 1024 x 528 is 99 tiles of 96 x 64, one wave of 132 SMs, and 72 of 128 x 64 or 144 of 64 x 64.
 //
+// While a tile's result is written its consumers don't multiply: of few slices, 12 of 768 k, that is a tenth of the time. So
+// consumers may have tiles of their own and multiply IN_TURN: each starts its tile's products once the one before has started
+// its last ones (parts/turns.cuh), and writes its result while the other multiplies. A tile's sums must fit into one
+// consumer's registers, so it has half the size, for which L2 sends more.
+//
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
 // along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them
 // for both (multicast), and all of its other operand. So L2 sends a pair of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a
@@ -56,6 +61,7 @@
 //     producer.cuh        the thread that requests slices
 //     consumer.cuh        a warpgroup's way from slices to results; of tf32 with B across K transposed.cuh
 //     slice_products.cuh  its main loop
+//     turns.cuh           whose turn it is to multiply
 //     boxed_result.cuh    its epilogue by boxes, which out_boxes.cuh passes to TMA; of SWAPPED tiles swapped.cuh
 //
 // Mirrors tritonkernels/matmul/persistent.py.
@@ -83,17 +89,18 @@ namespace matmul {
 // What a block is: the kernel's constants, and what follows from them. SCALED: nothing follows alpha, as epilogue.cuh says.
 // PROMOTES: tensor cores add up one slice at a time. SCALES: those of fp8 (scales.cuh), which SWAPPED tiles have of a matrix only.
 template <class T, class Out_, class Sum_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, int SHARE_A, bool SWAPPED_,
-          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES_, bool SCALED_, bool OUT_BOXES_>
+          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES_, bool SCALED_, bool OUT_BOXES_, bool IN_TURN_ = false>
 struct BlockOf {
     using Out = Out_;
     using Sum = Sum_;
     using Number = Scalar<Sum>;
     using Args = Arguments<Sum, Out>;
     static constexpr int BM = BM_, BN = BN_, CONSUMERS = CONSUMERS_, STAGES = STAGES_;
-    static constexpr bool SWAPPED = SWAPPED_, SCALED = SCALED_, OUT_BOXES = OUT_BOXES_;
+    static constexpr bool SWAPPED = SWAPPED_, SCALED = SCALED_, OUT_BOXES = OUT_BOXES_, IN_TURN = IN_TURN_;
     static constexpr Scales SCALES = SCALES_;
-    static_assert((SWAPPED ? BN : BM) % (CONSUMERS * 64) == 0, "a wgmma has 64 rows");
-    static_assert(!SWAPPED || (BN == CONSUMERS * 64 && BM % 8 == 0 && BM >= 32 && SCALES != ROW_SCALES),
+    static constexpr int SHARING = IN_TURN ? 1 : CONSUMERS, TURNS = IN_TURN ? CONSUMERS : 0;  // consumers that have a tile together
+    static_assert((SWAPPED ? BN : BM) % (SHARING * 64) == 0, "a wgmma has 64 rows");
+    static_assert(!SWAPPED || (BN == SHARING * 64 && BM % 8 == 0 && BM >= 32 && SCALES != ROW_SCALES),
                   "a consumer has 64 columns");
 
     static_assert(CLUSTER % SHARE_A == 0 && CLUSTER <= 8, "a cluster is SHARE_B x SHARE_A blocks, of which each GPU takes 8");
@@ -103,12 +110,13 @@ struct BlockOf {
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
     using Boxes = OutBoxes<Out, BOXES_THAT_FIT<BM, BN, CONSUMERS, STAGES>>;
 
-    static constexpr int BLOCKS = SWAPPED ? 1 : BM / CONSUMERS / 64;  // of 64 rows of a consumer's products
+    static constexpr int BLOCKS = SWAPPED ? 1 : BM / SHARING / 64;  // of 64 rows of a consumer's products
     static constexpr int TILES = (SWAPPED ? BM : BN) / 8;             // of 8 columns of them
     static constexpr int SUMS = BLOCKS * TILES * 4;                   // of a thread
     using Threads = Registers<CONSUMERS, SUMS>;
     static_assert(CONSUMERS == 1 || SUMS + Threads::OF_A_BOX <= Threads::CONSUMER, "sums, and what a box takes");
     static_assert(!PROMOTES || (SUMS <= 64 && CONSUMERS < 3), "three sets of sums must fit in registers");
+    static_assert(!IN_TURN || (!PROMOTES && CONSUMERS > 1), "one sum, and others who multiply meanwhile");
     static constexpr bool TRANSPOSED = sizeof(T) == 4 && !B_K_MAJOR;  // its consumers load B into registers
     using Left = std::conditional_t<SWAPPED, BSlice, ASlice>;         // of which a consumer has BLOCKS of 64
     using Right = std::conditional_t<SWAPPED, ASlice, BSlice>;
@@ -171,7 +179,7 @@ __device__ __forceinline__ void multiply_tiles(const typename Block::Args& args,
 }
 
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool SWAPPED,
-          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+          bool IN_TURN, bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, blocks_of_an_sm<BM, BN, CONSUMERS, STAGES, PROMOTES, SCALED>())
 __cluster_dims__(CLUSTER, 1, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
@@ -180,7 +188,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
            int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
            ScaleStrides scale_stride, int splits) {
     using Block = BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, SWAPPED, A_K_MAJOR, B_K_MAJOR, PROMOTES,
-                          SCALES, SCALED, OUT_BOXES>;
+                          SCALES, SCALED, OUT_BOXES, IN_TURN>;
     multiply_tiles<Block>(
         {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
          scale_stride},

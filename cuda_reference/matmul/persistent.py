@@ -63,11 +63,25 @@ _SWAPPED = configs_of(
     (160, 64, 1, 7, 8, True),
     (96, 64, 1, 8, 8, True),
 )
+# Consumers that multiply in turn, each a tile of its own, while the other one writes its result
+_IN_TURN = configs_of(
+    "BM BN CONSUMERS STAGES GROUP CLUSTER IN_TURN",
+    (64, 256, 2, 4, 8, 1, True),
+    (128, 128, 2, 6, 8, 1, True),
+    (128, 160, 2, 5, 8, 1, True),
+    (128, 192, 2, 4, 8, 1, True),
+    (64, 192, 2, 6, 8, 1, True),
+    (64, 128, 2, 8, 8, 1, True),
+    (64, 256, 2, 4, 8, 2, True),
+    (128, 128, 2, 6, 8, 2, True),
+    (128, 192, 2, 4, 8, 2, True),
+    (128, 128, 2, 6, 8, 4, True),
+)
 _TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
-_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {CASES}>"
+_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {{IN_TURN}}, {CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
@@ -96,12 +110,24 @@ def configs(problem, target):
     space = *space, *_WIDE, *_DEEP
     space = *space, *(config for config in that_fill_waves(problem, target, (*SPACE, *_WIDE)) if config not in _DEEP)
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
-    yield from (config | {"SPLIT_K": 1} for config in space)
+    yield from (config | {"SPLIT_K": 1} for config in (*space, *_in_turn(problem, target)))
     if problem.accumulate == "fp32" and not problem.scales:
         for config in space:
             walkers = config["BLOCKS"] // config.get("CLUSTER", 1)
             for splits in splits_that_fill(problem.batch * tiles_of_clusters(problem, config), problem.k, walkers):
                 yield config | {"SPLIT_K": splits}
+
+
+def _in_turn(problem, target):
+    """Where a block has more tiles than one. 192 sums leave no registers for what may follow."""
+    if _promotes(problem) or (problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col")):
+        return
+    alone = not (problem.beta or problem.bias or problem.activation or problem.scales)
+    for config in fitting(problem, target, _IN_TURN):
+        config = config | {"BLOCKS": _blocks(problem, config, target)}
+        tiles = problem.batch * tiles_of_clusters(problem, config) * config["CLUSTER"]
+        if (alone or config["BM"] * config["BN"] <= 128 * 160) and (tiles > config["BLOCKS"] or not target.is_gpu):
+            yield config
 
 
 def _blocks(problem, config, target):
@@ -204,6 +230,7 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
         "CLUSTER": share_a * share_b,
         "SHARE_A": share_a,
         "SWAPPED": swapped,
+        "IN_TURN": False,
         **config,
         "A_BY_K": a_by_k,
         "B_BY_K": b_by_k,
@@ -259,6 +286,7 @@ def block_tile(config, itemsize):
         "programs": config.get("BLOCKS"),  # None: a block a tile
         "splits": config.get("SPLIT_K", 1),
         "share": sharers_of_slices(config),
+        "in_turn": config.get("IN_TURN", False),
     }
 
 

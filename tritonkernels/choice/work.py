@@ -60,7 +60,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
     tile      BM, BN, BK and threads of a block; where they apply: GROUP_M (1) rows of tiles in a group, stages of shared
               memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles; the
               last `waves` of tiles that they, or `sharers` of them, share to the slice, as in `streamed`; and how many blocks
-              of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once
+              of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once; and whether a block multiplies a
+              tile while the result of the one before is written (in_turn)
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     lines     of L2 for each 128 bytes of A and of B that a block fetches (1.0, 1.0), as `lines_of` says
@@ -106,7 +107,10 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
         2 + lengths / ahead_of(stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
-        pieces * bm * bn * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
+        (1 if tile.get("in_turn") else pieces)
+        * bm
+        * bn
+        * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
     )
 
 

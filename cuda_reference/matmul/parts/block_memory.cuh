@@ -18,9 +18,10 @@ template <int CONSUMERS, int SUMS> struct Registers {
                   "what one gives up others take; if they want more, they wait for ever");
 };
 
-// Bytes of a block's slices, the result's boxes, the bias of each consumer's columns, and barriers.
+// Bytes of a block's slices, and of each consumer's boxes of the result and bias of its columns, with the barriers of stages and
+// turns.
 constexpr int block_bytes(int bm, int bn, int consumers, int stages, int boxes) {
-    return stages * (SLICE * (bm + bn) + 16) + consumers * (boxes * BLOCK_BYTES + 4 * bn);
+    return stages * (SLICE * (bm + bn) + 16) + consumers * (boxes * BLOCK_BYTES + 4 * bn + 8);
 }
 
 // Boxes of a consumer: two if they fit beside the stages.
@@ -46,15 +47,19 @@ template <class Block> struct BlockMemory {
     unsigned char* const boxes = b_slices + STAGES * Block::BSlice::BYTES;  // of the result, or none
     Number* const biases = reinterpret_cast<Number*>(boxes + CONSUMERS * BOXES_BYTES);
     uint64_t* const full = reinterpret_cast<uint64_t*>(biases + CONSUMERS * BIASES);
-    uint64_t *const empty = full + STAGES, *const more = empty + STAGES;  // what a walk needs
+    uint64_t *const empty = full + STAGES, *const turns = empty + STAGES;  // a turn's for each consumer
+    uint64_t* const more = turns + Block::TURNS;                           // what a walk needs
 
-    // By one thread. Of a stage `full` says that its slices have landed, `empty` that all consumers have read them.
+    // By one thread. Of a stage `full` says that its slices have landed, `empty` that all their consumers have read them; `turns`
+    // that the consumer before has started all products of its tile.
     __device__ __forceinline__ void init_barriers() const {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(full + stage, 1);
-            mbarrier_init(empty + stage, Block::Cluster::SHARERS * CONSUMERS * 4);  // one lane of each warp that reads
+            mbarrier_init(empty + stage, Block::Cluster::SHARERS * Block::SHARING * 4);  // one lane of each warp that reads
         }
+#pragma unroll
+        for (int consumer = 0; consumer < Block::TURNS; ++consumer) mbarrier_init(turns + consumer, 4);
         mbarrier_init_fence();
     }
 

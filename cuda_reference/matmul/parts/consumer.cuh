@@ -9,10 +9,11 @@
 #include "slice_products.cuh"
 #include "swapped.cuh"
 #include "tile_bias.cuh"
+#include "turns.cuh"
 
 namespace matmul {
 
-// All that a consumer computes: its rows of the block's tiles, or of SWAPPED ones its columns.
+// All that a consumer computes: its rows of the block's tiles, or of SWAPPED ones its columns; or IN_TURN whole tiles.
 template <class Block, class Walk>
 __device__ __forceinline__ void consume(const typename Block::Args& args, const BlockMemory<Block>& memory,
                                         const typename Block::Tiles& tiles, const Walk& walk) {
@@ -22,15 +23,19 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
     constexpr int BM = Block::BM, BN = Block::BN, BLOCKS = Block::BLOCKS, TILES = Block::TILES;
     constexpr bool SWAPPED = Block::SWAPPED, SCALED = Block::SCALED, OUT_BOXES = Block::OUT_BOXES;
     const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    const int first_row = SWAPPED ? 0 : threadIdx.x / 128 * (BM / Block::CONSUMERS);
-    const int first_col = SWAPPED ? threadIdx.x / 128 * 64 : 0;
+    constexpr bool IN_TURN = Block::IN_TURN;
+    static_assert(!IN_TURN || (!Walk::CUTS && Walk::SPLITS == 1), "what consumers of other blocks add up is a part of the tile");
+    const int part = IN_TURN ? 0 : threadIdx.x / 128;
+    const int first_row = SWAPPED ? 0 : part * (BM / Block::SHARING), first_col = SWAPPED ? part * 64 : 0;
     const uint64_t of_a = wgmma_descriptor(shared_address(memory.a_slices + first_row * SLICE), BLOCK_BYTES);
     const uint64_t of_b = wgmma_descriptor(shared_address(memory.b_slices + first_col * SLICE), BLOCK_BYTES);
     const typename Block::Products products{SWAPPED ? of_b : of_a, SWAPPED ? of_a : of_b};
     const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, lane); };
     Ring<Block::STAGES> ring;
+    Turns<Block> turns{memory.turns};
     auto out_boxes = memory.out_boxes(args.out_map);
     walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
+        if (IN_TURN && !turns.is_own()) return ring.skip(piece.count);
         const int batch = piece.tile / tiles.count, M = args.M, N = args.N;
         TileScales<Block::SCALES, BLOCKS, BN> scales;
         const auto load_scales = [&] {
@@ -47,7 +52,10 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
             swapped.load_bias(args.bias, args.stride.bias, tiles.place(piece.tile).n * BN + first_col, N);
 
         LaneSums<Sum> sum[BLOCKS][1][TILES] = {};
-        const int last = products.multiply(sum, piece.count, ring, memory.full, give_back);
+        if constexpr (IN_TURN) turns.wait();
+        const int last = products.multiply(sum, piece.count, ring, memory.full, give_back, [&] {
+            if constexpr (IN_TURN) turns.pass(lane);
+        });
 
         const TileIndex tile = tiles.place(piece.tile);
         const FirstResult at{tile.m * BM + first_row, tile.n * BN + first_col, batch};

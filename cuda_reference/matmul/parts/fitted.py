@@ -25,13 +25,13 @@ OVERHEAD = 16  # of a tile, as if its span were so much longer
 
 
 def shared_bytes(config, boxes=None):
-    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage; for each consumer two boxes of the result, or
-    one where two don't fit, and 4 bytes of bias for each column."""
+    """Per block: STAGES slices of both operands, two 8-byte mbarriers per stage; for each consumer another one and two boxes of
+    the result, or one where two don't fit, and 4 bytes of bias for each column."""
     if boxes is None:
         two = shared_bytes(config, 2)
         return two if two <= MOST_BYTES else shared_bytes(config, 1)
     whole = config["STAGES"] * (SLICE * (config["BM"] + config["BN"]) + 16)
-    return whole + config["CONSUMERS"] * (boxes * BOX + 4 * config["BN"])
+    return whole + config["CONSUMERS"] * (boxes * BOX + 4 * config["BN"] + 8)
 
 
 def that_fill_waves(problem, target, others):

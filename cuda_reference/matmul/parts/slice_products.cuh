@@ -41,9 +41,10 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
 
     uint64_t first_left, first_right;  // descriptors of the consumer's part of the first stage
 
-    // Adds the products of `count` slices; returns the last one's stage.
-    template <class Ring, class GiveBack>
-    __device__ __forceinline__ int multiply(Sums& sum, int count, Ring& ring, uint64_t* full, const GiveBack& give_back) const {
+    // Adds the products of `count` slices; returns the last one's stage. Calls all_started() when only wgmmas are to be waited for.
+    template <class Ring, class GiveBack, class AllStarted>
+    __device__ __forceinline__ int multiply(Sums& sum, int count, Ring& ring, uint64_t* full, const GiveBack& give_back,
+                                            const AllStarted& all_started) const {
         int last = 0;  // the stage that the wgmmas in flight read
         // Starts the products of a slice, and waits for those of the slice before
         const auto next = [&](Sums& into, int slice) {
@@ -57,6 +58,7 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
         if constexpr (!PROMOTES) {
 #pragma unroll 1
             for (int slice = 0; slice < count; ++slice) next(sum, slice);
+            all_started();
             wgmma_wait<0>();
         } else if (count > 0) {  // two slices a round: ptxas makes wgmmas wait where a branch is between them and their wait
             Sums even, odd;

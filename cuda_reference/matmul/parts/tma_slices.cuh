@@ -59,6 +59,12 @@ template <int STAGES> struct Ring {
             parity ^= 1;
         }
     }
+    // Past so many stages that others read.
+    __device__ __forceinline__ void skip(int stages) {
+        stages += stage;
+        stage = stages % STAGES;
+        parity ^= stages / STAGES % 2;
+    }
 };
 
 }  // namespace matmul

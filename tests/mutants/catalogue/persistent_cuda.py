@@ -40,7 +40,7 @@ MUTANTS = [
         "cuda and persistent and (without_a_copy or any_order or every_config)",
         ("nobody waits until a stage is full", "mbarrier_wait(full + ring.stage, ring.parity);", ""),
         ("a stage given back while it is read", "if (slice > 0) give_back(last);", "give_back(ring.stage);"),
-        ("results read before the last wait", "next(sum, slice);\n            wgmma_wait<0>();", "next(sum, slice);"),
+        ("results read before the last wait", "all_started();\n            wgmma_wait<0>();", "all_started();"),
         ("A's step for B", "k * Right::STEP", "k * Left::STEP"),
     ),
     *of(
@@ -247,5 +247,32 @@ MUTANTS = [
         ("the first matrix of the batch for all", "sums + blockIdx.y * matrix + ", "sums + "),
         ("parts of one matrix after the other", "apart = gridDim.y * matrix", "apart = matrix"),
         ("addends of the first column for all", "change(total[i], 0, i);", "change(total[i], 0, 0);"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/turns.cuh",
+        "persistent_turns_cuda",
+        ("a consumer that waits for slices too early", "mbarrier_wait(barriers + own, parity);", ""),
+        ("the first turn waited for", "parity = own == 0", "parity = 0"),
+        ("a second turn that comes at once", "parity ^= 1;", ""),
+        ("a turn passed to oneself", "own + 1 < Block::CONSUMERS ? own + 1 : 0", "own"),
+        ("every consumer has all tiles", "const bool is = next == own;", "const bool is = true;"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/consumer.cuh",
+        "persistent_turns_cuda",
+        ("slices of others not passed over", "return ring.skip(piece.count);", "return;"),
+        ("a turn passed before it was had", "if constexpr (IN_TURN) turns.wait();", ""),
+        ("a consumer's rows of another's tile", "part = IN_TURN ? 0 : threadIdx.x / 128", "part = threadIdx.x / 128"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/block_memory.cuh",
+        "persistent_turns_cuda",
+        ("a stage that others are to read, too", "SHARERS * Block::SHARING * 4", "SHARERS * CONSUMERS * 4"),
+        ("a turn begun by a warp", "mbarrier_init(turns + consumer, 4);", "mbarrier_init(turns + consumer, 1);"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/tma_slices.cuh",
+        "persistent_turns_cuda",
+        ("rounds of a ring not counted", "parity ^= stages / STAGES % 2;", ""),
     ),
 ]
