@@ -126,7 +126,12 @@ def _in_turn(problem, target):
     for config in fitting(problem, target, _IN_TURN):
         config = config | {"BLOCKS": _blocks(problem, config, target)}
         tiles = problem.batch * tiles_of_clusters(problem, config) * config["CLUSTER"]
-        if (alone or config["BM"] * config["BN"] <= 128 * 160) and (tiles > config["BLOCKS"] or not target.is_gpu):
+        has_room = alone or config["BM"] * config["BN"] <= 128 * 160
+        if (
+            has_room
+            and _in_whole_boxes(config["BN"], problem.b_layout == "col")
+            and (tiles > config["BLOCKS"] or not target.is_gpu)
+        ):
             yield config
 
 
