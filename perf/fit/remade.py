@@ -21,8 +21,8 @@ REMADE = {  # a design, or one in a precision, or problems of a class that it ta
     },
     "cuda_reference matmul.fused_planes": "2026-11-25T11:30",  # splits in half of the instructions
     "cuda_reference matmul.fused_planes: aligned False": "2026-11-25T18:40",  # reads operands where they are, without a copy
-    **{  # read each operand in pieces of its own alignment, 16 bits of any (since 22:03 faster than any time here)
-        f"cuda_reference matmul.{name}: aligned False": "2026-11-26T21:10" for name in ("pipelined", "split_k")
+    **{  # read each operand in pieces of its own alignment, 16 bits of any
+        f"cuda_reference matmul.{name}: aligned False": "2026-11-26T22:03" for name in ("pipelined", "split_k")
     },
     "tritonkernels matmul.persistent tf32": "2026-11-25T11:30",  # TMA rounds, nothing is copied along K
 }
