@@ -41,6 +41,22 @@ __device__ __forceinline__ void tma_load_multicast(void* to, const CUtensorMap& 
 #endif
 }
 
+// True in one lane of a warp. Of a lane that is found in another way ptxas does not know that it is alone, and makes a loop over
+// all lanes that may request of each request.
+__device__ __forceinline__ bool elect_lane() {
+    unsigned elected = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred elected;\n"
+        "elect.sync _|elected, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, elected;\n"
+        "}"
+        : "=r"(elected));
+#endif
+    return elected != 0;
+}
+
 // Before its first use, which else would wait for it.
 __device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
 #if __CUDA_ARCH__ >= 900

@@ -138,33 +138,32 @@ struct WholeTiles {
 // walk_of(tiles, slices) makes a Walk, as WholeTiles is.
 template <class Block, class WalkOf>
 __device__ __forceinline__ void multiply_tiles(const typename Block::Args& args, const WalkOf& walk_of) {
-    constexpr int CLUSTER = Block::Cluster::SIZE, CONSUMERS = Block::CONSUMERS;
+    constexpr int CONSUMERS = Block::CONSUMERS;
     using Threads = typename Block::Threads;
     using Walk = decltype(walk_of(0, 0));
     const BlockMemory<Block> memory;
-    if (threadIdx.x == 0) {
-        memory.init_barriers();
-        prefetch_tensor_map(args.a_map);  // while the kernel before this one ends
-        prefetch_tensor_map(args.b_map);
-        if constexpr (Block::OUT_BOXES) prefetch_tensor_map(args.out_map);
-    }
-    __syncthreads();
-    if constexpr (CLUSTER > 1) cluster_barrier();  // the other blocks' barriers are ready, too
-
     const typename Block::Tiles tiles(args.M, args.N, args.group);
     const Walk walk = walk_of(args.batches * tiles.count, ceil_div(args.K, Block::ASlice::DEPTH));
     if (threadIdx.x >= CONSUMERS * 128) {
         if constexpr (CONSUMERS > 1) give_up_registers<Threads::PRODUCER>();
-        if (threadIdx.x == CONSUMERS * 128) {
-            Producer<Block, Walk> producer{args, memory, tiles, walk};
-            walk.template for_pieces<CLUSTER>([&](const Piece& piece) { producer.request(piece); });
-            if constexpr (CLUSTER > 1) producer.wait_for_readers();
+        if (threadIdx.x < CONSUMERS * 128 + 32) {
+            Producer<Block, Walk>{args, memory, tiles, walk}.request_all();
+        } else {
+            if (threadIdx.x == CONSUMERS * 128 + 32) {  // while the kernel before this one ends
+                memory.init_barriers();
+                prefetch_tensor_map(args.a_map);
+                prefetch_tensor_map(args.b_map);
+                if constexpr (Block::OUT_BOXES) prefetch_tensor_map(args.out_map);
+            }
+            __syncwarp();
+            memory.begin();
         }
         if constexpr (Walk::SPLITS > 1) {  // all threads of the cluster are to arrive
             __syncwarp();
             cluster_exchange();
         }
     } else {
+        memory.begin();
         if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
         if constexpr (Block::TRANSPOSED)
@@ -192,7 +191,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
     multiply_tiles<Block>(
         {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
          scale_stride},
-        [=](int tiles, int slices) { return WholeTiles{splits * tiles, ceil_div(slices, splits)}; });
+        [=](int tiles, int slices) { return WholeTiles{splits * tiles, splits == 1 ? slices : ceil_div(slices, splits)}; });
 }
 
 }  // namespace matmul

@@ -192,7 +192,7 @@ wgmma_planes(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ 
     Ring<STAGES> ring;
     if (role == CONSUMERS + 1) {
         give_up_registers<Of::PRODUCER>();
-        if (threadIdx.x % 128 != 0) return;
+        if (threadIdx.x % 128 >= 32 || !elect_lane()) return;
         wait_for_earlier_kernels();
         walk.template for_pieces<1>([&](const Piece& piece) {
             const TileIndex tile = rasterize(piece.tile % tiles, tiles_m, tiles_n, group);

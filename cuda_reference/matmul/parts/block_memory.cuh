@@ -63,6 +63,14 @@ template <class Block> struct BlockMemory {
         mbarrier_init_fence();
     }
 
+    // Of all threads: the barriers are ready, in a cluster those of the other blocks, too.
+    __device__ __forceinline__ static void begin() {
+        if constexpr (Block::Cluster::SIZE > 1)
+            cluster_barrier();
+        else
+            __syncthreads();
+    }
+
     // Those of this thread's consumer.
     __device__ __forceinline__ typename Block::Boxes out_boxes(const CUtensorMap& out_map) const {
         return {out_map, boxes + threadIdx.x / 128 * Block::Boxes::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};

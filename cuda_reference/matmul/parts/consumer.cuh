@@ -36,20 +36,20 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
     auto out_boxes = memory.out_boxes(args.out_map);
     walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
         if (IN_TURN && !turns.is_own()) return ring.skip(piece.count);
-        const int batch = piece.tile / tiles.count, M = args.M, N = args.N;
+        const Place tile = tiles.place(piece.tile).kept();  // while the first slices are on their way
+        const int batch = tile.matrix, M = args.M, N = args.N;
         TileScales<Block::SCALES, BLOCKS, BN> scales;
         const auto load_scales = [&] {
-            const TileIndex tile = tiles.place(piece.tile);
             scales.load(args.scale_a, args.scale_b, args.scale_stride, batch, tile.m * BM + first_row + warp * 16, tile.n * BN,
                         M, N);
         };
         if constexpr (SCALED) load_scales();  // early: they arrive while slices are multiplied
         TileBias<Number, Out, BN> tile_bias{memory.biases + threadIdx.x / 128 * BN};
         const bool adds_bias = OUT_BOXES && !SWAPPED && !SCALED && args.bias != nullptr;
-        if (adds_bias) tile_bias.load(args.bias, args.stride.bias, tiles.place(piece.tile).n * BN, N);
+        if (adds_bias) tile_bias.load(args.bias, args.stride.bias, tile.n * BN, N);
         SwappedResult<typename Block::Boxes, Out, Sum, BM, LanesInOrder> swapped{out_boxes};
         if constexpr (SWAPPED && !SCALED)
-            swapped.load_bias(args.bias, args.stride.bias, tiles.place(piece.tile).n * BN + first_col, N);
+            swapped.load_bias(args.bias, args.stride.bias, tile.n * BN + first_col, N);
 
         LaneSums<Sum> sum[BLOCKS][1][TILES] = {};
         if constexpr (IN_TURN) turns.wait();
@@ -57,7 +57,6 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
             if constexpr (IN_TURN) turns.pass(lane);
         });
 
-        const TileIndex tile = tiles.place(piece.tile);
         const FirstResult at{tile.m * BM + first_row, tile.n * BN + first_col, batch};
         if constexpr (Walk::CUTS)
             if (!walk.add_others(sum, piece, M - at.row, reinterpret_cast<bool*>(memory.more))) return;

@@ -1,5 +1,5 @@
-// The producer of persistent.cuh: one thread, which requests the slices of a block's tiles, and in a cluster its parts of those
-// that blocks share.
+// The producer of persistent.cuh: a warp, of which one thread requests the slices of a block's tiles, and in a cluster its parts
+// of those that blocks share.
 #pragma once
 #include "../../common/overlap.cuh"
 #include "../../common/runs.cuh"
@@ -17,13 +17,29 @@ template <class Block, class Walk> struct Producer {
     const typename Block::Tiles& tiles;
     const Walk& walk;
     Ring<Block::STAGES> ring;
+    bool begun = false;
 
+    __device__ __forceinline__ void request_all() {
+        walk.template for_pieces<Cluster::SIZE>([&](const Piece& piece) { request(piece); });
+        if (!begun) memory.begin();
+        if constexpr (Cluster::SIZE > 1)
+            if (elect_lane()) wait_for_readers();
+    }
+
+  private:
+    // It finds the first tile while another warp makes the barriers, so that the first request follows at once.
     __device__ __forceinline__ void request(const Piece& piece) {
-        const TileIndex tile = tiles.place(piece.tile);
-        const int page = piece.tile / tiles.count, batch = page % args.batches;  // the batch again for each split of K
+        const Place tile = tiles.place(piece.tile).kept();
+        const int split = tile.matrix < args.batches ? 0 : tile.matrix / args.batches;  // the batch again for each split of K
+        const int batch = tile.matrix - split * args.batches;
         const int a_batch = args.stride.a.batch == 0 ? 0 : batch, b_batch = args.stride.b.batch == 0 ? 0 : batch;
-        const int first = piece.first + page / args.batches * walk.slices;
-        wait_for_earlier_kernels();  // here, so that the first request follows at once; later it has nothing to wait for
+        const int first = piece.first + split * walk.slices;
+        if (!begun) {
+            memory.begin();
+            wait_for_earlier_kernels();
+            begun = true;
+        }
+        if (!elect_lane()) return;
 #pragma unroll 1
         for (int slice = first; slice < first + piece.count; ++slice) {
             uint64_t* const landed = memory.full + ring.stage;

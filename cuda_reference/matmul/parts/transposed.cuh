@@ -110,9 +110,8 @@ __device__ __forceinline__ void consume_transposed(const typename Block::Args& a
     auto out_boxes = memory.out_boxes(args.out_map);
     const TransposedTile<BM, BN> own{memory.a_slices, memory.b_slices};
     walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
-        const int batch = piece.tile / tiles.count;
-        const TileIndex tile = tiles.place(piece.tile);
-        const int row = tile.m * BM, col = tile.n * BN + threadIdx.x / 128 * 64;
+        const Place tile = tiles.place(piece.tile).kept();  // as in consumer.cuh
+        const int batch = tile.matrix, row = tile.m * BM, col = tile.n * BN + threadIdx.x / 128 * 64;
         SwappedResult<typename Block::Boxes, typename Block::Out, float, BM, LanesInPairs> result{out_boxes};
         if constexpr (!Block::SCALED) result.load_bias(args.bias, args.stride.bias, col, args.N);
         LaneSums<float> sum[1][1][BM / 8] = {};

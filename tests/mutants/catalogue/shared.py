@@ -247,7 +247,9 @@ MUTANTS = [
     *of(
         "cuda_reference/common/raster.cuh",
         "last_band or (cuda_reference and gemm and rasterized)",
-        ("last band as high as the others", "min(group, tiles_m - band * group)", "group"),
+        ("last band as high as the others", "min(group, tiles_m - first)", "unsigned(group)"),
+        ("every band the first", "first = band * group;", ""),
+        ("tiles of the bands before counted", "in_band -= band * of_band;", ""),
     ),
     *of(
         "cuda_reference/common/reduce.cuh",
