@@ -20,3 +20,22 @@ __device__ __forceinline__ TileIndex rasterize(int block, int tiles_m, int tiles
     const unsigned rows = min(group, tiles_m - first), col = in_band / rows;  // the last band may be lower
     return {first + int(in_band - col * rows), int(col)};
 }
+
+// A tile of a batch: of which matrix, and where in it.
+struct Place {
+    int matrix, m, n;
+
+    // Is found here. Else ptxas divides where it is used: after the last product, when there is nothing else to do.
+    __device__ __forceinline__ Place kept() const {
+        Place own = *this;
+        asm volatile("" : "+r"(own.matrix), "+r"(own.m), "+r"(own.n));
+        return own;
+    }
+};
+
+// Of the i-th tile of all matrices. For a single one there is no division.
+__device__ __forceinline__ Place place_of(int i, int tiles_m, int tiles_n, int group) {
+    const int count = tiles_m * tiles_n, matrix = i < count ? 0 : i / count;
+    const TileIndex tile = rasterize(i - matrix * count, tiles_m, tiles_n, group);
+    return {matrix, tile.m, tile.n};
+}

@@ -45,9 +45,8 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
     using Place = typename Buffer::Place;
     __shared__ typename Buffer::Slice buffers[2];
 
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
-    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
-    const int first_row = tile.m * BM, first_col = tile.n * BN;
+    const Place tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
+    const int batch = tile.matrix, first_row = tile.m * BM, first_col = tile.n * BN;
     const int first_k = SPLIT ? blockIdx.y * split_size : 0, length = SPLIT ? min(K - first_k, split_size) : K;
 
     float sum[TM][TN] = {};

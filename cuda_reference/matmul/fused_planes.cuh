@@ -105,9 +105,8 @@ fused_planes(const float* __restrict__ a, const float* __restrict__ b, const flo
     constexpr int THREADS = BM / WM * (BN / WN) * 32, HALVES = sizeof(float) / sizeof(Plane), STEPS = BK / 8 / HALVES;
     using ATile = MmaTile<float, true, BM, BK, A_K_MAJOR, A_PIECE>;
     using BTile = MmaTile<float, false, BN, BK, B_K_MAJOR, B_PIECE>;
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
-    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
-    const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
+    const Place tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
+    const int batch = tile.matrix, first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
     const int first_k = blockIdx.y * split_size;

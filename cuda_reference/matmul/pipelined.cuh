@@ -29,9 +29,8 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BK * sizeof(T) / MMA_BYTES<T>;
     using ATile = MmaTile<T, true, BM, BK, A_K_MAJOR, A_PIECE>;
     using BTile = MmaTile<T, false, BN, BK, B_K_MAJOR, B_PIECE>;
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
-    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
-    const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
+    const Place tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
+    const int batch = tile.matrix, first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
     wait_for_earlier_kernels();
     LaneSums<Sum> sum[WM / 16][WN / 8] = {};

@@ -80,9 +80,8 @@ planes(const T* __restrict__ a, const T* __restrict__ b, const float* __restrict
     static_assert(BK >= 32 && BK <= 64, "numerics.SLICE: what is added up before it is added to an FP32 sum");
     using ATile = SwizzledTile<T, true, BM, BK, true>;
     using BTile = SwizzledTile<T, false, BN, BK, true>;
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), batch = blockIdx.x / (tiles_m * tiles_n);
-    const TileIndex tile = rasterize(blockIdx.x % (tiles_m * tiles_n), tiles_m, tiles_n, group);
-    const int first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
+    const Place tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
+    const int batch = tile.matrix, first_row = tile.m * BM, first_col = tile.n * BN, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
     const int first_k = blockIdx.y * split_size;

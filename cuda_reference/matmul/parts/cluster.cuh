@@ -29,18 +29,6 @@ template <int SHARE_A_, int SHARE_B_> struct ClusterOf {
     }
 };
 
-// A tile: of which matrix of the result, and where in it.
-struct Place {
-    int matrix, m, n;
-
-    // Is found here. Else ptxas divides where it is used: after the last product, when there is nothing else to do.
-    __device__ __forceinline__ Place kept() const {
-        Place own = *this;
-        asm volatile("" : "+r"(own.matrix), "+r"(own.m), "+r"(own.n));
-        return own;
-    }
-};
-
 // The tiles of clusters: SHARE_B x SHARE_A of block tiles, of which some may lie outside of the result. They are computed of zeros
 // and not written.
 template <class Cluster, int BM, int BN> struct ClusterTiles {
@@ -52,11 +40,10 @@ template <class Cluster, int BM, int BN> struct ClusterTiles {
           count(tiles_m * tiles_n),
           group(group) {}
 
-    // Where this block's tile of the i-th is. Mostly there is one matrix, and no division for it.
+    // Where this block's tile of the i-th is.
     __device__ __forceinline__ Place place(int i) const {
-        const int matrix = i < count ? 0 : i / count;
-        const TileIndex tile = rasterize(i - matrix * count, tiles_m, tiles_n, group);
-        return {matrix, tile.m * Cluster::SHARE_B + Cluster::down(), tile.n * Cluster::SHARE_A + Cluster::across()};
+        const Place tile = place_of(i, tiles_m, tiles_n, group);
+        return {tile.matrix, tile.m * Cluster::SHARE_B + Cluster::down(), tile.n * Cluster::SHARE_A + Cluster::across()};
     }
 };
 

@@ -28,11 +28,11 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/producer.cuh",
         "persistent_split_k_cuda",
-        ("every split has the first slices", "piece.first + page / args.batches * walk.slices;", "piece.first;"),
+        ("every split has the first slices", "piece.first + split * walk.slices;", "piece.first;"),
         (
             "splits of the first matrix",
-            "page = piece.tile / tiles.count, batch = page % args.batches;",
-            "page = piece.tile / tiles.count, batch = 0;",
+            "batch = tile.matrix - split * args.batches;",
+            "batch = 0;",
         ),
     ),
     *of(
@@ -68,7 +68,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/consumer.cuh",
         "cuda and persistent and several_boxes",
-        ("one tile's bias for all", "tiles.place(piece.tile).n * BN, N);", "0, N);"),
+        ("one tile's bias for all", "tile.n * BN, N);\n        SwappedResult", "0, N);\n        SwappedResult"),
     ),
     *of(
         "cuda_reference/matmul/parts/block_memory.cuh",
@@ -78,7 +78,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/block_memory.cuh",
         "cuda and persistent and clusters",
-        ("a stage empty for the warps of one block", "Block::Cluster::SHARERS * CONSUMERS * 4", "CONSUMERS * 4"),
+        ("a stage empty for the warps of one block", "Block::Cluster::SHARERS * Block::SHARING * 4", "Block::SHARING * 4"),
     ),
     *of(
         "cuda_reference/matmul/parts/block_memory.cuh",
@@ -86,17 +86,21 @@ MUTANTS = [
         ("two boxes where one fits", "<= 227 * 1024 ? 2 : 1;", "<= 227 * 1024 ? 2 : 2;"),
     ),
     *of(
-        "cuda_reference/matmul/persistent.cuh",
+        "cuda_reference/matmul/parts/block_memory.cuh",
         "cuda and persistent and clusters",
-        ("barriers that the other block does not have yet", "if constexpr (CLUSTER > 1) cluster_barrier();", ""),
+        (
+            "barriers that the other block does not have yet",
+            "            cluster_barrier();\n",
+            "            __syncthreads();\n",
+        ),
     ),
     *of(
         "cuda_reference/matmul/persistent.cuh",
         "persistent_split_k_cuda",
         (
             "the first split alone",
-            "WholeTiles{splits * tiles, ceil_div(slices, splits)}",
-            "WholeTiles{tiles, ceil_div(slices, splits)}",
+            "WholeTiles{splits * tiles, splits",
+            "WholeTiles{tiles, splits",
         ),
     ),
     *of(
@@ -274,5 +278,17 @@ MUTANTS = [
         "cuda_reference/matmul/parts/tma_slices.cuh",
         "persistent_turns_cuda",
         ("rounds of a ring not counted", "parity ^= stages / STAGES % 2;", ""),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/producer.cuh",
+        "cuda and persistent and (without_a_copy or any_order or every_config)",
+        ("slices requested before there are barriers", "            memory.begin();\n            wait", "            wait"),
+        ("every lane requests", "if (!elect_lane()) return;", ""),
+    ),
+    *of(
+        "cuda_reference/common/raster.cuh",
+        "cuda and persistent and (without_a_copy or layouts)",
+        ("every matrix the first", "return {matrix, tile.m, tile.n};", "return {0, tile.m, tile.n};"),
+        ("tiles of the matrices before counted", "rasterize(i - matrix * count,", "rasterize(i,"),
     ),
 ]

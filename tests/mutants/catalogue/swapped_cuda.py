@@ -113,7 +113,7 @@ MUTANTS = [
         "persistent_swapped and (edges or layouts or all_that or any_order)",
         ("the first columns' products for all consumers", "b_slices + first_col * SLICE", "b_slices"),
         ("swapped results of the first consumer's columns", "tile.n * BN + first_col, batch};", "tile.n * BN, batch};"),
-        ("the bias of the first tile in all swapped ones", "tiles.place(piece.tile).n * BN + first_col, N);", "first_col, N);"),
+        ("the bias of the first tile in all swapped ones", "tile.n * BN + first_col, N);", "first_col, N);"),
     ),
     *of(
         "cuda_reference/matmul/parts/slice_products.cuh",
