@@ -19,9 +19,9 @@ template <class Block, class Walk> struct Producer {
     Ring<Block::STAGES> ring;
     bool begun = false;
 
+    // No block is without a piece.
     __device__ __forceinline__ void request_all() {
         walk.template for_pieces<Cluster::SIZE>([&](const Piece& piece) { request(piece); });
-        if (!begun) memory.begin();
         if constexpr (Cluster::SIZE > 1)
             if (elect_lane()) wait_for_readers();
     }
