@@ -45,7 +45,7 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
     using Place = typename Buffer::Place;
     __shared__ typename Buffer::Slice buffers[2];
 
-    const Place tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
+    const auto tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
     const int batch = tile.matrix, first_row = tile.m * BM, first_col = tile.n * BN;
     const int first_k = SPLIT ? blockIdx.y * split_size : 0, length = SPLIT ? min(K - first_k, split_size) : K;
 
