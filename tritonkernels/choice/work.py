@@ -1,6 +1,7 @@
 """Work: what a kernel does for a problem, in counts. The model (model.py) turns counts into seconds."""
 
 import functools
+import math
 from typing import NamedTuple
 
 KNOWN = 4096  # configs that are kept, with what follows from them alone: the spaces have fewer, but for numbers of splits
@@ -107,11 +108,16 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
         2 + lengths / ahead_of(stages if target.is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
-        (1 if tile.get("in_turn") else pieces)
-        * bm
-        * bn
-        * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)),
+        _epilogue(problem, tile, pieces, 2.0 * bm * bn * bk * per_byte * slices, target),
     )
+
+
+def _epilogue(problem, tile, pieces, products, target):
+    """Of a block, whose tiles' results take so long each. Where the next tile, of so many FLOPs, is multiplied meanwhile, what its
+    products hide does not count."""
+    each = tile["BM"] * tile["BN"] * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL))
+    hidden = products * (target.peak("ieee") or 0) / (target.peak(problem.precision) or math.inf) if tile.get("in_turn") else 0
+    return each + max(0, pieces - 1) * max(0.0, each - hidden)
 
 
 LINE, SECTOR = 128, 32  # bytes that L2 sends at a time, and what they consist of
