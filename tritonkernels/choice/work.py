@@ -113,8 +113,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
 
 
 def _epilogue(problem, tile, pieces, products, target):
-    """Of a block, whose tiles' results take so long each. Where the next tile, of so many FLOPs, is multiplied meanwhile, what its
-    products hide does not count."""
+    """FLOPs of a block after the sums of its pieces. Where the next tile is multiplied meanwhile, what its products (in FLOPs)
+    hide does not count."""
     each = tile["BM"] * tile["BN"] * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL))
     hidden = products * (target.peak("ieee") or 0) / (target.peak(problem.precision) or math.inf) if tile.get("in_turn") else 0
     return each + max(0, pieces - 1) * max(0.0, each - hidden)
