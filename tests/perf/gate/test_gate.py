@@ -182,7 +182,7 @@ def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("note", [gate_text.CUT_OFF, "SystemExit: ended by SIGTERM"])
-def test_a_run_that_was_cut_off(visit, step, tmp_path, note):
+def test_a_run_that_was_cut_off(visit, step, tmp_path, note, monkeypatch):
     """Nothing failed in it; what it did not come to is named."""
     names = ["calls", "tests-1", "two_gpus"]
     told = visit(*[step(name, "print('a b')") for name in names], names=names)
@@ -190,7 +190,8 @@ def test_a_run_that_was_cut_off(visit, step, tmp_path, note):
     cut = {"status": "failed", "counts": {"passed": 1234}, "failures": {}, "note": note}
     last = told | {"commit": "def", "steps": {"calls": told["steps"]["calls"], "tests-1": cut}}
     (tmp_path / "h200/gate.json").write_text(json.dumps(last))
-    how = "tests-1 after 1,234 passed and none failed, two_gpus did not run"
+    monkeypatch.setattr(gate_text, "SHARDS", 2)
+    how = "tests-1 after 1,234 passed and none failed, two_gpus did not run, tests-2 did not run"
     assert gate_text.lines(tmp_path) == passed + f"- some gpu: the last run, of commit `def`, was cut off: {how}.\n"
     cut["failures"] = {"a test": "why"}
     (tmp_path / "h200/gate.json").write_text(json.dumps(last))
