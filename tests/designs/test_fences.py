@@ -35,15 +35,21 @@ EXCHANGE = {
     "ptx": ("wgmma.mma_async", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "mapa"),
     "sass": ("HGMMA", "MEMBAR.GPU", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL"),
 }
-# mbarriers must be visible to the copy engine before the first copy that uses them.
+# mbarriers must be visible to the copy engine before the first copy that uses them, and to their block.
 BARRIERS = {
-    "ptx": ("mbarrier.init", "fence.mbarrier_init", "fence.proxy.async", "bar.sync", "cp.async.bulk.tensor.3d.shared"),
-    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "HGMMA"),
+    "ptx": ("mbarrier.init", "fence.mbarrier_init", "fence.proxy.async", "bar.sync"),
+    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC"),
 }
-# Another block of the cluster must know them, too.
-CLUSTER_BARRIERS = {
-    "ptx": (*BARRIERS["ptx"][:-1], "barrier.cluster.arrive", "barrier.cluster.wait", "cp.async.bulk.tensor.3d.shared"),
-    "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL", "HGMMA"),
+# Where one warp makes them and another asks for copies, each is at the block's barrier, or the cluster's.
+MADE = BARRIERS | {"sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UTMALDG")}
+BEGUN = {"ptx": ("bar.sync", "cp.async.bulk.tensor.3d.shared"), "sass": ("BAR.SYNC", "HGMMA")}
+MADE_IN_CLUSTER = {
+    "ptx": (*BARRIERS["ptx"][:-1], "barrier.cluster.arrive", "barrier.cluster.wait"),
+    "sass": ("FENCE.VIEW.ASYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL"),
+}
+BEGUN_IN_CLUSTER = {
+    "ptx": ("barrier.cluster.arrive", "barrier.cluster.wait", "cp.async.bulk.tensor.3d.shared"),
+    "sass": ("UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL", "UTMALDG"),
 }
 # wgmma reads the planes of B that other warps have stored.
 STORED_PLANES = {
@@ -77,7 +83,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     ),
     ("matmul/wgmma_planes.cuh", "matmul::wgmma_planes<128, 64, 6, true, false>"): (
         "6matmul12wgmma_planes",
-        [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "fence.proxy.async")}, STORED_PLANES, ARRIVAL],
+        [BARRIERS, STORED_PLANES, ARRIVAL],
     ),
     ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 16, 4, 4, true, true, false, true>"): (
         "6matmul10cuda_cores",
@@ -86,11 +92,11 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     (
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, 1, 1, true, true, false, matmul::NO_SCALES, true, true>",
-    ): ("6matmul8stream_k", [BARRIERS | {"ptx": (*BARRIERS["ptx"][:-1], "wgmma.fence")}, ARRIVAL, BOXES]),
+    ): ("6matmul8stream_k", [MADE, BEGUN, ARRIVAL, BOXES]),
     (
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
-    ): ("cluster_split_k", [BARRIERS, EXCHANGE]),
+    ): ("cluster_split_k", [MADE, BEGUN, EXCHANGE]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -101,13 +107,17 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             f"matmul::persistent<{of}, false, matmul::NO_SCALES, true, true>",
         ): (
             f"persistentI{name}",
-            [fences, BOXES],
+            [*fences, BOXES],
         )
         for of, name, fences in (
-            ("__half, __half, float, 64, 64, 1, 4, 1, 1, false, true, true", "6__half.*Li1ELi1ELb0", BARRIERS),
-            ("__half, __half, float, 96, 64, 1, 8, 1, 1, true, true, true", "6__half.*Li1ELi1ELb1", BARRIERS),
-            ("__half, __half, float, 128, 128, 2, 4, 2, 1, false, true, true", "6__half.*Li2ELi1ELb", CLUSTER_BARRIERS),
-            ("float, float, float, 64, 64, 1, 4, 1, 1, true, true, false", "f", BARRIERS),
+            ("__half, __half, float, 64, 64, 1, 4, 1, 1, false, false, true, true", "6__half.*Li1ELi1ELb0", (MADE, BEGUN)),
+            ("__half, __half, float, 96, 64, 1, 8, 1, 1, true, false, true, true", "6__half.*Li1ELi1ELb1", (MADE, BEGUN)),
+            (
+                "__half, __half, float, 128, 128, 2, 4, 2, 1, false, false, true, true",
+                "6__half.*Li2ELi1ELb",
+                (MADE_IN_CLUSTER, BEGUN_IN_CLUSTER),
+            ),
+            ("float, float, float, 64, 64, 1, 4, 1, 1, true, false, true, false", "f", (MADE, BEGUN)),
         )
     },
 }

@@ -34,11 +34,9 @@ template <class Block, class Walk> struct Producer {
         const int batch = tile.matrix - split * args.batches;
         const int a_batch = args.stride.a.batch == 0 ? 0 : batch, b_batch = args.stride.b.batch == 0 ? 0 : batch;
         const int first = piece.first + split * walk.slices;
-        if (!begun) {
-            memory.begin();
-            wait_for_earlier_kernels();
-            begun = true;
-        }
+        if (!begun) memory.begin();
+        begun = true;
+        wait_for_earlier_kernels();  // here, so that the first request follows at once; later it has nothing to wait for
         if (!elect_lane()) return;
 #pragma unroll 1
         for (int slice = first; slice < first + piece.count; ++slice) {

@@ -282,7 +282,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/producer.cuh",
         "cuda and persistent and (without_a_copy or any_order or every_config)",
-        ("slices requested before there are barriers", "            memory.begin();\n            wait", "            wait"),
+        ("slices requested before there are barriers", "if (!begun) memory.begin();", ""),
         ("every lane requests", "if (!elect_lane()) return;", ""),
     ),
     *of(
