@@ -1,5 +1,6 @@
 """Timed shapes: the records of a GPU, as fits and the report of the choice read them."""
 
+import functools
 import json
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from tritonkernels.target import Target
 from ..measure import records, shapes, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
+from ..measure.suites import SUITES
 from ..measure.sweep_records import problem_of
 from ..render.measured import NOT_TIMES, RANDOM, RESULTS
 
@@ -63,7 +65,7 @@ def of_architecture(arch):
 
 
 def of_gpu(gpu, paths=None):
-    """Of the GPU's records but those of the suite that nothing is fitted to, or of the files named."""
+    """Of the GPU's records but the products of the suite that nothing is fitted to, or of the files named."""
     folder, given = RESULTS / gpu, paths is not None
     paths = paths or [
         *folder.rglob("*.jsonl"),
@@ -78,8 +80,17 @@ def of_gpu(gpu, paths=None):
         found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
         environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
     newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
+    if not given:
+        found = [shape for shape in found if shape.key not in _of_random()]  # another suite may have one of them
     ordered = sorted(found, key=lambda shape: (shape.key, shape.family, repr(shape.runs)))
     return OfGpu(ordered, newest["commit"].partition("+")[0], newest["date"])
+
+
+@functools.cache
+def _of_random():
+    """The keys of the products of RANDOM."""
+    problems = [shapes.prepared(case).problem for case in SUITES[RANDOM]]
+    return {shapes.key_of(problem.op, problem.describe()) for problem in problems}
 
 
 def of_sweep(row):
