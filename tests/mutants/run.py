@@ -89,6 +89,7 @@ SUITE = (
     "tests/designs/matmul/test_persistent.py",
     "tests/designs/matmul/test_persistent_cuda.py",
     "tests/designs/matmul/test_persistent_split_k_cuda.py",
+    "tests/designs/matmul/test_persistent_start_cuda.py",
     "tests/designs/matmul/test_persistent_swapped_cuda.py",
     "tests/designs/matmul/test_persistent_transposed_cuda.py",
     "tests/designs/matmul/test_persistent_turns_cuda.py",

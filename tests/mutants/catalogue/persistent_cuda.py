@@ -291,4 +291,18 @@ MUTANTS = [
         ("every matrix the first", "return {matrix, tile.m, tile.n};", "return {0, tile.m, tile.n};"),
         ("tiles of the matrices before counted", "rasterize(i - matrix * count,", "rasterize(i,"),
     ),
+    *of(
+        "cuda_reference/matmul/parts/producer.cuh",
+        "persistent_start_cuda",
+        (
+            "a lane of which ptxas does not know that it is alone",
+            "if (!elect_lane()) return;",
+            "if (threadIdx.x % 32 > 0) return;",
+        ),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/consumer.cuh",
+        "persistent_start_cuda",
+        ("a place that is found after the last product", "tiles.place(piece.tile).kept()", "tiles.place(piece.tile)"),
+    ),
 ]
