@@ -199,3 +199,7 @@ template <int COUNT> __device__ __forceinline__ void take_registers() {
 #else
 #include "../simt/wgmma.h"
 #endif
+
+// The thread's warpgroup in its block. From one lane, so that the compiler knows that a warp has one: what follows from it, as
+// descriptors do, is then in uniform registers, where wgmma reads it.
+__device__ __forceinline__ int own_warpgroup() { return __shfl_sync(0xffffffffu, threadIdx.x / 128, 0); }

@@ -50,7 +50,13 @@ _SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8
 # The fewest lines of L2 a product, where nothing but a scale follows: registers are full of sums
 _LARGE = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (256, 192, 2, 3, 8, 1), (256, 192, 2, 3, 8, 2))
 # SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
-_IN_ROWS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 64, 2, 8, 8, 4, 4), (64, 64, 1, 12, 8, 4, 4))
+_IN_ROWS = configs_of(
+    "BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A",
+    (128, 64, 2, 8, 8, 4, 4),
+    (64, 64, 1, 12, 8, 4, 4),
+    (64, 64, 1, 12, 8, 8, 2),
+    (64, 64, 1, 12, 8, 8, 4),
+)
 _WIDE = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 320, 2, 3, 8))
 _DEEP = configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8), (64, 64, 1, 12, 8))  # for one wave of small tiles
 # Of tf32 that lies across K, where a consumer has 64 columns and any rows

@@ -56,7 +56,7 @@ template <class Block> struct BlockMemory {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(full + stage, 1);
-            mbarrier_init(empty + stage, Block::Cluster::SHARERS * Block::SHARING * 4);  // one lane of each warp that reads
+            mbarrier_init(empty + stage, Block::Cluster::SHARERS * Block::SHARING);  // a thread of each consumer that reads
         }
 #pragma unroll
         for (int consumer = 0; consumer < Block::TURNS; ++consumer) mbarrier_init(turns + consumer, 4);

@@ -19,13 +19,22 @@ template <int SHARE_A_, int SHARE_B_> struct ClusterOf {
     __device__ __forceinline__ static unsigned sharers_of_a() { return ((1u << SHARE_A) - 1) << down() * SHARE_A; }
     __device__ __forceinline__ static unsigned sharers_of_b() { return ((1u << SIZE) - 1) / ((1u << SHARE_A) - 1) << across(); }
 
-    // A warp has read a stage: to all blocks that write to it.
-    __device__ __forceinline__ static void give_back(uint64_t* empty, int lane) {
-        if constexpr (SIZE > 1) {
-            if (lane < SIZE && (sharers_of_a() | sharers_of_b()) >> lane & 1) mbarrier_arrive_at(empty, lane);
-        } else {
-            if (lane == 0) mbarrier_arrive(empty);
-        }
+    // The block that this thread of a consumer tells that a stage has been read, of those that write to it, or -1. One thread of
+    // the warpgroup tells a block, since its wgmmas end together; they are of different warps.
+    __device__ __forceinline__ static int told() {
+        const int block = threadIdx.x % 32;
+        const bool tells = block < SIZE && threadIdx.x / 32 % 4 == block % 4 && (sharers_of_a() | sharers_of_b()) >> block & 1;
+        int told = tells ? block : -1;
+        asm volatile("" : "+r"(told));  // else the compiler finds it out anew for every slice
+        return told;
+    }
+
+    __device__ __forceinline__ static void give_back(uint64_t* empty, int told) {
+        if (told < 0) return;
+        if constexpr (SIZE > 1)
+            mbarrier_arrive_at(empty, told);
+        else
+            mbarrier_arrive(empty);
     }
 };
 

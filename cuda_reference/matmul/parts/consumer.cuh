@@ -25,12 +25,13 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
     const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
     constexpr bool IN_TURN = Block::IN_TURN;
     static_assert(!IN_TURN || (!Walk::CUTS && Walk::SPLITS == 1), "what consumers of other blocks add up is a part of the tile");
-    const int part = IN_TURN ? 0 : threadIdx.x / 128;
+    const int part = IN_TURN || Block::CONSUMERS == 1 ? 0 : own_warpgroup();
     const int first_row = SWAPPED ? 0 : part * (BM / Block::SHARING), first_col = SWAPPED ? part * 64 : 0;
     const uint64_t of_a = wgmma_descriptor(shared_address(memory.a_slices + first_row * SLICE), BLOCK_BYTES);
     const uint64_t of_b = wgmma_descriptor(shared_address(memory.b_slices + first_col * SLICE), BLOCK_BYTES);
     const typename Block::Products products{SWAPPED ? of_b : of_a, SWAPPED ? of_a : of_b};
-    const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, lane); };
+    const int told = Block::Cluster::told();
+    const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, told); };
     Ring<Block::STAGES> ring;
     Turns<Block> turns{memory.turns};
     auto out_boxes = memory.out_boxes(args.out_map);

@@ -2,6 +2,11 @@
 //
 // The products of a slice run while the consumer waits for the next one to land. Once those are started, too, it waits for the
 // first ones' end, and gives their stage back.
+//
+// Tensor cores take the next wgmma only shortly before the one before it ends. So what a consumer does between the last one of a
+// slice and the first of the next is time without products, unless another consumer has some: of 64 x 64, whose slices are 128
+// clocks of products, a third. Therefore descriptors are in uniform registers (own_warpgroup in wgmma.cuh), threads know whom
+// they tell (cluster.cuh), and the loop has four slices a round.
 #pragma once
 #include "../../common/mbarrier.cuh"
 #include "../../common/wgmma.cuh"
@@ -56,7 +61,7 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
             ring.advance();
         };
         if constexpr (!PROMOTES) {
-#pragma unroll 1
+#pragma unroll 4
             for (int slice = 0; slice < count; ++slice) next(sum, slice);
             all_started();
             wgmma_wait<0>();

@@ -105,7 +105,8 @@ __device__ __forceinline__ void consume_transposed(const typename Block::Args& a
     constexpr int BM = Block::BM, BN = Block::BN;
     static_assert(Block::SWAPPED && Block::ASlice::ALONG_K && Walk::SPLITS == 1, "of tf32 only B may lie across K");
     static_assert(!Block::IN_TURN, "consumers share a tile");
-    const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, threadIdx.x % 32); };
+    const int told = Block::Cluster::told();
+    const auto give_back = [&](int stage) { Block::Cluster::give_back(memory.empty + stage, told); };
     Ring<Block::STAGES> ring;
     auto out_boxes = memory.out_boxes(args.out_map);
     const TransposedTile<BM, BN> own{memory.a_slices, memory.b_slices};

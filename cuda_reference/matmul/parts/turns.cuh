@@ -4,13 +4,14 @@
 // the one before, and slices that others have not waited for yet may be two phases away.
 #pragma once
 #include "../../common/mbarrier.cuh"
+#include "../../common/wgmma.cuh"
 #include "block_memory.cuh"
 
 namespace matmul {
 
 template <class Block> struct Turns {
     uint64_t* const barriers;
-    const int own = threadIdx.x / 128;  // the consumer
+    const int own = own_warpgroup();  // the consumer
     int next = 0;                       // who has the block's next piece
     unsigned parity = own == 0;         // of the own barrier's phase: the first consumer's first turn comes at once
 

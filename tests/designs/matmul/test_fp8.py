@@ -250,13 +250,13 @@ def test_what_cuda_designs_take_and_where():
 
 ROWS = {"scale_a": torch.empty(4096, 1, device="meta"), "scale_b": torch.empty(1, 4096, device="meta")}
 SQUARE, BIG, HIGH = ({"BM": m, "BN": n} for m, n in ((128, 128), (128, 256), (256, 128)))
-# (types, options, config) -> the instruction, how many in the loop, how many slices
+# (types, options, config) -> the instruction, how many in a round of the loop, how many slices
 CODE = {
     "promoted": ((E4M3, E4M3), {}, SQUARE, "QGMMA.64x128x32.F32.E4M3.E4M3", 8, 2),
     "promoted, rows": ((E4M3, E5M2), ROWS, SQUARE, "QGMMA.64x128x32.F32.E4M3.E5M2", 8, 2),
-    "fast": ((E5M2, E4M3), {"accumulate": "fast"}, BIG, "QGMMA.64x256x32.F32.E5M2.E4M3", 4, 1),
-    "fast, rows": ((E5M2, E5M2), {"accumulate": "fast", **ROWS}, BIG, "QGMMA.64x256x32.F32.E5M2.E5M2", 4, 1),
-    "fast, high": ((E4M3, E4M3), {"accumulate": "fast", **ROWS}, HIGH, "QGMMA.64x128x32.F32.E4M3.E4M3", 8, 1),
+    "fast": ((E5M2, E4M3), {"accumulate": "fast"}, BIG, "QGMMA.64x256x32.F32.E5M2.E4M3", 16, 4),
+    "fast, rows": ((E5M2, E5M2), {"accumulate": "fast", **ROWS}, BIG, "QGMMA.64x256x32.F32.E5M2.E5M2", 16, 4),
+    "fast, high": ((E4M3, E4M3), {"accumulate": "fast", **ROWS}, HIGH, "QGMMA.64x128x32.F32.E4M3.E4M3", 32, 4),
 }
 
 
@@ -274,7 +274,7 @@ def test_machine_code(kind):
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == products
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == slices
     assert sass.count(loop, ("FADD",)) == (2 * 64 if slices == 2 else 0) and loop.total() <= 250
-    assert code.stack_bytes == 0 and code.registers * 3 == 40 + 2 * 232 and len(code.instructions) <= 1600
+    assert code.stack_bytes == 0 and code.registers * 3 == 40 + 2 * 232 and len(code.instructions) <= 2000
     fresh = [text for _, text in code.instructions if text.startswith("QGMMA") and "!UPT" in text]
     assert len(fresh) == (4 if slices == 2 else 0)
 

@@ -134,7 +134,9 @@ def test_clusters_are_whole():
     call, fewer = prepare("matmul", a, a), dataclasses.replace(Target.named("h200"), sms=131)
     for config in DESIGN.configs(call.problem, fewer):
         of_an_sm = 2 if config["CONSUMERS"] == 1 and shared_bytes(config) < 113 * 1024 else 1
-        assert config["BLOCKS"] == {1: 131 * of_an_sm, 2: 130, 4: 116}[config.get("CLUSTER", 1)], "of 131 fours reach 119"
+        assert config["BLOCKS"] == {1: 131 * of_an_sm, 2: 130, 4: 116, 8: 112}[config.get("CLUSTER", 1)], (
+            "fours and eights reach 119"
+        )
     (launch,) = launches(a[:8], a[:, :384], PAIR)
     assert launch.grid == (6,)
     assert [tensor_map.box[0] for tensor_map in launch.arguments[:2]] == [128, 64]
@@ -236,7 +238,7 @@ def test_configs_fit_the_target():
     for config in DESIGN.configs(call.problem, target):
         (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
         two = config["CONSUMERS"] == 1 and shared_bytes(config) < 113 * 1024
-        blocks = 120 if config.get("CLUSTER") == 4 else 264 if two else 132
+        blocks = 120 if config.get("CLUSTER", 1) >= 4 else 264 if two else 132
         assert launch.shared_bytes <= target.shared_per_block and launch.grid == (blocks,)
         assert not two or 2 * (launch.shared_bytes + 1024) <= target.shared_per_sm
     first = next(iter(DESIGN.configs(call.problem, target)))
@@ -264,6 +266,7 @@ def code_of(launch):
     return code
 
 
+SLICES = 4  # of a round of the loop
 FAST = {"accumulate": "fast", "out_dtype": torch.float32}
 # (dtype, options, config, layout of B) -> the instruction, how many per slice, copies per slice, of which to both blocks
 CODE = {
@@ -298,20 +301,22 @@ CODE = {
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):
-    """No waits between the wgmmas of a slice, no spills, consistent register counts, and no code but what the call needs."""
+    """No waits between the wgmmas of a slice, nor for descriptors on their way to uniform registers, no spills, consistent
+    register counts, and no code but what the call needs."""
     dtype, options, config, layout, instruction, count, copies, to_both = CODE[kind]
     a, b = (torch.empty(4096, 4096, dtype=dtype, device="meta") for _ in range(2))
     *_, launch = launches(a, b if layout == "row" else b.t(), config, **options)
     code = code_of(launch)
     loop = code.hot_loop()
-    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
-    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 1
+    assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == SLICES * count
+    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == SLICES
+    assert sass.count(loop, ("R2UR",)) == 0
     assert code.stack_bytes == 0
     assert sass.count(loop, ("MEMBAR",)) == 0 and not any(
         "MEMBAR" in text and ".CTA" not in text for _, text in code.instructions
     )
-    assert len(code.instructions) <= (3200 if "activation" in options else 1500), "exponentials once, not for each sum"
-    assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
+    assert len(code.instructions) <= (3500 if "activation" in options else 1800), "exponentials once, not for each sum"
+    assert loop.total() <= 60 * SLICES, f"{loop.total()} instructions: {loop}"
     opcodes = [text.split()[0] for _, text in code.instructions]
     assert sum(opcode.startswith("UTMALDG.3D") for opcode in opcodes) == copies
     assert sum(opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in opcodes) == to_both
@@ -345,7 +350,7 @@ def test_192_sums_of_a_thread_fit_beside_a_box(tile, dtype, options):
     (launch,) = launches(a, a.t(), tile, **options)
     code = code_of(launch)
     k, loop = 8 if dtype == torch.float32 else 16, code.hot_loop()
-    assert sass.count(loop, (f"HGMMA.64x192x{k}.F32" + ".TF32" * (k == 8),)) == 8
+    assert sass.count(loop, (f"HGMMA.64x192x{k}.F32" + ".TF32" * (k == 8),)) == 8 * SLICES
     assert code.stack_bytes <= 32 and sass.count(loop, sass.LOCAL) == 0
     assert code.registers == 168 and 24 + 2 * 240 == 3 * 168
     opcodes = [text.split()[0] for _, text in code.instructions if text.startswith("UTMALDG.3D")]
@@ -360,7 +365,7 @@ def test_small_tiles_in_fours(layout, tile):
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
     (launch,) = launches(a, LAYOUTS[layout](a), tile)
     code = code_of(launch)
-    assert sass.count(code.hot_loop(), (f"HGMMA.64x{tile['BN']}x16.F32",)) == 4 and code.stack_bytes == 0
+    assert sass.count(code.hot_loop(), (f"HGMMA.64x{tile['BN']}x16.F32",)) == 4 * SLICES and code.stack_bytes == 0
     opcodes = [text.split()[0] for _, text in code.instructions if text.startswith("UTMALDG.3D")]
     assert len(opcodes) == 2 and all(opcode.startswith("UTMALDG.3D.MULTICAST") for opcode in opcodes)
 

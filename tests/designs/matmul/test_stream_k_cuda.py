@@ -189,16 +189,17 @@ def test_configs_are_different_cuts_that_fit():
         assert len(set(cuts)) == len(cuts) > 8
 
 
-# (dtype, options, config, instruction, how many of them in the loop)
+SLICES = 4  # of a round of the loop
+# (dtype, options, config, instruction, how many of them in a round)
 CODE = {
-    "fp16": (torch.float16, {}, {"BM": 128, "BN": 256}, "HGMMA.64x256x16.F32", 4),
-    "fp16, low": (torch.float16, {}, {"BM": 64, "BN": 128}, "HGMMA.64x128x16.F32", 4),
-    "fp16, three": (torch.float16, {}, {"BM": 192, "BN": 192}, "HGMMA.64x192x16.F32", 4),
-    "fp16, a pair": (torch.float16, {}, {"BM": 128, "BN": 256, "CLUSTER": 2}, "HGMMA.64x256x16.F32", 4),
-    "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, {"BM": 256}, "HGMMA.64x128x16.F16", 8),
-    "bf16, gelu": (torch.bfloat16, {"activation": "gelu"}, {"BM": 128, "BN": 192}, "HGMMA.64x192x16.F32.BF16", 4),
-    "tf32, gelu": (torch.float32, {"precision": "tf32", "activation": "gelu"}, {"BN": 256}, "HGMMA.64x256x8.F32.TF32", 4),
-    "int8": (torch.int8, {}, {"BN": 256}, "IGMMA.64x256x32.S8.S8", 4),
+    "fp16": (torch.float16, {}, {"BM": 128, "BN": 256}, "HGMMA.64x256x16.F32", 16),
+    "fp16, low": (torch.float16, {}, {"BM": 64, "BN": 128}, "HGMMA.64x128x16.F32", 16),
+    "fp16, three": (torch.float16, {}, {"BM": 192, "BN": 192}, "HGMMA.64x192x16.F32", 16),
+    "fp16, a pair": (torch.float16, {}, {"BM": 128, "BN": 256, "CLUSTER": 2}, "HGMMA.64x256x16.F32", 16),
+    "fp16 in fp16": (torch.float16, {"accumulate": "fp16"}, {"BM": 256}, "HGMMA.64x128x16.F16", 32),
+    "bf16, gelu": (torch.bfloat16, {"activation": "gelu"}, {"BM": 128, "BN": 192}, "HGMMA.64x192x16.F32.BF16", 16),
+    "tf32, gelu": (torch.float32, {"precision": "tf32", "activation": "gelu"}, {"BN": 256}, "HGMMA.64x256x8.F32.TF32", 16),
+    "int8": (torch.int8, {}, {"BN": 256}, "IGMMA.64x256x32.S8.S8", 16),
     "fp8": (torch.float8_e4m3fn, {"out_dtype": torch.bfloat16}, {"BM": 128, "BN": 128}, "QGMMA.64x128x32.F32.E4M3.E4M3", 8),
 }
 
@@ -217,6 +218,6 @@ def test_machine_code(kind):
     (code,) = sass.read(nvcc.compiled("90a", [launch.source.header], [launch.expression]).cubin).values()
     loop = code.hot_loop()
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == count
-    groups = 2 if kind == "fp8" else 1  # of products: slices in turn
-    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == groups
+    slices = 2 if kind == "fp8" else SLICES  # of a round
+    assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == slices
     assert code.stack_bytes <= {"fp16, three": 24, "tf32, gelu": 8}.get(kind, 0) and sass.count(loop, ("LDL", "STL")) == 0

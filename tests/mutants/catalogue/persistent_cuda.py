@@ -78,7 +78,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/block_memory.cuh",
         "cuda and persistent and clusters",
-        ("a stage empty for the warps of one block", "Block::Cluster::SHARERS * Block::SHARING * 4", "Block::SHARING * 4"),
+        ("a stage empty for one block", "Block::Cluster::SHARERS * Block::SHARING);", "Block::SHARING);"),
     ),
     *of(
         "cuda_reference/matmul/parts/block_memory.cuh",
@@ -108,14 +108,15 @@ MUTANTS = [
         "cuda and persistent and clusters",
         (
             "a stage given back to its own block only",
-            "if (lane < SIZE && (sharers_of_a() | sharers_of_b()) >> lane & 1) mbarrier_arrive_at(empty, lane);",
-            "if (lane < SHARERS) mbarrier_arrive(empty);",
+            "mbarrier_arrive_at(empty, told);",
+            "mbarrier_arrive(empty);",
         ),
         (
             "a stage given back to those who do not write to it",
-            "if (lane < SIZE && (sharers_of_a() | sharers_of_b()) >> lane & 1) mbarrier",
-            "if (lane < SIZE) mbarrier",
+            " && (sharers_of_a() | sharers_of_b()) >> block & 1;",
+            ";",
         ),
+        ("a block told by each warp", "threadIdx.x / 32 % 4 == block % 4 && ", ""),
         ("slices of A to the first row's blocks", "((1u << SHARE_A) - 1) << down() * SHARE_A", "(1u << SHARE_A) - 1"),
         ("slices of B to the first column's blocks", "((1u << SHARE_A) - 1) << across();", "((1u << SHARE_A) - 1);"),
         ("one tile for both blocks along M", "tile.m * Cluster::SHARE_B + Cluster::down()", "tile.m * Cluster::SHARE_B"),
@@ -266,12 +267,12 @@ MUTANTS = [
         "persistent_turns_cuda",
         ("slices of others not passed over", "return ring.skip(piece.count);", "return;"),
         ("a turn passed before it was had", "if constexpr (IN_TURN) turns.wait();", ""),
-        ("a consumer's rows of another's tile", "part = IN_TURN ? 0 : threadIdx.x / 128", "part = threadIdx.x / 128"),
+        ("a consumer's rows of another's tile", "IN_TURN || Block::CONSUMERS == 1 ? 0 : own", "own"),
     ),
     *of(
         "cuda_reference/matmul/parts/block_memory.cuh",
         "persistent_turns_cuda",
-        ("a stage that others are to read, too", "SHARERS * Block::SHARING * 4", "SHARERS * CONSUMERS * 4"),
+        ("a stage that others are to read, too", "SHARERS * Block::SHARING", "SHARERS * CONSUMERS"),
         ("a turn begun by a warp", "mbarrier_init(turns + consumer, 4);", "mbarrier_init(turns + consumer, 1);"),
     ),
     *of(

@@ -97,11 +97,20 @@ def _request(operand, place, batch, row, k, full, ALONG_K: gl.constexpr):
 
 
 @gluon.jit
+def _next(at, phase, STAGES: gl.constexpr):
+    """The place in the ring after this one, and the phase of its barriers: counted on, since what a division of the number of
+    slices takes is time in which nothing is multiplied."""
+    last = at == STAGES - 1
+    return gl.where(last, 0, at + 1), gl.where(last, phase ^ 1, phase)
+
+
+@gluon.jit
 def produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
     """Fill the ring with the slices of all pieces of the program."""
     nbytes: gl.constexpr = tile.CONSUMERS * operands.a.block_type.nbytes + operands.b.block_type.nbytes
     rest_nbytes: gl.constexpr = 0 if operands.b_rest is None else operands.b_rest.block_type.nbytes
-    step = 0
+    at = 0
+    phase = 0
     for index in range(gl.program_id(0), _pieces(sizes, splits, tile), gl.num_programs(0)):
         batch, row, col, first_k, _ = _piece(index, sizes, splits, tile)
         a_batch = 0 if layout.A_SHARED else batch
@@ -109,8 +118,7 @@ def produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
         a_row = col if tile.SWAPPED else row
         b_row = row if tile.SWAPPED else col
         for k in range(first_k, first_k + length, tile.K):
-            at = step % tile.STAGES
-            mbarrier.wait(ring.empty.index(at), (step // tile.STAGES + 1) & 1)
+            mbarrier.wait(ring.empty.index(at), phase ^ 1)
             full = ring.full.index(at)
             mbarrier.expect(full, nbytes + rest_nbytes)
             for i in gl.static_range(tile.CONSUMERS):
@@ -120,7 +128,7 @@ def produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
             if operands.b_rest is not None:
                 rest = ring.slices.b_rest.index(at)
                 _request(operands.b_rest, rest, b_batch, b_row + tile.LEFT, k, full, layout.B_ALONG_K)
-            step += 1
+            at, phase = _next(at, phase, tile.STAGES)
 
 
 @gluon.jit
@@ -153,15 +161,16 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
     ROWS: gl.constexpr = tile.ROWS
     BITS: gl.constexpr = ring.slices.a.dtype.primitive_bitwidth
     SUMS_SLICES: gl.constexpr = how.PRECISION == "fp8" and how.ACCUMULATE != "fast"
-    step = 0
+    at = 0
+    phase = 0
+    before = 0  # the place of the slice before
     for index in range(gl.program_id(0), _pieces(sizes, splits, tile), gl.num_programs(0)):
         batch, row, col, _, place = _piece(index, sizes, splits, tile)
         acc = _zeros(ROWS, tile.LEFT, BITS)
         if tile.RIGHT > 0:
             rest = _zeros(ROWS, tile.RIGHT, BITS)
         for i in range(gl.cdiv(length, tile.K)):
-            at = step % tile.STAGES
-            mbarrier.wait(ring.full.index(at), step // tile.STAGES & 1)
+            mbarrier.wait(ring.full.index(at), phase)
             a = _slice(ring.slices.a, at * tile.CONSUMERS + WHO, layout.A_ALONG_K)
             b = _slice(ring.slices.b, at, layout.B_ALONG_K).permute((1, 0))
             if tile.IN_REGISTERS:
@@ -184,14 +193,15 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
                     acc, rest = warpgroup_mma_wait(2, deps=(acc, rest))
                 else:
                     acc = warpgroup_mma_wait(1, deps=(acc,))
-                mbarrier.arrive(ring.empty.index((step + tile.STAGES - 1) % tile.STAGES), pred=i > 0)
-            step += 1
+                mbarrier.arrive(ring.empty.index(before), pred=i > 0)
+            before = at
+            at, phase = _next(at, phase, tile.STAGES)
         if not (SUMS_SLICES or tile.IN_REGISTERS):
             if tile.RIGHT > 0:
                 acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
             else:
                 acc = warpgroup_mma_wait(0, deps=(acc,))
-            mbarrier.arrive(ring.empty.index((step + tile.STAGES - 1) % tile.STAGES))
+            mbarrier.arrive(ring.empty.index(before))
         if splits is not None:  # the workspace has a tile of its own for each split
             batch, row, col = place, 0, 0
         if tile.SWAPPED:
