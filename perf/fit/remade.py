@@ -4,10 +4,16 @@ Until they are timed again such a design keeps the figures that it has: what its
 """
 
 from tritonkernels.choice import model
+from tritonkernels.design import as_dict
 
 _EPILOGUE = "2026-11-25T11:30"  # bias from shared memory, short epilogues as straight code
-REMADE = {  # a design, or one in a precision, or problems of a class that it takes: since when times count
-    "cuda_reference matmul.cluster_split_k": "2026-11-24T02:10",  # blocks read each other's sums
+_LOOP = "2026-11-27T03:00"  # less between the products of two slices, which small tiles wait for
+# A design, or one in a precision, or problems of a class that it takes, or a number of its configs: since when times count
+REMADE = {
+    "cuda_reference matmul.cluster_split_k": _LOOP,
+    "cuda_reference matmul.persistent: CONSUMERS 1": _LOOP,
+    "cuda_reference matmul.persistent: BN 64": _LOOP,
+    "cuda_reference matmul.stream_k: CONSUMERS 1": _LOOP,
     "cuda_reference gemm.split_k": "2026-11-23T19:00",  # one kernel instead of two, in which the last block of a tile adds
     "cuda_reference gemm.stream_k": "2026-11-23T19:00",
     "tritonkernels gemm.split_k": "2026-11-23T19:00",
@@ -48,7 +54,8 @@ def kept(runs, figures):
 
 def _since(run):
     design = design_of(run.key)
-    return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {factor}" for factor in run.factors)))
+    numbers = (f"{name} {value}" for name, value in as_dict(run.config).items())
+    return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {part}" for part in (*run.factors, *numbers))))
 
 
 def design_of(key):

@@ -41,6 +41,16 @@ def test_earlier_times_of_a_class_of_problems_are_left_out(runs, monkeypatch):
     assert remade.kept(remade.of_today(runs), model.sustained("h200")) == {}
 
 
+def test_earlier_times_of_configs_are_left_out(runs, monkeypatch):
+    monkeypatch.setattr(remade, "REMADE", {f"{DESIGN}: BM 64": "2099-01-01"})
+    left = {id(run) for run in remade.of_today(runs)}
+    assert (
+        [r for r in runs if id(r) not in left]
+        == [r for r in of_design(runs) if r.config["BM"] == 64]
+        not in ([], of_design(runs))
+    )
+
+
 def test_figures_are_kept_until_there_are_newer_times(runs, monkeypatch):
     figures = model.sustained("h200")
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2099-01-01"})
