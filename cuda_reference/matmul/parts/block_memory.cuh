@@ -68,7 +68,7 @@ template <class Block> struct BlockMemory {
         if constexpr (Block::Cluster::SIZE > 1)
             cluster_barrier();
         else
-            __syncthreads();
+            block_barrier<(CONSUMERS + 1) * 128>();
     }
 
     // Those of this thread's consumer.
