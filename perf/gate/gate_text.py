@@ -46,13 +46,16 @@ def _of_gpu(gate):
             yield f"{gate['gpu']}: what the kernels of {', '.join(changed)} are made of has changed since, and awaits it."
     cut = {name: step["counts"].get("passed", 0) for name, step in steps.items() if _was_cut_off(step)}
     red = [name for name, step in steps.items() if step["status"] == "failed" and name not in cut]
-    if red:
-        yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, failed in {', '.join(red)}."
+    planned = [*(passed or {"counts": ()})["counts"], *(f"tests-{i}" for i in range(1, SHARDS + 1))]
+    missing = [name for name in dict.fromkeys(planned) if name not in steps]
+    what = [f"failed in {', '.join(red)}"] if red else []
     if cut:
-        ends = [f"{name} after {count:,} passed and none failed" for name, count in cut.items()]
-        planned = [*(passed or {"counts": ()})["counts"], *(f"tests-{i}" for i in range(1, SHARDS + 1))]
-        ends += [f"{name} did not run" for name in dict.fromkeys(planned) if name not in steps]
-        yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, was cut off: {', '.join(ends)}."
+        ends = (f"{name} after {count:,} passed and none failed" for name, count in cut.items())
+        what.append(f"was cut off: {', '.join(ends)}")
+    if what and missing:
+        what.append(f"{', '.join(missing)} did not run")
+    if what:
+        yield f"{gate['gpu']}: the last run, of commit `{gate['commit']}`, {'; '.join(what)}."
 
 
 def _was_cut_off(step):
