@@ -10,6 +10,7 @@ from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import OF_GROUPS, integers, of_four_parts, with_wgmma
+from tests.designs.matmul.test_persistent_cuda import SLICES
 from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
@@ -189,7 +190,6 @@ def test_configs_are_different_cuts_that_fit():
         assert len(set(cuts)) == len(cuts) > 8
 
 
-SLICES = 4  # of a round of the loop
 # (dtype, options, config, instruction, how many of them in a round)
 CODE = {
     "fp16": (torch.float16, {}, {"BM": 128, "BN": 256}, "HGMMA.64x256x16.F32", 16),

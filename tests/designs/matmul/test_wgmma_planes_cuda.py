@@ -158,7 +158,7 @@ def test_accesses(tile, layout):
 
 
 # Of 64 rows: the wgmmas of 32 of k, the groups of them, and what a thread may read and write of its stack in a slice
-CODE = {"small": (12, 4, 2), "two": (12, 2, 0), "three": (12, 4, 8), "wide": (12, 4, 24), "square": (12, 4, 24)}
+CODE = {"small": (12, 4, 2), "two": (12, 2, 0), "three": (12, 4, 2), "wide": (12, 4, 24), "square": (12, 4, 24)}
 
 
 @nvcc.needed
@@ -178,6 +178,8 @@ def test_machine_code(tile, layout):
     instruction = f"HGMMA.64x{config['BN']}x8.F32.TF32"
     assert sass.count(loop, (instruction,)) == sass.count(loop, sass.TENSOR) == wgmmas
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == groups
+    if (tile, layout[0]) == ("three", "T"):  # an A across K takes more registers than three consumers have
+        on_stack = 8
     assert sass.count(loop, ("LDL", "STL")) <= on_stack
 
 
