@@ -68,9 +68,6 @@ __device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, unsigned parity
 #endif
 }
 
-// Waits for the block's COUNT threads, which need not be at one place of the code, as for __syncthreads.
-template <int COUNT> __device__ __forceinline__ void block_barrier() { asm volatile("bar.sync 0, %0;" ::"n"(COUNT) : "memory"); }
-
 // Waits for all threads of the cluster, whose mbarriers are then known to each other if mbarrier_init_fence came before.
 __device__ __forceinline__ void cluster_barrier() {
 #if __CUDA_ARCH__ >= 900

@@ -24,6 +24,18 @@ struct Runs {
         return {first, block_of((tile + 1) * of_tile - 1), begin(first) < tile * of_tile};
     }
 
+    // The first piece of those below.
+    template <int CLUSTER> __device__ __forceinline__ Piece first(int whole_tiles, int of_tile) const {
+        const int block = blockIdx.x / CLUSTER;
+        return block < whole_tiles ? Piece{block, 0, of_tile} : shared(begin(block), begin(block + 1), whole_tiles, of_tile);
+    }
+
+    // What the run from slice `at` to `end` has of the tile that it begins with.
+    __device__ __forceinline__ Piece shared(int64_t at, int64_t end, int whole_tiles, int of_tile) const {
+        const int first = int(at % of_tile);
+        return {whole_tiles + int(at / of_tile), first, int(min(int64_t(of_tile - first), end - at))};
+    }
+
     // Calls compute(Piece) for every gridDim.x-th of the whole tiles, then for what this block's run has of those that follow,
     // of `of_tile` slices each. The blocks of a CLUSTER are one here.
     template <int CLUSTER = 1, class Compute>
@@ -37,8 +49,7 @@ struct Runs {
             if (whole < whole_tiles) {
                 whole += gridDim.x / CLUSTER;
             } else {
-                const int first = int(at % of_tile);
-                piece = {whole_tiles + int(at / of_tile), first, int(min(int64_t(of_tile - first), end - at))};
+                piece = shared(at, end, whole_tiles, of_tile);
                 at += piece.count;
             }
             compute(piece);

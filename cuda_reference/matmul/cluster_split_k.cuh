@@ -20,6 +20,11 @@
 
 namespace matmul {
 
+// Sums go to where slices were.
+template <class Block> struct WithoutBoxes : Block {
+    static constexpr bool HAS_BOXES = false;
+};
+
 // A walk: the piece of a tile that is this block's of its cluster.
 template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struct SplitTiles {
     static constexpr bool CUTS = false;
@@ -29,9 +34,12 @@ template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struc
     static_assert(sizeof(Number) == 4, "words of 4 bytes");
     int slices;  // of a tile
 
-    template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
+    template <int CLUSTER> __device__ __forceinline__ Piece first() const {
         const int split = blockIdx.x % SPLITS, first = int(int64_t(slices) * split / SPLITS);
-        compute(Piece{int(blockIdx.x / SPLITS), first, int(int64_t(slices) * (split + 1) / SPLITS) - first});
+        return {int(blockIdx.x / SPLITS), first, int(int64_t(slices) * (split + 1) / SPLITS) - first};
+    }
+    template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
+        compute(first<CLUSTER>());
     }
 
     // Writes the sums of a warpgroup's rows, the first of which is first_row of the tile, to `memory`, which has room for a tile;
@@ -107,8 +115,8 @@ cluster_split_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant
                 int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
                 ScaleStrides scale_stride) {
     static_assert(4 * BM * (BN + 8) <= STAGES * SLICE * (BM + BN), "sums go where slices were");
-    using Block = BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, 1, false, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES, SCALED,
-                          false>;
+    using Block = WithoutBoxes<BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, 1, false, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES,
+                                       SCALED, false>>;
     multiply_tiles<Block>(
         {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
          scale_stride},

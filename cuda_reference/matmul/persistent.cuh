@@ -97,6 +97,7 @@ struct BlockOf {
     using Args = Arguments<Sum, Out>;
     static constexpr int BM = BM_, BN = BN_, CONSUMERS = CONSUMERS_, STAGES = STAGES_;
     static constexpr bool SWAPPED = SWAPPED_, SCALED = SCALED_, OUT_BOXES = OUT_BOXES_, IN_TURN = IN_TURN_;
+    static constexpr bool HAS_BOXES = true;  // for results, also those that TMA cannot write (warp_rows.cuh)
     static constexpr Scales SCALES = SCALES_;
     static constexpr int SHARING = IN_TURN ? 1 : CONSUMERS, TURNS = IN_TURN ? CONSUMERS : 0;  // consumers that have a tile together
     static_assert((SWAPPED ? BN : BM) % (SHARING * 64) == 0, "a wgmma has 64 rows");
@@ -130,6 +131,8 @@ struct WholeTiles {
     static constexpr int SPLITS = 1;  // blocks of a cluster with a piece each of the same tile
     int tiles, slices;  // of all splits; of a piece
 
+    template <int CLUSTER> __device__ __forceinline__ Piece first() const { return {int(blockIdx.x) / CLUSTER, 0, slices}; }
+
     template <int CLUSTER, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
         for (int i = blockIdx.x / CLUSTER; i < tiles; i += gridDim.x / CLUSTER) compute(Piece{i, 0, slices});
     }
@@ -144,26 +147,25 @@ __device__ __forceinline__ void multiply_tiles(const typename Block::Args& args,
     const BlockMemory<Block> memory;
     const typename Block::Tiles tiles(args.M, args.N, args.group);
     const Walk walk = walk_of(args.batches * tiles.count, ceil_div(args.K, Block::ASlice::DEPTH));
+    Producer<Block, Walk> producer{args, memory, tiles, walk};
+    const bool produces = threadIdx.x / 32 == CONSUMERS * 4;
+    if (produces) producer.find_first();
+    if (threadIdx.x == CONSUMERS * 128 + 32) {  // while the kernel before this one ends
+        memory.init_barriers();
+        prefetch_tensor_map(args.a_map);
+        prefetch_tensor_map(args.b_map);
+        if constexpr (Block::OUT_BOXES) prefetch_tensor_map(args.out_map);
+    }
+    __syncwarp();
+    memory.begin();
     if (threadIdx.x >= CONSUMERS * 128) {
         if constexpr (CONSUMERS > 1) give_up_registers<Threads::PRODUCER>();
-        if (threadIdx.x < CONSUMERS * 128 + 32) {
-            Producer<Block, Walk>{args, memory, tiles, walk}.request_all();
-        } else {
-            if (threadIdx.x == CONSUMERS * 128 + 32) {  // while the kernel before this one ends
-                memory.init_barriers();
-                prefetch_tensor_map(args.a_map);
-                prefetch_tensor_map(args.b_map);
-                if constexpr (Block::OUT_BOXES) prefetch_tensor_map(args.out_map);
-            }
-            __syncwarp();
-            memory.begin();
-        }
+        if (produces) producer.request_all();
         if constexpr (Walk::SPLITS > 1) {  // all threads of the cluster are to arrive
             __syncwarp();
             cluster_exchange();
         }
     } else {
-        memory.begin();
         if constexpr (CONSUMERS > 1) take_registers<Threads::CONSUMER>();
         wait_for_earlier_kernels();
         if constexpr (Block::TRANSPOSED)

@@ -36,6 +36,7 @@ template <class Sum, int CONSUMERS, int CLUSTER = 1> struct SharedTiles {
     Number* parts;  // (cluster, beginning or end of its run, block, consumer, 64 rows, sums of 128 threads)
     int* counters;  // (cluster, beginning or end of its run), which groups of parts use, then (shared tile); a consumer's each
 
+    template <int OF> __device__ __forceinline__ Piece first() const { return runs.template first<OF>(whole_tiles, slices); }
     template <int OF, class Compute> __device__ __forceinline__ void for_pieces(const Compute& compute) const {
         static_assert(OF == CLUSTER, "runs are those of clusters");
         runs.for_pieces<CLUSTER>(whole_tiles, slices, compute);

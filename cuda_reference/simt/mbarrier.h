@@ -28,8 +28,6 @@ void mbarrier_arrive_expect(uint64_t* place, int bytes);
 inline void mbarrier_arrive(uint64_t* place) { mbarrier_arrive_expect(place, 0); }
 void mbarrier_arrive_at(uint64_t* place, int block);
 
-template <int> void block_barrier() { __syncthreads(); }
-
 inline void cluster_barrier() {
     simt::fence();
     simt::Block::current->wait_cluster("barrier.cluster.wait");

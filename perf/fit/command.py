@@ -4,9 +4,11 @@ What a design sustains is a share of the GPU's own figures, so records of all GP
 perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
 give the same file, but for designs that are other kernels since they were timed (remade.py). Short calls, which `perf compare`
 times in a row, do not wait for their launches. Beside it goes learned.json: what the model with these figures gets wrong
-(boosting.py). For each of the GPUs goes
-torch.json into its folder: torch's times in its records, which `tritonkernels.nn.replace` compares with. Half of the shapes, by
-a hash of them, is left out: `perf docs` judges the choice by it in docs/choice.md. Needs no GPU.
+(boosting.py). For each of the GPUs goes torch.json into its folder: torch's times in its records, which
+`tritonkernels.nn.replace` compares with.
+
+How good the choice is, is told by one that is fitted to half of the shapes only, by a hash of them, and judged by the others;
+perf/results/choice.md has it, for docs/choice.md. What is written is then fitted to all of them. Needs no GPU.
 
 Exit status: 2 if there are no records.
 """
@@ -18,6 +20,7 @@ from tritonkernels.errors import BackendError
 from tritonkernels.target import Target
 
 from ..gate import processes
+from ..render import choice
 from ..render.table import print_table
 from . import counted, evaluate, remade, residuals, table, timed, torch_times
 
@@ -27,6 +30,7 @@ HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25"
 def add_arguments(parser):
     parser.add_argument("--gpu", default="h200", help="a name of the table of targets; default: %(default)s")
     parser.add_argument("--records", type=Path, nargs="+", metavar="FILE", help="default: those in perf/results")
+    parser.add_argument("--judged", type=Path, default=choice.JUDGED, metavar="FILE", help="default: %(default)s")
 
 
 def main(options, parser):
@@ -37,22 +41,39 @@ def main(options, parser):
     except (BackendError, OSError, ValueError, KeyError) as error:
         parser.error(str(error))
     runs = [run for gpu, own in shapes.items() for run in counted.counted(own.shapes, gpu)]
-    learnt, path = [run for run in remade.of_today(runs) if run.shape.half == "fit"], table.path(target.name)
-    if not learnt:
+    today, path = remade.of_today(runs), table.path(target.name)
+    if not today:
         parser.error(f"no records of {target.name} to fit to")
-    designs = table.fitted(learnt, runs) | (remade.kept(learnt, model.sustained(target.name)) if path.exists() else {})
     for gpu, own in shapes.items():
         text = torch_times.text(gpu.name, own.commit, torch_times.families(own.shapes, gpu))
         torch_times.path(gpu.name).parent.mkdir(parents=True, exist_ok=True)
         processes.replace(torch_times.path(gpu.name), text)
+    judge(runs, *_fitted([run for run in today if run.shape.half == "fit"], runs, target), targets, options.judged)
+    designs, trees = _fitted(today, runs, target)
     commit = max(shapes.values(), key=lambda own: own.date).commit
-    processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(learnt), designs))
-    trees = residuals.fitted(learnt, designs)
+    processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(today), designs))
     processes.replace(residuals.path(target.name), residuals.text(trees))
+    print(f"{path}: {len(today)} records of {len({id(run.shape) for run in today})} shapes")
+    return 0
+
+
+def _fitted(learnt, runs, target):
+    """(designs, trees) fitted to the records `learnt`; of designs that none is of, what the shipped table has."""
+    known = model.sustained(target.name) if table.path(target.name).exists() else {}
+    designs = table.fitted(learnt, runs) | remade.kept(learnt, known)
+    return designs, residuals.fitted(learnt, designs)
+
+
+def judge(runs, designs, trees, targets, path):
+    """Print how good the choice by `designs` and `trees` is, and write to `path` how good on the half that they do not know."""
     judged = remade.of_today_only(runs)
     print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, trees)])
-    print(f"{path}: {len(learnt)} records of {len({id(run.shape) for run in learnt})} shapes")
-    return 0
+    drawn = [run for run in judged if run.shape.judges and run.shape.half == "judge"]
+    sections = (
+        choice.section(gpu.name, evaluate.outcomes([run for run in drawn if run.target is gpu], designs, trees))
+        for gpu in targets
+    )
+    processes.replace(path, "".join(sections))
 
 
 def _rows(half, runs, designs, trees):

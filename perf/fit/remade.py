@@ -7,9 +7,13 @@ from tritonkernels.choice import model
 from tritonkernels.design import as_dict
 
 _EPILOGUE = "2026-11-25T11:30"  # bias from shared memory, short epilogues as straight code
+_ROWS = "2026-11-27T05:20"  # they go through shared memory
 _LOOP = "2026-11-27T03:00"  # less between the products of two slices, which small tiles wait for
 # A design, or one in a precision, or problems of a class that it takes, or a number of its configs: since when times count
+CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"
 REMADE = {
+    f"cuda_reference matmul.persistent: {ODD_ROWS}": _ROWS,
+    f"cuda_reference matmul.stream_k: {ODD_ROWS}": _ROWS,
     "cuda_reference matmul.cluster_split_k": _LOOP,
     "cuda_reference matmul.persistent: CONSUMERS 1": _LOOP,
     "cuda_reference matmul.persistent: BN 64": _LOOP,
@@ -53,9 +57,10 @@ def kept(runs, figures):
 
 
 def _since(run):
-    design = design_of(run.key)
-    numbers = (f"{name} {value}" for name, value in as_dict(run.config).items())
-    return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {part}" for part in (*run.factors, *numbers))))
+    design, parts = design_of(run.key), [*run.factors, *(f"{name} {value}" for name, value in as_dict(run.config).items())]
+    if hasattr(run.problem, "n") and run.problem.n * run.problem.out_dtype.itemsize % CHUNK:
+        parts.append(ODD_ROWS)
+    return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {part}" for part in parts)))
 
 
 def design_of(key):

@@ -3,7 +3,8 @@
 from tritonkernels.choice import learned, model
 from tritonkernels.target import Target
 
-from ..fit import boosting, counted, evaluate, remade, residuals, timed
+from ..fit import boosting, evaluate, residuals, timed
+from . import measured
 from .table import markdown as as_table
 
 INTRODUCTION = """\
@@ -83,12 +84,14 @@ To fit again, after new records (`python -m perf sweep`, on the GPU):
 ## How good it is
 
 *chosen / best*: the measured time of what the model chooses, over that of the fastest that was measured for the same shape and
-package. The shapes are random ones (`perf/measure/shapes.py`), of the half that nothing was fitted to. Not every legal config
-was measured for every shape, and the model chooses among those that were; an unmeasured one may be faster. Shapes with times of
-kernels that have been rewritten since are left out. *torch / chosen*: above 1 the choice is faster than torch.
+package, by figures and trees that were fitted to half of the shapes, on random shapes (`perf/measure/shapes.py`) of the other
+half. The shipped ones are fitted to both halves, so they should be a little better. Not every legal config was measured for
+every shape, and the model chooses among those that were; an unmeasured one may be faster. Shapes with times of kernels that
+have been rewritten since are left out. *torch / chosen*: above 1 the choice is faster than torch.
 
 The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
 """
+JUDGED = measured.RESULTS / "choice.md"  # how good the choice is, by `perf fit`
 HEADINGS = ["shapes", "chosen / best", "95 %", "99 %", f"at most {evaluate.FINE}", "worst", "torch / chosen", "at least torch"]
 WORST = 20
 UNNAMED = ("dtype", "out_dtype", "precision", "a_shared", "b_shared", "x_shared")
@@ -120,15 +123,7 @@ def markdown():
         "fine": evaluate.FINE,
         "share": evaluate.GATE_SHARE,
     }
-    return INTRODUCTION.format(**figures) + "".join(of_gpu(gpu.name) for gpu in gpus)
-
-
-def of_gpu(gpu):
-    target = Target.named(gpu)
-    judged = [shape for shape in timed.of_gpu(gpu).shapes if shape.judges and shape.half == "judge"]
-    trees = learned.all_of(gpu)
-    outcomes = evaluate.outcomes(remade.of_today_only(counted.counted(judged, target)), model.sustained(gpu), trees)
-    return section(gpu, outcomes)
+    return INTRODUCTION.format(**figures) + JUDGED.read_text(encoding="utf-8")
 
 
 def section(gpu, outcomes):

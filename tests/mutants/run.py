@@ -88,6 +88,7 @@ SUITE = (
     "tests/perf/measure/test_sweep.py",
     "tests/designs/matmul/test_persistent.py",
     "tests/designs/matmul/test_persistent_cuda.py",
+    "tests/designs/matmul/test_persistent_rows_cuda.py",
     "tests/designs/matmul/test_persistent_split_k_cuda.py",
     "tests/designs/matmul/test_persistent_start_cuda.py",
     "tests/designs/matmul/test_persistent_swapped_cuda.py",

@@ -39,7 +39,7 @@ template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED>
 template <class Block> struct BlockMemory {
     using Number = typename Block::Number;
     static constexpr int CONSUMERS = Block::CONSUMERS, STAGES = Block::STAGES;
-    static constexpr int BOXES_BYTES = Block::OUT_BOXES ? Block::Boxes::COUNT * BLOCK_BYTES : 0;  // of a consumer
+    static constexpr int BOXES_BYTES = Block::HAS_BOXES ? Block::Boxes::COUNT * BLOCK_BYTES : 0;  // of a consumer
     static constexpr int BIASES = Block::OUT_BOXES ? Block::BN : 0;                              // of a consumer's tile
 
     unsigned char* const a_slices = dynamic_shared<unsigned char>();  // STAGES of each
@@ -63,18 +63,19 @@ template <class Block> struct BlockMemory {
         mbarrier_init_fence();
     }
 
-    // Of all threads: the barriers are ready, in a cluster those of the other blocks, too.
+    // Of all threads, at one place: the barriers are ready, in a cluster those of the other blocks, too.
     __device__ __forceinline__ static void begin() {
         if constexpr (Block::Cluster::SIZE > 1)
             cluster_barrier();
         else
-            block_barrier<(CONSUMERS + 1) * 128>();
+            __syncthreads();
     }
 
     // Those of this thread's consumer.
     __device__ __forceinline__ typename Block::Boxes out_boxes(const CUtensorMap& out_map) const {
-        return {out_map, boxes + threadIdx.x / 128 * Block::Boxes::COUNT * BLOCK_BYTES, threadIdx.x % 128 == 0};
+        return {out_map, own_boxes(), threadIdx.x % 128 == 0};
     }
+    __device__ __forceinline__ unsigned char* own_boxes() const { return boxes + threadIdx.x / 128 * BOXES_BYTES; }
 };
 
 }  // namespace matmul

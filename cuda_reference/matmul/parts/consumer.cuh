@@ -10,6 +10,7 @@
 #include "swapped.cuh"
 #include "tile_bias.cuh"
 #include "turns.cuh"
+#include "warp_rows.cuh"
 
 namespace matmul {
 
@@ -78,7 +79,13 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m) {
                 wgmma_results(sum[m][0]);
-                store_tile(sum[m], epilogue, at.row + m * 64 + warp * 16, at.col, M, N);
+                const int row = at.row + m * 64 + warp * 16;
+                Scalar<Sum> results[1][TILES][4];
+                finish(results, sum[m], epilogue, row + lane / 4, at.col + lane % 4 * 2, M, N);
+                if (epilogue.stride.out.col == 1)
+                    WarpRows<Out>{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE}.store(results, epilogue, row, at.col, M, N);
+                else
+                    store_results(results, epilogue, row, at.col, M, N);
             }
         }
     });

@@ -95,11 +95,10 @@ __device__ __forceinline__ void for_runs(const Number (&results)[MS][NS][4], int
         }
 }
 
+// As `finish` left them, of a warp.
 template <class Sum, class Out, int MS, int NS>
-__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
-                                           int first_row, int first_col, int M, int N) {
-    Scalar<Sum> results[MS][NS][4];
-    finish(results, sum, epilogue, first_row + threadIdx.x % 32 / 4, first_col + threadIdx.x % 4 * 2, M, N);
+__device__ __forceinline__ void store_results(const Scalar<Sum> (&results)[MS][NS][4], const Epilogue<Sum, Out>& epilogue,
+                                              int first_row, int first_col, int M, int N) {
     const auto store = [&](const auto& run, int row, int col) {
         store_run(run, epilogue.out, first_row + row, first_col + col, M, N, epilogue.stride.out.row, epilogue.stride.out.col);
     };
@@ -108,6 +107,14 @@ __device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], c
         for_runs<Out, NS>(results, 0, store);
     else
         for_runs<Out, NS, false>(results, 0, store);
+}
+
+template <class Sum, class Out, int MS, int NS>
+__device__ __forceinline__ void store_tile(const LaneSums<Sum> (&sum)[MS][NS], const Epilogue<Sum, Out>& epilogue,
+                                           int first_row, int first_col, int M, int N) {
+    Scalar<Sum> results[MS][NS][4];
+    finish(results, sum, epilogue, first_row + threadIdx.x % 32 / 4, first_col + threadIdx.x % 4 * 2, M, N);
+    store_results(results, epilogue, first_row, first_col, M, N);
 }
 
 }  // namespace matmul

@@ -17,7 +17,11 @@ template <class Block, class Walk> struct Producer {
     const typename Block::Tiles& tiles;
     const Walk& walk;
     Ring<Block::STAGES> ring;
+    Place first{};  // of its tiles
     bool begun = false;
+
+    // While another warp makes the barriers, so that the first request follows at once.
+    __device__ __forceinline__ void find_first() { first = tiles.place(walk.template first<Cluster::SIZE>().tile).kept(); }
 
     // No block is without a piece.
     __device__ __forceinline__ void request_all() {
@@ -27,15 +31,13 @@ template <class Block, class Walk> struct Producer {
     }
 
   private:
-    // It finds the first tile while another warp makes the barriers, so that the first request follows at once.
     __device__ __forceinline__ void request(const Piece& piece) {
-        const Place tile = tiles.place(piece.tile).kept();
+        const Place tile = begun ? tiles.place(piece.tile).kept() : first;
+        begun = true;
         const int split = tile.matrix < args.batches ? 0 : tile.matrix / args.batches;  // the batch again for each split of K
         const int batch = tile.matrix - split * args.batches;
         const int a_batch = args.stride.a.batch == 0 ? 0 : batch, b_batch = args.stride.b.batch == 0 ? 0 : batch;
         const int first = piece.first + split * walk.slices;
-        if (!begun) memory.begin();
-        begun = true;
         wait_for_earlier_kernels();  // here, so that the first request follows at once; later it has nothing to wait for
         if (!elect_lane()) return;
 #pragma unroll 1

@@ -15,6 +15,7 @@ from tests.mutants.catalogue import (
     shared,
     shared_tiles_cuda,
     swapped_cuda,
+    warp_rows_cuda,
 )
 
 PARTS = (
@@ -28,6 +29,7 @@ PARTS = (
     persistent_cuda,
     swapped_cuda,
     shared_tiles_cuda,
+    warp_rows_cuda,
     planes_cuda,
     plans,
     as_torch,

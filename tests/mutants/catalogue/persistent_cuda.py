@@ -283,8 +283,13 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/producer.cuh",
         "cuda and persistent and (without_a_copy or any_order or every_config)",
-        ("slices requested before there are barriers", "if (!begun) memory.begin();", ""),
+        ("every tile the first", "begun ? tiles.place(piece.tile).kept() : first", "first"),
         ("every lane requests", "if (!elect_lane()) return;", ""),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.cuh",
+        "cuda and persistent and (without_a_copy or any_order or every_config)",
+        ("slices requested before there are barriers", "    memory.begin();\n", ""),
     ),
     *of(
         "cuda_reference/common/raster.cuh",

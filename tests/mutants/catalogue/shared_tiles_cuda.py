@@ -10,6 +10,7 @@ MUTANTS = [
         ("every piece begins its tile", "const int first = int(at % of_tile);", "const int first = 0;"),
         ("a piece as long as the rest of the run", "int(min(int64_t(of_tile - first), end - at))", "int(end - at)"),
         ("one place for a run's beginning and end", "2 * block + (block == first && first_ends)", "2 * block"),
+        ("every block begins with a whole tile", "block < whole_tiles ? Piece", "true ? Piece"),
     ),
     *of(
         "cuda_reference/common/runs.cuh",

@@ -105,18 +105,20 @@ def test_the_choice_is_good_on_other_shapes(fitted):
 
 def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
     def text(seed):
-        shuffled = list(shapes(20))
+        shuffled = [shape._replace(judges=True) for shape in shapes(20)]
         random.Random(seed).shuffle(shuffled)
         monkeypatch.setattr(timed, "of_suite", lambda rows: shuffled)
         monkeypatch.setattr(timed.records, "read_rows", lambda path: [{"environment": {"date": "", "commit": "abc+def"}}])
         monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
-        assert main(["fit", "--records", "of.json"]) == 0
-        return [of.path("h200").read_text() for of in (table, torch_times, residuals)]
+        judged = tmp_path / f"{seed}.md"
+        assert main(["fit", "--records", "of.json", "--judged", str(judged)]) == 0
+        return [*(of.path("h200").read_text() for of in (table, torch_times, residuals)), judged.read_text()]
 
     monkeypatch.setattr(residuals, "FEWEST", 0)
     first = text(1)
     assert text(2) == first
-    written, torchs, trees = map(json.loads, first)
+    written, torchs, trees = map(json.loads, first[:3])
+    assert written["records"] == 360 and "| tritonkernels | 8 | " in first[3], "fitted to all 20 shapes, judged by 8 beside 12"
     assert len(trees["trees"]["tritonkernels gemm"]["trees"]) == boosting.TREES
     assert (torchs["gpu"], torchs["commit"], torchs["families"]) == ("h200", "abc", {})  # torch was not timed
     assert (written["schema"], written["gpus"], written["commit"]) == (table.SCHEMA, ["h200"], "abc") and written["records"] > 0

@@ -57,3 +57,11 @@ def test_figures_are_kept_until_there_are_newer_times(runs, monkeypatch):
     assert remade.kept(remade.of_today(runs), figures) == {k: v for k, v in figures.items() if k.startswith(DESIGN)} != {}
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2001-01-01"})
     assert remade.kept(remade.of_today(runs), figures) == {}
+
+
+def test_earlier_times_of_results_that_tma_cannot_write_are_left_out(runs, monkeypatch):
+    monkeypatch.setattr(remade, "REMADE", {f"{DESIGN}: {remade.ODD_ROWS}": "2099-01-01"})
+    left = {id(run) for run in remade.of_today(runs)}
+    assert (
+        [r for r in runs if id(r) not in left] == [r for r in of_design(runs) if r.problem.n % 4] not in ([], of_design(runs))
+    )

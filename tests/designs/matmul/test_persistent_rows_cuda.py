@@ -1,0 +1,54 @@
+"""Results of persistent and stream_k whose rows TMA cannot write: by way of shared memory, in words of 8, 4 or 2 bytes."""
+
+import pytest
+import torch
+
+import cuda_reference
+from cuda_reference.launch import LIBRARY
+from cuda_reference.matmul import persistent, stream_k
+from tests.harness import prepare, random, run_checked, short, transposed
+from tritonkernels.target import Target
+
+ALONE, WIDE, WIDEST = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 192}, {"BM": 128, "BN": 320}
+IN_TURN = {"BM": 128, "BN": 192, "IN_TURN": True}
+DTYPES = {"fp16": (torch.float16, None), "bf16": (torch.bfloat16, None), "float32": (torch.float16, torch.float32)}
+
+
+def config_of(call, tile, design=persistent.DESIGN):
+    return next(c for c in design.configs(call.problem, Target.named("simt")) if tile.items() <= c.items())
+
+
+@short(lambda tile, columns, dtype: dtype == "fp16" or (tile, columns) == (ALONE, 78))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [1, 76, 78, 135, 444])
+@pytest.mark.parametrize("tile", [ALONE, WIDE, WIDEST, IN_TURN], ids=str)
+def test_rows_of_any_length(tile, columns, dtype):
+    """Of whole words and not, of one column and of more than a box; rows and columns beyond the edge are left alone."""
+    of, out_dtype = DTYPES[dtype]
+    a, b = random(150, 72, dtype=of), transposed(random(72, columns, dtype=of))
+    bias = None if tile == IN_TURN else random(columns, dtype=out_dtype or of)
+    call = prepare("matmul", a, b, bias=bias, out_dtype=out_dtype)
+    (launch,) = persistent.DESIGN.launches(call.problem, config_of(call, tile), *call.parts[0])
+    by_tma = call.result.stride(0) * call.result.element_size() % 16 == 0
+    assert launch.expression.endswith(f", {str(by_tma).lower()}>")
+    run_checked(LIBRARY, "matmul", "persistent", a, b, bias=bias, out_dtype=out_dtype, config=config_of(call, tile))
+
+
+@pytest.mark.parametrize("first, pitch", [(0, 200), (4, 200), (2, 204), (1, 204), (0, 202), (3, 201)], ids=str)
+def test_a_result_inside_of_a_matrix(first, pitch):
+    """Words as long as what rows begin at and what lies between them allow; what is beside the result stays."""
+    a, b = random(2, 70, 72, dtype=torch.float16), transposed(random(2, 72, 100, dtype=torch.float16))
+    around = torch.full((2, 70, pitch), 7.0, dtype=torch.float16)
+    out = around[:, :, first : first + 100]
+    config = config_of(prepare("matmul", a, b), WIDE)
+    expected, _ = run_checked(LIBRARY, "matmul", "persistent", a, b, config=config)
+    assert torch.equal(cuda_reference.matmul(a, b, out=out, design="persistent", config=config), expected)
+    around[:, :, first : first + 100] = 7
+    assert (around == 7).all()
+
+
+def test_tiles_that_are_shared():
+    a, b = random(200, 640, dtype=torch.float16), transposed(random(640, 201, dtype=torch.float16))
+    call = prepare("matmul", a, b)
+    config = config_of(call, {"BM": 128, "BN": 128}, stream_k.DESIGN)
+    run_checked(LIBRARY, "matmul", "stream_k", a, b, config=config)
