@@ -109,7 +109,7 @@ def configs(problem, target):
     if not (problem.beta or problem.bias or problem.activation or problem.scales):
         space = *space, *_LARGE
     space = *space, *_WIDE, *_DEEP
-    space = *space, *(config for config in that_fill_waves(problem, target, (*SPACE, *_WIDE)) if config not in _DEEP)
+    space = *space, *that_fill_waves(problem, target, space)
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
     yield from (config | {"SPLIT_K": 1} for config in (*space, *_in_turn(problem, target)))
     if problem.accumulate == "fp32" and not problem.scales:

@@ -5,7 +5,8 @@ one side, 64 for each consumer, and along the other one, of `span`, so many that
 fewer. That side is columns of the tile, or if the tile is SWAPPED rows (swapped.cuh).
 
 A small tile needs more bytes a product than a large one: for the 272 rows of slices of 128 x 144 L2 takes 1.4 times as long as
-its products. So tiles side by side are clusters, which share them: of 4 x 2 each tile's part is 32 + 72 rows.
+its products. So tiles side by side are clusters, which share them: of 4 x 2 each tile's part is 32 + 72 rows. Of 128 x 320 a
+pair shares the 320, and fetches 288 rows a tile instead of 448.
 """
 
 import itertools
@@ -17,10 +18,11 @@ from ...launch import ceil_div, config_of
 SLICE, BOX = 128, 64 * 128  # bytes of k in a slice; of a box of the result
 MOST_BYTES = 227 * 1024  # of a block's shared memory on Hopper
 MOST_STAGES, FEW_STAGES, LEAST = 12, 4, 64
-MOST_SPAN = {1: 256, 2: 256, 3: 192}  # of so many consumers, whose threads have half as many sums
+MOST_SPAN = {1: 256, 2: 320, 3: 192}  # of so many consumers, whose threads have half as many sums
 EACH = 2  # tiles of a side, direction and cluster: those that take the least time
 # (tiles side by side along the span, which share slices of the other side, and across it, which share those of the span)
-CLUSTERS = (1, 1), (2, 1), (2, 2), (4, 2), (2, 4)
+CLUSTERS = (1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4)
+ONE_WGMMA, BOX_ACROSS_K = 256, 64  # columns, at most; of 16 bits
 OVERHEAD = 16  # of a tile, as if its span were so much longer
 
 
@@ -42,20 +44,31 @@ def that_fill_waves(problem, target, others):
     along_k = problem.a_layout == "row", problem.b_layout == "col"
     if problem.precision == "tf32" and not all(along_k):  # it has tiles of its own (transposed.cuh)
         return
-    known = {(config["BM"], config["BN"]) for config in others}
+    known = {(config["BM"], config["BN"], config.get("CLUSTER", 1)) for config in others}
     for swapped, consumers, (along, across) in itertools.product((True, False), MOST_SPAN, CLUSTERS):
         length, other = (problem.m, problem.n) if swapped else (problem.n, problem.m)
-        unit = 64 if problem.dtype.itemsize == 2 and not along_k[not swapped] else 16 if problem.precision == "int8" else 8
+        across_k = problem.dtype.itemsize == 2 and not along_k[not swapped]
+        unit = BOX_ACROSS_K if across_k else 16 if problem.precision == "int8" else 8
         side, walkers = 64 * consumers, reached_by(target.sms, along * across) // (along * across) or 3
         lines = problem.batch * ceil_div(ceil_div(other, side), across)
         rounds = {}  # of the walkers
-        for span in range(max(LEAST, unit), MOST_SPAN[consumers] + 1, max(unit, 8 * across)):
-            if ((span, side) if swapped else (side, span)) not in known and not (swapped and span % 128 == 0 and consumers > 1):
+        for span in _spans(unit, side, consumers, swapped, (along, across)):
+            if (*((span, side) if swapped else (side, span)), along * across) not in known:
                 rounds[span] = ceil_div(ceil_div(ceil_div(length, span), along) * lines, walkers)
-        small = across > 1  # clusters across the span, too, are for one round: tiles of more are large enough without
+        small = along > 1 < across  # clusters both ways are for one round: tiles of more are large enough without
         for span in sorted(rounds, key=lambda span: rounds[span] * (span + OVERHEAD))[: 1 if small else EACH]:
             if not small or rounds[span] == 1:
                 yield _config(side, span, consumers, swapped, along, across)
+
+
+def _spans(unit, side, consumers, swapped, cluster):
+    """The multiples of `unit` that a tile may span, in whole eights for each of those that share it. What one wgmma does not
+    multiply by has two halves, or whole boxes, and is not SWAPPED. What a pair shares is the longer side."""
+    step = max(unit, 8 * cluster[1])
+    for span in range(max(LEAST, step), MOST_SPAN[consumers] + 1, step):
+        halves = span <= ONE_WGMMA or (not swapped and (unit == BOX_ACROSS_K or span % (2 * unit) == 0))
+        if halves and not (swapped and span % 128 == 0 and consumers > 1) and (cluster != (1, 2) or span > side):
+            yield span
 
 
 def _config(side, span, consumers, swapped, along, across):

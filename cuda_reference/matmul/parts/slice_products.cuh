@@ -15,14 +15,14 @@
 
 namespace matmul {
 
-// A step of 64 rows. Of more than 256 columns a second wgmma has the rest.
+// A step of 64 rows. Of more than 256 columns a second wgmma has the rest, half of them if slices can be cut there.
 template <class T, bool LEFT_K_MAJOR, bool RIGHT_K_MAJOR, bool ADDS, class Sum, int TILES>
 __device__ __forceinline__ void multiply_step(LaneSums<Sum> (&sum)[TILES], uint64_t left, uint64_t right) {
-    constexpr int FIRST = TILES < 32 ? TILES : 32;
+    constexpr int FIRST = TILES <= 32 ? TILES : RIGHT_K_MAJOR ? (TILES + 1) / 2 : 32;
     wgmma<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, ADDS>(reinterpret_cast<LaneSums<Sum>(&)[FIRST]>(sum), left, right);
     if constexpr (TILES > FIRST) {
         auto& others = reinterpret_cast<LaneSums<Sum>(&)[TILES - FIRST]>(sum[FIRST]);
-        wgmma<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, ADDS>(others, left, right + (FIRST / 8 * BLOCK_BYTES >> 4));
+        wgmma<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, ADDS>(others, left, right + (FIRST * BLOCK_BYTES / 8 >> 4));
     }
 }
 
