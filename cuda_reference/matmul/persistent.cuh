@@ -16,8 +16,8 @@
 // A block computes every gridDim.x-th tile, so that the slices of the next tile land while this one's result is written. The
 // copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read, or
 // from one where another stage has more use for the room: 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that
-// TMA cannot write is stored from registers, 16 bytes per lane. What is added to a box comes from shared memory, too, where a
-// tile's bias lands meanwhile (parts/tile_bias.cuh).
+// TMA cannot write goes through a box, too (parts/warp_rows.cuh). What is added to a box comes from shared memory, where a tile's
+// bias lands meanwhile (parts/tile_bias.cuh).
 //
 // The tensor cores add up products of fp8 in some 14 bits. Unless that is asked for, each slice has a sum of its own (PROMOTES),
 // which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
@@ -29,7 +29,8 @@
 // share.
 //
 // Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
-// 128 x 256, three. Two consumers have up to 64 x 320 (two wgmmas), as there are more registers for each.
+// 128 x 256, three. Two consumers have up to 64 x 320, by two wgmmas of half as many columns, as there are more registers for
+// each.
 //
 // SWAPPED tiles are those of C^T = B^T A^T, of which a consumer has 64 columns and all rows: 96, say, or 160 (parts/swapped.cuh).
 // 1024 x 528 is 99 tiles of 96 x 64, one wave of 132 SMs, and 72 of 128 x 64 or 144 of 64 x 64.
@@ -39,8 +40,8 @@
 // its last ones (parts/turns.cuh), and writes its result while the other multiplies. A tile's sums must fit into one
 // consumer's registers, so it has half the size, for which L2 sends more.
 //
-// A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand, the larger: along M those of B, or
-// along N those of A (of tiles of 192, the other one: half of 192 rows is no whole boxes of 64). Each block requests half of them
+// A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand: along M those of B, along N those of
+// A; where there is a choice the longer side's, for which L2 sends least (parts/fitted.py). Each block requests half of them
 // for both (multicast), and all of its other operand. So L2 sends a pair of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a
 // slice, not 2 * (128 + 256): a third less. A stage of either block is written by both: it is full when the bytes of both have
 // landed, and empty when the consumers of both have read theirs.
