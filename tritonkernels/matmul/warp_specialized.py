@@ -138,9 +138,6 @@ TILES = (
 )
 SHAPES = {(rows, columns) for rows, columns, _ in TILES}
 BOX = 128  # bytes of K in a slice, and at most of a row of a staged box
-MOST_DEEP = (
-    64 * 128
-)  # of a tile that may have slices of two boxes: fewer, of products that take longer than the way of barriers
 MOST_STAGES = 8
 MOST_BESIDE_SLICES = {1: 128, 2: 96, 3: 64}  # sums of a thread of so many consumers, where slices take registers, too
 BARRIERS = 1024  # bytes, at least what the barriers and the alignment of the ring take
@@ -179,21 +176,17 @@ def _loads_first(problem, rows, columns, consumers, swapped):
 
 
 def _tiles(problem, target):
-    """(rows, columns, CONSUMERS, SWAPPED, STAGED, STAGES, boxes of K in a slice) of the tiles that fit: a second box of results
-    hides the way of the first, a fourth stage that of slices, which counts more. SWAPPED are those of shapes that no other has,
-    or that spare a copy."""
+    """(rows, columns, CONSUMERS, SWAPPED, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a
+    fourth stage that of slices, which counts more. SWAPPED are those of shapes that no other has, or that spare a copy."""
     for rows, columns, consumers in TILES:
-        for deep in (1, 2) if rows * columns <= MOST_DEEP else (1,):
-            room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX * deep
-            staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
-            stages = (room - staged * rows * BOX) // stage
-            if rows // consumers * columns // 128 <= _most_sums(problem, rows) and stages >= 3:
-                for swapped in (False, True):
-                    loads = _loads_first(problem, rows, columns, consumers, swapped)
-                    if deep > 1 and (loads or sums_slices(problem)):
-                        continue
-                    if not swapped or (columns, rows) not in SHAPES or loads:
-                        yield rows, columns, consumers, swapped, staged, min(MOST_STAGES, stages), deep
+        room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
+        staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
+        stages = (room - staged * rows * BOX) // stage
+        if rows // consumers * columns // 128 <= _most_sums(problem, rows) and stages >= 3:
+            for swapped in (False, True):
+                loads = _loads_first(problem, rows, columns, consumers, swapped)
+                if not swapped or (columns, rows) not in SHAPES or loads:
+                    yield rows, columns, consumers, swapped, staged, min(MOST_STAGES, stages)
 
 
 def _along_k(problem, config):
@@ -209,9 +202,9 @@ def _along_k(problem, config):
 def configs(problem, target):
     """Those without splits first."""
     programs, found = target.sms, []
-    for rows, columns, consumers, swapped, staged, stages, deep in _tiles(problem, target):
+    for rows, columns, consumers, swapped, staged, stages in _tiles(problem, target):
         block_m, block_n = (columns, rows) if swapped else (rows, columns)
-        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": deep * BOX // problem.dtype.itemsize, "GROUP_M": 8}
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
         numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
         found.append((numbers, count_tiles(problem, numbers, problem.batch)))
     for in_lines in (False, True):

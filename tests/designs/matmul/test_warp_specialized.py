@@ -12,7 +12,7 @@ from tests.harness import available_on, prepare, random, run_checked, transposed
 from tritonkernels.config import config_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import warp_specialized
-from tritonkernels.matmul.warp_specialized import DESIGN, MOST_DEEP, SHAPES, TILES, parts_of_columns
+from tritonkernels.matmul.warp_specialized import DESIGN, SHAPES, TILES, parts_of_columns
 from tritonkernels.target import Target
 
 HOPPER = Target.named("h100")
@@ -43,9 +43,7 @@ def tile_of(config):
 
 
 EVERY = {config: tile_of(config) for config in configs(4096, 4096, 4096) if config.kwargs["SPLIT_K"] == 1}
-OF_TILES = pytest.mark.parametrize(
-    "config", EVERY, ids=lambda config: "x".join(map(str, (*tile_of(config)[:3], config.kwargs["BLOCK_K"])))
-)
+OF_TILES = pytest.mark.parametrize("config", EVERY, ids=lambda config: "x".join(map(str, tile_of(config)[:3])))
 
 
 def on_hopper():
@@ -55,10 +53,8 @@ def on_hopper():
 
 
 def test_each_shape_of_a_tile_exists_once():
-    shapes = [tile[:2] for config, tile in EVERY.items() if config.kwargs["BLOCK_K"] == 64]
+    shapes = [tile[:2] for tile in EVERY.values()]
     assert len(set(shapes)) == len(shapes) > len(TILES), "swapped ones beside those of TILES"
-    deep = [tile[:2] for config, tile in EVERY.items() if config.kwargs["BLOCK_K"] == 128]
-    assert sorted(deep) == sorted((m, n) for m, n in shapes if m * n <= MOST_DEEP) and len(EVERY) == len(shapes) + len(deep)
     assert set(shapes) == SHAPES | {shape[::-1] for shape in SHAPES}
     for m, n, _, swapped in EVERY.values():
         assert ((n, m) if swapped else (m, n)) in SHAPES
