@@ -63,10 +63,10 @@ def that_fill_waves(problem, target, others):
 
 def _spans(unit, side, consumers, swapped, cluster):
     """The multiples of `unit` that a tile may span, in whole eights for each of those that share it. What one wgmma does not
-    multiply by has two halves, or whole boxes, and is not SWAPPED. What a pair shares is the longer side."""
+    multiply by has two halves, or whole boxes. What a pair shares is the longer side."""
     step = max(unit, 8 * cluster[1])
     for span in range(max(LEAST, step), MOST_SPAN[consumers] + 1, step):
-        halves = span <= ONE_WGMMA or (not swapped and (unit == BOX_ACROSS_K or span % (2 * unit) == 0))
+        halves = span <= ONE_WGMMA or unit == BOX_ACROSS_K or span % (2 * unit) == 0
         if halves and not (swapped and span % 128 == 0 and consumers > 1) and (cluster != (1, 2) or span > side):
             yield span
 
