@@ -84,9 +84,6 @@ def of_problem(problem):
     return {
         **{name: math.log2(max(1, size)) for name, size in sizes.items()},
         **{f"{name} mod {DIVIDES}": float(size % DIVIDES) for name, size in sizes.items()},
-        **{
-            f"{name} in powers of 2": math.log2(math.gcd(size, DIVIDES)) for name, size in sizes.items()
-        },  # how rows are aligned
         "out bytes": problem.out_dtype.itemsize,
         **dict.fromkeys(chain(*model.classes(problem)), 1.0),
     }
