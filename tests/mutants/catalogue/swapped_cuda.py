@@ -98,10 +98,12 @@ MUTANTS = [
             "ceil_div(ceil_div(other, side), across)",
         ),
         ("a tile that reads C", "if problem.beta or ", "if "),
-        ("any boxes across K", "unit = 64 if problem.dtype.itemsize == 2 and not along_k[not swapped] else", "unit ="),
+        ("any boxes across K", "unit = BOX_ACROSS_K if across_k else 16", "unit = 16"),
         ("results that TMA does not write", " or problem.n * problem.out_dtype.itemsize % 16:", ":"),
         ("stages beside no box", "boxes) for boxes in (2, 1)]", "boxes) for boxes in (0, 0)]"),
-        ("parts of slices in broken eights", "max(unit, 8 * across)", "unit"),
+        ("parts of slices in broken eights", "max(unit, 8 * cluster[1])", "unit"),
+        ("halves of a wide tile in broken eights", "span % (2 * unit) == 0", "True"),
+        ("a pair that shares the shorter side", "cluster != (1, 2) or span > side", "True"),
         (
             "clusters that share the wrong side",
             '"SHARE_A": across if swapped else along',
@@ -118,7 +120,8 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/slice_products.cuh",
         "persistent_swapped and (edges or layouts or all_that or any_order)",
-        ("the second wgmma's columns from the first's", "right + (FIRST / 8 * BLOCK_BYTES >> 4)", "right"),
+        ("the second wgmma's columns from the first's", "right + (FIRST * BLOCK_BYTES / 8 >> 4)", "right"),
+        ("boxes across K cut in two", "RIGHT_K_MAJOR ? (TILES + 1) / 2 : 32", "(TILES + 1) / 2"),
     ),
     *of(
         "cuda_reference/common/stmatrix.cuh",
