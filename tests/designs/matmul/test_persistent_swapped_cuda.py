@@ -214,7 +214,7 @@ def test_spans_of_whole_waves():
     )
 
 
-@pytest.mark.parametrize("m, n", [(768, 3584), (1432, 1432), (200, 11008), (3000, 1000), (5640, 5640)])
+@pytest.mark.parametrize("m, n", [(768, 3584), (1432, 1432), (200, 11008), (3000, 1000), (3000, 3000), (5640, 5640)])
 def test_no_other_span_takes_less(m, n):
     """Of all multiples of 8: fewer rounds of walkers, each as long as the tile's span and what every tile costs. Of more than
     256 both halves are multiples of 8; what a pair shares is the longer side."""
@@ -230,6 +230,7 @@ def test_no_other_span_takes_less(m, n):
         length, other = (m, n) if swapped else (n, m)
         side = 64 * consumers
         of = length, math.ceil(other / side), along, across
+        assert all(span <= 256 or span % 16 == 0 for span in offered)
         others = [span for span in range(64, fitted.MOST_SPAN[consumers] + 1, 8) if span % 64]
         others = [span for span in others if span <= 256 or span % 16 == 0]
         others = [span for span in others if across == 1 or (span > side and span % 16 == 0)]

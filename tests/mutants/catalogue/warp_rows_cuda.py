@@ -7,7 +7,7 @@ MUTANTS = [
         "cuda_reference/matmul/parts/warp_rows.cuh",
         "persistent_rows_cuda and any_length",
         ("rows beyond the last", "row >= rows_left || col >= columns_left", "col >= columns_left"),
-        ("columns beyond the last", "row >= rows_left || col >= columns_left", "row >= rows_left"),
+        ("columns beyond the last", "if (col + e < columns_left) there", "there"),
         ("a word that begins inside", "col + EACH <= columns_left && sizeof", "sizeof"),
         ("the first columns in every box", "col + COUNT * 8, M, N);", "col, M, N);"),
         ("the first results in every box", "put<COUNT>(results, FIRST);", "put<COUNT>(results, 0);"),
