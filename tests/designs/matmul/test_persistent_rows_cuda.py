@@ -6,6 +6,7 @@ import torch
 import cuda_reference
 from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul import persistent, stream_k
+from cuda_reference.trace import trace
 from tests.harness import prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
 
@@ -45,6 +46,16 @@ def test_a_result_inside_of_a_matrix(first, pitch):
     assert torch.equal(cuda_reference.matmul(a, b, out=out, design="persistent", config=config), expected)
     around[:, :, first : first + 100] = 7
     assert (around == 7).all()
+
+
+@pytest.mark.parametrize("first, pitch, word", [(0, 200, 8), (4, 204, 8), (2, 204, 4), (0, 202, 4), (1, 204, 2), (0, 201, 2)])
+def test_words_as_long_as_the_alignment_allows(first, pitch, word):
+    a, b = random(128, 64, dtype=torch.float16), transposed(random(64, 100, dtype=torch.float16))
+    call = prepare("matmul", a, b, out=torch.empty(128, pitch, dtype=torch.float16)[:, first : first + 100])
+    (traced,) = trace(*persistent.DESIGN.launches(call.problem, config_of(call, WIDE), *call.parts[0]))
+    assert traced.races == ()
+    written = [access for access in traced.accesses if (access.kind, access.space) == ("write", "global")]
+    assert max(access.width for access in written) == word
 
 
 def test_tiles_that_are_shared():

@@ -21,11 +21,10 @@ MUTANTS = [
             "        __syncwarp();\n        if constexpr (FIRST + COUNT",
             "        if constexpr (FIRST + COUNT",
         ),
-        ("words that the pitch does not allow", " | unsigned(pitch * sizeof(Out))", ""),
     ),
     *of(
         "cuda_reference/matmul/parts/warp_rows.cuh",
-        "persistent_rows_cuda and inside_of",
+        "persistent_rows_cuda and words",
         ("words that the beginning does not allow", "unsigned(reinterpret_cast<uintptr_t>(epilogue.out)) | ", ""),
     ),
     *of(
