@@ -25,6 +25,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/warp_rows.cuh",
         "persistent_rows_cuda and words",
+        ("words that the pitch does not allow", " | unsigned(pitch * sizeof(Out))", ""),
         ("words that the beginning does not allow", "unsigned(reinterpret_cast<uintptr_t>(epilogue.out)) | ", ""),
     ),
     *of(
