@@ -18,7 +18,8 @@ from ...launch import ceil_div, config_of
 SLICE, BOX = 128, 64 * 128  # bytes of k in a slice; of a box of the result
 MOST_BYTES = 227 * 1024  # of a block's shared memory on Hopper
 MOST_STAGES, FEW_STAGES, LEAST = 12, 4, 64
-MOST_SPAN = {1: 256, 2: 320, 3: 192}  # of so many consumers, whose threads have half as many sums
+MOST_SPAN = {1: 256, 2: 256, 3: 192}  # of so many consumers, whose threads have half as many sums
+OF_PAIRS = {2: 320, 3: 192}  # that share the span: L2 sends them less
 EACH = 2  # tiles of a side, direction and cluster: those that take the least time
 # (tiles side by side along the span, which share slices of the other side, and across it, which share those of the span)
 CLUSTERS = (1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4)
@@ -44,7 +45,7 @@ def that_fill_waves(problem, target, others):
     along_k = problem.a_layout == "row", problem.b_layout == "col"
     if problem.precision == "tf32" and not all(along_k):  # it has tiles of its own (transposed.cuh)
         return
-    known = {(config["BM"], config["BN"], config.get("CLUSTER", 1)) for config in others}
+    known = {(config["BM"], config["BN"]) for config in others}
     for swapped, consumers, (along, across) in itertools.product((True, False), MOST_SPAN, CLUSTERS):
         length, other = (problem.m, problem.n) if swapped else (problem.n, problem.m)
         across_k = problem.dtype.itemsize == 2 and not along_k[not swapped]
@@ -53,7 +54,7 @@ def that_fill_waves(problem, target, others):
         lines = problem.batch * ceil_div(ceil_div(other, side), across)
         rounds = {}  # of the walkers
         for span in _spans(unit, side, consumers, swapped, (along, across)):
-            if (*((span, side) if swapped else (side, span)), along * across) not in known:
+            if ((span, side) if swapped else (side, span)) not in known:
                 rounds[span] = ceil_div(ceil_div(ceil_div(length, span), along) * lines, walkers)
         small = along > 1 < across  # clusters both ways are for one round: tiles of more are large enough without
         for span in sorted(rounds, key=lambda span: rounds[span] * (span + OVERHEAD))[: 1 if small else EACH]:
@@ -63,11 +64,11 @@ def that_fill_waves(problem, target, others):
 
 def _spans(unit, side, consumers, swapped, cluster):
     """The multiples of `unit` that a tile may span, in whole eights for each of those that share it. What one wgmma does not
-    multiply by has two halves, or whole boxes. What a pair shares is the longer side."""
-    step = max(unit, 8 * cluster[1])
-    for span in range(max(LEAST, step), MOST_SPAN[consumers] + 1, step):
+    multiply by has two halves, or whole boxes. What a pair of large tiles shares is the longer side."""
+    step, pair = max(unit, 8 * cluster[1]), cluster == (1, 2)
+    for span in range(max(LEAST, step), (OF_PAIRS.get(consumers, 0) if pair else MOST_SPAN[consumers]) + 1, step):
         halves = span <= ONE_WGMMA or unit == BOX_ACROSS_K or span % (2 * unit) == 0
-        if halves and not (swapped and span % 128 == 0 and consumers > 1) and (cluster != (1, 2) or span > side):
+        if halves and not (swapped and span % 128 == 0 and consumers > 1) and (not pair or span > side):
             yield span
 
 

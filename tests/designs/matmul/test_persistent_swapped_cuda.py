@@ -230,9 +230,9 @@ def test_no_other_span_takes_less(m, n):
         length, other = (m, n) if swapped else (n, m)
         side = 64 * consumers
         of = length, math.ceil(other / side), along, across
-        assert all(span <= 256 or span % 16 == 0 for span in offered)
-        others = [span for span in range(64, fitted.MOST_SPAN[consumers] + 1, 8) if span % 64]
-        others = [span for span in others if span <= 256 or span % 16 == 0]
+        most = fitted.MOST_SPAN[consumers] if across == 1 else fitted.OF_PAIRS[consumers]
+        assert all(span <= 256 or (span % 16 == 0 and across == 2) for span in offered)
+        others = [span for span in range(64, most + 1, 8) if span % 64]
         others = [span for span in others if across == 1 or (span > side and span % 16 == 0)]
         assert steps(offered[0], *of) <= min(steps(span, *of) for span in others)
 
