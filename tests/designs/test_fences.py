@@ -35,21 +35,14 @@ EXCHANGE = {
     "ptx": ("wgmma.mma_async", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "mapa"),
     "sass": ("HGMMA", "MEMBAR.GPU", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL"),
 }
-# mbarriers must be visible to the copy engine before the first copy that uses them, and to their block.
+# mbarriers must be visible to the copy engine before the first copy that uses them, and to their block, or cluster.
 BARRIERS = {
     "ptx": ("mbarrier.init", "fence.mbarrier_init", "fence.proxy.async", "bar.sync"),
     "sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC"),
 }
-# Where one warp makes them and another asks for copies, each is at the block's barrier, or the cluster's.
-MADE = BARRIERS | {"sass": ("FENCE.VIEW.ASYNC", "BAR.SYNC", "UTMALDG")}
-BEGUN = {"ptx": ("bar.sync", "cp.async.bulk.tensor.3d.shared"), "sass": ("BAR.SYNC", "HGMMA")}
-MADE_IN_CLUSTER = {
+BARRIERS_OF_A_CLUSTER = {
     "ptx": (*BARRIERS["ptx"][:-1], "barrier.cluster.arrive", "barrier.cluster.wait"),
     "sass": ("FENCE.VIEW.ASYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL"),
-}
-BEGUN_IN_CLUSTER = {
-    "ptx": ("barrier.cluster.arrive", "barrier.cluster.wait", "cp.async.bulk.tensor.3d.shared"),
-    "sass": ("UCGABAR_ARV", "UCGABAR_WAIT", "CCTL.IVALL", "UTMALDG"),
 }
 # wgmma reads the planes of B that other warps have stored.
 STORED_PLANES = {
@@ -92,11 +85,11 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     (
         "matmul/stream_k.cuh",
         "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, 1, 1, true, true, false, matmul::NO_SCALES, true, true>",
-    ): ("6matmul8stream_k", [MADE, BEGUN, ARRIVAL, BOXES]),
+    ): ("6matmul8stream_k", [BARRIERS, ARRIVAL, BOXES]),
     (
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
-    ): ("cluster_split_k", [MADE, BEGUN, EXCHANGE]),
+    ): ("cluster_split_k", [BARRIERS, EXCHANGE]),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -110,14 +103,14 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
             [*fences, BOXES],
         )
         for of, name, fences in (
-            ("__half, __half, float, 64, 64, 1, 4, 1, 1, false, false, true, true", "6__half.*Li1ELi1ELb0", (MADE, BEGUN)),
-            ("__half, __half, float, 96, 64, 1, 8, 1, 1, true, false, true, true", "6__half.*Li1ELi1ELb1", (MADE, BEGUN)),
+            ("__half, __half, float, 64, 64, 1, 4, 1, 1, false, false, true, true", "6__half.*Li1ELi1ELb0", (BARRIERS,)),
+            ("__half, __half, float, 96, 64, 1, 8, 1, 1, true, false, true, true", "6__half.*Li1ELi1ELb1", (BARRIERS,)),
             (
                 "__half, __half, float, 128, 128, 2, 4, 2, 1, false, false, true, true",
                 "6__half.*Li2ELi1ELb",
-                (MADE_IN_CLUSTER, BEGUN_IN_CLUSTER),
+                (BARRIERS_OF_A_CLUSTER,),
             ),
-            ("float, float, float, 64, 64, 1, 4, 1, 1, true, false, true, false", "f", (MADE, BEGUN)),
+            ("float, float, float, 64, 64, 1, 4, 1, 1, true, false, true, false", "f", (BARRIERS,)),
         )
     },
 }
