@@ -237,6 +237,11 @@ def test_no_other_span_takes_less(m, n):
         assert steps(offered[0], *of) <= min(steps(span, *of) for span in others)
 
 
+def test_halves_of_a_wide_tile_are_what_wgmma_multiplies_by():
+    """Any eights in bf16, sixteens in int8."""
+    assert spans(3000, 3040)[False, 2, (1, 2)][0] == 304 and spans(3000, 3040, torch.int8)[False, 2, (1, 2)][0] == 320
+
+
 def test_which_problems_have_them():
     def other_than_64(layouts):
         return {swapped for (swapped, *_), of in spans(1000, 3000, layouts=layouts).items() if any(span % 64 for span in of)}

@@ -88,7 +88,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/fitted.py",
-        "persistent_swapped and (span or which or fit)",
+        "persistent_swapped and (span or which or fit or halves)",
         ("rounds of single tiles in clusters", "ceil_div(length, span), along) * lines", "ceil_div(length, span), 1) * lines"),
         ("tiles that cost nothing but their span", "(span + OVERHEAD)", "(span)"),
         ("the longest spans", "[: 1 if small else EACH]", "[-2:]"),
