@@ -1,7 +1,7 @@
 """python -m perf gate: runs every check on this machine's GPU, in steps of under 8 minutes each.
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
-compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-5 and properties run all GPU tests;
+compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-7 and properties run all GPU tests;
 two_gpus needs two GPUs. With several GPUs, steps run in parallel on different GPUs. The outcome of each step is written at once
 to perf/results/GPU/gate.json: a passed step is not repeated for the same sources, versions and GPU. Logs are in build/gate.
 --write writes the outcome into README.md and docs/guarantees.md, on any machine.
@@ -215,7 +215,8 @@ class Gate:
             self._last_passed = {"commit": outcome.commit, "date": outcome.date, "counts": counts, "skipped": skipped}
             self._last_passed["kernels"] = kernels.digests()
         kept = {name: self._about[name] for name in (*KEY, "commit")}
-        kept |= {"last_passed": self._last_passed, "steps": {name: asdict(o) for name, o in ordered.items()}}
+        kept |= {"planned": list(self._names), "last_passed": self._last_passed}
+        kept |= {"steps": {name: asdict(o) for name, o in ordered.items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         processes.replace(self._path, json.dumps(kept, indent=1) + "\n")
 

@@ -5,7 +5,6 @@ import re
 
 from .. import HERE, ROOT
 from ..measure import kernels
-from .gate_steps import SHARDS
 
 RESULTS = HERE / "results"
 FILES = (ROOT / "README.md", ROOT / "docs/guarantees.md")
@@ -46,8 +45,7 @@ def _of_gpu(gate):
             yield f"{gate['gpu']}: what the kernels of {', '.join(changed)} are made of has changed since, and awaits it."
     cut = {name: step["counts"].get("passed", 0) for name, step in steps.items() if _was_cut_off(step)}
     red = [name for name, step in steps.items() if step["status"] == "failed" and name not in cut]
-    planned = [*(passed or {"counts": ()})["counts"], *(f"tests-{i}" for i in range(1, SHARDS + 1))]
-    missing = [name for name in dict.fromkeys(planned) if name not in steps]
+    missing = [name for name in gate.get("planned", ()) if name not in steps]
     what = [f"failed in {', '.join(red)}"] if red else []
     if cut:
         ends = (f"{name} after {count:,} passed and none failed" for name, count in cut.items())
