@@ -58,7 +58,6 @@ _IN_ROWS = configs_of(
     (64, 64, 1, 12, 8, 8, 4),
 )
 _WIDE = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 320, 2, 3, 8))
-_WIDE_PAIRS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A", (128, 320, 2, 3, 8, 2, 1), (192, 192, 3, 4, 8, 2, 2))
 _DEEP = configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8), (64, 64, 1, 12, 8))  # for one wave of small tiles
 # Of tf32 that lies across K, where a consumer has 64 columns and any rows
 _SWAPPED = configs_of(
@@ -109,7 +108,7 @@ def configs(problem, target):
         space = *space, *_TRANSPOSED, *_SWAPPED
     if not (problem.beta or problem.bias or problem.activation or problem.scales):
         space = *space, *_LARGE
-    space = *space, *_WIDE, *_WIDE_PAIRS, *_DEEP
+    space = *space, *_WIDE, *_DEEP
     space = *space, *(config for config in that_fill_waves(problem, target, (*SPACE, *_WIDE)) if config not in _DEEP)
     space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
     yield from (config | {"SPLIT_K": 1} for config in (*space, *_in_turn(problem, target)))

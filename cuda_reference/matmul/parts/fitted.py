@@ -24,6 +24,7 @@ EACH = 2  # tiles of a side, direction and cluster: those that take the least ti
 # (tiles side by side along the span, which share slices of the other side, and across it, which share those of the span)
 CLUSTERS = (1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4)
 ONE_WGMMA, BOX_ACROSS_K = 256, 64  # columns, at most; of 16 bits
+PAIRS = (192, 192, 3, False, 2, 1), (128, 320, 2, False, 1, 2)  # of sizes that others have alone
 OVERHEAD = 16  # of a tile, as if its span were so much longer
 
 
@@ -38,8 +39,9 @@ def shared_bytes(config, boxes=None):
 
 
 def that_fill_waves(problem, target, others):
-    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`. Edges of boxes overlap, so
-    nothing that may be the result's memory is read after the first is written; scales of rows are for whole lines of lanes."""
+    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`, but PAIRS of these. Edges of
+    boxes overlap, so nothing that may be the result's memory is read after the first is written; scales of rows are for whole
+    lines of lanes."""
     if problem.beta or problem.scales == "rows" or problem.accumulate == "fp16" or problem.n * problem.out_dtype.itemsize % 16:
         return
     along_k = problem.a_layout == "row", problem.b_layout == "col"
@@ -60,6 +62,7 @@ def that_fill_waves(problem, target, others):
         for span in sorted(rounds, key=lambda span: rounds[span] * (span + OVERHEAD))[: 1 if small else EACH]:
             if not small or rounds[span] == 1:
                 yield _config(side, span, consumers, swapped, along, across)
+    yield from itertools.starmap(_config, PAIRS)
 
 
 def _spans(unit, side, consumers, swapped, cluster):
