@@ -39,9 +39,9 @@ def shared_bytes(config, boxes=None):
 
 
 def that_fill_waves(problem, target, others):
-    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`, but PAIRS of these. Edges of
-    boxes overlap, so nothing that may be the result's memory is read after the first is written; scales of rows are for whole
-    lines of lanes."""
+    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`, but PAIRS of these. Edges
+    of boxes overlap, so nothing that may be the result's memory is read after the first is written; scales of rows are for
+    whole lines of lanes."""
     if problem.beta or problem.scales == "rows" or problem.accumulate == "fp16" or problem.n * problem.out_dtype.itemsize % 16:
         return
     along_k = problem.a_layout == "row", problem.b_layout == "col"
