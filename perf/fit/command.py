@@ -48,7 +48,7 @@ def main(options, parser):
         text = torch_times.text(gpu.name, own.commit, torch_times.families(own.shapes, gpu))
         torch_times.path(gpu.name).parent.mkdir(parents=True, exist_ok=True)
         processes.replace(torch_times.path(gpu.name), text)
-    judge(runs, *_fitted([run for run in today if run.shape.half == "fit"], runs, target), targets, options.judged)
+    _judge(runs, *_fitted([run for run in today if run.shape.half == "fit"], runs, target), targets, options.judged)
     designs, trees = _fitted(today, runs, target)
     commit = max(shapes.values(), key=lambda own: own.date).commit
     processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(today), designs))
@@ -64,7 +64,7 @@ def _fitted(learnt, runs, target):
     return designs, residuals.fitted(learnt, designs)
 
 
-def judge(runs, designs, trees, targets, path):
+def _judge(runs, designs, trees, targets, path):
     """Print how good the choice by `designs` and `trees` is, and write to `path` how good on the half that they do not know."""
     judged = remade.of_today_only(runs)
     print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, trees)])

@@ -9,8 +9,9 @@ from tritonkernels.design import as_dict
 _EPILOGUE = "2026-11-25T11:30"  # bias from shared memory, short epilogues as straight code
 _ROWS = "2026-11-27T05:20"  # they go through shared memory
 _LOOP = "2026-11-27T03:00"  # less between the products of two slices, which small tiles wait for
-# A design, or one in a precision, or problems of a class that it takes, or a number of its configs: since when times count
-CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"
+CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"  # bytes that its rows are multiples of
+# A design, or one in a precision, or problems of a class that it takes or with ODD_ROWS, or a number of its configs: since when
+# times count
 REMADE = {
     f"cuda_reference matmul.persistent: {ODD_ROWS}": _ROWS,
     f"cuda_reference matmul.stream_k: {ODD_ROWS}": _ROWS,

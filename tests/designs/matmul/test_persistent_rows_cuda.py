@@ -25,9 +25,9 @@ def config_of(call, tile, design=persistent.DESIGN):
 @pytest.mark.parametrize("tile", [ALONE, WIDE, WIDEST, IN_TURN], ids=str)
 def test_rows_of_any_length(tile, columns, dtype):
     """Of whole words and not, of one column and of more than a box; rows and columns beyond the edge are left alone."""
-    of, out_dtype = DTYPES[dtype]
-    a, b = random(150, 72, dtype=of), transposed(random(72, columns, dtype=of))
-    bias = None if tile == IN_TURN else random(columns, dtype=out_dtype or of)
+    element, out_dtype = DTYPES[dtype]
+    a, b = random(150, 72, dtype=element), transposed(random(72, columns, dtype=element))
+    bias = None if tile == IN_TURN else random(columns, dtype=out_dtype or element)
     call = prepare("matmul", a, b, bias=bias, out_dtype=out_dtype)
     (launch,) = persistent.DESIGN.launches(call.problem, config_of(call, tile), *call.parts[0])
     by_tma = call.result.stride(0) * call.result.element_size() % 16 == 0
