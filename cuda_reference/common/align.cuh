@@ -15,12 +15,15 @@ __global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits
     wait_for_earlier_kernels();
     const Patch patch(span, K);
     patch.load(tile, from, span, K, stride);
-    to += int64_t(patch.batch) * span * pitch;
+    const int line = threadIdx.x / PATCH, k = threadIdx.x % PATCH, rows = patch.first_k + k < K ? span - patch.first - line : 0;
+    to += (int64_t(patch.batch) * span + patch.first + line) * pitch + patch.first_k + k;
+    Bits numbers[PATCH / LINES];
 #pragma unroll
-    for (int i = threadIdx.x; i < PATCH * PATCH; i += 256) {
-        const int row = patch.first + i / PATCH, k = patch.first_k + i % PATCH;
-        if (row < span && k < K) to[int64_t(row) * pitch + k] = tile[i / PATCH][i % PATCH];
-    }
+    for (int i = 0; i < PATCH / LINES; ++i) numbers[i] = tile[line + i * LINES][k];
+    __syncwarp();  // or else each is read where it is written, one after the other
+#pragma unroll
+    for (int i = 0; i < PATCH / LINES; ++i)
+        if (i * LINES < rows) to[int64_t(i) * LINES * pitch] = numbers[i];
 }
 
 }  // namespace operands

@@ -3,7 +3,7 @@
 #pragma once
 #include "index.cuh"
 
-constexpr int PATCH = 64;
+constexpr int PATCH = 64, LINES = 256 / PATCH;  // LINES at a time
 template <class Bits> using PatchTile = Bits[PATCH][PATCH + (sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1)];
 
 struct OperandStrides {
@@ -21,18 +21,21 @@ struct Patch {
         first_k = here % patches_k * PATCH;
     }
 
-    // With zeros outside span x K.
+    // With zeros outside span x K. All loads of a thread are under way at once: a patch waits for memory once.
     template <class Bits>
     __device__ __forceinline__ void load(PatchTile<Bits>& tile, const Bits* matrices, int span, int K,
                                          OperandStrides stride) const {
-        const Bits* const from = matrices + batch * stride.batch;
         const bool along_k = stride.k <= stride.span;
+        const int line = threadIdx.x / PATCH, place = threadIdx.x % PATCH;  // in a line, which lies along the smaller stride
+        const int s = along_k ? line : place, k = along_k ? place : line;
+        const int lines = along_k ? span - first : K - first_k, places = along_k ? K - first_k : span - first;
+        const Bits* const from = matrices + batch * stride.batch + (first + s) * stride.span + (first_k + k) * stride.k;
+        const int64_t apart = LINES * (along_k ? stride.span : stride.k);
+        Bits loaded[PATCH / LINES];
 #pragma unroll
-        for (int i = threadIdx.x; i < PATCH * PATCH; i += 256) {
-            const int s = along_k ? i / PATCH : i % PATCH, k = along_k ? i % PATCH : i / PATCH;
-            const bool inside = first + s < span && first_k + k < K;
-            tile[s][k] = inside ? from[(first + s) * stride.span + (first_k + k) * stride.k] : Bits(0);
-        }
+        for (int i = 0; i < PATCH / LINES; ++i) loaded[i] = place < places && line + i * LINES < lines ? from[i * apart] : Bits(0);
+#pragma unroll
+        for (int i = 0; i < PATCH / LINES; ++i) tile[along_k ? line + i * LINES : place][along_k ? place : line + i * LINES] = loaded[i];
         __syncthreads();
     }
 };

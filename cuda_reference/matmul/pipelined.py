@@ -5,7 +5,7 @@ import functools
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
-from ..common.align import in_pieces
+from ..common.align import in_pieces, k_major
 from ..launch import Kernel, configs_of
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
@@ -19,6 +19,7 @@ _SPACE = configs_of(
     (128, 128, 128, 64, 64, 3, 8),
     (128, 256, 64, 64, 64, 4, 8),
     (128, 128, 64, 64, 64, 4, 8),
+    (128, 64, 128, 64, 32, 3, 8),
     (64, 64, 128, 32, 32, 4, 8),
     (64, 64, 64, 32, 32, 4, 8),
 )
@@ -50,7 +51,7 @@ FP64 = configs_of(
 )
 _TEMPLATE = (
     "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES},"
-    " {A_BY_K}, {B_BY_K}, {A_PIECE}, {B_PIECE}, {SCALED}>"
+    " {A_BY_K}, {B_BY_K}, {A_PIECE}, {B_PIECE}, {SCALED}, {BY_ROWS}>"
 )
 
 
@@ -95,7 +96,7 @@ def refuses(problem, target):
 def _launches(problem, config, a, b, c, bias, out):
     a, b, pieces, copies = in_pieces(a, b)
     yield from copies
-    numbers = {**config, **pieces, "DEPTH": config["SLICE"] // a.element_size(), "SCALED": scaled(problem, c, bias)}
+    numbers = {**config, **pieces, **ends(problem, c, bias, out), "DEPTH": config["SLICE"] // a.element_size()}
     # the layouts of operands that need not lie along K are built in one module, which takes little longer than one of them
     yield Kernel(_TEMPLATE, layouts() if turns(problem) else [{}]).launch(
         {**mma_types(problem), **numbers},
@@ -104,6 +105,11 @@ def _launches(problem, config, a, b, c, bias, out):
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
         shared_bytes(config),
     )
+
+
+def ends(problem, c, bias, out):
+    """The parameters of templates that say what follows the products: whether only a scale, and how they are written."""
+    return {"SCALED": scaled(problem, c, bias), "BY_ROWS": out.stride(2) == 1 and not k_major(out, 1)}
 
 
 def turns(problem):

@@ -16,12 +16,13 @@
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "parts/products.cuh"
+#include "parts/tile_rows.cuh"
 
 namespace matmul {
 
 // A block of gridDim.y takes `split_size` of K, whole slices, of which none is empty.
 template <class T, class Out, class Sum, bool WGMMA, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
-          bool B_K_MAJOR, int A_PIECE, int B_PIECE, bool SCALED>
+          bool B_K_MAJOR, int A_PIECE, int B_PIECE, bool SCALED, bool BY_ROWS>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
         Out* __restrict__ out, Scalar<Sum>* partial, int* counters, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta,
@@ -50,7 +51,7 @@ split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict_
     for_sums(total, [&](Scalar<Sum>& number, int i) { number = widen(sum[i / 4 / (WN / 8)][i / 4 % (WN / 8)].at(i % 4)); });
     if (!add_splits<THREADS, 4, 64>(total, partial, counters)) return;
     const auto epilogue = epilogue_of<Scalar<Sum>, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
-    store_tile(total, epilogue, first_row + row, first_col + col, M, N);
+    store_block<BY_ROWS>(total, epilogue, first_row + row, first_col + col, M, N);
 }
 
 }  // namespace matmul

@@ -10,13 +10,14 @@ from tritonkernels.matmul.parts.work import of_splits
 
 from ..common.align import in_pieces, in_whole_pieces
 from ..launch import Kernel, configs_of
-from .parts.arguments import arguments, layouts, mma_types, scaled
+from .parts.arguments import arguments, layouts, mma_types
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
-from .pipelined import FP64, THIN, block_tile, has_room, packs, refuses, shared_bytes, turns
+from .pipelined import FP64, THIN, block_tile, ends, has_room, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
-_MMA = tuple((False, *sizes, 8) for sizes in ((128, 128, 128, 64, 64, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)))
+_MMA_TILES = (128, 128, 128, 64, 64, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)
+_MMA = tuple((False, *sizes, 8) for sizes in _MMA_TILES)
 _DMMA = tuple((False, *config.values()) for config in FP64[1:])  # of 128 x 128 the sums to be added find no registers
 _TILES = (128, 128, 6), (128, 128, 3), (64, 128, 4), (64, 64, 4), (64, 64, 8)
 _WGMMA = tuple((True, bm, bn, 128, 16, bn, stages, 8) for bm, bn, stages in _TILES)
@@ -25,7 +26,7 @@ _OF_LITTLE = (
     (False, 32, 32, 128, 16, 16, 8, 8),
 )  # for a small result: of more tiles the sums of splits are added up side by side
 _SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {WGMMA}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES}"
-_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{A_PIECE}}, {{B_PIECE}}, {{SCALED}}>"
+_TEMPLATE = f"matmul::split_k<{_SIZES}, {{A_BY_K}}, {{B_BY_K}}, {{A_PIECE}}, {{B_PIECE}}, {{SCALED}}, {{BY_ROWS}}>"
 
 
 def _by_wgmma(problem, target):
@@ -76,7 +77,7 @@ def _launches(problem, config, a, b, c, bias, out):
     yield from copies
     splits, slices = _splits(problem, config)
     blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
-    numbers = {**config, **pieces, "DEPTH": depth, "SCALED": scaled(problem, c, bias)}
+    numbers = {**config, **pieces, **ends(problem, c, bias, out), "DEPTH": depth}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
         {**mma_types(problem), **numbers},

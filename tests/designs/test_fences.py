@@ -65,8 +65,8 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
     **{
         ("matmul/split_k.cuh", f"matmul::split_k<__half, __half, float, {of}>"): (f"split_kI.*{name}E", fences)
         for of, name, fences in (
-            ("false, 64, 64, 64, 32, 32, 4, true, false, 16, 16, true", "fLb0", [ARRIVAL]),
-            ("true, 64, 128, 64, 16, 128, 4, true, true, 16, 16, true", "fLb1", [SLICES, ARRIVAL]),
+            ("false, 64, 64, 64, 32, 32, 4, true, false, 16, 16, true, false", "fLb0", [ARRIVAL]),
+            ("true, 64, 128, 64, 16, 128, 4, true, true, 16, 16, true, false", "fLb1", [SLICES, ARRIVAL]),
         )
     },
     ("matmul/planes.cuh", "matmul::planes<__half, 1, 64, 64, 32, 32, 32, 3>"): ("6matmul6planes", [ARRIVAL]),

@@ -24,7 +24,7 @@ from ..workspace import counters
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
-from .parts.space import SPECIAL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
+from .parts.space import SPECIAL, TALL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
 from .parts.splits import Splits, added_up, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
@@ -79,6 +79,7 @@ FOR_FEW_COLUMNS = ((64, 32, 256, 4, 4), (64, 16, 256, 4, 4))  # space.py has tho
 FOR_MUCH_K = {
     "fp16": ((64, 128, 128, 4, 6),),
     "bf16": ((64, 128, 128, 4, 6),),
+    "tf32": TALL,
     "ieee": (
         (64, 32, 128, 4, 3),
         (32, 64, 128, 4, 3),

@@ -204,7 +204,7 @@ def test_operands_of_a_lower_alignment_are_copied_in_pieces(dtype, m, n, k, opti
         of_a, of_b = (
             pieces(k if along else span, dtype.itemsize) for along, span in ((layout_a == "row", m), (layout_b == "col", n))
         )
-        assert launch.expression.endswith(f", {of_a}, {of_b}, true>")
+        assert f", {of_a}, {of_b}, true, " in launch.expression
     run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
 
 
@@ -239,7 +239,7 @@ def test_other_operands_are_aligned_first():
     assert names == ["operands::align", "operands::align", "matmul::pipelined"]
     apart = random(140, 74, dtype=torch.float64)[::2, ::2]
     names = [launch.expression for launch in launches(apart, random(37, 64, dtype=torch.float64), SMALL_DOUBLE)]
-    assert names[:-1] == ["operands::align<uint64_t>"] and names[-1].endswith(", true, false, 16, 16, true>")
+    assert names[:-1] == ["operands::align<uint64_t>"] and ", true, false, 16, 16, true, " in names[-1]
 
 
 def test_configs_fit_the_target():

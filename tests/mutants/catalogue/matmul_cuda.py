@@ -200,12 +200,20 @@ MUTANTS = [
     *of(
         "cuda_reference/common/patch.cuh",
         "cuda_reference and planes and test_matmul",
-        ("K tail test removed", "first + s < span && first_k + k < K;", "first + s < span;"),
+        ("places beyond the edge are read", "place < places && line", "line"),
+        ("lines beyond the edge are read", "place < places && line + i * LINES < lines", "place < places"),
     ),
     *of(
         "cuda_reference/common/patch.cuh",
         "pipelined_cuda and accesses_of_align",
         ("rows of 64 bits not apart", "4 / sizeof(Bits) : 1)", "4 / sizeof(Bits) : 0)"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/tile_rows.cuh",
+        "pipelined_cuda or split_k_cuda",
+        ("rows over slices that others still read", "__syncthreads();  // all have read their slices", ""),
+        ("all warps' rows in one place", "threadIdx.x / 32 * (Rows::ROWS * SLICE)", "0"),
+        ("every sixteen rows go to the first", "first_row + m * Rows::ROWS", "first_row"),
     ),
     *of(
         "cuda_reference/matmul/parts/slices.cuh",

@@ -22,6 +22,8 @@ TILES = (
     (16, 64, 256, 4, 4),
     (16, 32, 512, 4, 4),  # of weights with some thousand columns: an SM each, without splits
 )
+# Of tf32 that is not packed: rows go from shared memory to registers, columns there and back, so few of these cost least
+TALL = ((256, 64, 128, 8, 3), (128, 64, 128, 4, 3))
 ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 OF_DOUBLES = (
     (128, 64, 128, 4, 3),
@@ -98,7 +100,7 @@ def two_warpgroups_wait(problem, target):
 
 def good_tiles(problem, target):
     """The tiles of the precision that fit and run at full speed."""
-    tiles = SPECIAL.get(problem.precision, TILES)
+    tiles = SPECIAL.get(problem.precision, TILES) + (TALL if problem.precision == "tf32" else ())
     return [tile for tile in tiles if fits(tile, problem, target) and not serialised(tile, problem, target)]
 
 
