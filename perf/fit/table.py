@@ -19,7 +19,7 @@ from .least_squares import fit
 from .remade import design_of
 from .samples import Samples
 
-SCHEMA = 3
+SCHEMA = 4
 GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 0.15, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
@@ -50,19 +50,12 @@ def fitted(runs, others=()):
             slow = _short(max(spread, _spread([of_it])))
             designs[f"{design} {precision}"] = Sustained(*map(_short, shares), _kept(of_it), slow)
     for design, own in _grouped([*runs, *others], lambda run: design_of(run.key)).items():
-        timed = _numbers(own)
+        names = sorted({model.config_name(run.config) for run in own})
         for key in sorted({run.key for run in own}):
-            designs[key] = dataclasses.replace(designs.get(key, designs[design]), timed=timed)
+            known = designs.get(key, designs[design])
+            factors = dict.fromkeys(names, known.unseen) | known.factors
+            designs[key] = dataclasses.replace(known, factors=factors, timed=True)
     return designs
-
-
-def _numbers(runs):
-    """{name of a number: its values} of the configs of Counted runs."""
-    found = {}
-    for run in runs:
-        for name, value in model.own_numbers(run.config).items():
-            found.setdefault(name, set()).add(value)
-    return {name: sorted(values, key=str) for name, values in sorted(found.items())}
 
 
 def _factors(runs, samples, found):

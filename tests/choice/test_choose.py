@@ -156,7 +156,7 @@ def test_what_was_never_timed_is_not_chosen_unasked(library, op, target, monkeyp
 def test_where_nothing_was_timed_all_compete(library, monkeypatch):
     """Designs of a precision without records among them: those that have records in others do not come first."""
     problem = willing(library, "matmul", 1, seed=9)[0]
-    figures = {key: dataclasses.replace(own, timed=None) for key, own in model.sustained("h200").items()}
+    figures = {key: dataclasses.replace(own, timed=False) for key, own in model.sustained("h200").items()}
     monkeypatch.setattr(model, "sustained", lambda name: figures)
     monkeypatch.setattr(library, "_choices", {})
     ranked = library.ranking(problem, H200)

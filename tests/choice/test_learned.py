@@ -94,7 +94,8 @@ def test_every_figure_is_a_number_and_trees_find_theirs(library, op):
             figures = learned.of_problem(problem) | learned.of_contender(contender, rate)
             assert all(math.isfinite(value) for value in figures.values()), (problem, as_dict(choice.config))
             known |= figures.keys()
-    known |= {name for own in model.sustained("h200").values() for name in own.timed or ()} | {*model.DEPENDENT}
+    numbers = (part for own in model.sustained("h200").values() for factor in own.factors for part in factor.split())
+    known |= {part.partition("=")[0] for part in numbers if "=" in part} | {*model.DEPENDENT}
     trees = learned.trees_of("h200", library.package, op)
     for name in set(trees.names if trees else ()) - known:
         field, *rest = name.split()

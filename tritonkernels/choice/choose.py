@@ -20,8 +20,8 @@ NEAREST = 3  # configs that an error names
 
 class Choice(NamedTuple):
     """A design and its config; `cost` and the seconds of `estimate`, the model's, are corrected by what was learned; `timed`
-    says whether the records that it stands on have the design in this precision and each of the config's numbers. The last two
-    are None without a GPU."""
+    says whether the records that it stands on have the design in this precision, and its config. The last two are None without
+    a GPU."""
 
     design: Any
     config: Any

@@ -84,7 +84,7 @@ class Sustained:
     factors   {"config BM=128 ...": 1.1, "precision tf32": 0.9, "a_layout row b_layout col: config BM=128 ...": 1.2, ...}: times
               of such configs and problems, and of such configs on operands that lie so, relative to the rest
     unseen    the factor of a config without records
-    timed     {name of a number: its values} of the design's configs in the records; None: it has none in this precision
+    timed     whether records have the design in this precision: then a config that has a factor was timed, in some precision
     """
 
     compute: float
@@ -96,7 +96,7 @@ class Sustained:
     next_launch: float
     factors: dict[str, float] = field(default_factory=dict, hash=False)
     unseen: float = 1.0
-    timed: dict[str, list] | None = field(default=None, hash=False)
+    timed: bool = False
     _configs: dict = field(default_factory=dict, init=False, repr=False, compare=False)  # what of_config found
 
     @functools.cached_property
@@ -109,17 +109,14 @@ class Sustained:
         return tuple(math.prod(self.factors.get(name, 1.0) for name in names) for names in classes(problem))
 
     def of_config(self, config, layouts=""):
-        """(a config's factor on operands of these `layouts_of`, whether each of its numbers was timed). One without records
-        gets the factor of a slow one: of many that are only guessed, the best guess is too good."""
+        """(a config's factor on operands of these `layouts_of`, whether it was timed). One without records gets the factor of a
+        slow one: of many that are only guessed, the best guess is too good."""
         name = _name(config)
         found = self._configs.get((name, layouts))
         if found is None:
             factor = self.factors.get(name, self.unseen) * self.factors.get(in_layouts(name, layouts), 1.0)
-            found = self._configs[name, layouts] = factor, self._has_timed(own_numbers(config))
+            found = self._configs[name, layouts] = factor, self.timed and name in self.factors
         return found
-
-    def _has_timed(self, numbers):
-        return self.timed is not None and all(value in self.timed.get(name, ()) for name, value in numbers.items())
 
 
 LAYOUTS = ("a_layout", "b_layout")  # fields of a problem: how well a tile loads depends on both

@@ -24,6 +24,9 @@ TILES = (
 )
 # Of tf32 that is not packed: rows go from shared memory to registers, columns there and back, so few of these cost least
 TALL = ((256, 64, 128, 8, 3), (128, 64, 128, 4, 3))
+# For few rows or columns of little K, where memory is all that counts: what a tile has beyond the edge is for nothing
+FOR_LITTLE_K = ((128, 32, 64, 4, 3), (128, 16, 64, 4, 3), (32, 128, 64, 4, 3), (16, 128, 64, 4, 3))
+LITTLE = 256  # bytes of a row's K
 ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 OF_DOUBLES = (
     (128, 64, 128, 4, 3),
@@ -101,6 +104,8 @@ def two_warpgroups_wait(problem, target):
 def good_tiles(problem, target):
     """The tiles of the precision that fit and run at full speed."""
     tiles = SPECIAL.get(problem.precision, TILES) + (TALL if problem.precision == "tf32" else ())
+    if problem.precision in ("fp16", "bf16", "tf32") and problem.k * problem.dtype.itemsize <= LITTLE:
+        tiles += tuple(tile for tile in FOR_LITTLE_K if tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n))
     return [tile for tile in tiles if fits(tile, problem, target) and not serialised(tile, problem, target)]
 
 
