@@ -322,8 +322,14 @@ def random(*shape, dtype=torch.float32, device="cpu"):
 
 
 def rounded_to_tf32(t):
-    """fp32 with 10 bits of mantissa, to nearest, ties away from zero."""
+    """fp32 with 10 bits of mantissa, to nearest; no ties, of which GPUs do not round all alike."""
+    assert not (t.view(torch.int32) & 0x1FFF == 0x1000).any(), "use without_ties"
     return ((t.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+
+
+def without_ties(t):
+    """The numbers, of which none is in the middle between two of tf32."""
+    return (t.view(torch.int32) | 1).view(torch.float32)
 
 
 def small_integers(*shape, dtype=torch.float32, device="cpu"):

@@ -79,10 +79,12 @@ template <class T> __device__ __forceinline__ void mma_sync(double (&sum)[4], co
 #endif
 }
 
-// To nearest, ties away from zero. Infinity and NaN are kept; the addition makes NaN quiet, since a payload in only the 13
-// ignored bits would otherwise turn into an infinity.
+// To nearest. Infinity and NaN are kept. From Hopper on ties go to even, in one instruction. Before they go away from zero, in
+// four: the addition makes NaN quiet, since a payload in only the 13 ignored bits would otherwise turn into an infinity.
 __device__ __forceinline__ unsigned round_to_tf32(unsigned value) {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 900
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value)));
+#elif __CUDA_ARCH__ >= 800
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(value) : "f"(__uint_as_float(value) + 0.0f));
 #endif
     return value;

@@ -4,6 +4,8 @@ code.
 Needs kernels decorated for a GPU: run with TRITONKERNELS_BACKEND=gpu.
 """
 
+from unittest import mock
+
 import torch
 
 from tritonkernels.launch import OVERLAPS
@@ -16,6 +18,7 @@ def compile_launch(launch, target):
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+    from triton.language import target_info
 
     if launch.kernel.is_gluon():
         from triton.experimental.gluon._runtime import GluonASTSource as Source
@@ -26,7 +29,10 @@ def compile_launch(launch, target):
     options = {name: value for name, value in launch.options.items() if name not in OVERLAPS}  # those are of the present GPU
     if launch.waits and target.vendor == "nvidia" and target.arch >= 90:
         options |= OVERLAPS
-    return triton.compile(source, target=GPUTarget(*machine, target.warp_size), options=options)
+    gpu = GPUTarget(*machine, target.warp_size)
+    asked = mock.Mock(return_value=gpu, __triton_builtin__=True)  # by kernels that have code for some GPUs
+    with mock.patch.object(target_info, "current_target", asked):
+        return triton.compile(source, target=gpu, options=options)
 
 
 def specialised(launch):

@@ -13,11 +13,16 @@ INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 
 @triton.jit
 def round_to_tf32(x):
-    """Round fp32 to tf32's 10 bits of mantissa, to nearest, ties away from zero, as cvt.rna.tf32.f32; NaN stays NaN."""
-    bits = x.to(tl.uint32, bitcast=True)
-    rounded = (bits + 0x1000) & 0xFFFFE000
-    quiet = bits | 0x7FC00000  # adding to a NaN's payload could carry into the sign, truncating it could make an infinity
-    return tl.where(x == x, rounded, quiet).to(tl.float32, bitcast=True)
+    """Round fp32 to tf32's 10 bits of mantissa, to nearest; NaN stays NaN. Ties go away from zero, or, from Hopper on, to even:
+    there it is a single instruction."""
+    if not INTERPRETED and tl.target_info.cuda_capability_geq(9):
+        bits = tl.inline_asm_elementwise("cvt.rn.tf32.f32 $0, $1;", "=r,f", [x], tl.uint32, is_pure=True, pack=1)
+    else:
+        bits = x.to(tl.uint32, bitcast=True)
+        rounded = (bits + 0x1000) & 0xFFFFE000
+        quiet = bits | 0x7FC00000  # adding to a NaN's payload could carry into the sign, truncating it could make an infinity
+        bits = tl.where(x == x, rounded, quiet)
+    return bits.to(tl.float32, bitcast=True)
 
 
 @triton.jit

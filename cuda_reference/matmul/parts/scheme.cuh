@@ -14,9 +14,13 @@ template <> struct Planes<float> {
     static constexpr bool SHIFTED = false;
     static constexpr float SMALLEST = 0x1p-136f, LIMIT = 0x1.ffcp127f, STEP = 1.0f;
     __device__ __forceinline__ static float rounded(float x) { return __uint_as_float(round_to_tf32(__float_as_uint(x))); }
-    // The same of what is finite, in two instructions: halves of a step away from 0, by the number's bits.
+    // The same of what is finite: before Hopper in two instructions, halves of a step away from 0, by the number's bits.
     __device__ __forceinline__ static float rounded_ordinary(float x) {
+#if __CUDA_ARCH__ >= 900
+        return rounded(x);
+#else
         return __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu);
+#endif
     }
     __device__ __forceinline__ static float widened(float x) { return x; }
 };

@@ -170,7 +170,7 @@ def test_accesses_of_nchw(kind):
 # The instruction of each kind's products, and its share in the hot loop with channels loaded by 16 bytes and one by one.
 PRODUCTS = {
     "fp16": ("HMMA.16816.F32", 0.15, 0.05),
-    "tf32": ("HMMA.1688.F32.TF32", 0.07, 0.055),  # rounding takes three instructions per operand, to keep NaN
+    "tf32": ("HMMA.1688.F32.TF32", 0.07, 0.055),  # before Hopper rounding takes four instructions, to keep NaN
     "ieee": ("FFMA", 0.64, 0.6),
     "fp64": ("DFMA", 0.4, 0.4),
 }

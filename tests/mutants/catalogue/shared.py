@@ -139,7 +139,8 @@ MUTANTS = [
         ("all launches as long as the first", "kernel + launch, further", "kernel + launch, first"),
         ("an epilogue for nothing", "(overlap + after * epilogue / of_epilogue)", "overlap"),
         ("what an activation takes, of the whole kernel", "(overlap + after * epilogue", "(after * overlap + after * epilogue"),
-        ("new numbers beside known ones taken for timed", "and all(value in self.timed", "and any(value in self.timed"),
+        ("what no record has taken for timed", "self.timed and name in self.factors", "self.timed"),
+        ("what other precisions have taken for timed", "self.timed and name in self.factors", "name in self.factors"),
         ("what a design sustains of the latency left out", "latency / of_latency)", "latency)"),
     ),
     *of(
