@@ -9,6 +9,7 @@ from tritonkernels.design import as_dict
 _EPILOGUE = "2026-11-25T11:30"  # bias from shared memory, short epilogues as straight code
 _ROWS = "2026-11-27T05:20"  # they go through shared memory
 _LOOP = "2026-11-27T03:00"  # less between the products of two slices, which small tiles wait for
+_BY_MMA = "2026-11-27T09:00"  # tf32 is rounded in one instruction, odd rows go through shared memory
 CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"  # bytes that its rows are multiples of
 # A design, or one in a precision, or problems of a class that it takes or with ODD_ROWS, or a number of its configs: since when
 # times count
@@ -22,8 +23,8 @@ REMADE = {
     "cuda_reference gemm.split_k": "2026-11-23T19:00",  # one kernel instead of two, in which the last block of a tile adds
     "cuda_reference gemm.stream_k": "2026-11-23T19:00",
     "tritonkernels gemm.split_k": "2026-11-23T19:00",
-    "cuda_reference matmul.pipelined tf32": "2026-11-25",  # operands along M or N are read where they are, without a copy
-    "cuda_reference matmul.split_k tf32": "2026-11-25",
+    **{f"cuda_reference matmul.{name} tf32": _BY_MMA for name in ("pipelined", "split_k")},
+    **{f"cuda_reference matmul.{name}: {ODD_ROWS}": _BY_MMA for name in ("pipelined", "split_k")},
     "cuda_reference matmul.stream_k": "2026-11-25T10:40",  # as many parts of each of few tiles
     **{
         f"cuda_reference matmul.{name}: {of_class}": _EPILOGUE

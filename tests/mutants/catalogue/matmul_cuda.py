@@ -209,8 +209,17 @@ MUTANTS = [
         ("rows of 64 bits not apart", "4 / sizeof(Bits) : 1)", "4 / sizeof(Bits) : 0)"),
     ),
     *of(
+        "cuda_reference/common/mma_sync.cuh",
+        "test_machine_code",
+        (
+            "tf32 is rounded in four instructions on Hopper, too",
+            '#if __CUDA_ARCH__ >= 900\n    asm("cvt.rn',
+            '#if 0\n    asm("cvt.rn',
+        ),
+    ),
+    *of(
         "cuda_reference/matmul/parts/tile_rows.cuh",
-        "pipelined_cuda or split_k_cuda",
+        "test_tile_rows_cuda",
         ("rows over slices that others still read", "__syncthreads();  // all have read their slices", ""),
         ("all warps' rows in one place", "threadIdx.x / 32 * (Rows::ROWS * SLICE)", "0"),
         ("every sixteen rows go to the first", "first_row + m * Rows::ROWS", "first_row"),
