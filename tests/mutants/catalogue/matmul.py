@@ -9,11 +9,6 @@ MUTANTS = [
         ("tf32 is rounded number by number on Hopper, too", "cuda_capability_geq(9)", "cuda_capability_geq(99)"),
     ),
     *of(
-        "tritonkernels/matmul/parts/space.py",
-        "test_rounding",
-        ("no tiles of few columns for tf32", '(TALL if problem.precision == "tf32" else ())', "()"),
-    ),
-    *of(
         "tritonkernels/matmul/parts/operands.py",
         "test_packed_across_k",
         ("packed along K", "packed_across_k if problem", "packed_along_k if problem"),
