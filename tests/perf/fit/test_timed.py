@@ -59,7 +59,8 @@ def test_a_sweep_judges(tmp_path):
 
 
 def test_nothing_is_fitted_to_the_random_suite():
-    """Which the records of an H100 have."""
-    random = {json.dumps(row["problem"], sort_keys=True) for row in read_rows(timed.RESULTS / "h100/random.json")}
+    """Which the records of an H100 have. torch's rows name what it multiplied: for a split mode of fp32 its fp32 product."""
+    rows = [row for row in read_rows(timed.RESULTS / "h100/random.json") if row["implementation"] != "torch"]
+    random = {json.dumps(row["problem"], sort_keys=True) for row in rows}
     fitted = {json.dumps(shape.problem.describe(), sort_keys=True) for shape in timed.of_gpu("h100").shapes}
     assert len(random) > 150 and len(fitted) > 300 and not random & fitted
