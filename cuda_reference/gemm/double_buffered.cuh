@@ -39,9 +39,9 @@ struct DoubleBuffer {
         }
     };
 
-    // sum += A B, where A has K columns and B K rows.
-    __device__ __forceinline__ static void accumulate(float (&sum)[TM][TN], Slice (&buffers)[2], const float* a,
-                                                      const float* b, int first_row, int first_col, int M, int N, int K,
+    // sum += A B, where A has K columns and B K rows, with two slices of shared memory.
+    __device__ __forceinline__ static void accumulate(float (&sum)[TM][TN], Slice* buffers, const float* a, const float* b,
+                                                      int first_row, int first_col, int M, int N, int K,
                                                       const Strides& stride) {
         static_assert(BK % 2 == 0, "k and the next k use two sets of fragments, across slices too");
         A a_slices(a, first_row, M, stride.a);

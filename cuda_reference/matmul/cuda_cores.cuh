@@ -1,8 +1,11 @@
 // Matrix product of fp32 in IEEE arithmetic, cuda_cores: the tiles of gemm's `rasterized` for a batch, with matmul's epilogue.
 //
-// Tensor cores cannot multiply fp32, so the products are FFMA: gemm/double_buffered.cuh has the loop over K and explains it. In
-// addition either operand may be transposed, as the weight of a linear layer is: slices of B may be read along K, as A's are
-// there, and A's across K, as B's; each in vectors of 16 bytes.
+// Tensor cores cannot multiply fp32, so the products are FFMA. In addition to gemm either operand may be transposed, as the weight of
+// a linear layer is: slices of B may be read along K, as A's are there, and A's across K, as B's; each in vectors of 16 bytes.
+//
+// There are two loops over K. Large tiles are bound by FFMA, and have gemm's (gemm/double_buffered.cuh explains it): operands along K
+// are transposed on their way through registers. Thin tiles wait for memory: with ASYNC slices come by cp.async, several ahead, and
+// stay as they lie (parts/fp32_slices.cuh): 24 x 64 x 336896 with both along K took 103 us in the first way, 70 in this one.
 //
 // With SPLIT gridDim.y blocks share a tile, each with its range of K, and the last to arrive adds up their sums and has the
 // epilogue (add_splits.cuh; gemm/split_k.cuh says what it costs): 256 x 40 x 32768 has 16 tiles of 32 x 32 for 132 SMs.
@@ -11,8 +14,10 @@
 #include "../common/add_splits.cuh"
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
+#include "../common/shared.cuh"
 #include "../gemm/double_buffered.cuh"
 #include "parts/epilogue.cuh"
+#include "parts/fp32_slices.cuh"
 #include "parts/store_run.cuh"
 
 namespace matmul {
@@ -23,7 +28,7 @@ template <class Slices> struct Transposed : Slices {
         : Slices(matrix, first, span, {stride.col, stride.row}) {}
 };
 
-// Slices that are read along K, and transposed on the way to shared memory, or across K.
+// Slices that are read along K, and transposed on the way to shared memory, or across K: gemm's loop in two buffers.
 template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR> struct EitherWay {
     using A = std::conditional_t<A_ALONG_K, gemm::SlicesOfA<gemm::PaddedTile<BM>, BM, BK, THREADS, VECTOR>,
                                  Transposed<gemm::SlicesOfB<BM, BK, THREADS, VECTOR>>>;
@@ -32,18 +37,16 @@ template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, b
 };
 
 // `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
-template <int BM, int BN, int BK, int TM, int TN, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR>
-__global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
+template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR>
+__global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR || (ASYNC && TM * TN == 64)))
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
            const float* __restrict__ bias, float* __restrict__ out, int M, int N, int K, float alpha, float beta,
            int activation, Strides stride, int group, float* partial, int* counters, int split_size) {
     wait_for_earlier_kernels();
     using Own = gemm::Shape<BM, BN, TM, TN>;
-    constexpr int THREADS = Own::THREADS;
-    using Slices = EitherWay<BM, BN, BK, THREADS, A_ALONG_K, B_ALONG_K, VECTOR>;
-    using Buffer = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, Slices>;
-    using Place = typename Buffer::Place;
-    __shared__ typename Buffer::Slice buffers[2];
+    using InTurn = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, EitherWay<BM, BN, BK, Own::THREADS, A_ALONG_K, B_ALONG_K, VECTOR>>;
+    using Loop = std::conditional_t<ASYNC, AsTheyLie<BM, BN, BK, TM, TN, STAGES, A_ALONG_K, B_ALONG_K, VECTOR>, InTurn>;
+    using Place = typename Loop::Place;
 
     const auto tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);
     const int batch = tile.matrix, first_row = tile.m * BM, first_col = tile.n * BN;
@@ -51,13 +54,13 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
 
     float sum[TM][TN] = {};
     a += batch * stride.a.batch + first_k * stride.a.col, b += batch * stride.b.batch + first_k * stride.b.row;
-    Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, length,
-                       {stride.a.row, stride.a.col, stride.b.row, stride.b.col});
+    Loop::accumulate(sum, dynamic_shared<typename Loop::Slice>(), a, b, first_row, first_col, M, N, length,
+                     {stride.a.row, stride.a.col, stride.b.row, stride.b.col});
     if constexpr (SPLIT) {
 #ifdef __CUDACC__
         asm volatile("" : "+l"(partial));  // or registers hold its addresses while K is walked, and ptxas spills
 #endif
-        if (!add_splits<THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;
+        if (!add_splits<Own::THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;
     }
 
     const Epilogue<float, float> epilogue(c, bias, out, alpha, beta, activation, stride, batch);

@@ -13,26 +13,39 @@ from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
 
+# Of two loops: cuda_cores.cuh. Tiles of 8 x 8 sums a thread go down to 64 x 64, of which 5 x 10 cover 320 x 611, and 3 x 5 of 128
+# x 128 a quarter more
 _SPACE = configs_of(
-    "BM BN BK TM TN GROUP",
-    (128, 128, 16, 8, 8, 4),
-    (64, 128, 16, 4, 8, 4),
-    (128, 64, 16, 8, 4, 4),
-    (64, 64, 16, 8, 4, 4),
-    (64, 64, 16, 4, 4, 4),
-    (64, 32, 32, 4, 4, 4),
-    (32, 64, 32, 4, 4, 4),
-    (32, 32, 16, 4, 4, 4),
+    "BM BN BK TM TN STAGES ASYNC GROUP",
+    (128, 128, 16, 8, 8, 2, False, 4),
+    (64, 128, 8, 8, 8, 2, False, 4),
+    (128, 64, 8, 8, 8, 2, False, 4),
+    (64, 64, 8, 8, 8, 2, False, 4),
+    (128, 64, 32, 8, 8, 2, True, 4),
+    (32, 128, 32, 4, 8, 3, True, 4),
+    (128, 32, 32, 8, 4, 3, True, 4),
+    (64, 64, 32, 4, 4, 3, True, 4),
+    (64, 32, 32, 4, 4, 3, True, 4),
+    (32, 64, 32, 4, 4, 3, True, 4),
+    (16, 64, 32, 4, 4, 3, True, 4),
+    (32, 32, 32, 4, 4, 4, True, 4),
 )
 _KERNEL = Kernel(
-    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
+    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
     [{**by_k, "VECTOR": vector} for by_k in layouts() for vector in (True, False)],
 )
+_PADDING = 4  # floats after each k of an operand that is transposed
+
+
+def _shared_bytes(config):
+    """Per block: STAGES slices of both operands."""
+    spans = config["BM"] + config["BN"] + (0 if config["ASYNC"] else 2 * _PADDING)
+    return 4 * config["STAGES"] * config["BK"] * spans
 
 
 def _configs(problem, target):
     """First without splits of K."""
-    space = in_order(_SPACE, target)
+    space = [config for config in in_order(_SPACE, target) if not (config["ASYNC"] and target.lacks("cp.async", 80))]
     powers = split_counts(min(_tiles(problem, config) for config in space), problem.k, target)
     found = [config | {"SPLIT_K": 1} for config in space]
     for config in space:
@@ -68,6 +81,7 @@ def _launches(problem, config, a, b, c, bias, out):
         (blocks, splits),
         _threads(config),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"], *sums),
+        _shared_bytes(config),
     )
 
 
@@ -78,7 +92,7 @@ def _splits(problem, config):
 @functools.cache
 def _work(splits):
     """With a config's tile in the analysis' terms."""
-    return of_splits(lambda config: config | {"threads": _threads(config), "GROUP_M": config["GROUP"], "splits": splits})
+    return of_splits(lambda config: config | {"threads": _threads(config), "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits})
 
 
 def _work_of(problem, config, target):

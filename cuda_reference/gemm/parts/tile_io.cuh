@@ -37,46 +37,50 @@ template <int SPAN> struct PlainTile {
 };
 
 // The quads of BM x BK slices of A that one thread carries into the shared tile, where A lies transposed: Tile::at(k, row). Two
-// threads share the 8 elements of a row that make a 32-byte sector; a warp takes 16 rows.
+// threads share the 8 elements of a row that make a 32-byte sector; a warp takes 16 rows. If there are fewer pairs of threads than
+// rows, a thread has ROWS of them.
 template <class ATile, int BM, int BK, int THREADS, bool VECTOR> struct SlicesOfA {
     using Tile = ATile;
+    static constexpr int PAIRS = THREADS / 2, ROWS = BM > PAIRS ? BM / PAIRS : 1;
     static_assert(BM * BK % (4 * THREADS) == 0, "every thread carries the same number of quads");
-    static_assert(BM % 16 == 0 && THREADS / 2 % BM == 0, "a warp takes 16 rows, a thread stays in its own");
+    static_assert(BM % 16 == 0 && (PAIRS % BM == 0 || BM % PAIRS == 0), "a warp takes 16 rows, a thread stays in its own");
     static constexpr int QUADS = BM * BK / 4 / THREADS;
-    static constexpr int STEP = THREADS / 2 / BM * 8;  // of k from quad to quad
+    static constexpr int STEP = PAIRS > BM ? PAIRS / BM * 8 : 8;  // of k from quad to quad of a row
 
-    const float* from;  // the first quad of the next slice
+    const float* from[ROWS];  // the first quad of each row in the next slice
     int64_t step;
 
-    __device__ __forceinline__ static int row() { return threadIdx.x / 2 % BM; }
-    __device__ __forceinline__ static int k(int i) { return threadIdx.x / 2 / BM * 8 + threadIdx.x % 2 * 4 + i * STEP; }
+    __device__ __forceinline__ static int row(int i) { return threadIdx.x / 2 % BM + i % ROWS * PAIRS; }
+    __device__ __forceinline__ static int k(int i) { return threadIdx.x / 2 / BM * 8 + threadIdx.x % 2 * 4 + i / ROWS * STEP; }
 
     __device__ __forceinline__ SlicesOfA(const float* a, int first_row, int M, const MatrixStrides& stride)
         : step(VECTOR ? 1 : stride.col) {
-        from = a + min(first_row + row(), M - 1) * stride.row + k(0) * step;
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) from[i] = a + min(first_row + row(i), M - 1) * stride.row + k(0) * step;
     }
 
     // The next slice, all of it inside K.
     __device__ __forceinline__ void fetch(float4 (&quads)[QUADS]) {
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) quads[i] = load_quad<VECTOR>(from + i * STEP * step, step, 4);
-        from += BK * step;
+        for (int i = 0; i < QUADS; ++i) quads[i] = load_quad<VECTOR>(from[i % ROWS] + i / ROWS * STEP * step, step, 4);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) from[i] += BK * step;
     }
 
     // The slice that begins at first_k, zeros from K on: they add nothing to a sum.
     __device__ __forceinline__ void fetch_tail(float4 (&quads)[QUADS], int first_k, int K) const {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i)
-            quads[i] = load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, K - first_k - k(i));
+            quads[i] = load_quad<VECTOR>(from[i % ROWS] + (first_k + i / ROWS * STEP) * step, step, K - first_k - k(i));
     }
 
     __device__ __forceinline__ static void put(float* tile, const float4 (&quads)[QUADS]) {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
-            tile[Tile::at(k(i), row())] = quads[i].x;
-            tile[Tile::at(k(i) + 1, row())] = quads[i].y;
-            tile[Tile::at(k(i) + 2, row())] = quads[i].z;
-            tile[Tile::at(k(i) + 3, row())] = quads[i].w;
+            tile[Tile::at(k(i), row(i))] = quads[i].x;
+            tile[Tile::at(k(i) + 1, row(i))] = quads[i].y;
+            tile[Tile::at(k(i) + 2, row(i))] = quads[i].z;
+            tile[Tile::at(k(i) + 3, row(i))] = quads[i].w;
         }
     }
 };

@@ -92,7 +92,7 @@ MUTANTS = [
         ("B of the first range", " + first_k * stride.b.row", ""),
         (
             "every block stores what it has",
-            "if (!add_splits<THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;",
+            "if (!add_splits<Own::THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;",
             "",
         ),
     ),
@@ -126,12 +126,27 @@ MUTANTS = [
         ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
     ),
     *of(
+        "cuda_reference/matmul/parts/fp32_slices.cuh",
+        "test_cuda_cores and (empty or order or without_a_copy or rows_that_end)",
+        ("K tail along K not zero", "ALONG_K ? K - first_k - at_in_line() :", "ALONG_K ? CHUNK :"),
+        ("K tail across K not zero", "first_k + line(i) < K ? elements : 0", "elements"),
+        ("words behind the last place", "4 * max(0, min(left, CHUNK))", "4 * max(0, left > 0 ? CHUNK : 0)"),
+        ("every line inside", "ALONG_K ? i * STEP < lines :", "ALONG_K ? true :"),
+        ("words where they are not read", "return ALONG_K ? at(at_in_line(), line(i))", "return ALONG_K ? line(i) * BK + at_in_line()"),
+        ("the same slice again", "from += BK * (ALONG_K ? along : across);", ""),
+        ("a slice before it has landed", "cp_async_wait<STAGES - 2>()", "cp_async_wait<STAGES - 1>()"),
+        ("into the slice that is multiplied", "now == 0 ? STAGES - 1 : now - 1", "now"),
+        ("before all have read it", "__syncthreads();  // all have this slice", "// all have this slice"),
+        ("a slice too many", "left >= STAGES - 1)", "left >= STAGES - 2)"),
+        ("k and place exchanged across K", "(ALONG_K ? block[j][i] : block[i][j])", "block[j][i]"),
+    ),
+    *of(
         "cuda_reference/gemm/parts/tile_io.cuh",
         "cuda_cores and (without_a_copy or every_config or rows_that_end)",
         (
             "K tail of A not zero",
-            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, K - first_k - k(i))",
-            "load_quad<VECTOR>(from + (first_k + i * STEP) * step, step, 4)",
+            "load_quad<VECTOR>(from[i % ROWS] + (first_k + i / ROWS * STEP) * step, step, K - first_k - k(i))",
+            "load_quad<VECTOR>(from[i % ROWS] + (first_k + i / ROWS * STEP) * step, step, 4)",
         ),
         (
             "K tail of B not zero",
