@@ -40,6 +40,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "stream_k": PLANES,
         "planes": ALL - PLANES,
         "fused_planes": ALL - PLANES | {"fp16x3"},
+        "cuda_cores": ALL - PLANES - {"ieee", "tf32"},
     },
 }
 ONE_TAP = {"one pixel", "one tap"}

@@ -10,8 +10,8 @@ which would delay them, and no copy computes a mask (see gluon_tile.py).
 A copy moves 16 bytes at once or single floats, 4 times as many, and cannot transpose in quads. So an operand without aligned
 quads along M or N (row-major A, column-major B, odd pitches) is packed first by another kernel; packed.py says what that costs.
 The CUDA twin copies row-major A in single floats into padded rows: Triton pads no rows here, and swizzled ones cannot be read
-one by one. (Read four rows at a time they can: on an H200 that kernel, without packing, reached 0.86 to 0.92 of cuBLAS, since
-16 narrow copies a thread and slice stand in the way of the reads.) Mirrors cuda_reference/gemm/async_copy.cuh.
+one by one. (A whole slice can be read from swizzled rows at once: matmul/cuda_cores.py needs no packing.) Mirrors
+cuda_reference/gemm/async_copy.cuh.
 """
 
 from ..design import Design

@@ -11,10 +11,8 @@ from .parts.rules import RULES
 LADDER = (
     Rung(
         "cuda_cores",
-        "fp32 in IEEE arithmetic: gemm's double-buffered tiles on CUDA cores, operands along K or across it",
+        "fp32 in IEEE arithmetic: outer products in registers, of operands along K or across it; K may be split",
         "gemm seed: double buffer",
-        only="cuda_reference",
-        why="Triton's tl.dot computes fp32 in IEEE arithmetic itself, in every design.",
     ),
     Rung(
         "naive",

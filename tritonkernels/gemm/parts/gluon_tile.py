@@ -30,8 +30,8 @@ from .space import block_tile, count_tiles
 from .work import of_tiles
 
 # Renamed between Triton 3.6 and 3.9: the new name first.
-_barrier = getattr(gl, "barrier", None) or gl.thread_barrier
-_copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
+barrier = getattr(gl, "barrier", None) or gl.thread_barrier
+copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 
 
 class Operand(NamedTuple):
@@ -64,7 +64,7 @@ def span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
 
 
 @gluon.jit
-def _distance(count, stride, WIDE: gl.constexpr):
+def distance(count, stride, WIDE: gl.constexpr):
     """The span of `count` rows or columns, in elements."""
     if WIDE:
         return gl.cast(count, gl.int64) * stride
@@ -73,13 +73,13 @@ def _distance(count, stride, WIDE: gl.constexpr):
 
 
 @gluon.jit
-def _inside(index, length):
+def quads_inside(index, length):
     """Indices in quads that begin at multiples of 4; those beyond the length are replaced by the last quad."""
     return gl.max_contiguous(gl.multiple_of(gl.minimum(index, length - 4 + index % 4), 4), 4)
 
 
 @gluon.jit
-def _multiply_add(acc, a_shared, b_shared):
+def multiply_add(acc, a_shared, b_shared):
     """acc + a^T b of one slice, (BLOCK_K, BLOCK_M) and (BLOCK_K, BLOCK_N) in shared memory, as outer products in registers."""
     ACC: gl.constexpr = acc.type.layout
     a = a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 0))
@@ -128,14 +128,14 @@ def _gluon_kernel(
     b_k = span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
     b_n = span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
     if STAGES > 1:  # a copy without a mask costs one instruction
-        a_m = _inside(a_m, a.length)
-        b_n = _inside(b_n, b.length)
+        a_m = quads_inside(a_m, a.length)
+        b_n = quads_inside(b_n, b.length)
     a_m = a_m[None, :]
     b_n = b_n[None, :]
     a_ptrs = a.ptr + a_k * a.k + a_m * a.across
     b_ptrs = b.ptr + b_k * b.k + b_n * b.across
-    a_step = _distance(BLOCK_K, a.k, WIDE)
-    b_step = _distance(BLOCK_K, b.k, WIDE)
+    a_step = distance(BLOCK_K, a.k, WIDE)
+    b_step = distance(BLOCK_K, b.k, WIDE)
 
     a_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A)
     b_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], how.SHARED_B)
@@ -145,24 +145,24 @@ def _gluon_kernel(
         for k in range(0, K, BLOCK_K):
             a_slice = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < a.length), other=0)
             b_slice = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < b.length), other=0)
-            _barrier()  # nobody reads the last slice any more
+            barrier()  # nobody reads the last slice any more
             a_shared.index(0).store(a_slice)
             b_shared.index(0).store(b_slice)
-            _barrier()  # the slice is complete
-            acc = _multiply_add(acc, a_shared.index(0), b_shared.index(0))
+            barrier()  # the slice is complete
+            acc = multiply_add(acc, a_shared.index(0), b_shared.index(0))
             a_ptrs += a_step
             b_ptrs += b_step
     else:
         # The last slice, which may exceed K, is done first, so that no copy in the loop needs a mask.
         slices = gl.cdiv(gl.maximum(K, 1), BLOCK_K)
         last = (slices - 1) * BLOCK_K
-        _copy_async(a_shared.index(0), a_ptrs + _distance(last, a.k, WIDE), mask=a_k < K - last)
-        _copy_async(b_shared.index(0), b_ptrs + _distance(last, b.k, WIDE), mask=b_k < K - last)
+        copy_async(a_shared.index(0), a_ptrs + distance(last, a.k, WIDE), mask=a_k < K - last)
+        copy_async(b_shared.index(0), b_ptrs + distance(last, b.k, WIDE), mask=b_k < K - last)
         async_copy.commit_group()
         for s in gl.static_range(1, STAGES):
             if s < slices:
-                _copy_async(a_shared.index(s), a_ptrs)
-                _copy_async(b_shared.index(s), b_ptrs)
+                copy_async(a_shared.index(s), a_ptrs)
+                copy_async(b_shared.index(s), b_ptrs)
             async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
             a_ptrs += a_step
             b_ptrs += b_step
@@ -170,7 +170,7 @@ def _gluon_kernel(
         # hides the wait for shared memory. Rows of a slice are cut out of it, so its layout may not be swizzled.
         stage = 0  # holds the slice that is multiplied
         async_copy.wait_group(STAGES - 1)
-        _barrier()
+        barrier()
         frag_a, frag_b = _fragments(a_shared.index(0), b_shared.index(0), 0, ACC)
         for left in range(slices, 0, -1):
             for i in gl.static_range(1, BLOCK_K):
@@ -179,13 +179,13 @@ def _gluon_kernel(
                 frag_a = next_a
                 frag_b = next_b
             async_copy.wait_group(STAGES - 2)  # this thread's part of the next slice is there
-            _barrier()  # everybody's is, and nobody reads this slice any more: the one STAGES ahead takes its place
+            barrier()  # everybody's is, and nobody reads this slice any more: the one STAGES ahead takes its place
             free = stage
             stage = stage + 1 if stage < STAGES - 1 else 0
             next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), 0, ACC)  # before copies block the way
             if left > STAGES:
-                _copy_async(a_shared.index(free), a_ptrs)
-                _copy_async(b_shared.index(free), b_ptrs)
+                copy_async(a_shared.index(free), a_ptrs)
+                copy_async(b_shared.index(free), b_ptrs)
             async_copy.commit_group()
             a_ptrs += a_step
             b_ptrs += b_step
@@ -235,8 +235,9 @@ def needs_a_gpu(target):
 
 
 def accumulators(config, thread_tile, order):
-    """4 x 8 thread tiles a warp, 64 columns a warp. What this does not cover of the block tile it covers by repetition."""
-    across = config.kwargs["BLOCK_N"] // 64
+    """4 x 8 thread tiles a warp, 64 columns a warp, or fewer where warps have no rows. What this does not cover of the block
+    tile it covers by repetition."""
+    across = max(1, config.kwargs["BLOCK_N"] // 64, 16 * config.num_warps // config.kwargs["BLOCK_M"])
     return gl.BlockedLayout(thread_tile, [4, 8], [config.num_warps // across, across], order)
 
 

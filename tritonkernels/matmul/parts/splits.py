@@ -60,7 +60,13 @@ def range_of_k(splits, split, K):
 
 
 @triton.jit
+def first_of(splits, tile, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Where the sums of a tile's first split begin."""
+    return splits.ptr + tile.to(tl.int64) * (splits.SPLIT_K * BLOCK_M * BLOCK_N)
+
+
+@triton.jit
 def place_of(splits, tile, first_row, ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Pointers to ROWS rows of a tile's first split."""
     within = (first_row + tl.arange(0, ROWS))[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-    return splits.ptr + tile.to(tl.int64) * (splits.SPLIT_K * BLOCK_M * BLOCK_N) + within
+    return first_of(splits, tile, BLOCK_M, BLOCK_N) + within
