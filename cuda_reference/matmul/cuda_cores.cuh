@@ -9,7 +9,7 @@
 //
 // With SPLIT gridDim.y blocks share a tile, each with its range of K, and the last to arrive adds up their sums and has the
 // epilogue (add_splits.cuh; gemm/split_k.cuh says what it costs): 256 x 40 x 32768 has 16 tiles of 32 x 32 for 132 SMs.
-// Mirrors tritonkernels/matmul/pipelined.py, which does the same for "ieee".
+// Mirrors tritonkernels/matmul/cuda_cores.py.
 #pragma once
 #include "../common/add_splits.cuh"
 #include "../common/overlap.cuh"

@@ -169,8 +169,8 @@ MUTANTS = [
         ("K tail test of A removed", "step, K - first_k - k(i));", "step, 4);"),
         (
             "rows of A past the end",
-            "from = a + min(first_row + row(), M - 1) * stride.row",
-            "from = a + (first_row + row()) * stride.row",
+            "from[i] = a + min(first_row + row(i), M - 1) * stride.row",
+            "from[i] = a + (first_row + row(i)) * stride.row",
         ),
         (
             "quad put in the wrong order",

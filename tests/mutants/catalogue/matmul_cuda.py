@@ -143,6 +143,8 @@ MUTANTS = [
     *of(
         "cuda_reference/gemm/parts/tile_io.cuh",
         "cuda_cores and (without_a_copy or every_config or rows_that_end)",
+        ("a thread's rows all the first", "% BM + i % ROWS * PAIRS", "% BM"),
+        ("K of the next row", "i / ROWS * STEP; }", "i * STEP; }"),
         (
             "K tail of A not zero",
             "load_quad<VECTOR>(from[i % ROWS] + (first_k + i / ROWS * STEP) * step, step, K - first_k - k(i))",
