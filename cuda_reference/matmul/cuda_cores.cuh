@@ -1,11 +1,12 @@
 // Matrix product of fp32 in IEEE arithmetic, cuda_cores: the tiles of gemm's `rasterized` for a batch, with matmul's epilogue.
 //
-// Tensor cores cannot multiply fp32, so the products are FFMA. In addition to gemm either operand may be transposed, as the weight of
-// a linear layer is: slices of B may be read along K, as A's are there, and A's across K, as B's; each in vectors of 16 bytes.
+// Tensor cores cannot multiply fp32, so the products are FFMA. In addition to gemm either operand may be transposed, as the weight
+// of a linear layer is: slices of B may be read along K, as A's are there, and A's across K, as B's; each in vectors of 16 bytes.
 //
-// There are two loops over K. Large tiles are bound by FFMA, and have gemm's (gemm/double_buffered.cuh explains it): operands along K
-// are transposed on their way through registers. Thin tiles wait for memory: with ASYNC slices come by cp.async, several ahead, and
-// stay as they lie (parts/fp32_slices.cuh): 24 x 64 x 336896 with both along K took 103 us in the first way, 70 in this one.
+// There are two loops over K. Large tiles are bound by FFMA, and have gemm's (gemm/double_buffered.cuh explains it): operands along
+// K are transposed on their way through registers. Thin tiles wait for memory: with ASYNC slices come by cp.async, several ahead,
+// and stay as they lie (parts/fp32_slices.cuh). 24 x 64 x 336896, both along K, took 103 us in the first way, and takes 68 in this
+// one (H100).
 //
 // With SPLIT gridDim.y blocks share a tile, each with its range of K, and the last to arrive adds up their sums and has the
 // epilogue (add_splits.cuh; gemm/split_k.cuh says what it costs): 256 x 40 x 32768 has 16 tiles of 32 x 32 for 132 SMs.
@@ -37,14 +38,17 @@ template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, b
 };
 
 // `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR>
-__global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR || (ASYNC && TM * TN == 64)))
+template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K,
+          bool VECTOR>
+__global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS,
+                                  gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR || (ASYNC && TM * TN == 64)))
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
            const float* __restrict__ bias, float* __restrict__ out, int M, int N, int K, float alpha, float beta,
            int activation, Strides stride, int group, float* partial, int* counters, int split_size) {
     wait_for_earlier_kernels();
     using Own = gemm::Shape<BM, BN, TM, TN>;
-    using InTurn = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, EitherWay<BM, BN, BK, Own::THREADS, A_ALONG_K, B_ALONG_K, VECTOR>>;
+    using Slices = EitherWay<BM, BN, BK, Own::THREADS, A_ALONG_K, B_ALONG_K, VECTOR>;
+    using InTurn = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, Slices>;
     using Loop = std::conditional_t<ASYNC, AsTheyLie<BM, BN, BK, TM, TN, STAGES, A_ALONG_K, B_ALONG_K, VECTOR>, InTurn>;
     using Place = typename Loop::Place;
 

@@ -1,18 +1,17 @@
 // Products of fp32 on CUDA cores, from slices that lie in shared memory as in global memory: of BK of K by SPAN places, rows of A or
 // columns of B.
 //
-// They come by cp.async, without registers, and several are under way. With VECTOR 16 bytes at
-// a time, 4 neighbours along a line of the matrix; else float by float, of any strides, the lanes of a warp side by side. A thread
-// takes them out in blocks of 4 of K by 4 places, in four words of 16 bytes, whichever way they lie: each a k of 4 places, or
-// a place of 4 k. So an operand along K, as the weight of a linear layer is, is not transposed on its way, float by float.
+// They come by cp.async, without registers, and several are under way. With VECTOR 16 bytes at a time, 4 neighbours along a line
+// of the matrix; else float by float, of any strides, the lanes of a warp side by side. A thread takes them out in blocks of 4 of K
+// by 4 places, in four words of 16 bytes, whichever way they lie: a word is a k of 4 places, or 4 k of a place. So an operand along
+// K, as the weight of a linear layer is, need not be transposed on its way, float by float.
 //
-// Along K the words of a place are 128 bytes, all banks, and lanes read the same k of neighbouring blocks: word w of place p lies
-// at w ^ (p / 4 % 8), so that 8 of them meet different banks. A warp copies 4 places at a time, each whole: no two words of it
-// meet either.
+// Along K the words of a place are 128 bytes, all banks, and lanes read the same k of places 4 apart: word w of place p lies at
+// w ^ (p / 4 % 8), so that 8 of them meet different banks. A warp copies whole places, and no two words of one meet.
 //
-// What it costs: the four floats of a word are in registers next to each other, so of an operand along K those of one k lie 4
-// apart, in one of the two banks of the register file. Half of the FFMA then wait a clock for a sum in the same bank: 43 TFLOP/s in
-// tiles of 128 x 128 on an H100, where `double_buffered`, which transposes, has 48. It is for tiles that wait for memory.
+// What it costs: the four floats of a word are in neighbouring registers, so of an operand along K those of one k lie 4 apart, all
+// in one of the two banks of the register file. Half of the FFMA then wait a clock for a sum that is in the same bank: tiles of 128
+// x 128 reach 43 TFLOP/s on an H100, where gemm's loop, which transposes, reaches 48. So it is for tiles that wait for memory.
 #pragma once
 #include "../../common/cp_async.cuh"
 #include "../../common/structs.cuh"
@@ -28,9 +27,9 @@ template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32S
     static_assert(BK == 32, "a place's K is all banks");
     static_assert(THREADS % LANES == 0 && LINES % STEP == 0, "every thread copies the same part of every STEP-th line");
 
-    const float* from;          // what this thread copies first of the next slice
-    int64_t along, across;      // to the next element of a line, to the next line
-    int lines, elements;        // that this thread copies of places inside the matrix, in lines of K and in lines of places
+    const float* from;      // what this thread copies first of the next slice
+    int64_t along, across;  // to the next element of a line, to the next line
+    int lines, elements;    // up to the last place of the matrix, from this thread's first on, where lines are places or hold them
 
     // `matrix` begins at the first k; `first` of its `span` places begin the tile.
     __device__ __forceinline__ Fp32Slices(const float* matrix, int first, int span, int64_t of_place, int64_t of_k)

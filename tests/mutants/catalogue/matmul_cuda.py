@@ -132,7 +132,11 @@ MUTANTS = [
         ("K tail across K not zero", "first_k + line(i) < K ? elements : 0", "elements"),
         ("words behind the last place", "4 * max(0, min(left, CHUNK))", "4 * max(0, left > 0 ? CHUNK : 0)"),
         ("every line inside", "ALONG_K ? i * STEP < lines :", "ALONG_K ? true :"),
-        ("words where they are not read", "return ALONG_K ? at(at_in_line(), line(i))", "return ALONG_K ? line(i) * BK + at_in_line()"),
+        (
+            "words where they are not read",
+            "return ALONG_K ? at(at_in_line(), line(i))",
+            "return ALONG_K ? line(i) * BK + at_in_line()",
+        ),
         ("the same slice again", "from += BK * (ALONG_K ? along : across);", ""),
         ("a slice before it has landed", "cp_async_wait<STAGES - 2>()", "cp_async_wait<STAGES - 1>()"),
         ("into the slice that is multiplied", "now == 0 ? STAGES - 1 : now - 1", "now"),
