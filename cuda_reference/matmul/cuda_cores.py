@@ -13,8 +13,8 @@ from .parts.arguments import arguments, layouts
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
 
-# Of two loops: cuda_cores.cuh. Tiles of 8 x 8 sums a thread go down to 64 x 64: 5 x 10 of them cover 320 x 611, 3 x 5 of 128 x 128
-# cover a quarter more
+# Of two loops: cuda_cores.cuh. Tiles of 8 x 8 sums a thread go down to 64 x 64: 5 x 10 of them cover 320 x 611, 3 x 5 of 128 x
+# 128 cover a quarter more
 _SPACE = configs_of(
     "BM BN BK TM TN STAGES ASYNC GROUP",
     (128, 128, 16, 8, 8, 2, False, 4),
