@@ -66,13 +66,22 @@ template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32S
         from += BK * (ALONG_K ? along : across);
     }
 
-    // The slice that begins at first_k, zeros from K on: they add nothing to a sum.
+    // The slice that begins at first_k, zeros from K on: they add nothing to a sum. A word that is not whole comes float by float,
+    // since a copy of 16 bytes may read all of them, whatever it is told.
     __device__ __forceinline__ void copy_tail(float* tile, int first_k, int K) const {
         const float* const tail = from + first_k * (ALONG_K ? along : across);
 #pragma unroll
         for (int i = 0; i < COPIES; ++i) {
+            if (!is_inside(i)) continue;
             const int left = ALONG_K ? K - first_k - at_in_line() : first_k + line(i) < K ? elements : 0;
-            if (is_inside(i)) cp_async<4 * CHUNK>(tile + copied_to(i), tail + i * STEP * across, 4 * max(0, min(left, CHUNK)));
+            float* const to = tile + copied_to(i);
+            if (left >= CHUNK) {
+                cp_async<4 * CHUNK>(to, tail + i * STEP * across);
+            } else {
+#pragma unroll
+                for (int j = 0; j < CHUNK; ++j)
+                    cp_async<4>(to + j, tail + i * STEP * across + j, j < left ? 4 : 0);
+            }
         }
     }
 

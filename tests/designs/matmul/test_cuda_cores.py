@@ -83,6 +83,23 @@ def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
         run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("a_along_k", (True, False))
+@pytest.mark.parametrize("b_along_k", (True, False))
+def test_memory_that_ends_inside_a_vector(device, a_along_k, b_along_k):
+    """A copy of 16 bytes would read all of them, whatever it is told: with rows of 8 floats, of which the last has fewer."""
+
+    def ends(rows, elements):
+        return random(rows * 8 - (8 - elements), device=device).as_strided((rows, elements), (8, 1))
+
+    for m, n, k in ((5, 6, 7), (6, 7, 5), (7, 5, 2), (1, 1, 1)):
+        a = ends(m, k) if a_along_k else ends(k, m).t()
+        b = ends(n, k).t() if b_along_k else ends(k, n)
+        assert kernel(a, b)[2] or k == 1
+        for config in CONFIGS:
+            run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
+
+
 def test_incomplete_vectors_are_read_by_element():
     a, b = torch.empty(2, 8, 8), torch.empty(8, 8)
     flat = torch.empty(200)

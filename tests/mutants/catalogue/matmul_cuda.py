@@ -127,10 +127,11 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/fp32_slices.cuh",
-        "test_cuda_cores and (empty or order or without_a_copy or rows_that_end)",
+        "test_cuda_cores and (empty or order or without_a_copy or rows_that_end or memory_that_ends)",
         ("K tail along K not zero", "ALONG_K ? K - first_k - at_in_line() :", "ALONG_K ? CHUNK :"),
         ("K tail across K not zero", "first_k + line(i) < K ? elements : 0", "elements"),
-        ("words behind the last place", "4 * max(0, min(left, CHUNK))", "4 * max(0, left > 0 ? CHUNK : 0)"),
+        ("words behind the last place", "if (left >= CHUNK)", "if (left > 0)"),
+        ("floats behind the last place", "j < left ? 4 : 0", "4"),
         ("every line inside", "ALONG_K ? i * STEP < lines :", "ALONG_K ? true :"),
         (
             "words where they are not read",
