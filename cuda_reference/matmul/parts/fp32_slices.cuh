@@ -112,7 +112,7 @@ template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool A_ALONG_K, bo
     // Column by column, to and fro along the rows: every FFMA shares a factor with the one before (gemm/parts/tile_io.cuh). Of B
     // a thread holds a block, not a fragment of TN columns: 16 registers.
     __device__ __forceinline__ static void multiply_add(float (&sum)[TM][TN], const Slice& slice) {
-#pragma unroll(TM * TN == 64 ? 1 : 2)
+#pragma unroll 2
         for (int k = 0; k < BK; k += 4) {
             float a[TM / 4][4][4];
 #pragma unroll
