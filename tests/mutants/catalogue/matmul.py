@@ -173,6 +173,16 @@ MUTANTS = [
         ("the model packs what TMA rounds", 'problem.precision == "tf32" and not can_round()', 'problem.precision == "tf32"'),
     ),
     *of(
+        "tritonkernels/matmul/cuda_cores.py",
+        "test_cuda_cores_triton and (come_as_they_lie or without_waste or few_tiles)",
+        ("quads of rows that end outside", "whole = along == 2 or t.shape[1] % 4 == 0", "whole = True"),
+        ("quads at any address", " and t.data_ptr() % 16 == 0", ""),
+        ("quads of matrices that are not aligned", "if dim != along and size > 1]", "if dim == 3 - along]"),
+        ("single floats across K only", "along_k = not quads and t.stride(2) <= t.stride(1)", "along_k = False"),
+        ("tiles of which most is for nothing", "m < 2 * max(32, problem.m)", "True"),
+        ("splits of many tiles", "if few_blocks(splits * count, target):", "if True:"),
+    ),
+    *of(
         "tritonkernels/matmul/warp_specialized.py",
         "test_warp_specialized",
         ("swapped without swapping boxes", "        first, second = second, first\n", "        pass\n"),
