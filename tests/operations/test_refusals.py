@@ -41,6 +41,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "planes": ALL - PLANES,
         "fused_planes": ALL - PLANES | {"fp16x3"},
         "cuda_cores": ALL - PLANES - {"ieee", "tf32"},
+        "dmma": ALL - {"fp64"},
     },
 }
 ONE_TAP = {"one pixel", "one tap"}

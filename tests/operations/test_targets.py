@@ -125,7 +125,7 @@ def test_nvidia_only_designs_refuse_an_amd_gpu():
     a = torch.empty(512, 512, dtype=torch.float16, device="meta")
     problems = {"gemm": prepare("gemm", a.float(), a.float()).problem, "matmul": prepare("matmul", a, a).problem}
     own = {"warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy"}
-    own |= {"cuda_cores", "persistent", "warp_specialized"}
+    own |= {"cuda_cores", "dmma", "persistent", "warp_specialized"}
     for op, problem in problems.items():
         for design in tritonkernels.designs(op):
             if "." in design.name:
@@ -220,7 +220,7 @@ def test_every_design_compiles(architecture):
     found = {(op, design) for op, design, _ in compiled(architecture, "all")}
     every = {p.values[1:] for p in designs(compiled=True) if p.values[0] is tritonkernels.launch.LIBRARY}
     nvidia_s = {("gemm", d) for d in ("warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy")}
-    nvidia_s.add(("matmul", "cuda_cores"))
+    nvidia_s |= {("matmul", "cuda_cores"), ("matmul", "dmma")}
     assert every - found <= {
         ("matmul", "persistent"),
         ("matmul", "warp_specialized"),

@@ -18,6 +18,6 @@ def scalar(value, dtype):
 def factor(x, dtype: tl.constexpr):
     """The argument as a factor of sums of this dtype."""
     if dtype == tl.float64:
-        return tl.full((), x, tl.int64).to(tl.float64, bitcast=True)
+        return tl.cast(tl.cast(x, tl.int64), tl.float64, bitcast=True)
     else:
         return x

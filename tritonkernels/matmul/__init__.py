@@ -48,6 +48,13 @@ LADDER = (
         why="In CUDA persistent's warps are specialised.",
     ),
     Rung(
+        "dmma",
+        "fp64 on tensor cores, in Gluon: operands lie in shared memory so that no read has a bank conflict; K may be split",
+        "beyond the tensor-core seed: DMMA",
+        only="tritonkernels",
+        why="In CUDA pipelined and split_k multiply doubles so.",
+    ),
+    Rung(
         "split_k",
         "several programs per tile, each with its range of K; partial sums added in a fixed order",
         "beyond the tensor-core seed: gemm's split_k",

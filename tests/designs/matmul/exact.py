@@ -26,12 +26,12 @@ def computed(design, config, a, b, **options):
 OF_GROUPS = {"in a group": (8, 9, 14, 15), "in each": (3, 8, 23, 24), "in the last": (24, 25, 26, 27)}
 
 
-def of_four_parts(depth, parts=4, own=(0, 1, 2, 3), device="cpu"):
-    """A row of A and a column of B with a product in four parts of K: 1, 2^26, in which it is lost, -2^26, and 2. Added in this
-    order they are 2."""
-    a, b = (torch.zeros(parts, depth, dtype=torch.float16, device=device) for _ in range(2))
-    a[own, 0] = torch.tensor([1.0, 2.0**13, -(2.0**13), 2.0], dtype=a.dtype, device=device)
-    b[own, 0] = torch.tensor([1.0, 2.0**13, 2.0**13, 1.0], dtype=b.dtype, device=device)
+def of_four_parts(depth, parts=4, own=(0, 1, 2, 3), device="cpu", root=2.0**13, dtype=torch.float16):
+    """A row of A and a column of B with a product in four parts of K: 1, the square of `root`, in which it is lost, minus that,
+    and 2. Added in this order they are 2."""
+    a, b = (torch.zeros(parts, depth, dtype=dtype, device=device) for _ in range(2))
+    a[own, 0] = torch.tensor([1.0, root, -root, 2.0], dtype=dtype, device=device)
+    b[own, 0] = torch.tensor([1.0, root, root, 1.0], dtype=dtype, device=device)
     return a.flatten(), b.flatten()
 
 

@@ -73,9 +73,9 @@ def distance(count, stride, WIDE: gl.constexpr):
 
 
 @gluon.jit
-def quads_inside(index, length):
-    """Indices in quads that begin at multiples of 4; those beyond the length are replaced by the last quad."""
-    return gl.max_contiguous(gl.multiple_of(gl.minimum(index, length - 4 + index % 4), 4), 4)
+def words_inside(index, length, WORD: gl.constexpr):
+    """Indices in words that begin at multiples of WORD, as length is; those beyond it are replaced by the last word."""
+    return gl.max_contiguous(gl.multiple_of(gl.minimum(index, length - WORD + index % WORD), WORD), WORD)
 
 
 @gluon.jit
@@ -128,8 +128,8 @@ def _gluon_kernel(
     b_k = span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
     b_n = span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
     if STAGES > 1:  # a copy without a mask costs one instruction
-        a_m = quads_inside(a_m, a.length)
-        b_n = quads_inside(b_n, b.length)
+        a_m = words_inside(a_m, a.length, 4)
+        b_n = words_inside(b_n, b.length, 4)
     a_m = a_m[None, :]
     b_n = b_n[None, :]
     a_ptrs = a.ptr + a_k * a.k + a_m * a.across

@@ -1,0 +1,106 @@
+"""cuda_cores and dmma of Triton, whose kernel is matmul/parts/gluon_product.py. Where there is no GPU: which tiles and splits
+there are. On a GPU every tile in every layout, with and without splits: sums of small integers, which are exact."""
+
+import pytest
+import torch
+
+from tests.designs.matmul.exact import computed, of_four_parts
+from tests.harness import available_on, offset_by_one, padded, prepare, short, small_integers, transposed
+from tritonkernels.config import config_of
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import cuda_cores, dmma
+from tritonkernels.matmul.split_k import ROOMY
+from tritonkernels.target import Target
+
+H100 = Target.named("h100")
+DTYPES = {cuda_cores: torch.float32, dmma: torch.float64}
+OF_DESIGNS = pytest.mark.parametrize("module", DTYPES, ids=lambda module: module.__name__.rpartition(".")[2])
+
+
+def problem(module, m, n, k, *batch):
+    operands = (torch.empty(*batch, *shape, dtype=DTYPES[module], device="meta") for shape in ((m, k), (k, n)))
+    return prepare("matmul", *operands).problem
+
+
+@OF_DESIGNS
+def test_tiles_cover_few_rows_and_columns_without_waste(module):
+    def tiles(m, n):
+        return {(c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) for c in module.DESIGN.configs(problem(module, m, n, 64), H100)}
+
+    every = {tile[:2] for tile in module.TILES}
+    assert tiles(4096, 4096) == every
+    assert tiles(24, 64) == every & {(32, 32), (32, 64)} and tiles(1, 300) == every & {(32, 32), (32, 64), (32, 128)}
+    assert tiles(48, 33) == {(32, 32), (32, 64), (64, 32), (64, 64)}
+
+
+@OF_DESIGNS
+def test_splits_are_for_few_tiles_and_a_long_k(module):
+    def splits(*shape):
+        found = list(module.DESIGN.configs(problem(module, *shape), H100))
+        assert found[0].kwargs["SPLIT_K"] == 1
+        return {c.kwargs["SPLIT_K"] for c in found if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == (32, 32)}
+
+    assert splits(4096, 4096, 4096) == {1}
+    assert {1, 2, 4, 8, 16, 24, 32} <= splits(256, 40, 2**15) and max(splits(32, 32, 2**15)) == 128
+    assert max(splits(128, 128, 2**14, 8)) == 4, "of 8 x 16 tiles for 4 blocks on each of 132 SMs"
+
+
+def with_tile(tile, splits, stages):
+    m, n, block_k, num_warps, own = tile
+    numbers = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": block_k, "GROUP_M": 8, "SPLIT_K": splits}
+    return config_of(numbers, num_warps, stages or own, ROOMY)
+
+
+TILES = [(module, tile) for module in DTYPES for tile in module.TILES]
+OF_TILES = pytest.mark.parametrize("module, tile", TILES, ids=lambda x: "x".join(map(str, x)) if type(x) is tuple else None)
+
+
+@pytest.mark.gpu
+@OF_TILES
+@pytest.mark.parametrize("splits", [1, 3])
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+def test_every_tile_in_every_layout(module, tile, splits, layout):
+    """Of a batch whose sizes end within tiles, slices and words of 16 bytes or not, with NaN between the rows."""
+    available_on(LIBRARY, "cuda")
+    for m, n, k, around in (
+        (132, 260, 164, padded),
+        (131, 71, 333, padded),
+        (131, 71, 333, offset_by_one),
+        (3, 5, 2, torch.clone),
+    ):
+        shapes = (m, k), (k, n), (m, n)
+        a, b, c = (small_integers(2, *shape, dtype=DTYPES[module], device="cuda") for shape in shapes)
+        expected = (a.double() @ b.double() + c.double() / 2 + c[0, 0].double()).relu()
+        a, b = around(a.mT).mT if layout[0] == "T" else around(a), around(b.mT).mT if layout[1] == "T" else around(b)
+        options = {"c": c, "beta": 0.5, "bias": c[0, 0], "activation": "relu"}
+        _, result = computed(module.DESIGN, with_tile(tile, splits, None), a, b, **options)
+        assert torch.equal(result.double(), expected), (m, n, k)
+
+
+@pytest.mark.gpu
+@short(lambda module, tile: tile == module.TILES[0])
+@OF_TILES
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_any_number_of_slices(module, tile, stages):
+    """Fewer than stages, as many, and more; of which the last may be shorter; in splits of which some have none."""
+    available_on(LIBRARY, "cuda")
+    for slices in range(stages + 3):
+        for more in (0, 1, 13):
+            k = slices * tile[2] + more
+            a, b = (small_integers(*shape, dtype=DTYPES[module], device="cuda") for shape in ((70, k), (k, 40)))
+            for splits in (1, 4):
+                _, result = computed(module.DESIGN, with_tile(tile, splits, stages), a, transposed(b))
+                assert torch.equal(result.double(), a.double() @ b.double()), (k, splits)
+
+
+@pytest.mark.gpu
+@OF_TILES
+@pytest.mark.parametrize("parts", [4, 28])
+def test_splits_are_added_in_the_order_of_k(module, tile, parts):
+    """By the last program to arrive, or by a second kernel. The next call finds the counters at zero."""
+    available_on(LIBRARY, "cuda")
+    root = 2.0**13 if module is cuda_cores else 2.0**27
+    a, b = of_four_parts(tile[2], parts, device="cuda", root=root, dtype=DTYPES[module])
+    for _ in range(2):
+        _, result = computed(module.DESIGN, with_tile(tile, parts, None), a.repeat(130, 1), b.repeat(40, 1).t())
+        assert result.unique().tolist() == [2.0]
