@@ -30,11 +30,12 @@ template <class Slices> struct Transposed : Slices {
 };
 
 // Slices that are read along K, and transposed on the way to shared memory, or across K: gemm's loop in two buffers.
-template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR> struct EitherWay {
-    using A = std::conditional_t<A_ALONG_K, gemm::SlicesOfA<gemm::PaddedTile<BM>, BM, BK, THREADS, VECTOR>,
-                                 Transposed<gemm::SlicesOfB<BM, BK, THREADS, VECTOR>>>;
-    using B = std::conditional_t<B_ALONG_K, Transposed<gemm::SlicesOfA<gemm::PaddedTile<BN>, BN, BK, THREADS, VECTOR>>,
-                                 gemm::SlicesOfB<BN, BK, THREADS, VECTOR>>;
+template <int BM, int BN, int BK, int THREADS, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR_A, bool VECTOR_B>
+struct EitherWay {
+    using A = std::conditional_t<A_ALONG_K, gemm::SlicesOfA<gemm::PaddedTile<BM>, BM, BK, THREADS, VECTOR_A>,
+                                 Transposed<gemm::SlicesOfB<BM, BK, THREADS, VECTOR_A>>>;
+    using B = std::conditional_t<B_ALONG_K, Transposed<gemm::SlicesOfA<gemm::PaddedTile<BN>, BN, BK, THREADS, VECTOR_B>>,
+                                 gemm::SlicesOfB<BN, BK, THREADS, VECTOR_B>>;
 };
 
 // Two fewer of those with 64 threads on Blackwell, for which ptxas spills a word or two at 128 registers: three warps a scheduler.
@@ -47,17 +48,18 @@ template <class Shape> constexpr int blocks_per_sm(bool vector) {
 
 // `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
 template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K,
-          bool VECTOR>
+          bool VECTOR_A, bool VECTOR_B>
 __global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS,
-                                  blocks_per_sm<gemm::Shape<BM, BN, TM, TN>>(VECTOR))
+                                  blocks_per_sm<gemm::Shape<BM, BN, TM, TN>>(VECTOR_A&& VECTOR_B))
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
            const float* __restrict__ bias, float* __restrict__ out, int M, int N, int K, float alpha, float beta,
            int activation, Strides stride, int group, float* partial, int* counters, int split_size) {
     wait_for_earlier_kernels();
     using Own = gemm::Shape<BM, BN, TM, TN>;
-    using Slices = EitherWay<BM, BN, BK, Own::THREADS, A_ALONG_K, B_ALONG_K, VECTOR>;
-    using InTurn = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR, Slices>;
-    using Loop = std::conditional_t<ASYNC, AsTheyLie<BM, BN, BK, TM, TN, STAGES, A_ALONG_K, B_ALONG_K, VECTOR>, InTurn>;
+    using Slices = EitherWay<BM, BN, BK, Own::THREADS, A_ALONG_K, B_ALONG_K, VECTOR_A, VECTOR_B>;
+    using InTurn = gemm::DoubleBuffer<BM, BN, BK, TM, TN, VECTOR_A && VECTOR_B, Slices>;
+    using Loop = std::conditional_t<
+        ASYNC, AsTheyLie<BM, BN, BK, TM, TN, STAGES, A_ALONG_K, B_ALONG_K, VECTOR_A, VECTOR_B>, InTurn>;
     using Place = typename Loop::Place;
 
     const auto tile = place_of(blockIdx.x, ceil_div(M, BM), ceil_div(N, BN), group);

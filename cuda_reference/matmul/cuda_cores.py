@@ -30,8 +30,8 @@ _SPACE = configs_of(
     (32, 32, 32, 4, 4, 4, True, 4),
 )
 _KERNEL = Kernel(
-    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR}>",
-    [{**by_k, "VECTOR": vector} for by_k in layouts() for vector in (True, False)],
+    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR_A}, {VECTOR_B}>",
+    [{**by_k, "VECTOR_A": a, "VECTOR_B": b} for by_k in layouts() for a in (True, False) for b in (True, False)],
 )
 _PADDING = 4  # floats after each k of an operand that is transposed
 
@@ -70,13 +70,17 @@ def _threads(config):
 
 def _launches(problem, config, a, b, c, bias, out):
     a, b = without_idle_strides(a, 1), without_idle_strides(b, 2)
-    in_chunks = k_major(a, 1, True), k_major(b, 2, True)
-    vector = None not in in_chunks
-    a_by_k, b_by_k = in_chunks if vector else (a.stride(2) <= a.stride(1), b.stride(1) <= b.stride(2))
+    a_by_k, b_by_k = k_major(a, 1, True), k_major(b, 2, True)  # None of those that vectors cannot read
+    instance = {
+        "A_BY_K": a.stride(2) <= a.stride(1) if a_by_k is None else a_by_k,
+        "B_BY_K": b.stride(1) <= b.stride(2) if b_by_k is None else b_by_k,
+        "VECTOR_A": a_by_k is not None,
+        "VECTOR_B": b_by_k is not None,
+    }
     (splits, slices), blocks = _splits(problem, config), a.shape[0] * tiles(problem, config["BM"], config["BN"])
     sums = *workspace(splits, blocks, config, out), slices * config["BK"]
     yield _KERNEL.launch(
-        {**config, "SPLIT": splits > 1, "A_BY_K": a_by_k, "B_BY_K": b_by_k, "VECTOR": vector},
+        {**config, **instance, "SPLIT": splits > 1},
         (blocks, splits),
         _threads(config),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"], *sums),

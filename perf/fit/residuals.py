@@ -31,7 +31,8 @@ def _grouped(runs):
 def _sample(run, sustained):
     """(its figures, the logarithm of measured over predicted seconds)."""
     contender = run.contender(sustained)
-    figures = learned.of_problem(run.shape.problem) | learned.of_contender(contender, model.rates(run.target))
+    problem = run.shape.problem
+    figures = learned.of_problem(problem) | learned.of_contender(contender, problem, model.rates(run.target))
     return figures, math.log(run.run.seconds / contender.seconds)
 
 

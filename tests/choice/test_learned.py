@@ -91,7 +91,7 @@ def test_every_figure_is_a_number_and_trees_find_theirs(library, op):
             works = tuple(choice.design.work(problem, choice.config, H200))
             sustained = model.of_design(model.sustained("h200"), library.package, choice.design.key, problem.precision)
             contender = learned.Contender(choice.cost, choice.design.name, choice.config, works, sustained)
-            figures = learned.of_problem(problem) | learned.of_contender(contender, rate)
+            figures = learned.of_problem(problem) | learned.of_contender(contender, problem, rate)
             assert all(math.isfinite(value) for value in figures.values()), (problem, as_dict(choice.config))
             known |= figures.keys()
     numbers = (part for own in model.sustained("h200").values() for factor in own.factors for part in factor.split())

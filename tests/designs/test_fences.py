@@ -78,7 +78,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "6matmul12wgmma_planes",
         [BARRIERS, STORED_PLANES, ARRIVAL],
     ),
-    ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 32, 4, 4, 3, true, true, true, false, true>"): (
+    ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 32, 4, 4, 3, true, true, true, false, true, true>"): (
         "6matmul10cuda_cores",
         [ARRIVAL],
     ),

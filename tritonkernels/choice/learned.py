@@ -22,7 +22,7 @@ import numpy
 
 from ..design import as_dict
 from . import model
-from .work import Work
+from .work import LINE, Work
 
 FILE = "learned.json"
 NEAR = 1.25
@@ -67,7 +67,7 @@ def corrected(trees, problem, contenders, rate):
     if trees is None or not contenders:
         return [contender.seconds for contender in contenders]
     common = of_problem(problem)
-    factors = trees.factors([common | of_contender(contender, rate) for contender in contenders])
+    factors = trees.factors([common | of_contender(contender, problem, rate) for contender in contenders])
     return [contender.seconds * factor for contender, factor in zip(contenders, factors.tolist())]
 
 
@@ -78,19 +78,31 @@ def fastest(contenders, seconds):
 
 
 def of_problem(problem):
-    """{name: figure} of a problem: its sizes, as logarithms and how they divide, and 1 for each of its classes."""
+    """{name: figure} of a problem: its sizes, as logarithms and how they divide, and 1 for each of its classes; of a product how
+    the lines of its matrices are aligned."""
     sizes = {f.name: getattr(problem, f.name) for f in fields(problem) if f.type is int}
     sizes |= {"flops": problem.flops, "bytes": problem.bytes}
     return {
         **{name: math.log2(max(1, size)) for name, size in sizes.items()},
         **{f"{name} mod {DIVIDES}": float(size % DIVIDES) for name, size in sizes.items()},
         "out bytes": problem.out_dtype.itemsize,
+        **{f"lines of {name}": math.log2(math.gcd(LINE, size)) for name, size in _lines(problem).items()},
         **dict.fromkeys(chain(*model.classes(problem)), 1.0),
     }
 
 
-def of_contender(contender, rate):
-    """{name: figure}: its design and config, the Work of its main kernel, what each of the model's PARTS takes of the time."""
+def _lines(problem):
+    """{name: bytes} of the lines, in memory, of a product's operands and result."""
+    if not hasattr(problem, "b_layout"):
+        return {}
+    a, b = (problem.k if problem.a_layout == "row" else problem.m), (problem.n if problem.b_layout == "row" else problem.k)
+    itemsize = problem.dtype.itemsize
+    return {"a": a * itemsize, "b": b * itemsize, "out": problem.n * problem.out_dtype.itemsize}
+
+
+def of_contender(contender, problem, rate):
+    """{name: figure}: its design and config, the Work of its main kernel, also over the problem's, and what each of the model's
+    PARTS takes of the time."""
     main = max(contender.works, key=lambda work: work.blocks * (work.flops + work.fetched))
     parts = [part / share for part, share in zip(model.parts_of(main, rate), contender.sustained.shares)]
     numbers = {name: float(value) for name, value in as_dict(contender.config).items() if isinstance(value, Real)}
@@ -104,6 +116,7 @@ def of_contender(contender, rate):
         f"design {contender.design}": 1.0,
         **numbers,
         **counts,
+        "computed": math.log2((1 + main.blocks * main.flops) / max(1, problem.flops)),
         "waves": waves,
         "last wave": math.ceil(waves) / waves if waves else 1.0,
         "kernels": len(contender.works),

@@ -99,11 +99,12 @@ template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32S
 };
 
 // The sums of a block tile, from STAGES slices: one that is multiplied, the others under way.
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR> struct AsTheyLie {
+template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool A_ALONG_K, bool B_ALONG_K, bool VECTOR_A, bool VECTOR_B>
+struct AsTheyLie {
     using Place = gemm::ZOrder<BM, BN, TM, TN>;
     static constexpr int THREADS = gemm::Shape<BM, BN, TM, TN>::THREADS;
-    using A = Fp32Slices<A_ALONG_K, BM, BK, THREADS, VECTOR>;
-    using B = Fp32Slices<B_ALONG_K, BN, BK, THREADS, VECTOR>;
+    using A = Fp32Slices<A_ALONG_K, BM, BK, THREADS, VECTOR_A>;
+    using B = Fp32Slices<B_ALONG_K, BN, BK, THREADS, VECTOR_B>;
     struct Slice {
         alignas(16) float a[A::SIZE];
         alignas(16) float b[B::SIZE];

@@ -51,21 +51,24 @@ def launch(*operands, config=CONFIGS[0], **options):
 
 
 def kernel(*operands, **options):
-    """(A along K, B along K, in vectors) of the kernel that a call launches."""
-    return tuple(word == "true" for word in launch(*operands, **options).expression.rstrip(">").split(", ")[-3:])
+    """(A along K, B along K, A in vectors, B in vectors) of the kernel that a call launches."""
+    return tuple(word == "true" for word in launch(*operands, **options).expression.rstrip(">").split(", ")[-4:])
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("a_along_k", (True, False))
 @pytest.mark.parametrize("b_along_k", (True, False))
-@pytest.mark.parametrize("in_vectors", (True, False))
-def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, in_vectors):
+@pytest.mark.parametrize("a_in_vectors", (True, False))
+@pytest.mark.parametrize("b_in_vectors", (True, False))
+def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, a_in_vectors, b_in_vectors):
     """Several of the smallest tiles, and slices of which the last is shorter."""
     a, b = random(2, 44, 36, device=device), random(2, 36, 40, device=device)
     a, b = a if a_along_k else transposed(a), transposed(b) if b_along_k else b
-    if not in_vectors:
+    if not a_in_vectors:
+        a = offset_by_one(a) if a_along_k else offset_by_one(a.mT).mT
+    if not b_in_vectors:
         b = offset_by_one(b.mT).mT if b_along_k else offset_by_one(b)
-    assert kernel(a, b) == (a_along_k, b_along_k, in_vectors)
+    assert kernel(a, b) == (a_along_k, b_along_k, a_in_vectors, b_in_vectors)
     for config in CONFIGS:
         run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
 
@@ -78,7 +81,7 @@ def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
     m, n, k = 35, 38, 33
     a = padded(random(2, m, k, device=device)) if a_along_k else padded(random(2, k, m, device=device)).mT
     b = padded(random(2, n, k, device=device)).mT if b_along_k else padded(random(2, k, n, device=device))
-    assert kernel(a, b) == (a_along_k, b_along_k, True)
+    assert kernel(a, b) == (a_along_k, b_along_k, True, True)
     for config in ({"SPLIT_K": 1}, {"SPLIT_K": 2}):
         run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
 
@@ -95,7 +98,7 @@ def test_memory_that_ends_inside_a_vector(device, a_along_k, b_along_k):
     for m, n, k in ((5, 6, 7), (6, 7, 5), (7, 5, 2), (1, 1, 1)):
         a = ends(m, k) if a_along_k else ends(k, m).t()
         b = ends(n, k).t() if b_along_k else ends(k, n)
-        assert kernel(a, b)[2] or k == 1
+        assert all(kernel(a, b)[2:]) or k == 1
         for config in CONFIGS:
             run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
 
@@ -103,11 +106,11 @@ def test_memory_that_ends_inside_a_vector(device, a_along_k, b_along_k):
 def test_incomplete_vectors_are_read_by_element():
     a, b = torch.empty(2, 8, 8), torch.empty(8, 8)
     flat = torch.empty(200)
-    assert kernel(a, b) == (True, False, True)
-    assert not kernel(a, flat[1:65].view(8, 8))[2], "an address that is not aligned to 16 bytes"
+    assert kernel(a, b) == (True, False, True, True)
+    assert kernel(a, flat[1:65].view(8, 8)) == (True, False, True, False), "an address that is not aligned to 16 bytes"
     assert not kernel(flat.as_strided((2, 8, 8), (66, 8, 1)), b)[2], "aligned rows, but matrices that are not"
-    assert not kernel(a, flat.as_strided((8, 8), (4, 1)))[2], "rows that overlap: a vector could end after the last one"
-    assert not kernel(flat.as_strided((8, 8), (16, 2)), b)[2], "no contiguous dimension"
+    assert not kernel(a, flat.as_strided((8, 8), (4, 1)))[3], "rows that overlap: a vector could end after the last one"
+    assert kernel(flat.as_strided((8, 8), (16, 2)), b)[2:] == (False, True), "no contiguous dimension"
     assert kernel(flat.as_strided((1, 8, 8), (3, 8, 1)), b)[2], "the batch stride of one matrix is unused"
     assert kernel(torch.empty(1, 8).expand(8, 8), b)[2], "one row for all"
 
@@ -243,5 +246,5 @@ def test_no_kernel_spills(architecture):
     kernels = [kernel for config in WHOLE + SPLIT for kernel in launch(a, b, config=config).source.expressions]
     cubin = nvcc.compiled(architecture, ["matmul/cuda_cores.cuh"], kernels, "-Werror", "all-warnings").cubin
     code = sass.read(cubin).values()
-    assert len(code) == len(kernels) == 176 and not any(kernel.stack_bytes for kernel in code)
+    assert len(code) == len(kernels) == 352 and not any(kernel.stack_bytes for kernel in code)
     assert all(sass.share(kernel.hot_loop(), ("FFMA",)) > 0.6 for kernel in code), "IEEE fp32, on CUDA cores"

@@ -219,7 +219,8 @@ def _write(
     acc, FIRST: gl.constexpr, WHO: gl.constexpr, result: Result, batch, row, col, sizes, epilogue, how, splits, tile
 ):  # fmt: skip
     """Write a consumer's sums, (ROWS, those of LEFT + RIGHT from FIRST on), of what begins at (row, col), a box at a time."""
-    ONCE: gl.constexpr = 32 if result.boxes is None else result.staged.shape[2 if tile.SWAPPED else 3]
+    BY_POINTERS: gl.constexpr = result.boxes is None
+    ONCE: gl.constexpr = 32 if BY_POINTERS else result.staged.shape[2 if tile.SWAPPED else 3]
     if acc.shape[1] > ONCE:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
@@ -231,11 +232,13 @@ def _write(
             row += FIRST
         else:
             col += FIRST
+        if BY_POINTERS:  # a warp writes 32 neighbours of a row; the sums of its own are pairs of 8 rows
+            acc = gl.convert_layout(acc, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0]))
         LAYOUT: gl.constexpr = acc.type.layout
         rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), how.WIDE)
         cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
         far = batch.to(gl.int64) if how.WIDE else batch
-        if result.boxes is None:
+        if BY_POINTERS:
             store_tile(acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue)
         else:
             if splits is None:
