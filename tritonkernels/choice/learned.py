@@ -78,8 +78,8 @@ def fastest(contenders, seconds):
 
 
 def of_problem(problem):
-    """{name: figure} of a problem: its sizes, as logarithms and how they divide, and 1 for each of its classes; of a product how
-    the lines of its matrices are aligned."""
+    """{name: figure} of a problem: its sizes, as logarithms and how they divide, how its lines are aligned, and 1 for
+    each of its classes."""
     sizes = {f.name: getattr(problem, f.name) for f in fields(problem) if f.type is int}
     sizes |= {"flops": problem.flops, "bytes": problem.bytes}
     return {
