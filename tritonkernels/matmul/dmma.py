@@ -19,6 +19,7 @@ from .parts.gluon_product import in_words, product_design
 # (BLOCK_M, BLOCK_N, BLOCK_K: doubles that fill all banks, num_warps, num_stages): 64 x 32 sums a warp, fewer, more
 TILES = (
     (128, 64, 16, 4, 4),
+    (128, 64, 16, 8, 4),
     (64, 128, 16, 4, 4),
     (64, 64, 16, 4, 4),
     (64, 64, 16, 2, 4),

@@ -164,7 +164,7 @@ def _most_sums(problem, rows):
     """Of a thread."""
     if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
         return 128 if rows == 128 else 64
-    if problem.activation or problem.beta:
+    if problem.activation or problem.beta or problem.n * problem.out_dtype.itemsize % 16:  # or TMA writes no rows
         return 128
     return 96 if problem.wide else 192
 
