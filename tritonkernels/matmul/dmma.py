@@ -16,17 +16,13 @@ from triton.experimental.gluon import language as gl
 from ..gemm.parts.gluon_tile import loads, needs_a_gpu
 from .parts.gluon_product import in_words, product_design
 
-# (BLOCK_M, BLOCK_N, BLOCK_K: doubles that fill all banks, num_warps, num_stages): 64 x 32 sums a warp, fewer, more
+# (BLOCK_M, BLOCK_N, BLOCK_K: doubles that fill all banks, num_warps, num_stages): 64 x 32 sums a warp, then fewer
 TILES = (
     (128, 64, 16, 4, 4),
-    (128, 64, 16, 8, 4),
-    (64, 128, 16, 4, 4),
     (64, 64, 16, 4, 4),
-    (64, 64, 16, 2, 4),
     (64, 32, 16, 4, 4),
     (32, 64, 16, 4, 4),
     (32, 32, 16, 4, 4),
-    (128, 128, 16, 8, 4),
 )
 
 
@@ -38,7 +34,7 @@ def refuses(problem, target):
 
 
 def _sums(config):
-    return gl.NVMMADistributedLayout([2, 0], [config.num_warps // 2, 2], [16, 8])
+    return gl.NVMMADistributedLayout([2, 0], [2, 2], [16, 8])
 
 
 def _stored(config, t, length):

@@ -51,10 +51,12 @@ def _offsets(x, first, BLOCK: gl.constexpr, BLOCK_K: gl.constexpr, LOAD: gl.cons
 
 
 @gluon.jit
-def _fragments(a_shared, b_shared, ACC: gl.constexpr):
-    """What a thread's sums take of slices of fp64, for tensor cores."""
+def _multiply_add_doubles(acc, a_shared, b_shared):
+    """multiply_add of fp64, on tensor cores."""
+    ACC: gl.constexpr = acc.type.layout
     a = a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 1))
-    return a, b_shared.load(gl.DotOperandLayout(1, ACC, 1))
+    b = b_shared.load(gl.DotOperandLayout(1, ACC, 1))
+    return mma_v2(a, b, acc)
 
 
 @gluon.jit
@@ -64,13 +66,7 @@ def _tile_product(
 ):  # fmt: skip
     """The sum over the first `length` of K of the tile at (row, col)."""
     STAGES: gl.constexpr = how.STAGES
-    ACC: gl.constexpr = how.ACC
     DTYPE: gl.constexpr = a.ptr.dtype.element_ty
-    ON_TENSOR_CORES: gl.constexpr = a.ptr.dtype.element_ty == gl.float64
-    # Where there are registers for them, fragments are read while those of the slice before are multiplied: an SM may have one
-    # block left, and then nothing else hides the wait for shared memory. A stage is free as soon as its fragments are read.
-    AHEAD_OF_TIME: gl.constexpr = ON_TENSOR_CORES and BLOCK_M * BLOCK_N <= 32 * 32 * gl.num_warps()
-    COPIED: gl.constexpr = STAGES if AHEAD_OF_TIME else STAGES - 1  # slices before the first product
     a_offsets, a_ks = _offsets(a, row, BLOCK_M, BLOCK_K, how.LOAD_A, words.A, WIDE)
     b_offsets, b_ks = _offsets(b, col, BLOCK_N, BLOCK_K, how.LOAD_B, words.B, WIDE)
     a_shared = gl.allocate_shared_memory(DTYPE, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A)
@@ -82,7 +78,7 @@ def _tile_product(
     async_copy.commit_group()
     a_ptr = a.ptr
     b_ptr = b.ptr
-    for s in gl.static_range(1, COPIED):
+    for s in gl.static_range(1, STAGES - 1):
         a_ptrs = a_ptr + a_offsets  # outside of the branch: where K is 1 it is dead, and Triton 3.6 asks for their alignment
         b_ptrs = b_ptr + b_offsets
         if s < slices:
@@ -91,39 +87,26 @@ def _tile_product(
         async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
         a_ptr += distance(BLOCK_K, a.k, WIDE)
         b_ptr += distance(BLOCK_K, b.k, WIDE)
-    acc = gl.zeros([BLOCK_M, BLOCK_N], DTYPE, ACC)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], DTYPE, how.ACC)
     stage = 0  # holds the slice that is multiplied
     free = STAGES - 1  # held the one before
-    if AHEAD_OF_TIME:
-        async_copy.wait_group(STAGES - 1)
-        barrier()
-        frag_a, frag_b = _fragments(a_shared.index(0), b_shared.index(0), ACC)
     for left in range(slices, 0, -1):
-        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice, or of the next, is there
+        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
         barrier()  # everybody's is, and nobody reads the one before any more
-        if AHEAD_OF_TIME:
-            free = stage
         a_ptrs = a_ptr + a_offsets
         b_ptrs = b_ptr + b_offsets
-        if left > COPIED:
+        if left >= STAGES:
             copy_async(a_shared.index(free), a_ptrs)
             copy_async(b_shared.index(free), b_ptrs)
         async_copy.commit_group()
         a_ptr += distance(BLOCK_K, a.k, WIDE)
         b_ptr += distance(BLOCK_K, b.k, WIDE)
-        following = stage + 1 if stage < STAGES - 1 else 0
-        if AHEAD_OF_TIME:
-            next_a, next_b = _fragments(a_shared.index(following), b_shared.index(following), ACC)
-            acc = mma_v2(frag_a, frag_b, acc)
-            frag_a = next_a
-            frag_b = next_b
-        elif ON_TENSOR_CORES:
-            frag_a, frag_b = _fragments(a_shared.index(stage), b_shared.index(stage), ACC)
-            acc = mma_v2(frag_a, frag_b, acc)
+        if a.ptr.dtype.element_ty == gl.float64:
+            acc = _multiply_add_doubles(acc, a_shared.index(stage), b_shared.index(stage))
         else:
             acc = multiply_add(acc, a_shared.index(stage), b_shared.index(stage))
         free = stage
-        stage = following
+        stage = stage + 1 if stage < STAGES - 1 else 0
     return acc
 
 
