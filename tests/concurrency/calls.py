@@ -11,14 +11,14 @@ from tests.harness import bits, channels_last, moved, offset_by_one, prepare, ra
 from tritonkernels import backend
 
 # The designs whose results several blocks add up, in memory that calls share: those of `make test`.
-OF_MATMUL = ("split_k", "stream_k", "planes", "fused_planes", "cuda_cores")
+OF_MATMUL = ("split_k", "stream_k", "planes", "fused_planes", "cuda_cores", "dmma")
 COMBINING = (*OF_MATMUL, "split_n", "transposed", "implicit_gemm", "channel_sums")
 
 
 def calls(op):
     """[(args, kwargs)]: several blocks, edges inside of tiles, layouts that defeat vectors."""
     torch.manual_seed(0)
-    half = {"dtype": torch.float16}
+    half, double = {"dtype": torch.float16}, {"dtype": torch.float64}
     return {
         "gemm": [
             ((random(67, 35), random(35, 70), random(67, 70)), {"alpha": -1.5, "beta": 0.5}),
@@ -50,6 +50,7 @@ def calls(op):
             ((transposed(random(19, 70)), random(70, 21)), {"precision": "fp16x3"}),
             ((transposed(random(19, 70)), random(70, 21)), {"precision": "tf32x3"}),
             ((random(2, 33, 20), transposed(random(2, 20, 36))), {"alpha": 0.5}),
+            ((random(19, 300, **double), random(300, 21, **double)), {}),
         ],
     }[op]
 

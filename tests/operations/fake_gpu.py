@@ -135,7 +135,7 @@ def tensor(*shape, dtype=torch.float32, shift=0, pitch=0):
 
 def changes():
     """(what is changed, operation, arguments, options) of calls that must not share a plan."""
-    half, bf16, int8 = torch.float16, torch.bfloat16, torch.int8
+    half, bf16, double, int8 = torch.float16, torch.bfloat16, torch.float64, torch.int8
     for dtype in (torch.float32, half, bf16):
         yield f"{dtype}", "gemv", (tensor(96, 64, dtype=dtype), tensor(64, dtype=dtype)), {}
         for shift in (1, 2, 4, 8):
@@ -170,6 +170,7 @@ def changes():
         yield design, "matmul", (tensor(96, 128, dtype=half), tensor(128, 160, dtype=half)), {"design": design}
     for b in (tensor(128, 160), tensor(160, 128).t(), tensor(160, 128, shift=1).t()):
         yield f"cuda_cores {b.stride()} {b.storage_offset()}", "matmul", (tensor(96, 128), b), {"design": "cuda_cores"}
+    yield "dmma", "matmul", (tensor(96, 128, dtype=double), tensor(128, 160, dtype=double)), {"design": "dmma"}
     yield "packed", "matmul", (tensor(96, 128, dtype=half, shift=1), tensor(128, 160, dtype=half)), {"design": "persistent"}
     square = tensor(64, 64, dtype=half)
     yield "by itself", "matmul", (square, square), {}
