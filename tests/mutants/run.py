@@ -100,6 +100,8 @@ SUITE = (
     "tests/designs/matmul/test_fp8.py",
     "tests/designs/matmul/test_cuda_cores.py",
     "tests/designs/matmul/test_cuda_cores_triton.py",
+    "tests/designs/matmul/test_dmma.py",
+    "tests/designs/matmul/test_gluon_product.py",
     "tests/designs/test_tma_stores.py",
     "tests/operations/test_nothing_to_add.py",
     "tests/designs/test_fences.py",

@@ -164,9 +164,13 @@ def _most_sums(problem, rows):
     """Of a thread."""
     if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
         return 128 if rows == 128 else 64
-    if problem.activation or problem.beta or problem.n * problem.out_dtype.itemsize % 16:  # or TMA writes no rows
+    if problem.activation or problem.beta:
         return 128
-    return 96 if problem.wide else 192
+    if problem.wide:
+        return 96
+    return (
+        160 if problem.n * problem.out_dtype.itemsize % 16 else 192
+    )  # TMA does not write such rows: their addresses take some
 
 
 def _loads_first(problem, rows, columns, consumers, swapped):

@@ -78,6 +78,15 @@ def test_slices_and_boxes_fit_into_shared_memory(kind, activation):
         assert sums <= (128 if activation else 192) and rows // consumers % 64 == 0
 
 
+def test_rows_that_tma_cannot_write_leave_registers_for_their_addresses():
+    def most(n, dtype):
+        return max(
+            c.kwargs["BLOCK_M"] * c.kwargs["BLOCK_N"] // (128 * c.kwargs["CONSUMERS"]) for c in configs(4096, n, 512, dtype)
+        )
+
+    assert [most(n, torch.bfloat16) for n in (4096, 4092)] == [192, 160] and most(4092, torch.float32) == 192
+
+
 @pytest.mark.parametrize(
     "accumulate, columns",
     [

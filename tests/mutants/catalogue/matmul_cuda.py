@@ -78,6 +78,16 @@ MUTANTS = [
         ),
         ("batch of B forgotten", "b += batch * stride.b.batch + ", "b += "),
         ("last product dropped", "first_row, first_col, M, N, length,", "first_row, first_col, M, N, length - 1,"),
+        (
+            "slices of A across K read as B's are",
+            "SlicesOfB<BM, BK, THREADS, VECTOR_A>",
+            "SlicesOfB<BM, BK, THREADS, VECTOR_B>",
+        ),
+        (
+            "slices of B along K read as A's are",
+            "PaddedTile<BN>, BN, BK, THREADS, VECTOR_B>",
+            "PaddedTile<BN>, BN, BK, THREADS, VECTOR_A>",
+        ),
         ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),
         ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4", "row + m"),
         ("alpha forgotten", "result = epilogue.scaled(result)", "result = result"),
@@ -122,7 +132,8 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/cuda_cores.py",
         "cuda_cores and (by_element or without_a_copy or every_config)",
-        ("one operand in vectors is enough", "None not in in_chunks", "in_chunks != (None, None)"),
+        ("A in vectors where B is", '"VECTOR_A": a_by_k is not None', '"VECTOR_A": b_by_k is not None'),
+        ("B in vectors where A is", '"VECTOR_B": b_by_k is not None', '"VECTOR_B": a_by_k is not None'),
         ("the smallest tile's threads for all", 'config["BM"] // config["TM"] * (', '32 // config["TM"] * ('),
     ),
     *of(
@@ -130,6 +141,7 @@ MUTANTS = [
         "test_cuda_cores and (empty or order or without_a_copy or rows_that_end or memory_that_ends)",
         ("K tail along K not zero", "ALONG_K ? K - first_k - at_in_line() :", "ALONG_K ? CHUNK :"),
         ("K tail across K not zero", "first_k + line(i) < K ? elements : 0", "elements"),
+        ("B in words where A is", "BN, BK, THREADS, VECTOR_B>;", "BN, BK, THREADS, VECTOR_A>;"),
         ("words behind the last place", "if (left >= CHUNK)", "if (left > 0)"),
         ("floats behind the last place", "j < left ? 4 : 0", "4"),
         ("every line inside", "ALONG_K ? i * STEP < lines :", "ALONG_K ? true :"),
