@@ -127,7 +127,7 @@ def test_overflow_gives_the_infinity_of_the_right_sign(library, op, design, devi
     dtype, options = taken(library, op, design)
     first, second = operands(library, op, design, device, dtype)
     first, second = first.abs() + 1, -(second.abs() + 1)
-    scale = 200.0 if dtype == torch.float16 else 1e20
+    scale = {torch.float16: 200.0, torch.float64: 1e160}.get(dtype, 1e20)
     result, _ = run_checked(library, op, design, first * scale, second * scale, **options)
     if design == "winograd":  # it adds infinities of both signs
         assert not torch.isfinite(result).any()
