@@ -168,9 +168,9 @@ def _most_sums(problem, rows):
         return 128
     if problem.wide:
         return 96
-    return (
-        160 if problem.n * problem.out_dtype.itemsize % 16 else 192
-    )  # TMA does not write such rows: their addresses take some
+    if problem.n * problem.out_dtype.itemsize % 16:  # TMA does not write such rows: their addresses take registers
+        return 160
+    return 192
 
 
 def _loads_first(problem, rows, columns, consumers, swapped):

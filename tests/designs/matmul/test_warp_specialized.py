@@ -80,9 +80,8 @@ def test_slices_and_boxes_fit_into_shared_memory(kind, activation):
 
 def test_rows_that_tma_cannot_write_leave_registers_for_their_addresses():
     def most(n, dtype):
-        return max(
-            c.kwargs["BLOCK_M"] * c.kwargs["BLOCK_N"] // (128 * c.kwargs["CONSUMERS"]) for c in configs(4096, n, 512, dtype)
-        )
+        tiles = (c.kwargs for c in configs(4096, n, 512, dtype))
+        return max(t["BLOCK_M"] * t["BLOCK_N"] // (128 * t["CONSUMERS"]) for t in tiles)
 
     assert [most(n, torch.bfloat16) for n in (4096, 4092)] == [192, 160] and most(4092, torch.float32) == 192
 
