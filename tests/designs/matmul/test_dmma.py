@@ -54,6 +54,8 @@ def test_operands_come_as_they_lie():
     flat = torch.empty(2**15, dtype=torch.float64)
     a, b = (torch.empty(*shape, dtype=torch.float64) for shape in ((2, 64, 48), (48, 64)))
     assert ways(a, b) == ("pairs of K", "pairs of rows")
+    odd = (torch.empty(*shape, dtype=torch.float64) for shape in ((64, 46), (46, 62)))
+    assert ways(*odd) == ("pairs of K", "pairs of rows"), "an odd number of pairs"
     assert ways(transposed(a), transposed(b)) == ("pairs of rows", "pairs of K")
     assert ways(offset_by_one(a), transposed(offset_by_one(b))) == ("K", "pairs of K")
     assert ways(a[:, :, :47], b[:47]) == ("pairs of K", "pairs of rows"), "K may end within a pair: the last slice has masks"
