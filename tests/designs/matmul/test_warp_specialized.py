@@ -211,6 +211,32 @@ def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
             assert places == sorted(places), "the barrier comes last"
 
 
+# Prints the IR of a tile for rows that TMA cannot write, and of one that is swapped.
+BY_POINTERS = """
+import torch
+from perf.offline import compile_launch
+from tritonkernels.matmul import prepare, warp_specialized
+from tritonkernels.target import Target
+
+call = prepare(*(torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((1000, 512), (512, 1001))))
+target = Target.named("h100")
+every = warp_specialized.DESIGN.configs(call.problem, target)
+configs = [c for c in every if c.kwargs["BLOCK_M"] * c.kwargs["BLOCK_N"] == 128 * 96]
+for swapped in (False, True):
+    config = next(config for config in configs if config.kwargs["SWAPPED"] == swapped)
+    launch = list(warp_specialized.DESIGN.launches(call.problem, config, *call.parts[0]))[-1]
+    print(compile_launch(launch, target).asm["ttgir"], end="END")
+"""
+
+
+def test_a_warp_writes_neighbours_of_a_row_that_tma_cannot_write():
+    for ir in printed(BY_POINTERS).split("END")[:2]:
+        stored = set(re.findall(r"tt\.store .*tensor<.*, (#\w+)>", ir))
+        assert stored and not re.search("async_tma_copy_local_to_global", ir)
+        for layout in stored:
+            assert re.search(rf"{layout} = #ttg.blocked<{{.*threadsPerWarp = \[1, 32\].*order = \[1, 0\]", ir), layout
+
+
 IN_REGISTERS = """
 import torch
 from perf.offline import compile_launch

@@ -230,6 +230,11 @@ MUTANTS = [
         "tritonkernels/matmul/parts/partitions.py",
         "test_warp_specialized",
         (
+            "rows written as the sums lie",
+            "            acc = gl.convert_layout(acc, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0]))",
+            "            pass",
+        ),
+        (
             "a slice loaded while the one before is multiplied",
             "            if tile.IN_REGISTERS:  # which the next slice is loaded into",
             "            if False:",
