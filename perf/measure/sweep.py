@@ -1,21 +1,24 @@
 """python -m perf sweep: times of random shapes, of the choice's first candidates and some others, to fit the choice to.
 
 Of each shape (shapes.py) and package some contenders run (trial.py): most are the first of the choice's ranking, some are
-random, and some were never timed, as new designs and configs are. Each result is checked, and they are timed together, beside
-torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it has measured in DIR, one file an operation
-(sweep_records.py). A second call goes on where the first one ended; changed sources begin anew. On several GPUs each process
-takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep --share 1/2 ...
+random, and some were never timed, as new designs and configs are; or, to see what the choice misses, they are the first of each
+kind. Each result is checked, and they are timed together, beside torch. Kernels are built on all cores meanwhile. It ends in
+time, and keeps what it has measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one
+ended; changed sources begin anew. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep
+--share 1/2 ...
 
-Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU or for bad arguments.
+Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU, without shapes or for bad arguments.
 """
 
 import argparse
 import collections
+import itertools
 import os
 import sys
 import time
 from pathlib import Path
 
+from tritonkernels.choice import model
 from tritonkernels.target import Target
 
 from ..arguments import folder, positive
@@ -35,9 +38,12 @@ def add_arguments(parser):
     parser.add_argument(
         "--contenders", type=_count, default=10, metavar="N", help="per shape and package; default: %(default)s"
     )
+    parser.add_argument("--pick", choices=trial.PICKS, default="any", help="how they are picked; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
-    parser.add_argument("--precision", action="append", metavar="P", help="only shapes of it; may be repeated; default: all")
+    for name, example in (("precision", "fp16"), ("family", "'long K'"), ("class", "'aligned False'")):
+        only = f"only shapes of it, as {example}; may be repeated; default: all"
+        parser.add_argument(f"--{name}", action="append", metavar=name[0].upper(), help=only)
     parser.add_argument("--out", type=folder, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
     parser.add_argument(
         "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
@@ -67,12 +73,13 @@ def main(options, parser):
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     target = Target.live(device) if device.type == "cuda" else shapes.H200
-    drawn = {op: shapes.draw(op, options.shapes, options.seed) for op in options.op}
-    if options.precision:
-        drawn = {op: [shape for shape in of if shape.problem.precision in options.precision] for op, of in drawn.items()}
+    drawn = {op: list(_wanted(shapes.draw(op, options.shapes, options.seed), options)) for op in options.op}
     drawn = interleaved(drawn, *options.share)
+    if not drawn:
+        print("none of the shapes is of that precision, family and class", file=sys.stderr)
+        return 2
     if options.dry_run:
-        count(jobs(drawn, packages, target, options.contenders))
+        count(jobs(drawn, packages, target, options.contenders, pick=options.pick))
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
     writers, described = {}, environment(device, options.commit)
@@ -81,19 +88,30 @@ def main(options, parser):
         path = options.out / (f"{op}.{index}of{of}.jsonl" if of > 1 else f"{op}.jsonl")
         writers[op] = Writer(path, described, contenders=options.contenders, seed=options.seed)
     done = {op: writer.done for op, writer in writers.items()}
-    planned = jobs(drawn, packages, target, options.contenders, done)
+    planned = jobs(drawn, packages, target, options.contenders, done, options.pick)
     return run(planned, options.workers, options.seconds - (time.monotonic() - begun), writers)
+
+
+def _wanted(drawn, options):
+    """The shapes that the options leave: of one of the precisions, of the families, and of the classes of problems."""
+    for shape in drawn:
+        traits = {"precision": {shape.problem.precision}, "family": {shape.family}}
+        traits["class"] = set(itertools.chain(*model.classes(shape.problem)))
+        wanted = ((own, getattr(options, name)) for name, own in traits.items())
+        if all(asked is None or not own.isdisjoint(asked) for own, asked in wanted):
+            yield shape
 
 
 def interleaved(by_op, index=0, of=1):
     """Every `of`-th shape of each operation from the index-th on, the operations in turn, so that any part of it has all."""
-    return [shape for together in zip(*(drawn[index::of] for drawn in by_op.values())) for shape in together]
+    in_turn = itertools.zip_longest(*(drawn[index::of] for drawn in by_op.values()))
+    return [shape for together in in_turn for shape in together if shape]
 
 
-def jobs(drawn, packages, target, number, done=None):
+def jobs(drawn, packages, target, number, done=None, pick="any"):
     """A Job of `number` contenders for each shape and package that is not done yet."""
     trials = [
-        trial.plan(shape, package, target, number)
+        trial.plan(shape, package, target, number, pick)
         for shape in drawn
         for package in packages
         if (shape.key, package) not in (done or {}).get(shape.problem.op, ())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from tritonkernels import numerics
+from tritonkernels.choice import model
 from tritonkernels.choice.bench import HOPELESS, Bench, Candidate, Contender, UnfitError, WrongError
 from tritonkernels.choice.clock import GpuClock
 from tritonkernels.design import as_dict
@@ -24,6 +25,7 @@ from . import contenders as torch_and_packages
 from .shapes import Shape, prepared
 
 FEW = 5  # of so many contenders one was never timed, and another one is any
+LEADERS = 3  # of the ranking, before there is one of each kind
 FIRST = 3  # samples of each: what is loaded meanwhile may disturb one
 ROUNDS = 6  # more of the contenders that are not hopelessly slow
 
@@ -40,28 +42,47 @@ def library(package):
     return importlib.import_module(f"{package}.launch").LIBRARY
 
 
-def plan(shape, package, target, number):
-    """The Trial of `number` contenders: the first of the ranking; some that were never timed; and some of any kind, so that the
-    fit sees slow ones as well. The latter two are drawn by design, then by config: a design with many configs has no more."""
+def plan(shape, package, target, number, pick="any"):
+    """The Trial of `number` contenders, picked in one of PICKS."""
     try:
         ranked = library(package).ranking(shape.problem, target)
     except UnsupportedError:
         ranked = []
-    pick, others = random.Random(shape.key), set(range(1, len(ranked)))
-    new = _drawn(pick, ranked, {at for at in others if not ranked[at].timed}, number // FEW)
-    new += _drawn(pick, ranked, others - set(new), number // FEW)
+    picked = (ranked[at] for at in PICKS[pick](ranked, number, random.Random(shape.key)))
+    return Trial(shape, package, tuple((choice.design.name, as_dict(choice.config)) for choice in picked))
+
+
+def _any(ranked, number, rng):
+    """The first of the ranking; some that were never timed; and some of any kind, so that the fit sees slow ones as well. The
+    latter two are drawn by design, then by config: a design with many configs has no more."""
+    others = set(range(1, len(ranked)))
+    new = _drawn(rng, ranked, {at for at in others if not ranked[at].timed}, number // FEW)
+    new += _drawn(rng, ranked, others - set(new), number // FEW)
     best = [at for at in range(len(ranked)) if at not in new][: number - len(new)]
-    return Trial(shape, package, tuple((ranked[at].design.name, as_dict(ranked[at].config)) for at in (*best, *new)))
+    return *best, *new
 
 
-def _drawn(pick, ranked, places, number):
+def _kinds(ranked, number, rng):
+    """The first of the ranking, then the first of each kind, design and tile, with splits and without: what the choice would
+    take if it were wrong about those before."""
+    first = {}
+    for at, choice in enumerate(ranked):
+        split = as_dict(choice.config).get("SPLIT_K", 1) > 1
+        first.setdefault((choice.design.name, split, *sorted(model.own_numbers(choice.config).items())), at)
+    return list(dict.fromkeys([*range(min(LEADERS, len(ranked))), *first.values()]))[:number]
+
+
+PICKS = {"any": _any, "kinds": _kinds}
+
+
+def _drawn(rng, ranked, places, number):
     """`number` of the places of Choices, or all: each of a random design that has some left."""
     left, found = {}, []
     for at in sorted(places):
         left.setdefault(ranked[at].design.name, []).append(at)
     while left and len(found) < number:
-        name = pick.choice(list(left))
-        found.append(left[name].pop(pick.randrange(len(left[name]))))
+        name = rng.choice(list(left))
+        found.append(left[name].pop(rng.randrange(len(left[name]))))
         if not left[name]:
             del left[name]
     return found

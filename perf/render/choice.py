@@ -76,7 +76,8 @@ lead to. Operations of which fewer than {fewest} random shapes were timed have n
 the model predicts to take at most {near} times as long as the fastest; far from that records are few. They are in
 `learned.json`; [learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
 
-To fit again, after new records (`python -m perf sweep`, on the GPU):
+To fit again, after new records (`python -m perf sweep`, on the GPU; with `--pick kinds` each kind of tile has its first config
+timed, whether the choice thinks well of it or not, and `--precision`, `--family` and `--class` say of which shapes):
 
     python -m perf fit
     make docs

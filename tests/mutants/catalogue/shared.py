@@ -149,9 +149,23 @@ MUTANTS = [
         ("what was never timed left out of a sweep", "if not ranked[at].timed}", "if False}"),
         (
             "random contenders of the design with most configs",
-            "pick.choice(list(left))",
+            "rng.choice(list(left))",
             "max(left, key=lambda n: len(left[n]))",
         ),
+        ("splits of a tile no kind of their own", "(choice.design.name, split, *sorted", "(choice.design.name, *sorted"),
+        ("kinds without the ranking's first", "[*range(min(LEADERS, len(ranked))), *first.values()]", "first.values()"),
+    ),
+    *of(
+        "perf/measure/sweep.py",
+        "test_sweep",
+        ("shapes dropped where an operation has fewer", "itertools.zip_longest(", "zip("),
+        ("families of any shape", '"family": {shape.family}', '"family": set(options.family or ())'),
+        (
+            "classes of epilogues only",
+            "set(itertools.chain(*model.classes(shape.problem)))",
+            "set(model.classes(shape.problem)[1])",
+        ),
+        ("a sweep of nothing", "    if not drawn:\n", "    if False:\n"),
     ),
     *of(
         "tritonkernels/workspace.py",

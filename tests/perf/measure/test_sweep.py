@@ -71,6 +71,41 @@ def plan_of(n, package, number=10):
     return trial.plan(shape(cases.gemm(n, n, n)), package, shapes.H200, number).contenders
 
 
+@pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
+def test_a_trial_may_have_the_first_of_each_kind(package):
+    """Tiles with splits of K are a kind of their own, however many splits there are."""
+    product = shape(cases.matmul(256, 256, 8192, torch.float16))
+    ranked = numbers_of(trial.library(package).ranking(product.problem, shapes.H200))
+    picked = list(trial.plan(product, package, shapes.H200, 40, "kinds").contenders)
+    assert (
+        picked[: trial.LEADERS] == ranked[: trial.LEADERS] and len(picked) == len({ranked.index(one) for one in picked}) == 40
+    )
+    places = [ranked.index(one) for one in picked[trial.LEADERS :]]
+    assert places == sorted(places) and places[-1] > 40, "in order, and not simply the first 40"
+
+    def tile(contender):
+        name, numbers = contender
+        return name, *sorted((k, v) for k, v in numbers.items() if k not in ("SPLIT_K", "PROGRAMS", "BLOCKS", "WAVES"))
+
+    found = [tile(one) for one in trial.plan(product, package, shapes.H200, 10000, "kinds").contenders]
+    assert set(found) == {tile(one) for one in ranked}
+    assert max(found[trial.LEADERS :].count(own) for own in found) == 2, "with splits, and without"
+
+
+@pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
+def test_the_leaders_may_be_of_one_kind(package):
+    ranking = trial.library(package).ranking(shape(cases.matmul(64, 64, 65536, torch.float16)).problem, shapes.H200)
+    of_kind = {}
+    for choice in ranking:
+        if as_dict(choice.config).get("SPLIT_K", 1) > 1:
+            own = choice.design.name, *sorted(model.own_numbers(choice.config).items())
+            of_kind.setdefault(own, []).append(choice)
+    same = max(of_kind.values(), key=len)
+    assert len(same) > trial.LEADERS
+    picked = trial.PICKS["kinds"]([*same, *(choice for choice in ranking if choice not in same)], 8, None)
+    assert picked[: trial.LEADERS] == list(range(trial.LEADERS)) and min(picked[trial.LEADERS :]) >= len(same)
+
+
 def test_each_shape_has_random_configs_of_its_own():
     """Of every design sooner or later."""
     plans = [plan_of(n, "cuda_reference") for n in range(1024, 4096, 64)]
@@ -211,6 +246,8 @@ def test_any_part_has_all_operations_and_shares_are_apart():
     by_op = {op: shapes.draw(op, 6) for op in ("gemm", "gemv")}
     order = sweep.interleaved(by_op)
     assert [s.problem.op for s in order] == ["gemm", "gemv"] * 6
+    longer = sweep.interleaved(by_op | {"gemv": shapes.draw("gemv", 9)})
+    assert [s.problem.op for s in longer] == ["gemm", "gemv"] * 6 + ["gemv"] * 3, "none is dropped where an operation has fewer"
     halves = [{s.key for s in sweep.interleaved(by_op, i, 2)} for i in (0, 1)]
     assert not halves[0] & halves[1] and halves[0] | halves[1] == {s.key for s in order}
 
@@ -295,6 +332,20 @@ def test_shapes_of_a_precision_alone(capsys):
     assert main(["sweep", "matmul", "--precision", "tf32x3", "--precision", "fp16", *few]) == 0
     both = of_all.count("tf32x3") + of_all.count("fp16")
     assert capsys.readouterr().out.startswith(f"matmul, cuda_reference: {both} shapes of ")
+
+
+def test_shapes_of_a_family_and_a_class_alone(capsys):
+    few = ["--shapes", "60", "--contenders", "2", "--package", "cuda_reference", "--dry-run"]
+    of_all = shapes.draw("matmul", 60)
+    own = [s for s in of_all if s.family in ("long K", "square") and not s.problem.aligned]
+    assert 0 < len(own) < sum(s.family in ("long K", "square") for s in of_all)
+    assert main(["sweep", "matmul", "--family", "long K", "--family", "square", "--class", "aligned False", *few]) == 0
+    assert capsys.readouterr().out.startswith(f"matmul, cuda_reference: {len(own)} shapes of ")
+
+
+def test_no_shape_of_what_is_asked_for(capsys):
+    assert main(["sweep", "matmul", "--shapes", "20", "--family", "long k", "--dry-run"]) == 2
+    assert "none of the shapes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
