@@ -109,6 +109,11 @@ class Problem:
         raise NotImplementedError
 
     @property
+    def row_bytes(self):
+        """{name: bytes} of the rows, in memory, of a product's operands and result."""
+        return {}
+
+    @property
     def intensity(self):
         """FLOP per compulsory byte."""
         return self.flops / self.bytes if self.bytes else 0.0
@@ -123,6 +128,13 @@ class Problem:
     def describe(self):
         """The fields as a dict of JSON types."""
         return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in self.told.items()}
+
+
+def _row_bytes(problem, per_byte=1):
+    """row_bytes of a product with so many elements of K in a byte."""
+    m, n, k, itemsize = problem.m, problem.n, problem.k // per_byte, problem.dtype.itemsize
+    a, b = k if problem.a_layout == "row" else m, n if problem.b_layout == "row" else k
+    return {"a": a * itemsize, "b": b * itemsize, "out": n * problem.out_dtype.itemsize}
 
 
 @hashed_once
@@ -148,6 +160,10 @@ class GemmProblem(Problem):
         written_and_read = 2 if self.beta else 1
         elements = self.m * self.k + self.k * self.n + written_and_read * self.m * self.n
         return elements * self.dtype.itemsize
+
+    @property
+    def row_bytes(self):
+        return _row_bytes(self)
 
     @property
     def terms(self):
@@ -365,6 +381,10 @@ class MatmulProblem(Problem):
         results = (2 if self.beta else 1) * self.batch * self.m * self.n + self.bias * self.n
         scales = 4 * (self.m + self.n) if self.scales == "rows" else 0
         return (a + b) * self.dtype.itemsize // PACKED.get(self.precision, 1) + results * self.out_dtype.itemsize + scales
+
+    @property
+    def row_bytes(self):
+        return _row_bytes(self, PACKED.get(self.precision, 1))
 
     @property
     def terms(self):

@@ -121,6 +121,26 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize(
+    "op, dtype, options",
+    [
+        ("gemm", F32, {}),
+        ("matmul", F16, {}),
+        ("matmul", F16, {"out_dtype": F32}),
+        ("matmul", F64, {}),
+        ("matmul", torch.uint8, {"precision": "int4"}),
+        ("matmul", torch.uint8, {"precision": "b1_xor"}),
+    ],
+)
+def test_rows_are_as_long_as_those_of_the_tensors(op, dtype, options):
+    for a in (empty(48, 80, dtype=dtype), empty(80, 48, dtype=dtype).t()):
+        for b in (empty(80, 112, dtype=dtype), empty(112, 80, dtype=dtype).t()):
+            call = prepare(op, a, b, **options)
+            tensors = {"a": a, "b": b, "out": call.result}
+            assert call.problem.row_bytes == {name: max(t.stride()) * t.itemsize for name, t in tensors.items()}
+    assert GEMV[0].problem.row_bytes == {}
+
+
 @pytest.mark.parametrize("op", CALLS | PRODUCTS)
 def test_kernels_are_those_of_the_launches(op):
     for design, call, config, found in works(op, (CALLS | PRODUCTS)[op]):

@@ -81,6 +81,7 @@ SUITE = (
     "tests/choice/test_learned.py",
     "tests/perf/fit/test_boosting.py",
     "tests/choice/test_model.py",
+    "tests/choice/test_work.py",
     "tests/choice/test_shipped.py",
     "tests/choice/test_table.py",
     "tests/choice/test_tuner.py",

@@ -86,18 +86,9 @@ def of_problem(problem):
         **{name: math.log2(max(1, size)) for name, size in sizes.items()},
         **{f"{name} mod {DIVIDES}": float(size % DIVIDES) for name, size in sizes.items()},
         "out bytes": problem.out_dtype.itemsize,
-        **{f"lines of {name}": math.log2(math.gcd(LINE, size)) for name, size in _lines(problem).items()},
+        **{f"lines of {name}": math.log2(math.gcd(LINE, size)) for name, size in problem.row_bytes.items()},
         **dict.fromkeys(chain(*model.classes(problem)), 1.0),
     }
-
-
-def _lines(problem):
-    """{name: bytes} of the lines, in memory, of a product's operands and result."""
-    if not hasattr(problem, "b_layout"):
-        return {}
-    a, b = (problem.k if problem.a_layout == "row" else problem.m), (problem.n if problem.b_layout == "row" else problem.k)
-    itemsize = problem.dtype.itemsize
-    return {"a": a * itemsize, "b": b * itemsize, "out": problem.n * problem.out_dtype.itemsize}
 
 
 def of_contender(contender, problem, rate):

@@ -156,6 +156,13 @@ MUTANTS = [
         ("kinds without the ranking's first", "[*range(min(LEADERS, len(ranked))), *first.values()]", "first.values()"),
     ),
     *of(
+        "tritonkernels/problem.py",
+        "test_work and rows_are_as_long",
+        ("rows of elements of a byte each", "_row_bytes(self, PACKED.get(self.precision, 1))", "_row_bytes(self)"),
+        ("rows of B as A's lie", 'n if problem.b_layout == "row" else k', 'n if problem.a_layout == "row" else k'),
+        ("rows of the result in the operands' type", "n * problem.out_dtype.itemsize}", "n * itemsize}"),
+    ),
+    *of(
         "perf/measure/sweep.py",
         "test_sweep",
         ("shapes dropped where an operation has fewer", "itertools.zip_longest(", "zip("),

@@ -8,10 +8,8 @@ from .schemes import SCHEMES
 
 def lines_of_rows(problem):
     """lines_of A's and B's rows as they lie."""
-    itemsize = problem.dtype.itemsize
-    k = problem.k // PACKED.get(problem.precision, 1)
-    a, b = (k if problem.a_layout == "row" else problem.m), (k if problem.b_layout == "col" else problem.n)
-    return lines_of(a * itemsize), lines_of(b * itemsize)
+    rows = problem.row_bytes
+    return lines_of(rows["a"]), lines_of(rows["b"])
 
 
 def main_kernel(problem, tile, target, packed):
