@@ -110,7 +110,7 @@ struct BlockOf {
     using Tiles = ClusterTiles<Cluster, BM, BN>;
     using ASlice = OperandSlice<T, BM, A_K_MAJOR>;
     using BSlice = OperandSlice<T, BN, B_K_MAJOR>;
-    using Boxes = OutBoxes<Out, BOXES_THAT_FIT<BM, BN, CONSUMERS, STAGES>>;
+    using Boxes = OutBoxes<Out, BOXES_THAT_FIT<ASlice::LINES + BSlice::LINES, BN, CONSUMERS, STAGES>>;
 
     static constexpr int BLOCKS = SWAPPED ? 1 : BM / SHARING / 64;  // of 64 rows of a consumer's products
     static constexpr int TILES = (SWAPPED ? BM : BN) / 8;             // of 8 columns of them
@@ -182,7 +182,9 @@ __device__ __forceinline__ void multiply_tiles(const typename Block::Args& args,
 
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool SWAPPED,
           bool IN_TURN, bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
-__global__ void __launch_bounds__((CONSUMERS + 1) * 128, blocks_of_an_sm<BM, BN, CONSUMERS, STAGES, PROMOTES, SCALED>())
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128,
+                                  blocks_of_an_sm<lines_of_slice<T>(BM, A_K_MAJOR) + lines_of_slice<T>(BN, B_K_MAJOR), BN,
+                                                  CONSUMERS, STAGES, PROMOTES, SCALED>())
 __cluster_dims__(CLUSTER, 1, 1)
 persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
            const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,

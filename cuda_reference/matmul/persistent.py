@@ -15,7 +15,7 @@ from ..common.align import aligned, k_major
 from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
-from .parts.fitted import SLICE, shared_bytes, that_fill_waves
+from .parts.fitted import SLICE, lines_of_slices, shared_bytes, that_fill_waves
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around
 from .pipelined import packed
@@ -178,14 +178,13 @@ def operand_map(problem, matrix, span_dim, span, transposable=False, share=1):
 
     TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
     """
-    may_lie_across = transposable or (matrix.element_size() == 2 and _in_whole_boxes(span, False))
-    layout = functools.partial(as_tma_reads, transposable=may_lie_across)
+    layout = functools.partial(as_tma_reads, transposable=transposable or matrix.element_size() == 2)
     matrix, copies = aligned(matrix, span_dim, layout)
     by_k = layout(matrix, span_dim)
     rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
     depth = SLICE // matrix.element_size()  # of a slice; across K the columns of a box
     in_boxes = 2 if span // share > 256 else 1
-    lines = span // share // in_boxes if by_k else depth if span // depth % share == 0 else depth // share
+    lines = span // share // in_boxes if by_k else depth if ceil_div(span, depth) % share == 0 else depth // share
     tensor_map = TensorMap(rows if matrix.stride(0) else rows[:1], (lines, depth), problem.precision == "tf32")
     return matrix, tensor_map, by_k, copies
 
@@ -249,11 +248,6 @@ def variants(problem, config):
     return layouts() if problem.dtype.itemsize == 2 and not fits_a_size else [{}]
 
 
-def _in_whole_boxes(span, by_k):
-    """Whether so much of an operand is whole boxes of TMA, which across K are of 64 elements of 16 bits."""
-    return by_k or span % (SLICE // 2) == 0
-
-
 def _launches(problem, config, a, b, c, bias, out, *scales):
     problem, a, b, c, bias, out = as_taken(problem, config, a, b, c, bias, out)
     across, splits = takes_one_across_k(problem, config), config["SPLIT_K"]
@@ -271,10 +265,16 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
         (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
         (config["CONSUMERS"] + 1) * 128,
         (*given, splits),
-        shared_bytes(config),
+        block_bytes(problem, config, parameters),
     )
     if splits > 1:
         yield addition(problem, splits, workspace, arguments(problem, a, b, c, bias, out))
+
+
+def block_bytes(problem, config, parameters):
+    """Of shared memory, of operands that lie as the kernel's parameters say."""
+    lines = lines_of_slices(config, problem.dtype.itemsize, parameters["A_BY_K"], parameters["B_BY_K"])
+    return shared_bytes(config, lines=lines)
 
 
 def block_tile(config, itemsize):
@@ -288,6 +288,7 @@ def block_tile(config, itemsize):
         "splits": config.get("SPLIT_K", 1),
         "share": sharers_of_slices(config),
         "in_turn": config.get("IN_TURN", False),
+        "box": SLICE // itemsize if itemsize == 2 else None,
     }
 
 

@@ -5,7 +5,7 @@ import functools
 from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_tiles
 
-from ..common.align import in_pieces, k_major
+from ..common.align import CHUNK, in_pieces, k_major
 from ..launch import Kernel, configs_of
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import in_order, tiles
@@ -38,6 +38,13 @@ FOR_LITTLE_K = configs_of(
     (64, 16, 64, 32, 16, 3, 8),
     (32, 128, 64, 32, 32, 3, 8),
 )
+# For rows of 16 bits that TMA does not write besides: each warp writes 64 columns of a row at once, which is one line or two
+FOR_ODD_ROWS = configs_of(
+    _NAMES,
+    (128, 64, 64, 32, 64, 3, 8),
+    (128, 64, 128, 32, 64, 3, 8),
+    (64, 128, 64, 32, 64, 3, 8),
+)
 LITTLE, WORD = 256, 4  # bytes of a row's K; of the least that cp.async copies
 # A sum has two registers, so warp tiles are smaller. Of 8 of k one of 64 x 32 reads (64 + 32) * 64 bytes, 48 clocks of shared
 # memory, for 16384 multiply-adds, 128 clocks of Hopper's tensor cores and 256 of an A100's
@@ -65,7 +72,8 @@ def configs(problem, target):
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
     if problem.k * problem.dtype.itemsize <= LITTLE and problem.precision != "fp64":  # of which 64 bytes are one step
         thin += [c for c in FOR_LITTLE_K if covers(problem, c)]
-    space = *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin
+    odd = FOR_ODD_ROWS if problem.out_dtype.itemsize == 2 and problem.row_bytes["out"] % CHUNK else ()
+    space = *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin, *odd
     return [c for c in space if not target.is_gpu or (shared_bytes(c) <= target.shared_per_block and has_room(problem, c))]
 
 

@@ -17,13 +17,13 @@ from .persistent import (
     SLICE,
     SPACE,
     as_taken,
+    block_bytes,
     block_tile,
     fitting,
     packs,
     prepared,
     refuses,
     resident,
-    shared_bytes,
     takes_one_across_k,
     tiles_of_clusters,
     variants,
@@ -82,7 +82,7 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
         (blocks,),
         (config["CONSUMERS"] + 1) * 128,
         (*given, *shares),
-        shared_bytes(config) + 16,  # a flag of each consumer
+        block_bytes(problem, config, parameters) + 16,  # a flag of each consumer
     )
 
 

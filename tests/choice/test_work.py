@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.harness import LIBRARIES, prepare
+from tritonkernels.matmul.parts.work import main_kernel
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")
@@ -187,3 +188,16 @@ def test_a_larger_problem_is_more_work(op):
                 assert sum(w.dram for w in less) < sum(w.dram for w in more), (design, config)
                 compared += 1
     assert compared > 3
+
+
+def test_boxes_across_k_are_fetched_whole():
+    """Of 136 rows 192 where A lies across K, and no more where it is packed, or along K."""
+    tile = {"BM": 136, "BN": 128, "BK": 64, "threads": 384, "box": 64}
+    a, b = (torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((1024, 1360), (1024, 1280)))
+    across, along = (prepare("matmul", left, b).problem for left in (a.mT, torch.empty_like(a.mT.contiguous())))
+
+    def fetched(problem, packed=False):
+        return main_kernel(problem, tile, Target.named("h200"), (packed, False)).fetched
+
+    assert fetched(across) - fetched(along) == 1024 * 2 * (192 - 136)
+    assert fetched(across, packed=True) == fetched(along)

@@ -18,20 +18,20 @@ template <int CONSUMERS, int SUMS> struct Registers {
                   "what one gives up others take; if they want more, they wait for ever");
 };
 
-// Bytes of a block's slices, and of each consumer's boxes of the result and bias of its columns, with the barriers of stages and
-// turns.
-constexpr int block_bytes(int bm, int bn, int consumers, int stages, int boxes) {
-    return stages * (SLICE * (bm + bn) + 16) + consumers * (boxes * BLOCK_BYTES + 4 * bn + 8);
+// Bytes of a block's slices, of so many lines in both operands, and of each consumer's boxes of the result and bias of its columns,
+// with the barriers of stages and turns.
+constexpr int block_bytes(int lines, int bn, int consumers, int stages, int boxes) {
+    return stages * (SLICE * lines + 16) + consumers * (boxes * BLOCK_BYTES + 4 * bn + 8);
 }
 
 // Boxes of a consumer: two if they fit beside the stages.
-template <int BM, int BN, int CONSUMERS, int STAGES>
-constexpr int BOXES_THAT_FIT = block_bytes(BM, BN, CONSUMERS, STAGES, 2) <= 227 * 1024 ? 2 : 1;
+template <int LINES, int BN, int CONSUMERS, int STAGES>
+constexpr int BOXES_THAT_FIT = block_bytes(LINES, BN, CONSUMERS, STAGES, 2) <= 227 * 1024 ? 2 : 1;
 
 // Blocks that an SM is to hold: two where their shared memory allows it, and sums and what follows leave the registers. Then
 // those of the kernel after it need not wait for a block to end.
-template <int BM, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED> constexpr int blocks_of_an_sm() {
-    constexpr bool FIT = 2 * (block_bytes(BM, BN, CONSUMERS, STAGES, 2) + 1024) <= 228 * 1024;
+template <int LINES, int BN, int CONSUMERS, int STAGES, bool PROMOTES, bool SCALED> constexpr int blocks_of_an_sm() {
+    constexpr bool FIT = 2 * (block_bytes(LINES, BN, CONSUMERS, STAGES, 2) + 1024) <= 228 * 1024;
     return CONSUMERS == 1 && !PROMOTES && SCALED && FIT ? 2 : 1;
 }
 

@@ -8,6 +8,7 @@
 // clocks of products, a third. Therefore descriptors are in uniform registers (own_warpgroup in wgmma.cuh), threads know whom
 // they tell (cluster.cuh), and the loop has four slices a round.
 #pragma once
+#include "../../common/index.cuh"
 #include "../../common/mbarrier.cuh"
 #include "../../common/wgmma.cuh"
 #include "lane_sums.cuh"
@@ -15,10 +16,10 @@
 
 namespace matmul {
 
-// A step of 64 rows. Of more than 256 columns a second wgmma has the rest, half of them if slices can be cut there.
+// A step of 64 rows. Of more than 256 columns a second wgmma has the rest: half of them, across K but for a part of a box.
 template <class T, bool LEFT_K_MAJOR, bool RIGHT_K_MAJOR, bool ADDS, class Sum, int TILES>
 __device__ __forceinline__ void multiply_step(LaneSums<Sum> (&sum)[TILES], uint64_t left, uint64_t right) {
-    constexpr int FIRST = TILES <= 32 ? TILES : RIGHT_K_MAJOR ? (TILES + 1) / 2 : 32;
+    constexpr int FIRST = TILES <= 32 ? TILES : RIGHT_K_MAJOR ? (TILES + 1) / 2 : ceil_div(TILES, 16) * 8;
     wgmma<T, LEFT_K_MAJOR, RIGHT_K_MAJOR, ADDS>(reinterpret_cast<LaneSums<Sum>(&)[FIRST]>(sum), left, right);
     if constexpr (TILES > FIRST) {
         auto& others = reinterpret_cast<LaneSums<Sum>(&)[TILES - FIRST]>(sum[FIRST]);

@@ -1,26 +1,35 @@
 // Slices of operands in shared memory, as TMA brings them, and the ring of stages that they are in.
 #pragma once
+#include "../../common/index.cuh"
 #include "../../common/tma.cuh"
 
 namespace matmul {
 
 constexpr int SLICE = 128, BLOCK_BYTES = 64 * SLICE;  // bytes of k; bytes of 64 of SPAN in a slice
 
+// Lines of 128 bytes of a slice that spans so much of an operand: a line each along k; across k whole boxes.
+template <class T> constexpr int lines_of_slice(int span, bool along_k) {
+    constexpr int BOX = SLICE / int(sizeof(T));
+    return along_k ? span : ceil_div(span, BOX) * BOX;
+}
+
 // A slice of an operand in shared memory. K_MAJOR: SPAN rows of 128 bytes along k, in one box of up to 256, or two. Else a box for
-// every 128 bytes along SPAN, with a row per k. Either way 64 of SPAN are BLOCK_BYTES.
+// every 128 bytes along SPAN, with a row per k; the last one may be wider than what is left of SPAN, and wgmma reads a part of it.
+// Either way 64 of SPAN are BLOCK_BYTES.
 template <class T, int SPAN, bool K_MAJOR> struct OperandSlice {
     using Element = T;
     static constexpr bool ALONG_K = K_MAJOR;
-    static constexpr int DEPTH = SLICE / sizeof(T), BYTES = SPAN * SLICE, BOXES = SPAN / DEPTH;
+    static constexpr int LINES = lines_of_slice<T>(SPAN, K_MAJOR), BYTES = LINES * SLICE;
+    static constexpr int DEPTH = SLICE / sizeof(T), BOXES = LINES / DEPTH;
     static constexpr int STEP = K_MAJOR ? 32 : 16 * SLICE;  // bytes from a step to the next
-    static_assert(K_MAJOR || (sizeof(T) > 1 && SPAN % DEPTH == 0), "bytes are read along k only, and boxes are whole");
+    static_assert(K_MAJOR || sizeof(T) > 1, "bytes are read along k only");
 
     // To this block; or the part of this one's rank among SHARE blocks of the cluster, to those whose bits are set in `sharers`.
     // A part is rows of the one box, or some of the boxes, or rows of each: the boxes of the map are of its size.
     template <int SHARE = 1>
     __device__ __forceinline__ static void copy(unsigned char* slice, const CUtensorMap& map, uint64_t* barrier, int first,
                                                 int k, int batch, int rank = 0, unsigned sharers = 0) {
-        static_assert(SPAN % (8 * SHARE) == 0 && DEPTH % (8 * SHARE) == 0, "rows of whole periods of the swizzle");
+        static_assert((!K_MAJOR || SPAN % (8 * SHARE) == 0) && DEPTH % (8 * SHARE) == 0, "rows of whole periods of the swizzle");
         const auto load = [&](int at, int column, int row) {
             if constexpr (SHARE > 1)
                 tma_load_multicast(slice + at * SLICE, map, barrier, column, row, batch, sharers);

@@ -7,7 +7,7 @@ import torch
 
 from cuda_reference.common.align import PIECES, along_k, k_major
 from cuda_reference.launch import LIBRARY, CudaLaunch, Source
-from cuda_reference.matmul.pipelined import DESIGN, FOR_LITTLE_K, LITTLE, THIN
+from cuda_reference.matmul.pipelined import DESIGN, FOR_LITTLE_K, FOR_ODD_ROWS, LITTLE, THIN
 from perf.offline import sass
 from tests import nvcc
 from tests.harness import only, prepare, random, run_checked, short, transposed
@@ -117,6 +117,33 @@ def test_tiles_for_little_k_are_for_little_k():
 
     assert len(thinnest(128, torch.float16)) == 3
     assert thinnest(129, torch.float16) == thinnest(16, torch.float64) == []
+
+
+@short(lambda layout_a, layout_b, config: layout_a == layout_b)
+@pytest.mark.parametrize(
+    "config", FOR_ODD_ROWS, ids=lambda config: "x".join(str(config[name]) for name in ("BM", "BN", "SLICE"))
+)
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+def test_tiles_for_odd_rows(layout_a, layout_b, config):
+    """Results with rows of any alignment, two tiles by two: all that they may be added to, and several slices of K."""
+    for dtype in (torch.float16, torch.bfloat16):
+        m, n, k = config["BM"] + 3, config["BN"] + 1, 90
+        a, b, c, bias = (random(*shape, dtype=dtype) for shape in ((m, k), (k, n), (m, n), (n,)))
+        a, b = LAYOUTS[layout_a](a), LAYOUTS[layout_b](b)
+        run_checked(LIBRARY, "matmul", "pipelined", a, b, config=config, c=c, beta=0.5, bias=bias)
+
+
+def test_which_problems_have_tiles_for_odd_rows():
+    """Those with rows of 16 bits that are no whole chunks of 16 bytes."""
+
+    def wide(n, dtype, **options):
+        a = torch.empty(300, 64, dtype=dtype, device="meta")
+        configs = DESIGN.configs(prepare("matmul", a, a[:n].mT, **options).problem, Target.named("h100"))
+        return [config for config in configs if config in FOR_ODD_ROWS]
+
+    assert wide(100, torch.float16) == wide(5, torch.bfloat16) == FOR_ODD_ROWS
+    assert wide(104, torch.float16) == wide(99, torch.float16, out_dtype=torch.float32) == wide(99, torch.float64) == []
 
 
 @short(lambda layout_a, layout_b, config: layout_a == layout_b == ("col" if config["BM"] < config["BN"] else "row"))

@@ -13,8 +13,13 @@ def lines_of_rows(problem):
 
 
 def main_kernel(problem, tile, target, packed):
-    """The kernel that multiplies; whether A and B are `packed`, in rows of whole lines of L2."""
+    """The kernel that multiplies; whether A and B are `packed`, in rows of whole lines of L2. The tile may have the elements of
+    a `box` that is copied whole, of what lies across K."""
     lines = [1.0 if whole else own for whole, own in zip(packed, lines_of_rows(problem))]
+    if box := tile.get("box"):
+        across_k = problem.a_layout != "row", problem.b_layout != "col"
+        spans = zip(lines, across_k, packed, (tile["BM"], tile["BN"]))
+        lines = [own * -(-n // box) * box / n if across and not whole else own for own, across, whole, n in spans]
     return product(problem, tile, target, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch, lines=lines)
 
 
