@@ -27,6 +27,7 @@ TALL = ((256, 64, 128, 8, 3), (128, 64, 128, 4, 3))
 # For few rows or columns of little K, where memory is all that counts: what a tile has beyond the edge is for nothing
 FOR_LITTLE_K = ((128, 32, 64, 4, 3), (128, 16, 64, 4, 3), (32, 128, 64, 4, 3), (16, 128, 64, 4, 3))
 LITTLE = 256  # bytes of a row's K
+NARROW = ((128, 32, 128, 4, 4), (128, 16, 128, 4, 4))  # for few columns
 ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 OF_DOUBLES = (
     (128, 64, 128, 4, 3),
@@ -106,6 +107,8 @@ def good_tiles(problem, target):
     tiles = SPECIAL.get(problem.precision, TILES) + (TALL if problem.precision == "tf32" else ())
     if problem.precision in ("fp16", "bf16", "tf32") and problem.k * problem.dtype.itemsize <= LITTLE:
         tiles += tuple(tile for tile in FOR_LITTLE_K if tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n))
+    if problem.precision in ("fp16", "bf16", "tf32"):
+        tiles += tuple(tile for tile in NARROW if problem.n <= tile[1] < problem.m)
     return [tile for tile in tiles if fits(tile, problem, target) and not serialised(tile, problem, target)]
 
 
