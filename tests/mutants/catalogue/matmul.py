@@ -20,6 +20,28 @@ MUTANTS = [
         ("what lies across K packed", '"PACK_A": problem.a_layout != "col"', '"PACK_A": problem.a_layout == "col"'),
     ),
     *of(
+        "tritonkernels/matmul/parts/space.py",
+        "test_narrow",
+        ("narrow tiles for any columns", "problem.n <= tile[1] < problem.m", "tile[1] < problem.m"),
+        ("narrow tiles for any rows", "problem.n <= tile[1] < problem.m", "problem.n <= tile[1]"),
+    ),
+    *of(
+        "cuda_reference/matmul/pipelined.py",
+        "pipelined_cuda and which_problems",
+        ("wide warps for whole chunks", ' and problem.row_bytes["out"] % CHUNK else', " else"),
+        (
+            "wide warps for rows of 32 bits",
+            'problem.out_dtype.itemsize == 2 and problem.row_bytes["out"] % CHUNK',
+            'problem.row_bytes["out"] % CHUNK',
+        ),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/work.py",
+        "test_work and boxes",
+        ("a box across K as wide as its tile", "own * -(-n // box) * box / n if across", "own if across"),
+        ("boxes of what is packed", "if across and not whole else own", "if across else own"),
+    ),
+    *of(
         "tritonkernels/matmul/parts/tile.py",
         "tritonkernels and matmul",
         ("last product dropped", "range(first_k, end_k, BLOCK_K)", "range(first_k, end_k - 1, BLOCK_K)"),

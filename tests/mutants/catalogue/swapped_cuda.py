@@ -109,13 +109,24 @@ MUTANTS = [
         ("results that TMA does not write", " or problem.n * problem.out_dtype.itemsize % 16:", ":"),
         ("stages beside no box", "boxes) for boxes in (2, 1)]", "boxes) for boxes in (0, 0)]"),
         ("parts of slices in broken eights", "max(unit, 8 * cluster[1])", "unit"),
-        ("halves of a wide tile in broken eights", "span % (2 * unit) == 0", "True"),
+        ("halves of a wide tile in broken eights", "span % (BOX_ACROSS_K if across_k else 2 * unit) == 0", "True"),
         ("a pair that shares the shorter side", "not pair or span > side", "True"),
         (
             "clusters that share the wrong side",
             '"SHARE_A": across if swapped else along',
             '"SHARE_A": along if swapped else across',
         ),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/tma_slices.cuh",
+        "persistent_swapped and layouts",
+        ("no room for the last box", "along_k ? span : ceil_div(span, BOX) * BOX", "span"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.py",
+        "persistent_swapped and layouts",
+        ("no shared memory for the last box", 'parameters["A_BY_K"], parameters["B_BY_K"])', "True, True)"),
+        ("the boxes of a span that are whole", "ceil_div(span, depth) % share == 0", "span // depth % share == 0"),
     ),
     *of(
         "cuda_reference/matmul/parts/consumer.cuh",
