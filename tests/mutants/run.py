@@ -41,6 +41,7 @@ SUITE = (
     "tests/designs/matmul/test_packed_across_k.py",
     "tests/designs/matmul/test_warp_specialized.py",
     "tests/designs/matmul/test_multiples.py",
+    "tests/designs/matmul/test_narrow.py",
     "tests/designs/matmul/test_split_k.py",
     "tests/designs/matmul/test_split_k_cuda.py",
     "tests/designs/matmul/test_stream_k.py",
