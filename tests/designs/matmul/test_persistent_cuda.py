@@ -227,7 +227,7 @@ def test_refusals():
 
 
 def test_it_is_chosen_for_large_products_on_hopper():
-    """Where there is no wgmma, one of the two whose warps multiply by mma.sync: which is a tie in the model, without records."""
+    """Where there is no wgmma, one of the two whose warps multiply by mma.sync: in the model, without records, a tie."""
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
     hopper, ampere = (cuda_reference.explain("matmul", a, a, target=target)["design"] for target in ("h200", "a100"))
     assert hopper == "persistent" and ampere in ("pipelined", "split_k")
