@@ -71,8 +71,7 @@ void convert(PyObject* value, const Parameter& parameter, unsigned char* to, Whe
 #ifndef __CUDACC__
             if (PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2) {
                 const uint64_t first = to_address(PyTuple_GET_ITEM(value, 0), where);
-                // With all of the chunk of 16 bytes that it begins in: allocations begin at chunks, so cp.async may read that
-                simt::tensors.push_back({first / 16 * 16, first + to_address(PyTuple_GET_ITEM(value, 1), where)});
+                simt::tensors.push_back({first, first + to_address(PyTuple_GET_ITEM(value, 1), where)});
                 return write(first);
             }
 #endif

@@ -97,7 +97,7 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
     const int row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;  // of the warp tile in the block tile
     const int first_k = blockIdx.y * split_size, length = min(channels * g.R * g.S - first_k, split_size);
 
-    matmul::Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, MATH == Math::WGMMA, Copies> slices(
+    matmul::Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, Copies> slices(
         Copies(input + group * channels * stride.input.c, taps, first_pixel, first_k, g, stride.input),
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {

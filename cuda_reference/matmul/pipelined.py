@@ -62,33 +62,9 @@ _TEMPLATE = (
 )
 
 
-def shared_bytes(config, itemsize, *operands, behind=False):
-    """Per block: the slices of both operands, of each of which `operands` has (whether they lie along K, the bytes of a piece).
-    `behind`: wgmma reads tiles while others are written."""
-    return sum(
-        _slices_bytes(config["STAGES"], config["SLICE"], span, itemsize, along_k, piece, behind)
-        for span, (along_k, piece) in zip((config["BM"], config["BN"]), operands)
-    )
-
-
-def _slices_bytes(stages, depth, span, itemsize, along_k, piece, behind):
-    """Of STAGES slices of an operand; or of fewer tiles, and slots for slices to be shifted (parts/slices.cuh)."""
-    if piece >= WORD:
-        return stages * depth * span
-    tiles = next(count for count in range(2 + behind, stages + 1) if stages % count == 0)
-    rows, row = (span, depth) if along_k else (depth // itemsize, span * itemsize)
-    return tiles * depth * span + (stages - 1) * rows * (row + CHUNK)
-
-
-def lie_as_told(problem):
-    """The `operands` of shared_bytes of a problem: in the smallest pieces, if they are not aligned."""
-    piece = CHUNK if problem.aligned else problem.dtype.itemsize
-    return (problem.a_layout == "row", piece), (problem.b_layout == "col", piece)
-
-
-def lie_as_copied(pieces):
-    """The `operands` of shared_bytes, of the parameters that in_pieces gives."""
-    return tuple((pieces[f"{operand}_BY_K"], pieces[f"{operand}_PIECE"]) for operand in "AB")
+def shared_bytes(config):
+    """Per block: STAGES slices of both operands."""
+    return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
 
 
 def configs(problem, target):
@@ -98,8 +74,15 @@ def configs(problem, target):
         thin += [c for c in FOR_LITTLE_K if covers(problem, c)]
     odd = FOR_ODD_ROWS if problem.out_dtype.itemsize == 2 and problem.row_bytes["out"] % CHUNK else ()
     space = *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin, *odd
-    most, operands = target.shared_per_block, (problem.dtype.itemsize, *lie_as_told(problem))
-    return [config for config in space if not target.is_gpu or shared_bytes(config, *operands) <= most]
+    return [c for c in space if not target.is_gpu or (shared_bytes(c) <= target.shared_per_block and has_room(problem, c))]
+
+
+def has_room(problem, config):
+    """Whether sums leave registers for slices on their way: those of lines of 16 bits that begin within words."""
+    lie_along_k = problem.a_layout == "row", problem.b_layout == "col"
+    lines = [problem.k if along_k else span for along_k, span in zip(lie_along_k, (problem.m, problem.n))]
+    shifted = problem.dtype.itemsize == 2 and not problem.aligned and any(line % 2 for line in lines)
+    return not shifted or config["WM"] * config["WN"] < 64 * 64
 
 
 def covers(problem, config):
@@ -128,7 +111,7 @@ def _launches(problem, config, a, b, c, bias, out):
         (a.shape[0] * tiles(problem, config["BM"], config["BN"]),),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
         (*arguments(problem, a, b, c, bias, out), config["GROUP"]),
-        shared_bytes(config, a.element_size(), *lie_as_copied(pieces)),
+        shared_bytes(config),
     )
 
 

@@ -37,7 +37,7 @@ split_k(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict_
     const int first_k = blockIdx.y * split_size, length = min(K - first_k, split_size);
     wait_for_earlier_kernels();
 
-    Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, WGMMA> slices(
+    Slices<ATile, BTile, 1, STAGES, STEPS, THREADS> slices(
         {a + batch * stride.a.batch + first_k * stride.a.col, first_row, M, stride.a.row, stride.a.col, 0},
         {b + batch * stride.b.batch + first_k * stride.b.row, first_col, N, stride.b.col, stride.b.row, 0});
     LaneSums<Sum> sum[WM / 16][WN / 8] = {};

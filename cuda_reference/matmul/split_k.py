@@ -13,7 +13,7 @@ from ..launch import Kernel, configs_of
 from .parts.arguments import arguments, layouts, mma_types
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
-from .pipelined import FP64, THIN, WORD, block_tile, ends, lie_as_copied, lie_as_told, packs, refuses, shared_bytes, turns
+from .pipelined import FP64, THIN, block_tile, ends, has_room, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
 _MMA_TILES = (128, 128, 128, 64, 64, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)
@@ -37,12 +37,8 @@ def _by_wgmma(problem, target):
 
 
 @functools.cache
-def _fitting(kinds, most_bytes, itemsize, operands):
-    return [config for config in configs_of(_NAMES, *kinds) if _shared_bytes(config, itemsize, operands) <= most_bytes]
-
-
-def _shared_bytes(config, itemsize, operands):
-    return shared_bytes(config, itemsize, *operands, behind=config["WGMMA"])
+def _fitting(kinds, most_bytes):
+    return [config for config in configs_of(_NAMES, *kinds) if shared_bytes(config) <= most_bytes]
 
 
 def configs(problem, target):
@@ -50,21 +46,19 @@ def configs(problem, target):
     all kinds of products."""
     by_wgmma = _by_wgmma(problem, target)
     by_mma = _DMMA if problem.precision == "fp64" else _MMA
-    operands = lie_as_told(problem)
-    shifts = any(piece < WORD for _, piece in operands)  # one stage more
-    of_wgmma = [kind for kind in _WGMMA if not shifts or kind[6] > 3]
     thin = tuple(kind for kind in _THIN if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
-    kinds = tuple(in_order(by_wgmma * tuple(of_wgmma) + (not by_wgmma or not target.is_gpu) * by_mma + thin, target))
+    kinds = tuple(in_order(by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + thin, target))
     if problem.batch * tiles(problem, 32, 32) <= target.sms // 4:
         kinds += _OF_LITTLE
     most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
     largest = problem.batch * tiles(problem, *(max(kind[i] for kind in kinds) for i in (1, 2)))
     powers = split_counts(largest, problem.k, target)
     found = []
-    for config in _fitting(kinds, most_bytes, problem.dtype.itemsize, operands):
-        count = problem.batch * tiles(problem, config["BM"], config["BN"])
-        counts = counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
-        found += [config | {"SPLIT_K": splits} for splits in counts]
+    for config in _fitting(kinds, most_bytes):
+        if config["WGMMA"] or has_room(problem, config):
+            count = problem.batch * tiles(problem, config["BM"], config["BN"])
+            counts = counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
+            found += [config | {"SPLIT_K": splits} for splits in counts]
     return sorted(found, key=itemgetter("SPLIT_K"))
 
 
@@ -83,7 +77,6 @@ def _launches(problem, config, a, b, c, bias, out):
     yield from copies
     splits, slices = _splits(problem, config)
     blocks, depth = out.shape[0] * tiles(problem, config["BM"], config["BN"]), config["SLICE"] // a.element_size()
-    shared = _shared_bytes(config, a.element_size(), lie_as_copied(pieces))
     numbers = {**config, **pieces, **ends(problem, c, bias, out), "DEPTH": depth}
     a, b, c, bias, out, *rest = arguments(problem, a, b, c, bias, out)
     yield Kernel(_TEMPLATE, layouts() if turns(problem) and not config["WGMMA"] else [{}]).launch(
@@ -91,7 +84,7 @@ def _launches(problem, config, a, b, c, bias, out):
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
         (a, b, c, bias, out, *workspace(splits, blocks, config, out), *rest, config["GROUP"], slices * depth),
-        shared,
+        shared_bytes(config),
     )
 
 

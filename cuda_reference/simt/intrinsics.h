@@ -20,9 +20,6 @@ using Arithmetic = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmeti
 
 }  // namespace simt
 
-inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {  // of both as one number the lower half
-    return unsigned((uint64_t(high) << 32 | low) >> shift % 32);
-}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

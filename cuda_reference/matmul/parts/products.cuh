@@ -6,10 +6,10 @@
 namespace matmul {
 
 // mma.sync, of the warp tile at (row, col) of the block tile: a step's fragments are loaded while the step before is multiplied.
-template <class ATile, class BTile, int STAGES, int STEPS, int THREADS, bool BEHIND, class ACopies, class Sum, int MS, int NS>
+template <class ATile, class BTile, int STAGES, int STEPS, int THREADS, class ACopies, class Sum, int MS, int NS>
 __device__ __forceinline__ void multiply_by_mma(LaneSums<Sum> (&sum)[MS][NS],
-                                                Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, BEHIND, ACopies>& slices,
-                                                int K, int row, int col) {
+                                                Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, ACopies>& slices, int K, int row,
+                                                int col) {
     static_assert((MS & (MS - 1)) == 0 && (NS & (NS - 1)) == 0, "SwizzledTile::load adds by XOR");
     using T = typename ATile::Element;
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
@@ -24,10 +24,10 @@ __device__ __forceinline__ void multiply_by_mma(LaneSums<Sum> (&sum)[MS][NS],
 }
 
 // Hopper's wgmma, of a warp's 16 rows and all columns of the block tile, both along K, in the layout of TMA's 128-byte swizzle.
-template <class ATile, class BTile, int STAGES, int STEPS, int THREADS, bool BEHIND, class ACopies, class Sum, int NS>
+template <class ATile, class BTile, int STAGES, int STEPS, int THREADS, class ACopies, class Sum, int NS>
 __device__ __forceinline__ void multiply_by_wgmma(LaneSums<Sum> (&sum)[1][NS],
-                                                  Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, BEHIND, ACopies>& slices,
-                                                  int K, int row) {
+                                                  Slices<ATile, BTile, 1, STAGES, STEPS, THREADS, ACopies>& slices, int K,
+                                                  int row) {
     using T = typename ATile::Element;
     static_assert(ATile::K_MAJOR && BTile::K_MAJOR && ATile::PITCH * sizeof(T) == 128, "its swizzle");
     static_assert(BTile::ROWS == NS * 8, "a warp has all columns");
@@ -37,8 +37,8 @@ __device__ __forceinline__ void multiply_by_wgmma(LaneSums<Sum> (&sum)[1][NS],
         wgmma_fence();
 #pragma unroll
         for (int step = 0; step < STEPS; ++step)
-            wgmma<T, true, true>(sum[0], a_first + ((slices.of_a(stage) * ATile::SIZE * int(sizeof(T)) + step * 32) >> 4),
-                                 b_first + ((slices.of_b(stage) * BTile::SIZE * int(sizeof(T)) + step * 32) >> 4));
+            wgmma<T, true, true>(sum[0], a_first + ((stage * ATile::SIZE * int(sizeof(T)) + step * 32) >> 4),
+                                 b_first + ((stage * BTile::SIZE * int(sizeof(T)) + step * 32) >> 4));
         wgmma_commit();
     });
     wgmma_results(sum[0]);

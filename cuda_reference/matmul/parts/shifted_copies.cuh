@@ -1,10 +1,5 @@
-// Copies of slices whose rows begin anywhere: every second row of 50257 columns of 16 bits begins within a word of 4 bytes, which no
-// cp.async reads, and only every eighth at a chunk of 16, as copies of few instructions want.
-//
-// cp.async copies the whole chunks in which a row of a slice lies, as they are in memory, to a slot of shared memory: one chunk more
-// than the row has. When they have landed, each thread reads a few neighbouring chunks of the slot, shifts them by as many bytes as
-// the row begins within its first one, and stores them to the tile. That is a second way through shared memory, while the products
-// of the slice before run; but slices are on their way without registers, several at a time.
+// Copies of slices of 16-bit elements whose rows begin anywhere: every second row of 50257 columns begins within a word of 4
+// bytes, which no cp.async reads. So they go through registers, where the halves of neighbouring words are put together.
 //
 // An aligned copy of the whole operand, to be read by cp.async or TMA, would write and read it once more. That is nothing beside
 // many products of each element, and twice the time where there are few.
@@ -13,139 +8,88 @@
 
 namespace matmul {
 
-// As TileCopies, but what `copy` asks for `shift` brings to a tile later, once it has landed and the block has met. Slices are copied
-// and shifted in the same order; there are SLOTS of them at a time.
-template <class Tile, int THREADS, int PARTS, int SLOTS> struct ShiftedCopies {
+// As TileCopies: chunks of 16 bytes. The first of PARTS asks for all words of a slice, and nothing waits for them until they are
+// stored after the last one: without branches between them the loads of a thread are all under way together.
+template <class Tile, int THREADS, int PARTS> struct ShiftedCopies {
     using T = typename Tile::Element;
-    static constexpr bool PAST_REGISTERS = true;
-    static constexpr int LENGTH = Tile::CHUNK, CHUNKS = Tile::CHUNKS;                     // elements of a chunk; chunks of a row
-    static constexpr int PITCH = 16 * (CHUNKS + 1), SLOT = Tile::ROWS * PITCH;            // bytes
-    static constexpr int COUNT = Tile::ROWS * CHUNKS / THREADS, STEP = THREADS / CHUNKS;  // of a thread; rows apart
+    static_assert(sizeof(T) == 2, "elements of 4 bytes are copied by cp.async, those of one are copied before");
+    static constexpr bool PAST_REGISTERS = false;
+    static constexpr int LENGTH = Tile::CHUNK, CHUNKS = Tile::CHUNKS;                     // elements; per row
+    static constexpr int COUNT = Tile::ROWS * CHUNKS / THREADS, STEP = THREADS / CHUNKS;  // rows apart
     static_assert(COUNT * STEP == Tile::ROWS && STEP * CHUNKS == THREADS, "a thread stays in its column of chunks");
-    // Chunks that a thread shifts together, as one more is read. Eight lanes then have all banks: rows are four words further on.
-    static constexpr int MOST = CHUNKS < 4 ? CHUNKS : 4, RUN = COUNT < MOST ? COUNT : MOST;
-    static constexpr int RUNS = COUNT / RUN, OF_ROW = CHUNKS / RUN, ROWS_APART = THREADS / OF_ROW;
 
-    const T* from;  // the beginning of the first row in the next slice
+    const T* from;  // the first chunk in the next slice
     int64_t pitch;  // of rows
-    int inside;     // rows (K_MAJOR) or elements of the matrix from there on
-    const T* end;   // of the matrix
-    unsigned char* slots;
-    int filled = 0, read = 0;  // the next slot to be filled, and shifted
+    int inside;     // rows (K_MAJOR) or elements of the matrix from the first chunk on
+    unsigned held[COUNT][5];
 
-    __device__ __forceinline__ ShiftedCopies(const T* matrix, int first, int span, int64_t span_stride, int64_t k_stride)
-        : from(matrix + first * span_stride), pitch(Tile::K_MAJOR ? span_stride : k_stride), inside(span - first) {}
+    __device__ __forceinline__ static int row() { return threadIdx.x / CHUNKS; }
+    __device__ __forceinline__ static int column() { return threadIdx.x % CHUNKS * LENGTH; }
 
-    // Copies the slice that begins at first_k, of which K - first_k are in the matrix. There is one plane.
-    __device__ __forceinline__ void copy_tail(T*, int first_k, int K, int64_t) {
-        end = from + ((Tile::K_MAJOR ? inside : K) - 1) * pitch + (Tile::K_MAJOR ? K : inside);
-        const T* const next = from;
-        from += first_k * (Tile::K_MAJOR ? 1 : pitch);
-        fill<true>(0, 1, K - first_k);
-        from = next;
-        filled = 1 % SLOTS;
+    __device__ __forceinline__ ShiftedCopies(const T* matrix, int first, int span, int64_t span_stride, int64_t k_stride) {
+        pitch = Tile::K_MAJOR ? span_stride : k_stride;
+        inside = span - first - (Tile::K_MAJOR ? row() : column());
+        from = matrix + first * span_stride + row() * pitch + column();
     }
 
-    // A part of the next slice, which must lie inside K.
-    __device__ __forceinline__ void copy(T*, int part, int64_t) const { fill<false>(part, PARTS, Tile::DEPTH); }
-
-    __device__ __forceinline__ void advance() {
-        from += Tile::DEPTH * (Tile::K_MAJOR ? 1 : pitch);
-        filled = filled + 1 == SLOTS ? 0 : filled + 1;
+    // Of rows past the edge (K_MAJOR) the last one again, which is in no sum that is stored.
+    __device__ __forceinline__ const T* elements(int i) const {
+        return from + (Tile::K_MAJOR ? min(i * STEP, inside - 1) : i * STEP) * pitch;
     }
 
-    // Stores the tile of the slice that begins at first_k, with zeros from K on.
-    __device__ __forceinline__ void shift_tail(T* tile, int first_k, int K) {
-#pragma unroll
-        for (int part = 0; part < PARTS; ++part) shift<true>(tile, part, K - first_k);
+    __device__ __forceinline__ static bool within_a_word(const T* element) { return reinterpret_cast<uintptr_t>(element) % 4 != 0; }
+
+    // One by one, the first `valid` of them, then zeros.
+    __device__ __forceinline__ static uint4 singly(const T* elements, int valid) {
+        const auto* const halves = reinterpret_cast<const unsigned short*>(elements);
+        const auto half = [&](int i) { return i < valid ? unsigned(halves[i]) : 0u; };
+        const auto word = [&](int i) { return half(2 * i) | half(2 * i + 1) << 16; };
+        return make_uint4(word(0), word(1), word(2), word(3));
     }
 
-    // A part of the tile of the next slice.
-    template <bool TAIL = false> __device__ __forceinline__ void shift(T* tile, int part, int left = 0) {
-#pragma unroll
-        for (int i = 0; i < RUNS; ++i) {
-            if (i * PARTS / RUNS != part) continue;
-            const int row = threadIdx.x / OF_ROW + i * ROWS_APART, chunk = threadIdx.x % OF_ROW * RUN;
-            const auto* const slot = reinterpret_cast<const uint4*>(slots + read * SLOT + row * PITCH) + chunk;
-            unsigned words[4 * (RUN + 1)];
-#pragma unroll
-            for (int j = 0; j <= RUN; ++j) {
-                const uint4 bits = slot[j];
-                words[4 * j] = bits.x, words[4 * j + 1] = bits.y, words[4 * j + 2] = bits.z, words[4 * j + 3] = bits.w;
-            }
-            shift_words(words, unsigned(reinterpret_cast<uintptr_t>(line(row))) % 16);
-#pragma unroll
-            for (int j = 0; j < RUN; ++j) {
-                if (TAIL) {
-                    const int valid = Tile::K_MAJOR ? left - (chunk + j) * LENGTH : row < left ? LENGTH : 0;
-#pragma unroll
-                    for (int word = 0; word < 4; ++word) clear(words[4 * j + word], valid * int(sizeof(T)) - 4 * word);
-                }
-                *reinterpret_cast<uint4*>(tile + Tile::at(row, chunk + j)) =
-                    make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2], words[4 * j + 3]);
-            }
-        }
-        if (part == PARTS - 1) read = read + 1 == SLOTS ? 0 : read + 1;
+    __device__ __forceinline__ static void store(T* tile, int i, uint4 chunk) {
+        *reinterpret_cast<uint4*>(tile + Tile::at(row() + i * STEP, column() / LENGTH)) = chunk;
     }
 
-  private:
-    // The beginning of a row of the next slice. Of rows past the edge (K_MAJOR) the last one again, which is in no sum that is stored.
-    __device__ __forceinline__ const T* line(int row) const { return from + (Tile::K_MAJOR ? min(row, inside - 1) : row) * pitch; }
-
-    // A part of a slice, of which so many of k are left.
-    template <bool TAIL> __device__ __forceinline__ void fill(int part, int parts, int left) const {
+    // Copies the slice that begins at first_k, with zeros from K on. There is one plane.
+    __device__ __forceinline__ void copy_tail(T* tile, int first_k, int K, int64_t) const {
+        const int64_t ahead = first_k * (Tile::K_MAJOR ? 1 : pitch);
+        const int left = K - first_k - (Tile::K_MAJOR ? column() : row());
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
-            if (i * parts / COUNT == part) fill_chunk<TAIL>(threadIdx.x / CHUNKS + i * STEP, threadIdx.x % CHUNKS, left);
-        if (part == parts - 1)
-#pragma unroll
-            for (int row = threadIdx.x; row < Tile::ROWS; row += THREADS) fill_chunk<TAIL>(row, CHUNKS, left);
+            store(tile, i, singly(elements(i) + ahead, Tile::K_MAJOR ? left : i * STEP < left ? inside : 0));
     }
 
-    // The last chunks of the matrix, of which memory may end within, come by ordinary loads. Those after a row's end are not copied;
-    // nor is one more, where a row begins at a chunk.
-    template <bool TAIL> __device__ __forceinline__ void fill_chunk(int row, int chunk, int left) const {
-        if (TAIL && !Tile::K_MAJOR && row >= left) return;
-        const T *const begin = line(row), *const element = begin + chunk * LENGTH;
-        const T* const first = element - unsigned(reinterpret_cast<uintptr_t>(element)) % 16 / sizeof(T);
-        if (chunk == CHUNKS && first == element) return;
-        if ((TAIL || !Tile::K_MAJOR) && first >= begin + (Tile::K_MAJOR ? left : inside)) return;
-        unsigned char* const to = slots + filled * SLOT + row * PITCH + chunk * 16;
-        if (first + LENGTH <= end) {
-            cp_async<16>(to, first);
-        } else {
-#pragma unroll 1
-            for (int i = 0; i < end - first; ++i) reinterpret_cast<T*>(to)[i] = first[i];
+    // Asks for the next slice, which must lie inside K and not reach its end. So where a chunk has an element of the matrix at the
+    // end of its row, another one follows in memory, and the word that both are in is the matrix's.
+    __device__ __forceinline__ void copy(T*, int part, int64_t) {
+        if (part != 0) return;
+        const int some = Tile::K_MAJOR ? LENGTH : min(LENGTH, inside);
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            const int within = within_a_word(elements(i));
+            const auto* const words = reinterpret_cast<const unsigned*>(elements(i) - within);
+#pragma unroll
+            for (int word = 0; word < 5; ++word)
+                held[i][word] = max(2 * word - within, 0) < some ? words[word] : 0;
         }
     }
 
-    // Each becomes the one that begins so many bytes later. Lines that are aligned to pieces begin at a multiple of them.
-    __device__ __forceinline__ static void shift_words(unsigned (&words)[4 * (RUN + 1)], unsigned bytes) {
-        if (Tile::PIECE <= 8)
+    __device__ __forceinline__ void put(T* tile, int part) const {
+        if (part != PARTS - 1) return;
 #pragma unroll
-            for (int i = 0; i < 4 * RUN + 2; ++i) words[i] = bytes & 8 ? words[i + 2] : words[i];
-        if (Tile::PIECE <= 4)
-#pragma unroll
-            for (int i = 0; i < 4 * RUN + 1; ++i) words[i] = bytes & 4 ? words[i + 1] : words[i];
-        if (Tile::PIECE <= 2)
-#pragma unroll
-            for (int i = 0; i < 4 * RUN; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], bytes % 4 * 8);
+        for (int i = 0; i < COUNT; ++i) {
+            const bool within = within_a_word(elements(i));
+            const auto joined = [&](int word) { return within ? held[i][word] >> 16 | held[i][word + 1] << 16 : held[i][word]; };
+            store(tile, i, make_uint4(joined(0), joined(1), joined(2), joined(3)));
+        }
     }
 
-    // All but the first `valid` bytes.
-    __device__ __forceinline__ static void clear(unsigned& word, int valid) {
-        word = valid >= 4 ? word : valid <= 0 ? 0 : word & ((1u << 8 * valid) - 1);
-    }
+    __device__ __forceinline__ void advance() { from += Tile::DEPTH * (Tile::K_MAJOR ? 1 : pitch); }
 };
 
-#ifndef LEAST_PIECE
-#define LEAST_PIECE 4
-#endif
 // How slices of an operand are copied that lies in pieces of so many bytes.
-template <class Tile, int THREADS, int PARTS, int SLOTS>
-using Copies = std::conditional_t<Tile::PIECE >= LEAST_PIECE, TileCopies<Tile, THREADS, PARTS>, ShiftedCopies<Tile, THREADS, PARTS, SLOTS>>;
-
-template <class Copies> constexpr bool SHIFTS = false;
-template <class Tile, int THREADS, int PARTS, int SLOTS> constexpr bool SHIFTS<ShiftedCopies<Tile, THREADS, PARTS, SLOTS>> = true;
+template <class Tile, int THREADS, int PARTS>
+using Copies = std::conditional_t<Tile::PIECE >= 4, TileCopies<Tile, THREADS, PARTS>, ShiftedCopies<Tile, THREADS, PARTS>>;
 
 }  // namespace matmul

@@ -2,9 +2,6 @@
 //
 // Slices are STAGES - 1 ahead of the multiplication, fragments one step ahead, and there is one barrier a slice. The last
 // slice, the only one that may reach beyond K, is copied first: guarded, outside the loop, which then needs no test for K.
-//
-// Slices of rows that begin anywhere land in slots, from which they are shifted to a tile one slice ahead of the multiplication
-// (shifted_copies.cuh). There are as many slots as slices under way, and only so many tiles as are read and written at a time.
 #pragma once
 #include "../../common/shared.cuh"
 #include "../../common/tma.cuh"
@@ -20,29 +17,16 @@ template <class T> struct Corner {
     int64_t span_stride, k_stride, plane_stride;
 };
 
-// The tiles of an operand whose slices are shifted, which divide the stages: one is written while one is read, or by wgmma two.
-constexpr int tiles_of_shifted(int stages, bool behind) {
-    int tiles = behind ? 3 : 2;
-    while (stages % tiles != 0) ++tiles;
-    return tiles;
-}
-
 // A stage holds a tile of each of the operand's PLANES matrices. Every step except the last of STEPS copies. A's slices may be
 // copied by a struct of its own, as conv2d's pixels are; those that pass through registers are stored after a step's products.
-// BEHIND: for walk_behind.
-template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS, bool BEHIND = false,
-          class ACopies = Copies<ATile, THREADS, STEPS - 1, STAGES - 1>>
+template <class ATile, class BTile, int PLANES, int STAGES, int STEPS, int THREADS,
+          class ACopies = Copies<ATile, THREADS, STEPS - 1>>
 struct Slices {
     using T = typename ATile::Element;
-    using BCopies = Copies<BTile, THREADS, STEPS - 1, STAGES - 1>;
-    static constexpr bool SHIFTS_A = SHIFTS<ACopies>, SHIFTS_B = SHIFTS<BCopies>, SHIFTS_ANY = SHIFTS_A || SHIFTS_B;
-    static_assert(STAGES >= 3 + (BEHIND && SHIFTS_ANY), "one is read, one has landed, one is under way; one more is shifted");
-    static_assert(PLANES == 1 || !SHIFTS_ANY, "planes are aligned");
+    using BCopies = Copies<BTile, THREADS, STEPS - 1>;
+    static_assert(STAGES >= 3, "one is read, one has landed, one is under way");
     static_assert(STEPS % 2 == 0, "steps use two sets of fragments in turn, across slices too");
     static constexpr int A_SIZE = PLANES * ATile::SIZE, B_SIZE = PLANES * BTile::SIZE;
-    static constexpr int A_TILES = SHIFTS_A ? tiles_of_shifted(STAGES, BEHIND) : STAGES;
-    static constexpr int B_TILES = SHIFTS_B ? tiles_of_shifted(STAGES, BEHIND) : STAGES;
-    static constexpr int PENDING = STAGES - 2 - SHIFTS_ANY;  // groups of copies that need not have landed for the next slice
 
     ACopies a_copies;
     BCopies b_copies;
@@ -55,14 +39,7 @@ struct Slices {
           a_plane(a.plane_stride),
           b_plane(b.plane_stride),
           a_tiles(dynamic_shared<T>()),
-          b_tiles(a_tiles + A_TILES * A_SIZE) {
-        auto* slots = reinterpret_cast<unsigned char*>(b_tiles + B_TILES * B_SIZE);
-        if constexpr (SHIFTS_A) {
-            a_copies.slots = slots;
-            slots += (STAGES - 1) * ACopies::SLOT;
-        }
-        if constexpr (SHIFTS_B) b_copies.slots = slots;
-    }
+          b_tiles(a_tiles + STAGES * A_SIZE) {}
 
     __device__ __forceinline__ Slices(const ACopies& a, const Corner<T>& b)
         : a_copies(a),
@@ -70,15 +47,10 @@ struct Slices {
           a_plane(0),
           b_plane(b.plane_stride),
           a_tiles(dynamic_shared<T>()),
-          b_tiles(a_tiles + STAGES * A_SIZE) {
-        static_assert(!SHIFTS_ANY, "it has no slots");
-    }
+          b_tiles(a_tiles + STAGES * A_SIZE) {}
 
-    __device__ __forceinline__ static int of_a(int stage) { return A_TILES == STAGES ? stage : stage % A_TILES; }
-    __device__ __forceinline__ static int of_b(int stage) { return B_TILES == STAGES ? stage : stage % B_TILES; }
-    __device__ __forceinline__ T* a_tile(int stage, int plane) const { return a_tiles + of_a(stage) * A_SIZE + plane * ATile::SIZE; }
-    __device__ __forceinline__ T* b_tile(int stage, int plane) const { return b_tiles + of_b(stage) * B_SIZE + plane * BTile::SIZE; }
-    __device__ __forceinline__ static int after(int stage) { return stage + 1 == STAGES ? 0 : stage + 1; }
+    __device__ __forceinline__ T* a_tile(int stage, int plane) const { return a_tiles + stage * A_SIZE + plane * ATile::SIZE; }
+    __device__ __forceinline__ T* b_tile(int stage, int plane) const { return b_tiles + stage * B_SIZE + plane * BTile::SIZE; }
 
     __device__ __forceinline__ void copy_tail(int first_k, int K) {
 #pragma unroll
@@ -100,12 +72,6 @@ struct Slices {
     __device__ __forceinline__ void put(int stage, int part) {
         if constexpr (!ACopies::PAST_REGISTERS) a_copies.put(a_tile(stage, 0), part);
         if constexpr (!BCopies::PAST_REGISTERS) b_copies.put(b_tile(stage, 0), part);
-    }
-
-    // What `copy` left in slots, of the next slice to be read.
-    __device__ __forceinline__ void shift(int stage, int part) {
-        if constexpr (SHIFTS_A) a_copies.shift(a_tile(stage, 0), part);
-        if constexpr (SHIFTS_B) b_copies.shift(b_tile(stage, 0), part);
     }
 
     __device__ __forceinline__ void advance() {
@@ -130,11 +96,8 @@ struct Slices {
             }
             cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
         }
-        cp_async_wait<PENDING>();
+        cp_async_wait<STAGES - 2>();
         __syncthreads();
-        if constexpr (SHIFTS_A) a_copies.shift_tail(a_tile(0, 0), last * ATile::DEPTH, K);
-        if constexpr (SHIFTS_B) b_copies.shift_tail(b_tile(0, 0), last * ATile::DEPTH, K);
-        if constexpr (SHIFTS_ANY) __syncthreads();
         return slices;
     }
 
@@ -152,15 +115,14 @@ struct Slices {
                 if (step == STEPS - 1) {
                     advance();
                     cp_async_commit();
-                    cp_async_wait<PENDING>();  // for the next slice; after the last, what is loaded below is never used
+                    cp_async_wait<STAGES - 2>();  // for the next slice; after the last, what is loaded below is never used
                     __syncthreads();
                     free = now;
-                    now = after(now);
+                    now = now + 1 == STAGES ? 0 : now + 1;
                 }
                 load((step + 1) % 2, now, (step + 1) % STEPS);
                 multiply(step % 2, step);
                 if (more && step < STEPS - 1) put(free, step);
-                if (slice + 1 < slices && step < STEPS - 1) shift(after(now), step);
             }
         }
     }
@@ -176,14 +138,13 @@ struct Slices {
                 if (more && step < STEPS - 1) copy(free, step);
                 multiply(now, step);
                 if (more && step < STEPS - 1) put(free, step);
-                if (slice + 1 < slices && step < STEPS - 1) shift(after(now), step);
             }
             advance();
             cp_async_commit();
-            cp_async_wait<PENDING>();
+            cp_async_wait<STAGES - 2>();
             __syncthreads();
             free = now;
-            now = after(now);
+            now = now + 1 == STAGES ? 0 : now + 1;
         }
     }
 
@@ -194,7 +155,7 @@ struct Slices {
         int now = 0, free = STAGES - 2;
 #pragma unroll 1
         for (int slice = 0; slice < slices; ++slice) {
-            if (slice > 0) cp_async_wait<PENDING - 1>();
+            if (slice > 0) cp_async_wait<STAGES - 3>();
             tma_store_fence();  // all writes to the slice are visible to wgmma
             __syncthreads();
             issue(now);
@@ -206,13 +167,9 @@ struct Slices {
                 advance();
             }
             if (slice > 0) cp_async_commit();
-            if (slice + 1 < slices) {
-#pragma unroll
-                for (int part = 0; part < STEPS - 1; ++part) shift(after(now), part);
-            }
             wgmma_wait<1>();
-            now = after(now);
-            free = after(free);
+            now = now + 1 == STAGES ? 0 : now + 1;
+            free = free + 1 == STAGES ? 0 : free + 1;
         }
         wgmma_wait<0>();
     }
