@@ -51,12 +51,9 @@ def _offsets(x, first, BLOCK: gl.constexpr, BLOCK_K: gl.constexpr, LOAD: gl.cons
 
 
 @gluon.jit
-def _multiply_add_doubles(acc, a_shared, b_shared):
-    """multiply_add of fp64, on tensor cores."""
-    ACC: gl.constexpr = acc.type.layout
-    a = a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 1))
-    b = b_shared.load(gl.DotOperandLayout(1, ACC, 1))
-    return mma_v2(a, b, acc)
+def _fragments(a_shared, b_shared, ACC: gl.constexpr):
+    """What tensor cores multiply of a slice."""
+    return a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 1)), b_shared.load(gl.DotOperandLayout(1, ACC, 1))
 
 
 @gluon.jit
@@ -64,9 +61,15 @@ def _tile_product(
     a: Operand, b: Operand, row, col, length, how: Staging, words: Words,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
 ):  # fmt: skip
-    """The sum over the first `length` of K of the tile at (row, col)."""
+    """The sum over the first `length` of K of the tile at (row, col).
+
+    Doubles that come in words across K are read before the next slice is asked for. Others would take more registers than three
+    blocks of an SM have, or beside the sums of larger tiles than there are.
+    """
     STAGES: gl.constexpr = how.STAGES
     DTYPE: gl.constexpr = a.ptr.dtype.element_ty
+    DOUBLES: gl.constexpr = DTYPE == gl.float64
+    EARLY: gl.constexpr = DOUBLES and words.A > 1 and words.B > 1 and BLOCK_M * BLOCK_N <= 64 * 64
     a_offsets, a_ks = _offsets(a, row, BLOCK_M, BLOCK_K, how.LOAD_A, words.A, WIDE)
     b_offsets, b_ks = _offsets(b, col, BLOCK_N, BLOCK_K, how.LOAD_B, words.B, WIDE)
     a_shared = gl.allocate_shared_memory(DTYPE, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A)
@@ -93,6 +96,8 @@ def _tile_product(
     for left in range(slices, 0, -1):
         async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
         barrier()  # everybody's is, and nobody reads the one before any more
+        if EARLY:
+            a_fragments, b_fragments = _fragments(a_shared.index(stage), b_shared.index(stage), how.ACC)
         a_ptrs = a_ptr + a_offsets
         b_ptrs = b_ptr + b_offsets
         if left >= STAGES:
@@ -101,8 +106,10 @@ def _tile_product(
         async_copy.commit_group()
         a_ptr += distance(BLOCK_K, a.k, WIDE)
         b_ptr += distance(BLOCK_K, b.k, WIDE)
-        if a.ptr.dtype.element_ty == gl.float64:
-            acc = _multiply_add_doubles(acc, a_shared.index(stage), b_shared.index(stage))
+        if DOUBLES:
+            if not EARLY:
+                a_fragments, b_fragments = _fragments(a_shared.index(stage), b_shared.index(stage), how.ACC)
+            acc = mma_v2(a_fragments, b_fragments, acc)
         else:
             acc = multiply_add(acc, a_shared.index(stage), b_shared.index(stage))
         free = stage
