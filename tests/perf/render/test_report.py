@@ -118,7 +118,7 @@ def fastest():
     for row in sweep.values():
         if row["times"]:
             best = min(time[2] for time in row["times"]) / 1e3
-            ratio = row["torch"][1] / 1e3 / best if row["torch"] else None  # in ms, as the page does: else a tie is rounded apart
+            ratio = row["torch"][1] / 1e3 / best if row["torch"] else None  # in ms, as on the page: ties are rounded alike
             yield f"random shapes: {row['family']}", PACKAGES[row["package"]], best, ratio, row["of"]
 
 

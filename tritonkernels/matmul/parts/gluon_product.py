@@ -68,7 +68,7 @@ def _tile_product(
     """
     STAGES: gl.constexpr = how.STAGES
     DTYPE: gl.constexpr = a.ptr.dtype.element_ty
-    DOUBLES: gl.constexpr = DTYPE == gl.float64
+    DOUBLES: gl.constexpr = a.ptr.dtype.element_ty == gl.float64
     EARLY: gl.constexpr = DOUBLES and words.A > 1 and words.B > 1 and BLOCK_M * BLOCK_N <= 64 * 64
     a_offsets, a_ks = _offsets(a, row, BLOCK_M, BLOCK_K, how.LOAD_A, words.A, WIDE)
     b_offsets, b_ks = _offsets(b, col, BLOCK_N, BLOCK_K, how.LOAD_B, words.B, WIDE)
