@@ -22,20 +22,21 @@ def add_arguments(parser):
 
 
 def main(options, parser):
-    if options.check:
-        stale = sorted({*_stale_texts(), *_stale_pictures(), *_leftovers()})
-        print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
-        return 1 if stale else 0
     if options.compile:
         os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # before any kernel is imported: interpreted kernels cannot be compiled
-    drawn = _stale_pictures()
+    texts, pictures = _texts(options.compile), _pictures()
+    changed, drawn, left_over = _stale_texts(texts), _stale_pictures(pictures), _leftovers(texts, pictures)
+    if options.check:
+        stale = sorted({*changed, *drawn, *left_over})
+        print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
+        return 1 if stale else 0
     if drawn and not plot.available():
         parser.error("pictures need matplotlib: pip install 'tritonkernels[plot]'")
-    written = _stale_texts(options.compile) | {path: picture.svg() for path, picture in drawn.items()}
+    written = changed | {path: picture.svg() for path, picture in drawn.items()}
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    for path in _leftovers():
+    for path in left_over:
         path.unlink()
     return 0
 
@@ -54,17 +55,17 @@ def _pictures():
     return drawings
 
 
-def _stale_texts(slow=False):
+def _stale_texts(texts):
     """{path: the current text of a stale file}"""
-    return {path: text for path, text in _texts(slow).items() if not path.exists() or path.read_text() != text}
+    return {path: text for path, text in texts.items() if not path.exists() or path.read_text() != text}
 
 
-def _stale_pictures():
+def _stale_pictures(pictures):
     """{path: Picture} of those to be drawn again; current ones are kept, whichever matplotlib drew them."""
-    return {path: picture for path, picture in _pictures().items() if picture.stale(path)}
+    return {path: picture for path, picture in pictures.items() if picture.stale(path)}
 
 
-def _leftovers():
+def _leftovers(texts, pictures):
     """Files of earlier runs that are no longer generated."""
     files = {path for folder in (chapter.PAGES, CHARTS) for path in folder.rglob("*.*")}
-    return files - _texts().keys() - _pictures().keys()
+    return files - texts.keys() - pictures.keys()

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 from .. import HERE
-from ..measure import records
+from ..measure import records, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.suites import SUITES
 
@@ -108,6 +108,13 @@ def suites(folder):
         for case in _cases(rows):
             by_suite.setdefault(case.vendor.suite, {})[case.op, case.name] = case
     return {suite: _in_order(by_suite[suite], SUITES[suite]) for suite in SUITES if suite in by_suite}
+
+
+@functools.cache
+def swept(folder, op):
+    """The Rows of the sweeps of an operation."""
+    path = folder / "sweep" / f"{op}.jsonl"
+    return sweep_records.load([path]) if path.exists() else []
 
 
 def runs(folder):

@@ -1,6 +1,5 @@
 """What it gains to transpose fp32 operands once, before a product on CUDA cores: the tables of docs/gemm.md."""
 
-from ..measure import sweep_records
 from . import measured, table
 from .measured import PACKAGES
 from .steps import LIBRARIES, mean
@@ -13,8 +12,8 @@ HEADINGS = ["", "product", "without copies", "with them as well", "at best", "sh
 def packed(op, gpu):
     """torch's time over that of the fastest config, of those without copies and of all, and the most that copies gain; of
     products whose B lies by columns, where both kinds of configs were timed."""
-    path, body = measured.RESULTS / gpu / "sweep" / f"{op}.jsonl", []
-    rows = [row for row in sweep_records.load([path]) if row.torch and _is_wanted(row.problem)]
+    rows = [row for row in measured.swept(measured.RESULTS / gpu, op) if row.torch and _is_wanted(row.problem)]
+    body = []
     for package, title in PACKAGES.items():
         for kind, is_large in (("of 10 GFLOP and more", True), ("smaller", False)):
             own = [_speeds(row, package) for row in rows if (row.problem.flops >= LARGE) == is_large]

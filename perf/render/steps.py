@@ -16,7 +16,7 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul.parts.work import lines_of_rows
 from tritonkernels.target import Target
 
-from ..measure import counters, sweep_records
+from ..measure import counters
 from ..offline import sass
 from . import charts, figures, measured, table
 from .measured import PACKAGES
@@ -48,8 +48,7 @@ LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
 def products(folder, wanted=lambda problem: problem.flops >= LEAST, precisions=PRECISIONS):
     """The rows of the sweep's products, which torch has times of, too."""
-    path = folder / "sweep" / "matmul.jsonl"
-    rows = sweep_records.load([path]) if path.exists() else []
+    rows = measured.swept(folder, "matmul")
     return [row for row in rows if row.problem.precision in precisions and wanted(row.problem) and row.torch]
 
 

@@ -19,7 +19,7 @@ def row(times, n=64, column_major=True, precision="ieee", torch_us=10.0):
 @pytest.fixture
 def table(monkeypatch):
     def of(*rows):
-        monkeypatch.setattr(packing.sweep_records, "load", lambda paths: rows)
+        monkeypatch.setattr(packing.measured, "swept", lambda folder, op: rows)
         return [line.strip("| ").split(" | ") for line in packing.packed("matmul", "h100").splitlines()[2:]]
 
     return of
