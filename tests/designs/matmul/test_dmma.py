@@ -10,7 +10,7 @@ from tests.harness import offset_by_one, padded, prepare, transposed
 from tritonkernels.matmul.dmma import DESIGN, TILES
 from tritonkernels.target import Target
 
-# Prints [layout, whether pairs are aligned, tile, warps down and across, stack, opcodes of the loop, accesses with conflicts].
+# Prints [layout, whether pairs are aligned, tile, warps down and across, registers, stack, opcodes of the loop, conflicts].
 COMPILE = """
 import json, torch
 from perf.offline import compile_launch, sass
@@ -24,14 +24,14 @@ for layout in ("rr", "rc", "cr", "cc"):
     for size in (4096, 4095):
         a, b = (torch.empty(size, size, dtype=torch.float64, device="meta") for _ in range(2))
         call = prepare(a if layout[0] == "r" else a.t(), b if layout[1] == "r" else b.t())
-        for config in list(dmma.DESIGN.configs(call.problem, target))[: None if (layout, size) == ("rr", 4096) else 1]:
+        for config in list(dmma.DESIGN.configs(call.problem, target))[: None if (layout, size) == ("rr", 4096) else 2]:
             (launch,) = dmma.DESIGN.launches(call.problem, config, *call.parts[0])
             (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
             loop = [text.split()[0] for _, text in code.hot_instructions() if text != "LDS RZ, [RZ]"]  # which ptxas puts in
             found = conflicts(launch.values["staging"]._asdict(), config, gl.float64, 1)
             warps = launch.values["staging"].ACC.value.warps_per_cta
             tile = config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"]
-            print(json.dumps([layout, size == 4096, tile, warps, code.stack_bytes, loop, found]))
+            print(json.dumps([layout, size == 4096, tile, warps, code.registers, code.stack_bytes, loop, found]))
 """
 
 
@@ -73,8 +73,8 @@ def compiled():
 
 def test_the_loop_multiplies(compiled):
     """A slice is 16 of K: one DMMA for every 16 x 8 of a warp's sums, whose rows of A and columns of B are read once."""
-    assert len(compiled) == 7 + len(TILES)
-    for layout, pairs, (m, n), (down, across), stack, loop, conflicts in compiled:
+    assert len(compiled) == 2 * 7 + len(TILES)
+    for layout, pairs, (m, n), (down, across), _, stack, loop, conflicts in compiled:
         assert stack == 0 and conflicts == [], (layout, m, n)
         assert loop.count("DMMA.16x8x16") == m // down // 16 * n // across // 8, (layout, m, n)
         reads = [opcode for opcode in loop if opcode.startswith("LDS")]
@@ -82,3 +82,12 @@ def test_the_loop_multiplies(compiled):
         copied = (m + n) * 16 // (32 * down * across)
         found = loop.count("LDGSTS.E.64"), loop.count("LDGSTS.E.BYPASS.128")
         assert found == ((0, copied // 2) if pairs else (copied, 0)), (layout, m, n)
+
+
+def test_what_lies_across_k_is_read_before_the_next_slice_is_asked_for(compiled):
+    """But not beside the sums of larger tiles. An SM has registers for three blocks of 64 x 64 however operands lie."""
+    for layout, pairs, tile, _, registers, _, loop, _ in compiled:
+        opcodes = [opcode.partition(".")[0] for opcode in loop]
+        early = opcodes.index("LDS") < opcodes.index("LDGSTS")
+        assert early == (pairs and layout == "cr" and tile == [64, 64]), (layout, pairs, tile)
+        assert not pairs or tile != [64, 64] or registers <= 65536 // (3 * 128) // 8 * 8, (layout, registers)

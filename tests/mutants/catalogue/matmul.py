@@ -205,6 +205,13 @@ MUTANTS = [
         ("splits of many tiles", "if few_blocks(splits * count, target):", "if True:"),
     ),
     *of(
+        "tritonkernels/matmul/parts/gluon_product.py",
+        "test_dmma and before_the_next",
+        ("early beside any sums", " and BLOCK_M * BLOCK_N <= 64 * 64", ""),
+        ("early where one operand lies across K", "words.A > 1 and words.B > 1", "(words.A > 1 or words.B > 1)"),
+        ("never early", "EARLY: gl.constexpr = DOUBLES", "EARLY: gl.constexpr = False"),
+    ),
+    *of(
         "tritonkernels/matmul/cuda_cores.py",
         "test_cuda_cores_triton and come_as_they_lie",
         ("single floats across K only", "along_k = not quads and t.stride(2) <= t.stride(1)", "along_k = False"),
