@@ -9,8 +9,8 @@
 namespace operands {
 
 template <class Bits>
-__global__ void __launch_bounds__(256) align(const Bits* __restrict__ from, Bits* __restrict__ to, int span, int K,
-                                             int pitch, OperandStrides stride) {
+__global__ void __launch_bounds__(PATCH_THREADS) align(const Bits* __restrict__ from, Bits* __restrict__ to, int span,
+                                                       int K, int pitch, OperandStrides stride) {
     __shared__ PatchTile<Bits> tile;
     wait_for_earlier_kernels();
     const Patch patch(span, K);

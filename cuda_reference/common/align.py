@@ -7,7 +7,7 @@ from tritonkernels.choice.work import LINE
 from ..launch import CudaLaunch, Source, ceil_div, holds
 
 _SOURCE = Source("common/align.cuh", tuple(f"operands::align<uint{bits}_t>" for bits in (8, 16, 32, 64)))
-PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes (patch.cuh)
+PATCH, THREADS = 64, 256  # rows and columns of an operand that a block takes, and its threads (patch.cuh)
 CHUNK = 16  # bytes, to which lines must be aligned for TMA
 PIECES = CHUNK, 8, 4, 2  # bytes that kernels copy at once: by cp.async, but 2 (parts/shifted_copies.cuh of matmul)
 

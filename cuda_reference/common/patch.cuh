@@ -1,9 +1,9 @@
-// A patch of 64 x 64 of an operand of any strides, in shared memory: a block of 256 threads reads it with neighbouring lanes
-// along the smaller stride. Its rows are an odd number of words (or of 64 bits) apart, so that neither has bank conflicts.
+// A patch of 64 x 64 of an operand of any strides, in shared memory: a block of PATCH_THREADS reads it with neighbouring
+// lanes along the smaller stride. Its rows are an odd number of words (or of 64 bits) apart, so that neither has bank conflicts.
 #pragma once
 #include "index.cuh"
 
-constexpr int PATCH = 64, LINES = 256 / PATCH;  // LINES at a time
+constexpr int PATCH = 64, PATCH_THREADS = 256, LINES = PATCH_THREADS / PATCH;  // LINES at a time
 template <class Bits> using PatchTile = Bits[PATCH][PATCH + (sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1)];
 
 struct OperandStrides {

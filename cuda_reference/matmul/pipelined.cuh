@@ -7,8 +7,9 @@
 // reaches about 1280 on Hopper (62 % of wgmma's 2048) and 1024 on an A100, so tiles must be this large, and free of bank
 // conflicts (swizzled_tile.cuh).
 //
-// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp, products.cuh both together, and
-// lane_tile.cuh what is different where ldmatrix does not help: in fp64, and in tf32 that lies along M or N.
+// slices.cuh has the loop over K, warp_tile.cuh the fragments and products of a warp, products.cuh both together,
+// tile_rows.cuh how results leave a block, and lane_tile.cuh what is different where ldmatrix does not help: in fp64, and in
+// tf32 that lies along M or N.
 // Glossary: BM x BN x BK is the block tile, WM x WN the warp tile; a step is 32 bytes along k, 64 of fp64.
 // Mirrors tritonkernels/matmul/pipelined.py.
 #pragma once

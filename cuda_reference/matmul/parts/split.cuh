@@ -18,8 +18,8 @@ namespace matmul {
 // Writes the first two rows of the ranges (schemes.room): the largest and smallest |x| of each row, as ints of the same bits,
 // which have the same order. A template, so that modules without shifts do not compile it.
 template <class Float>
-__global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R, int K,
-                                                OperandStrides stride) {
+__global__ void __launch_bounds__(PATCH_THREADS) extremes(const Float* __restrict__ x, int* __restrict__ ranges, int R,
+                                                          int K, OperandStrides stride) {
     wait_for_earlier_kernels();
     __shared__ PatchTile<Float> tile;
     const Patch patch(R, K);
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int
     const int row = threadIdx.x % PATCH;  // shared by four threads
     int largest = 0, smallest = 0;        // `smallest` has its bits flipped, so that atomicMax finds it
 #pragma unroll
-    for (int k = threadIdx.x / PATCH; k < PATCH; k += 256 / PATCH) {
+    for (int k = threadIdx.x / PATCH; k < PATCH; k += LINES) {
         const int bits = __float_as_int(tile[row][k]) & 0x7fffffff;
         largest = max(largest, bits < 0x7f800000 ? bits : 0);
         if (patch.first_k + k < K) smallest = max(smallest, bits ^ 0x7fffffff);
@@ -40,9 +40,9 @@ __global__ void __launch_bounds__(256) extremes(const Float* __restrict__ x, int
 }
 
 template <class Plane>
-__global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* __restrict__ ranges,
-                                             Plane* __restrict__ planes, int R, int K, int padded_k, OperandStrides stride,
-                                             int64_t plane_stride) {
+__global__ void __launch_bounds__(PATCH_THREADS) split(const float* __restrict__ x, int* __restrict__ ranges,
+                                                       Plane* __restrict__ planes, int R, int K, int padded_k,
+                                                       OperandStrides stride, int64_t plane_stride) {
     wait_for_earlier_kernels();
     using Of = Planes<Plane>;
     constexpr int RUN = 4;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(256) split(const float* __restrict__ x, int* _
     planes += int64_t(patch.batch) * R * padded_k;
     if (Of::SHIFTED) ranges += int64_t(patch.batch) * 3 * R;
 #pragma unroll 1
-    for (int i = threadIdx.x; i < PATCH * PATCH / RUN; i += 256) {
+    for (int i = threadIdx.x; i < PATCH * PATCH / RUN; i += PATCH_THREADS) {
         const int s = i / (PATCH / RUN), k = i % (PATCH / RUN) * RUN, row = patch.first + s;
         const int largest = Of::SHIFTED && row < R ? ranges[row] : 0, shift = Of::SHIFTED ? shift_of(largest) : 0;
         __align__(16) Plane runs[Of::COUNT][RUN];
