@@ -61,6 +61,7 @@ _REMEDY = (
 _children: set = set()  # of the builds under way
 _stopped = 0.0  # when stop() was called last
 _kernels: dict = {}
+_parts: dict = {}  # what every module is built with: an open descriptor, and the state in which it was verified
 _locks: dict = {}  # one per module, so that a build delays only those who need it
 os.register_at_fork(after_in_child=_locks.clear)  # their holders do not exist there
 
@@ -351,13 +352,26 @@ def _commands(recipe, folder):
     if "__clang__" not in toolchain.compiler().macros:  # clang refuses them once a file was written anew
         parts[folder / "headers.h.gch"] = _headers(recipe.backend)
     for path, part in parts.items():
-        with open(_build(part), "rb") as built:
-            path.write_bytes(built.read())
+        path.symlink_to(f"/proc/{os.getpid()}/fd/{_opened(part)}")  # to copy 40 MB takes as long as to compile a small kernel
     link = ["-fsanitize=address"] if toolchain.sanitizer() else []
     return [
         [*compile, str(main), "-include", str(headers), "-c", str(source)],
         [*compiler, "-shared", *link, str(main), str(runtime), "-o", str(result)],
     ]
+
+
+def _opened(part):
+    """A descriptor of the part, which stays open: verified anew only if the file has changed since."""
+    known = _parts.get(part.name)
+    if known is None or known[1] != _state(known[0]):
+        built = _build(part)
+        known = _parts[part.name] = built, _state(built)
+    return known[0]
+
+
+def _state(descriptor):
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns
 
 
 def _end(child):

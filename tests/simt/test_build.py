@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 def fresh(monkeypatch):
     """Forget this process's modules, as in a new process."""
     monkeypatch.setattr(build, "_kernels", {})
+    monkeypatch.setattr(build, "_parts", {})
 
 
 @pytest.fixture
@@ -187,15 +188,17 @@ def test_modules_share_a_build_of_the_emulation_and_one_of_its_headers(cache, mo
 
     monkeypatch.setattr(build, "_compile", compile)
     shared = [build._runtime("simt"), build._headers("simt")]
-    for times, damaged in (1, False), (1, False), (2, True):
+    for i, (times, damaged) in enumerate(((1, False), (1, False), (2, True))):
         if damaged:
             for recipe in shared:
                 (cache / recipe.name / f"{recipe.name}{recipe.suffix}").write_bytes(b"comp")
-        compile, link = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), "simt"), tmp_path)
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        compile, link = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), "simt"), folder)
         assert built == [recipe.name for recipe in shared] * times
         for used, command in ("runtime.o", link), ("headers.h", compile):
-            assert str(tmp_path / used) in command
-        assert {(tmp_path / name).read_bytes() for name in ("runtime.o", "headers.h.gch")} == {b"compiled"}
+            assert str(folder / used) in command
+        assert {(folder / name).read_bytes() for name in ("runtime.o", "headers.h.gch")} == {b"compiled"}
 
 
 def test_unknown_sources_and_backends(cache):

@@ -91,7 +91,7 @@ MUTANTS = [
         "cuda_reference/matmul/parts/split.cuh",
         "planes and (cuda_reference and (test_matmul or planes_of or planes_hold) or alike)",
         ("infinities taken for the largest", "bits < 0x7f800000 ? bits : 0", "bits"),
-        ("largest of a quarter of the row", "k < PATCH; k += 256 / PATCH", "k < PATCH / 4; k += 256 / PATCH"),
+        ("largest of a quarter of the row", "k < PATCH; k += LINES", "k < PATCH / 4; k += LINES"),
     ),
     *of(
         "cuda_reference/matmul/parts/split.cuh",
