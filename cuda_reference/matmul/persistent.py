@@ -15,7 +15,7 @@ from ..common.align import aligned, k_major
 from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
-from .parts.fitted import SLICE, lines_of_slices, shared_bytes, that_fill_waves
+from .parts.fitted import SLICE, lines_of_slices, of_whole_rows, shared_bytes, that_fill_waves
 from .parts.space import in_order, tiles
 from .parts.turned import turned, turned_operands, turns_around
 from .pipelined import packed
@@ -124,7 +124,7 @@ def _in_turn(problem, target):
     if _promotes(problem) or (problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col")):
         return
     alone = not (problem.beta or problem.bias or problem.activation or problem.scales)
-    for config in fitting(problem, target, _IN_TURN):
+    for config in fitting(problem, target, (*_IN_TURN, *of_whole_rows(problem))):
         config = config | {"BLOCKS": _blocks(problem, config, target)}
         tiles = problem.batch * tiles_of_clusters(problem, config) * config["CLUSTER"]
         if (alone or config["BN"] != 192) and (tiles > config["BLOCKS"] or not target.is_gpu):

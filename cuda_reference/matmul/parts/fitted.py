@@ -27,6 +27,7 @@ CLUSTERS = (1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4)
 ONE_WGMMA, BOX_ACROSS_K = 256, 64  # columns, at most; of 16 bits
 PAIRS = (192, 192, 3, False, 2, 1), (128, 320, 2, False, 1, 2)  # of sizes that others have alone
 OVERHEAD = 16  # of a tile, as if its span were so much longer
+WHOLE_ROWS = range(129, 321)  # columns of tiles that have all of a product's, in turn: fewer are of several tiles
 
 
 def lines_of_slices(config, itemsize, a_by_k=True, b_by_k=True):
@@ -47,13 +48,9 @@ def shared_bytes(config, boxes=None, lines=None):
 
 
 def that_fill_waves(problem, target, others):
-    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`, but PAIRS of these. Edges
-    of boxes overlap, so nothing that may be the result's memory is read after the first is written; scales of rows are for
-    whole lines of lanes."""
-    if problem.beta or problem.scales == "rows" or problem.accumulate == "fp16" or problem.n * problem.out_dtype.itemsize % 16:
-        return
+    """Configs of tiles for problems whose result TMA writes, without those of the sizes of `others`, but PAIRS of these."""
     along_k = problem.a_layout == "row", problem.b_layout == "col"
-    if problem.precision == "tf32" and not all(along_k):  # it has tiles of its own (transposed.cuh)
+    if not _may_have_any_span(problem, along_k):
         return
     known = {(config["BM"], config["BN"]) for config in others}
     slices_of = functools.partial(lines_of_slices, itemsize=problem.dtype.itemsize, a_by_k=along_k[0], b_by_k=along_k[1])
@@ -73,6 +70,27 @@ def that_fill_waves(problem, target, others):
             if not small or rounds[span] == 1:
                 yield _config(slices_of, side, span, consumers, swapped, along, across)
     yield from (_config(slices_of, *pair) for pair in PAIRS)
+
+
+def of_whole_rows(problem):
+    """Of 64 rows and all columns, if these are few, for two consumers in turn: A is read once, and lines are written whole.
+    131072 x 320 x 256 takes 46 us by 64 x 320, where 128 x 160 takes 56 and in turn 49 (H200)."""
+    along_k = problem.a_layout == "row", problem.b_layout == "col"
+    if not _may_have_any_span(problem, along_k) or problem.n not in WHOLE_ROWS:
+        return
+    across_k = problem.dtype.itemsize == 2 and not along_k[1]
+    unit = BOX_ACROSS_K if across_k else 16 if problem.n > ONE_WGMMA or problem.precision == "int8" else 8
+    slices_of = functools.partial(lines_of_slices, itemsize=problem.dtype.itemsize, a_by_k=along_k[0], b_by_k=along_k[1])
+    config = {"BM": 64, "BN": ceil_div(problem.n, unit) * unit, "CONSUMERS": 2}
+    yield config_of(**config, STAGES=_stages(config, slices_of(config)), GROUP=8, CLUSTER=1, IN_TURN=True)
+
+
+def _may_have_any_span(problem, along_k):
+    """Edges of boxes overlap, so nothing that may be the result's memory is read after the first is written; scales of rows are
+    for whole lines of lanes; and what lies across K of tf32 has tiles of its own (transposed.cuh)."""
+    if problem.beta or problem.scales == "rows" or problem.accumulate == "fp16" or problem.n * problem.out_dtype.itemsize % 16:
+        return False
+    return problem.precision != "tf32" or all(along_k)
 
 
 def _spans(unit, side, consumers, swapped, cluster, across_k):

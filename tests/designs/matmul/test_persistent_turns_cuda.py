@@ -15,6 +15,7 @@ SMALL = config_of(BM=64, BN=64, CONSUMERS=2, STAGES=3, GROUP=8, BLOCKS=2, SPLIT_
 TILES = {
     "64 x 64": SMALL,
     "64 x 256": SMALL | {"BN": 256},
+    "64 x 320": SMALL | {"BN": 320},
     "128 x 160": SMALL | {"BM": 128, "BN": 160},
     "96 x 64": SMALL | {"BM": 96, "SWAPPED": True},
     "three consumers": SMALL | {"CONSUMERS": 3},
@@ -24,7 +25,7 @@ TILES = {
 }
 ON = pytest.mark.parametrize("device", DEVICES)
 OF_TILES = pytest.mark.parametrize("tile", TILES)
-SOME = "64 x 64", "128 x 160", "96 x 64", "three consumers", "four"
+SOME = "64 x 64", "64 x 320", "128 x 160", "96 x 64", "three consumers", "four"
 
 
 def computed(tile, *operands, **options):
@@ -61,6 +62,44 @@ def test_all_that_may_follow(device, first, tile):
     assert torch.equal(out.double(), expected.half().double())
     out.fill_(torch.nan)
     assert buffer.isnan().all(), "something outside of out was written"
+
+
+def of_whole_rows(problem):
+    return [
+        c for c in DESIGN.configs(problem, Target.named("h200")) if c.get("IN_TURN") and c["BM"] == 64 and c["BN"] >= problem.n
+    ]
+
+
+@ON
+@pytest.mark.parametrize("layout", ["row", "col"])
+@pytest.mark.parametrize("columns", [136, 200, 264, 320])
+def test_tiles_of_all_columns(device, columns, layout):
+    """The last box and the last wgmma have some that are no multiple of their own."""
+    with_wgmma(device)
+    a, b, bias = integers(712, 104, device=device), integers(104, columns, device=device), integers(columns, device=device)
+    b, options = transposed(b) if layout == "col" else b, {"bias": bias, "activation": "relu"}
+    many = torch.empty(2**17, 104, dtype=torch.float16, device="meta")
+    config = of_whole_rows(prepare("matmul", many, b.to("meta")).problem)[-1] | {"BLOCKS": 3}
+    buffer = torch.full((712, columns + 16), torch.nan, device=device, dtype=torch.float16)
+    exact.computed(DESIGN, config, a, b, out=buffer[:, 8:-8], **options)
+    assert torch.equal(buffer[:, 8:-8].double(), (a.double() @ b.double() + bias.double()).relu())
+    assert buffer[:, :8].isnan().all() and buffer[:, -8:].isnan().all(), "something outside of out was written"
+
+
+@pytest.mark.parametrize("columns, layout, spans", [
+    (128, "col", []), (136, "col", [136]), (136, "row", [192]), (264, "col", [272]), (264, "row", [320]), (328, "col", []),
+])  # fmt: skip
+def test_where_a_tile_has_all_columns(columns, layout, spans):
+    a, b = (
+        torch.empty(2**17, 104, dtype=torch.float16, device="meta"),
+        torch.empty(104, columns, dtype=torch.float16, device="meta"),
+    )
+    b = transposed(b) if layout == "col" else b
+    offered = {c["BN"] for c in of_whole_rows(prepare("matmul", a, b).problem)} - {128, 256}  # of any product
+    assert offered == set(spans)
+    c = torch.empty(2**17, columns, dtype=torch.float16, device="meta")
+    with_c = of_whole_rows(prepare("matmul", a, b, c=c, beta=1.0).problem)
+    assert {config["BN"] for config in with_c} <= {256}, "edges of boxes overlap, where C may be the result"
 
 
 @ON
