@@ -276,6 +276,13 @@ MUTANTS = [
         ("a turn begun by a warp", "mbarrier_init(turns + consumer, 4);", "mbarrier_init(turns + consumer, 1);"),
     ),
     *of(
+        "cuda_reference/matmul/parts/fitted.py",
+        "persistent_turns_cuda and all_columns",
+        ("whole rows of a part of the columns", "ceil_div(problem.n, unit) * unit", "problem.n // unit * unit"),
+        ("whole rows in boxes that B across K has not", "unit = BOX_ACROSS_K if across_k else 16", "unit = 16"),
+        ("halves of whole rows in broken eights", "16 if problem.n > ONE_WGMMA or", "16 if"),
+    ),
+    *of(
         "cuda_reference/matmul/parts/tma_slices.cuh",
         "persistent_turns_cuda",
         ("rounds of a ring not counted", "parity ^= stages / STAGES % 2;", ""),
