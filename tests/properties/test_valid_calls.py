@@ -17,9 +17,9 @@ pytestmark = [
 # Of each design: a second (15 on a GPU); --depth and `make fuzz` take more. The emulation takes 2 ms a call, the
 # interpreter 20 to 200. Compiled for a GPU, Triton takes 0.5 to 2 s for each new combination of strides and alignments.
 EXAMPLES = {
-    ("cuda_reference", "cpu"): 25,
+    ("cuda_reference", "cpu"): 12,
     ("cuda_reference", "cuda"): 50,
-    ("tritonkernels", "cpu"): 10,
+    ("tritonkernels", "cpu"): 6,
     ("tritonkernels", "cuda"): 8,
 }
 STEPS = 400  # programs times products per element, as far as the interpreter is patient

@@ -17,6 +17,10 @@ LAYOUTS = {"row": lambda t: t, "col": transposed}
 BIG, SMALL = ({"BM": 128, "BN": 256, "SLICE": 128}, {"BM": 64, "BN": 64, "SLICE": 64})
 TURNED = {torch.float16: {}, torch.float32: {"precision": "tf32"}, torch.float64: {}}  # whose operands may lie along M or N
 BIG_DOUBLE, SMALL_DOUBLE = ({"BM": 128, "BN": 128}, {"BM": 64, "BN": 64})
+# each of both layouts by some tiles: every layout of a tile takes g++ a second
+one_layout_of_a_tile = short(
+    lambda layout_a, layout_b, config: layout_a == layout_b == ("col" if config["BM"] < config["BN"] else "row")
+)
 
 
 def launches(a, b, config, **kwargs):
@@ -91,7 +95,7 @@ def test_operands_copied_by_16_bytes(sizes, layout_a, layout_b):
         run_checked(LIBRARY, "matmul", "pipelined", a, b, **options)
 
 
-@short(lambda layout_a, layout_b, config: layout_a == layout_b)
+@one_layout_of_a_tile
 @pytest.mark.parametrize("config", FOR_LITTLE_K, ids=lambda config: f"{config['BM']}x{config['BN']}")
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
@@ -119,7 +123,7 @@ def test_tiles_for_little_k_are_for_little_k():
     assert thinnest(129, torch.float16) == thinnest(16, torch.float64) == []
 
 
-@short(lambda layout_a, layout_b, config: layout_a == layout_b)
+@one_layout_of_a_tile
 @pytest.mark.parametrize(
     "config", FOR_ODD_ROWS, ids=lambda config: "x".join(str(config[name]) for name in ("BM", "BN", "SLICE"))
 )
@@ -146,7 +150,7 @@ def test_which_problems_have_tiles_for_odd_rows():
     assert wide(104, torch.float16) == wide(99, torch.float16, out_dtype=torch.float32) == wide(99, torch.float64) == []
 
 
-@short(lambda layout_a, layout_b, config: layout_a == layout_b == ("col" if config["BM"] < config["BN"] else "row"))
+@one_layout_of_a_tile
 @pytest.mark.parametrize("config", THIN, ids=lambda config: f"{config['BM']}x{config['BN']}")
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
