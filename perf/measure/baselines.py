@@ -151,13 +151,18 @@ def matmul(
 
 
 def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out, **others):
-    """cuBLAS's own epilogue, as torch.nn.Linear uses it: one addend and ReLU, in the kernel of the product."""
+    """cuBLAS's own epilogue, as torch.nn.Linear uses it: one addend and ReLU, in the kernel of the product; of batches without
+    ReLU."""
     beta, floating = beta_of(beta, c), a.is_floating_point() and a.dtype.itemsize > 1
-    if a.ndim != 2 or b.ndim != 2 or out.dtype != a.dtype or not floating:
-        raise UnsupportedError("torch.addmm multiplies matrices of floating-point numbers into the same type")
+    alike = a.ndim == b.ndim == 2 or (a.ndim == b.ndim == 3 and len(a) == len(b))
+    if not alike or out.dtype != a.dtype or not floating:
+        raise UnsupportedError("torch.addmm and baddbmm multiply matrices of floating-point numbers into the same type")
     if bool(beta) == (bias is not None) or activation not in (None, "relu"):
         raise UnsupportedError("torch.addmm adds one addend; of the activations it can be followed by ReLU only")
     addend, beta = (c, beta) if bias is None else (bias, 1.0)
+    if a.ndim == 3:
+        added = torch.baddbmm(addend, a, b, alpha=alpha, beta=beta, out=out)
+        return added if activation is None else added.relu_()
     if activation is None:
         return torch.addmm(addend, a, b, alpha=alpha, beta=beta, out=out)
     if addend.ndim == 1:

@@ -194,17 +194,21 @@ def _matmul(sizes, modes, batch=lambda pick: ()):
     def case(pick):
         m, n, k = sizes(pick)
         dtype, options = pick.choice(modes)
-        options, named, (a, b) = dict(options), {}, _layouts(pick)
+        options, named, (a, b), batches = dict(options), {}, _layouts(pick), None
         if dtype in BYTES:  # tensor cores read bytes along K only, and torch wants multiples of 16
             a, b = "row", "col"
             n, k = (max(16, x // 16 * 16) for x in (n, k))
             if dtype != INT8:
                 options |= pick.choice(({}, {"accumulate": "fast"}))
                 named = pick.choice(({}, cases.scales(), cases.scales(m, n)))
-        elif pick.random() < 0.3:
+        elif (follows := pick.random()) < 0.3:
             named = {"bias": Operand((n,), options.get("out_dtype", dtype))}
             options |= pick.choice(({}, {"activation": "gelu"}, {"activation": "silu"}, {"activation": "relu"}))
-        return cases.matmul(m, n, k, dtype, a, b, batch(pick), named=named, **options)
+        elif follows < 0.4:  # as a residual, or a gradient that is added up
+            batches = batch(pick)
+            named = {"c": Operand((*batches, m, n), options.get("out_dtype", dtype))}
+        batches = batch(pick) if batches is None else batches
+        return cases.matmul(m, n, k, dtype, a, b, batches, named=named, **options)
 
     return case
 

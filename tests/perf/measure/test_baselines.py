@@ -63,11 +63,12 @@ def test_a_baseline_computes_the_same_problem(case):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("options", [{}, {"activation": "relu"}, {"alpha": -1.5}])
+@pytest.mark.parametrize("batch", [(), (3,)])
 @pytest.mark.parametrize("addend", ["bias", "c"])
-def test_the_fused_product_computes_the_same_problem(dtype, options, addend):
+def test_the_fused_product_computes_the_same_problem(dtype, options, addend, batch):
     """Where torch has one: of one addend, into the same type, with ReLU or nothing after it."""
-    size = (47,) if addend == "bias" else (33, 47)
-    case = cases.matmul(33, 47, 65, dtype, named={addend: Operand(size, dtype)}, **options)
+    size = (47,) if addend == "bias" else (*batch, 33, 47)
+    case = cases.matmul(33, 47, 65, dtype, batch=batch, named={addend: Operand(size, dtype)}, **options)
     args, kwargs = case.arguments(1, CPU)
     prepared = MATMUL.prepare(*args, **kwargs)
     output = Output(prepared.result)
@@ -79,7 +80,7 @@ def test_the_fused_product_computes_the_same_problem(dtype, options, addend):
     "case",
     [
         cases.matmul(8, 8, 8, torch.float16),
-        cases.matmul(8, 8, 8, torch.float16, batch=(2,), named={"bias": Operand((8,), torch.float16)}),
+        cases.matmul(8, 8, 8, torch.float16, batch=(2, 2), named={"bias": Operand((8,), torch.float16)}),
         cases.matmul(8, 8, 8, torch.float16, out_dtype=torch.float32, named={"bias": Operand((8,), torch.float32)}),
         cases.matmul(8, 8, 8, torch.float16, activation="gelu", named={"bias": Operand((8,), torch.float16)}),
         cases.matmul(8, 8, 8, named={"bias": Operand((8,)), "c": Operand((8, 8))}),

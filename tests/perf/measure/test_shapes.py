@@ -66,7 +66,7 @@ def test_few_sizes_are_powers_of_two_and_some_are_odd():
 def test_products_have_every_precision():
     found = problems("matmul", 300)
     assert {p.precision for p in found} >= {"bf16", "fp16", "ieee", "tf32", "tf32x3", "fp64", "int8", "fp8"}
-    assert {p.batch > 1 for p in found} == {p.bias for p in found} == {False, True}
+    assert {p.batch > 1 for p in found} == {p.bias for p in found} == {p.beta != 0 for p in found} == {False, True}
     assert {p.activation for p in found} >= {None, "gelu"} and {1, 8} <= {p.m for p in found}
 
 
