@@ -151,8 +151,8 @@ def matmul(
 
 
 def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out, **others):
-    """cuBLAS's own epilogue, as torch.nn.Linear uses it: one addend and ReLU, in the kernel of the product; of batches without
-    ReLU."""
+    """cuBLAS's own epilogue, as torch.nn.Linear uses it: one addend and ReLU, in the kernel of the product; ReLU
+    after batches is another kernel."""
     beta, floating = beta_of(beta, c), a.is_floating_point() and a.dtype.itemsize > 1
     alike = a.ndim == b.ndim == 2 or (a.ndim == b.ndim == 3 and len(a) == len(b))
     if not alike or out.dtype != a.dtype or not floating:
