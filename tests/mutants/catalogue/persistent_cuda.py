@@ -172,9 +172,9 @@ MUTANTS = [
         ),
         ("the first box's bias in all", "tile_bias.add(results, box_tile + first);", "tile_bias.add(results, first);"),
         ("relu left out", "else if (epilogue.activation == RELU)", "else if (epilogue.activation == GELU)"),
-        ("boxes of lower rows written over the first", "at.row + box / ACROSS * 64", "row"),
+        ("boxes of lower rows written over the first", "at.row + box / ACROSS * 64", "at.row"),
         ("the first two tiles' addends in all of a box", "box_col + first * 8 + lane % 4 * 2", "box_col + lane % 4 * 2"),
-        ("addends of the tile's first columns in all boxes", "box_col + first * 8 + lane % 4", "col + first * 8 + lane % 4"),
+        ("addends of the tile's first columns in all boxes", "box_col + first * 8 + lane % 4", "at.col + first * 8 + lane % 4"),
         ("the first two tiles' sums in all of a box", "(box * OF_A_BOX + first) / AT_ONCE", "box * OF_A_BOX / AT_ONCE"),
     ),
     *of(
