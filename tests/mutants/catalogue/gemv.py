@@ -67,7 +67,7 @@ MUTANTS = [
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "cuda_reference and gemv",
-        ("the counter left standing", "atomicExch(counter, 0);", ""),
+        ("the counter left standing", "atomicExch(counter, 0);", ";"),
     ),
     *of(
         "cuda_reference/gemv/parts/splits.cuh",

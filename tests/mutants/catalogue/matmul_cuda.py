@@ -43,7 +43,7 @@ MUTANTS = [
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "split_k_cuda",
-        ("a matmul's counter left standing", "atomicExch(counter, 0);", ""),
+        ("a matmul's counter left standing", "atomicExch(counter, 0);", ";"),
     ),
     *of(
         "cuda_reference/common/last_to_arrive.cuh",
