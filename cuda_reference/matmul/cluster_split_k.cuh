@@ -118,7 +118,7 @@ cluster_split_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant
     using Block = WithoutBoxes<BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, 1, 1, false, A_K_MAJOR, B_K_MAJOR, PROMOTES, SCALES,
                                        SCALED, false>>;
     multiply_tiles<Block>(
-        {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
+        {a_map, b_map, out_map, nullptr, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
          scale_stride},
         [](int, int slices) { return SplitTiles<Sum, BM, BN, CONSUMERS, SPLIT_K>{slices}; });
 }

@@ -64,6 +64,7 @@
 //     slice_products.cuh  its main loop
 //     turns.cuh           whose turn it is to multiply
 //     boxed_result.cuh    its epilogue by boxes, which out_boxes.cuh passes to TMA; of SWAPPED tiles swapped.cuh
+//     addend.cuh          how C comes to it
 //
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once
@@ -74,6 +75,7 @@
 #include "../common/runs.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
+#include "parts/addend.cuh"
 #include "parts/arguments.cuh"
 #include "parts/block_memory.cuh"
 #include "parts/cluster.cuh"
@@ -123,6 +125,8 @@ struct BlockOf {
     using Left = std::conditional_t<SWAPPED, BSlice, ASlice>;         // of which a consumer has BLOCKS of 64
     using Right = std::conditional_t<SWAPPED, ASlice, BSlice>;
     using Products = SliceProducts<Left, Right, Sum, BLOCKS, TILES, PROMOTES>;
+    using Addend = AddendOf<BLOCKS, TILES, SHARING, Boxes::TILES, ASlice::LINES, BSlice::LINES, OUT_BOXES && !SWAPPED && !SCALED>;
+    static_assert(!IN_TURN || Addend::STAGES < STAGES, "all of C lands beside the last slice");
 };
 
 // What a block computes: every gridDim.x-th tile, whole, or a piece of each if K is split: those of all tiles' first `slices`, then
@@ -156,6 +160,7 @@ __device__ __forceinline__ void multiply_tiles(const typename Block::Args& args,
         prefetch_tensor_map(args.a_map);
         prefetch_tensor_map(args.b_map);
         if constexpr (Block::OUT_BOXES) prefetch_tensor_map(args.out_map);
+        if (Block::Addend::STAGES > 0 && args.c_map != nullptr) prefetch_tensor_map(*args.c_map);
     }
     __syncwarp();
     memory.begin();
@@ -190,12 +195,12 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
            const __grid_constant__ CUtensorMap out_map, const Out* __restrict__ c, const Out* __restrict__ bias,
            Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
            int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
-           ScaleStrides scale_stride, int splits) {
+           ScaleStrides scale_stride, const __grid_constant__ CUtensorMap c_map, int splits) {
     using Block = BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, SWAPPED, A_K_MAJOR, B_K_MAJOR, PROMOTES,
                           SCALES, SCALED, OUT_BOXES, IN_TURN>;
     multiply_tiles<Block>(
-        {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
-         scale_stride},
+        {a_map, b_map, out_map, c == nullptr && beta != 0 ? &c_map : nullptr, c, bias, out, M, N, K, alpha, beta, activation,
+         stride, batches, group, scale_a, scale_b, scale_stride},
         [=](int tiles, int slices) { return WholeTiles{splits * tiles, splits == 1 ? slices : ceil_div(slices, splits)}; });
 }
 

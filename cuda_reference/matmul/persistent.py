@@ -264,11 +264,19 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
         parameters,
         (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
         (config["CONSUMERS"] + 1) * 128,
-        (*given, splits),
+        (*_with_addend_in_boxes(given, parameters), splits),
         block_bytes(problem, config, parameters),
     )
     if splits > 1:
         yield addition(problem, splits, workspace, arguments(problem, a, b, c, bias, out))
+
+
+def _with_addend_in_boxes(given, parameters):
+    """The arguments and C's TensorMap. TMA brings C (addend.cuh) where it can, and writes the result: then C is left out."""
+    *maps, c, bias, out = given[:6]
+    in_boxes = parameters["IN_BOXES"] and not parameters["SWAPPED"] and c is not None and as_tma_reads(c, 1)
+    read = out[:0] if not in_boxes else c if c.stride(0) else c[:1]
+    return *maps, None if in_boxes else c, bias, out, *given[6:], TensorMap(read, (64, SLICE // out.element_size()))
 
 
 def block_bytes(problem, config, parameters):

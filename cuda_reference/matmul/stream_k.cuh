@@ -112,7 +112,7 @@ stream_k(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUte
     using Block = BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, SWAPPED, A_K_MAJOR, B_K_MAJOR, PROMOTES,
                           SCALES, SCALED, OUT_BOXES>;
     multiply_tiles<Block>(
-        {a_map, b_map, out_map, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
+        {a_map, b_map, out_map, nullptr, c, bias, out, M, N, K, alpha, beta, activation, stride, batches, group, scale_a, scale_b,
          scale_stride},
         [=](int tiles, int slices) {
             const Runs runs{int64_t(tiles - whole_tiles) * slices, sharers};

@@ -98,6 +98,7 @@ SUITE = (
     "tests/designs/matmul/test_persistent_swapped_cuda.py",
     "tests/designs/matmul/test_persistent_transposed_cuda.py",
     "tests/designs/matmul/test_persistent_turns_cuda.py",
+    "tests/designs/matmul/test_persistent_addend_cuda.py",
     "tests/designs/matmul/test_pipelined_cuda.py",
     "tests/designs/matmul/test_fp8.py",
     "tests/designs/matmul/test_cuda_cores.py",

@@ -41,7 +41,7 @@ from .parts.partitions import Boxes, Result, Ring, Tile, consume, produce
 from .parts.space import block_tile, count_tiles, sums_slices
 from .parts.splits import Splits
 from .parts.work import of_splits
-from .persistent import Layout, goes_in_lines, operand, packed, packed_for_lines, splits_and_result
+from .persistent import Layout, as_tma_reads, goes_in_lines, operand, packed, packed_for_lines, splits_and_result
 from .split_k import ADD_ROWS, addition_of_splits
 
 
@@ -53,11 +53,12 @@ def _allocated(NUMBER: gl.constexpr, boxes):
 
 @gluon.jit
 def _warp_specialized_kernel(
-    a, b, b_rest, out_boxes, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    a, b, b_rest, out_boxes, addend, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
     sizes: Sizes, epilogue: Epilogue, how: Arithmetic, layout: Layout, splits: Splits, tile: Tile,
 ):  # fmt: skip
-    """a, b, b_rest and out_boxes: TMA descriptors, the last of the workspace if K is split, or None where TMA cannot write the
-    result; b_rest is None if RIGHT is 0. Scales, c and bias may be None; splits is None if K is not split."""
+    """a, b, b_rest, out_boxes and addend: TMA descriptors, out_boxes of the workspace if K is split, or None where TMA cannot
+    write the result; b_rest is None if RIGHT is 0; addend that of C, if its boxes take the places of slices of a, and c is
+    None. Scales, c and bias may be None; splits is None if K is not split."""
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
     CONSUMERS: gl.constexpr = tile.CONSUMERS
@@ -72,7 +73,7 @@ def _warp_specialized_kernel(
         mbarrier.init(empty.index(i), count=CONSUMERS)
     ring = Ring(Boxes(a_slices, b_slices, rest_slices), full, empty)
     operands = Boxes(a, b, b_rest)
-    result = Result(out_boxes, staged, scale_a, scale_b, c, bias, out)
+    result = Result(out_boxes, addend, staged, scale_a, scale_b, c, bias, out)
     length = sizes.K if splits is None else splits.k_per_split
     # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp
     EQUAL: gl.constexpr = tile.IN_REGISTERS
@@ -82,7 +83,7 @@ def _warp_specialized_kernel(
         gl.warp_specialize(
             [
                 (consume, (0, result, ring, sizes, length, epilogue, how, layout, splits, tile)),
-                (produce, (operands, ring, sizes, length, layout, splits, tile)),
+                (produce, (operands, addend, ring, sizes, length, layout, splits, tile)),
             ],
             [1],
             [24],
@@ -92,7 +93,7 @@ def _warp_specialized_kernel(
             [
                 (consume, (0, result, ring, sizes, length, epilogue, how, layout, splits, tile)),
                 (consume, (1, result, ring, sizes, length, epilogue, how, layout, splits, tile)),
-                (produce, (operands, ring, sizes, length, layout, splits, tile)),
+                (produce, (operands, addend, ring, sizes, length, layout, splits, tile)),
             ],
             [4, 1],
             [CONSUMER, PRODUCER],
@@ -103,7 +104,7 @@ def _warp_specialized_kernel(
                 (consume, (0, result, ring, sizes, length, epilogue, how, layout, splits, tile)),
                 (consume, (1, result, ring, sizes, length, epilogue, how, layout, splits, tile)),
                 (consume, (2, result, ring, sizes, length, epilogue, how, layout, splits, tile)),
-                (produce, (operands, ring, sizes, length, layout, splits, tile)),
+                (produce, (operands, addend, ring, sizes, length, layout, splits, tile)),
             ],
             [4, 4, 1],
             [CONSUMER, CONSUMER, PRODUCER],
@@ -222,6 +223,13 @@ def configs(problem, target):
                 yield config_of(numbers | {"SPLIT_K": splits}, 4, 1)
 
 
+def _comes_in_slices(problem, config, c, a_along_k):
+    """Whether boxes of C are as slices of A, of a consumer's rows and 64 columns, and TMA can read them."""
+    numbers = config.kwargs
+    alike = c is not None and c.dtype == problem.dtype and a_along_k and numbers["BLOCK_N"] % numbers["BLOCK_K"] == 0
+    return alike and not numbers["SWAPPED"] and as_tma_reads(c) and (c.shape[0] == 1 or c.stride(0) > 0)
+
+
 def launches(problem, config, a, b, c, bias, out, *scales):
     numbers, tiles = config.kwargs, count_tiles(problem, config.kwargs, out.shape[0])
     to_lie_along_k, in_lines = _along_k(problem, config), packed_for_lines(problem, config)
@@ -229,7 +237,9 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     yield from pack_a + pack_b
     are_tf32 = problem.precision == "tf32"
     splits, result = splits_and_result(problem, config, tiles, out)
-    arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:]
+    in_ring = splits is None and result is not None and _comes_in_slices(problem, config, c, a_along_k)
+    in_order = a, b, None if in_ring else c, bias, out
+    arguments = matmul_arguments(problem, *in_order, *scales, batches=out.shape[0], are_tf32=are_tf32)[2:]
     first, second = (a, a_along_k), (b, b_along_k)
     block_m, block_n, block_k, swapped = (numbers[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "SWAPPED"))
     if swapped:
@@ -255,6 +265,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         boxes(*second, left),
         boxes(*second, right) if right else None,
         result,
+        describe_for_gluon(c, [1, rows, block_k]) if in_ring else None,
         *arguments,
         Layout(*map(tl.constexpr, (first[1], second[1], first[0].shape[0] == 1, second[0].shape[0] == 1))),
         splits,

@@ -7,7 +7,7 @@
 namespace matmul {
 
 template <class Sum, class Out> struct Arguments {
-    const CUtensorMap &a_map, &b_map, &out_map;
+    const CUtensorMap &a_map, &b_map, &out_map, *c_map;  // c_map: null unless TMA brings C (addend.cuh), which c then is null for
     const Out *__restrict__ c, *__restrict__ bias;
     Out* __restrict__ out;
     int M, N, K;

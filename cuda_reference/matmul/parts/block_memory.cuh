@@ -76,6 +76,13 @@ template <class Block> struct BlockMemory {
         return {out_map, own_boxes(), threadIdx.x % 128 == 0};
     }
     __device__ __forceinline__ unsigned char* own_boxes() const { return boxes + threadIdx.x / 128 * BOXES_BYTES; }
+
+    // The i-th box of C in a stage: where slices of A are otherwise, and then those of B.
+    __device__ __forceinline__ unsigned char* addend_box(int stage, int i) const {
+        constexpr int IN_A = Block::Addend::IN_A;
+        return i < IN_A ? a_slices + stage * Block::ASlice::BYTES + i * BLOCK_BYTES
+                        : b_slices + stage * Block::BSlice::BYTES + (i - IN_A) * BLOCK_BYTES;
+    }
 };
 
 }  // namespace matmul

@@ -2,6 +2,7 @@
 #pragma once
 #include "../../common/index.cuh"
 #include "../../common/tma.cuh"
+#include "addend.cuh"
 #include "epilogue.cuh"
 #include "lane_sums.cuh"
 #include "out_boxes.cuh"
@@ -14,7 +15,7 @@ struct FirstResult {
     int row, col, batch;
 };
 
-template <class Block> struct BoxedResult {
+template <class Block, class AddendBoxes> struct BoxedResult {
     using Sum = typename Block::Sum;
     using Number = Scalar<Sum>;
     using Boxes = typename Block::Boxes;
@@ -26,6 +27,7 @@ template <class Block> struct BoxedResult {
     const typename Block::Args& args;
     const TileBias<Number, typename Block::Out, Block::BN>& tile_bias;
     bool adds_bias;
+    AddendBoxes& addend;
     int warp, lane;  // of the consumer, of the warp
 
     // Of a consumer's sums, the first of which is there in the result.
@@ -33,12 +35,13 @@ template <class Block> struct BoxedResult {
         if (adds_bias) tile_bias.share();
         // C and activations with exponentials are long code, which each call reads from memory: so that of a part of a box, in a
         // loop.
-        if (Block::SCALED || (epilogue.c == nullptr && epilogue.activation <= RELU)) {
+        if (Block::SCALED || (epilogue.c == nullptr && !addend.is_there() && epilogue.activation <= RELU)) {
 #pragma unroll
             for (int box = 0; box < BOXES; ++box) write<false>(boxes, sum, epilogue, at, box);
         } else {
 #pragma unroll 1
             for (int box = 0; box < BOXES; ++box) write<true>(boxes, sum, epilogue, at, box);
+            addend.give_back_all();
         }
     }
 
@@ -50,12 +53,15 @@ template <class Block> struct BoxedResult {
         const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
         const int box_row = at.row + box / ACROSS * 64, box_col = at.col + box_tile * 8;
         const auto fill = [&](unsigned char* to) {
+            const unsigned char* const added = EVERYTHING && addend.is_there() ? addend.box(box) : nullptr;
 #pragma unroll 1
             for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
                 Number results[1][AT_ONCE][4];
                 scale<OF_A_BOX>(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
                 const auto all = [&](const auto& change) { for_all(results, change); };
-                if constexpr (EVERYTHING)
+                if (EVERYTHING && added != nullptr)
+                    Boxes::add(results, epilogue.beta, added, first);
+                else if constexpr (EVERYTHING)
                     epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, args.M, args.N);
                 if (adds_bias) tile_bias.add(results, box_tile + first);
                 if constexpr (EVERYTHING)

@@ -2,6 +2,7 @@
 #pragma once
 #include "../../common/runs.cuh"
 #include "../../common/wgmma.cuh"
+#include "addend.cuh"
 #include "block_memory.cuh"
 #include "boxed_result.cuh"
 #include "lane_sums.cuh"
@@ -37,7 +38,8 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
     Turns<Block> turns{memory.turns};
     auto out_boxes = memory.out_boxes(args.out_map);
     walk.template for_pieces<Block::Cluster::SIZE>([&](const Piece& piece) {
-        if (IN_TURN && !turns.is_own()) return ring.skip(piece.count);
+        AddendBoxes<Block, decltype(give_back)> addend{memory, ring, give_back, part, args.c_map != nullptr};
+        if (IN_TURN && !turns.is_own()) return ring.skip(piece.count + addend.stages());
         const Place tile = tiles.place(piece.tile).kept();  // while the first slices are on their way
         const int batch = tile.matrix, M = args.M, N = args.N;
         TileScales<Block::SCALES, BLOCKS, BN> scales;
@@ -56,7 +58,10 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
         LaneSums<Sum> sum[BLOCKS][1][TILES] = {};
         if constexpr (IN_TURN) turns.wait();
         const int last = products.multiply(sum, piece.count, ring, memory.full, give_back, [&] {
-            if constexpr (IN_TURN) turns.pass(lane);
+            if constexpr (IN_TURN) {
+                addend.wait_for_all();  // or those whose turn it is might be two phases ahead of C's stages (turns.cuh)
+                turns.pass(lane);
+            }
         });
 
         const FirstResult at{tile.m * BM + first_row, tile.n * BN + first_col, batch};
@@ -74,7 +79,7 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
         if constexpr (SWAPPED) {
             swapped.template store<SCALED, OUT_BOXES>(sum, epilogue, at.row, at.col, batch, M, N);
         } else if constexpr (OUT_BOXES) {
-            BoxedResult<Block>{args, tile_bias, adds_bias, warp, lane}.store(out_boxes, sum, epilogue, at);
+            BoxedResult<Block, decltype(addend)>{args, tile_bias, adds_bias, addend, warp, lane}.store(out_boxes, sum, epilogue, at);
         } else {
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m) {

@@ -1,5 +1,6 @@
 // Boxes of a result in shared memory, from which TMA writes them.
 #pragma once
+#include "../../common/ldmatrix.cuh"
 #include "../../common/stmatrix.cuh"
 #include "../../common/tma.cuh"
 #include "../../common/wgmma.cuh"
@@ -54,14 +55,16 @@ template <class Out, int NUMBER> struct OutBoxes {
         }
     }
 
+    // Of the warp's 16 rows of a box, which is swizzled.
+    template <class Byte> __device__ __forceinline__ static Byte* place(Byte* box, int row, int byte) {
+        const int at_row = threadIdx.x % 128 / 32 * 16 + row, chunk = byte / 16 ^ at_row % 8;
+        return box + at_row * SLICE + chunk * 16 + byte % 16;
+    }
+
     // Tiles of a box from the first on. Each warp writes 16 rows: four 8 x 8 matrices of 16 bits at once, without bank conflicts,
     // or each lane a pair of 32 bits.
     template <class Number, int SOME>
     __device__ __forceinline__ static void fill(unsigned char* box, const Number (&results)[1][SOME][4], int first) {
-        const auto place = [&](int row, int byte) {
-            const int at_row = threadIdx.x % 128 / 32 * 16 + row, chunk = byte / 16 ^ at_row % 8;  // the swizzle
-            return box + at_row * SLICE + chunk * 16 + byte % 16;
-        };
         if constexpr (sizeof(Out) == 2) {
             const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -69,13 +72,40 @@ template <class Out, int NUMBER> struct OutBoxes {
                 __align__(4) Out numbers[8];
 #pragma unroll
                 for (int i = 0; i < 8; ++i) convert(results[0][n + i / 4][i % 4], numbers[i]);
-                stmatrix(place(lane % 16, (first + n + lane / 16) * 16), reinterpret_cast<const unsigned(&)[4]>(numbers));
+                stmatrix(place(box, lane % 16, (first + n + lane / 16) * 16), reinterpret_cast<const unsigned(&)[4]>(numbers));
             }
         } else {
             for_runs<Out, SOME>(results, 0, [&](const auto& run, int row, int col) {
                 using Word = RunWord<sizeof run>;
-                *reinterpret_cast<Word*>(place(row, (first * 8 + col) * int(sizeof(Out)))) = reinterpret_cast<const Word&>(run);
+                *reinterpret_cast<Word*>(place(box, row, (first * 8 + col) * int(sizeof(Out)))) = reinterpret_cast<const Word&>(run);
             });
+        }
+    }
+
+    // results += beta times what is in a box, of the tiles that `fill` would write there, and by the same lanes.
+    template <class Number, int SOME>
+    __device__ __forceinline__ static void add(Number (&results)[1][SOME][4], Number beta, const unsigned char* box, int first) {
+        const int lane = threadIdx.x % 32;
+        if constexpr (sizeof(Out) == 2) {
+#pragma unroll
+            for (int n = 0; n < SOME; n += 2) {
+                unsigned words[4];
+                ldmatrix<false>(words, place(box, lane % 16, (first + n + lane / 16) * 16));
+                const auto& numbers = reinterpret_cast<const Out(&)[8]>(words);
+#pragma unroll
+                for (int i = 0; i < 8; ++i) results[0][n + i / 4][i % 4] += beta * widen(numbers[i]);
+            }
+        } else {
+#pragma unroll
+            for (int n = 0; n < SOME; ++n)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    using Pair = RunWord<2 * sizeof(Out)>;
+                    const Pair pair = *reinterpret_cast<const Pair*>(place(box, half * 8 + lane / 4, (first + n) * 32 + lane % 4 * 8));
+                    const auto& numbers = reinterpret_cast<const Out(&)[2]>(pair);
+#pragma unroll
+                    for (int i = 0; i < 2; ++i) results[0][n][half * 2 + i] += beta * widen(numbers[i]);
+                }
         }
     }
 };

@@ -52,6 +52,25 @@ template <class Block, class Walk> struct Producer {
                                                     tile.n * Block::BN, k, b_batch, Cluster::down(), Cluster::sharers_of_b());
             ring.advance();
         }
+        if (Block::Addend::STAGES > 0 && args.c_map != nullptr) request_addend(tile, args.stride.c.batch == 0 ? 0 : batch);
+    }
+
+    // C of a tile, box by box, in the stages after its slices.
+    __device__ __forceinline__ void request_addend(const Place& tile, int batch) {
+        using Addend = typename Block::Addend;
+#pragma unroll 1
+        for (int first = 0; first < Addend::BOXES; first += Addend::OF_A_STAGE) {
+            uint64_t* const landed = memory.full + ring.stage;
+            mbarrier_wait(memory.empty + ring.stage, ring.parity ^ 1);
+            const int boxes = min(Addend::OF_A_STAGE, Addend::BOXES - first);
+            mbarrier_arrive_expect(landed, boxes * BLOCK_BYTES);
+#pragma unroll 1
+            for (int i = 0; i < boxes; ++i) {
+                const int row = tile.m * Block::BM + Addend::row(first + i), col = tile.n * Block::BN + Addend::col(first + i);
+                tma_load(memory.addend_box(ring.stage, i), *args.c_map, landed, col, row, batch);
+            }
+            ring.advance();
+        }
     }
 
     // Until all slices have been read: other blocks arrive at this one's barriers, so it must not end before.

@@ -289,6 +289,40 @@ def test_every_tile_in_every_layout(config, layout):
 
 @pytest.mark.gpu
 @OF_TILES
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_every_tile_with_c_after_its_slices(config, dtype):
+    """Of none, one and several rounds of the ring; in tiles partly outside; beside C lies NaN."""
+    on_hopper()
+    for m, n, k in ((264, 328, 200), (72, 136, 64), (392, 72, 1000), (8, 520, 1096)):
+        a, b, c = (integers(2, *shape, device="cuda").to(dtype) for shape in ((m, k), (k, n), (m, n)))
+        around = torch.full((2, m + 3, n + 24), torch.nan, dtype=dtype, device="cuda")
+        around[:, 2:-1, 8:-16] = c
+        expected = (a.double() @ b.double() - 2 * c.double() + c[0, 0].double()).relu().to(dtype)
+        for addend in (c, around[:, 2:-1, 8:-16], transposed(c)):
+            options = {"c": addend, "beta": -2, "bias": c[0, 0], "activation": "relu"}
+            _, result = computed(DESIGN, small(config), a, b, **options)
+            assert torch.equal(result.double(), expected.double()), (m, n, k)
+
+
+def test_which_c_comes_as_slices_do():
+    """That of the operands' type, in whole boxes, if its rows are apart and A's slices are rows."""
+
+    def comes(c, columns=256, a=None, out_dtype=None):
+        call = prepare("matmul", a if a is not None else empty(2, 512, 64), empty(2, 64, 512), c=c, beta=1, out_dtype=out_dtype)
+        own = next(c for c in EVERY if tile_of(c)[:2] == (128, columns) and not c.kwargs["SWAPPED"])
+        (launch,) = DESIGN.launches(call.problem, own, *call.parts[0])
+        assert (launch.values["c"] is None) == (launch.values["addend"] is not None)
+        return launch.values["c"] is None
+
+    whole = empty(2, 512, 512)
+    assert comes(whole) and comes(whole[:, :, :256].repeat(1, 1, 2)) and comes(empty(2, 512, 1024)[:, :, 8:520])
+    assert not comes(whole, columns=160) and not comes(whole, a=empty(2, 64, 512).mT)
+    assert not comes(whole.float(), out_dtype=torch.float32)
+    assert not comes(whole.mT) and not comes(whole[:1].expand_as(whole)) and not comes(whole[:, :1].expand_as(whole))
+
+
+@pytest.mark.gpu
+@OF_TILES
 @pytest.mark.parametrize("layout", ["rr", "cr", "cc"])
 def test_every_tile_of_tf32_with_operands_across_k(config, layout):
     """Those in registers and those that are packed, of integers, twenty times: the next slice must not come too early."""

@@ -1,6 +1,7 @@
 """Broken kernels, all of which the suite must notice, by operation."""
 
 from tests.mutants.catalogue import (
+    addend_cuda,
     as_torch,
     conv2d,
     conv2d_cuda,
@@ -27,6 +28,7 @@ PARTS = (
     matmul,
     matmul_cuda,
     persistent_cuda,
+    addend_cuda,
     swapped_cuda,
     shared_tiles_cuda,
     warp_rows_cuda,

@@ -8,9 +8,9 @@ from ...language.triton import tl, triton
 
 
 @triton.jit
-def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue):
+def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue, c_tile=None):
     """activation(alpha * scale_a * scale_b * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0:
-    never read; so are scales that are 1."""
+    never read; so are scales that are 1. c_tile: what is there of C, where it is not read from c."""
     result = factor(epilogue.alpha, acc.dtype)
     if scale_a is not None:
         result *= tl.load(scale_a.ptr + batch * scale_a.batch + rows * scale_a.row, mask=rows < sizes.M, other=0)[:, None]
@@ -20,6 +20,7 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
     if c is not None:
         c_rows = c.ptr + batch * multiple(c.batch, sizes.C_BATCH) + rows[:, None] * multiple(c.row, sizes.C_ROW)
         c_tile = tl.load(c_rows + cols[None, :] * multiple(c.col, sizes.C_COL), mask=_inside(rows, cols, sizes), other=0)
+    if c_tile is not None:
         result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
         result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]

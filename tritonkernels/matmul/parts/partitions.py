@@ -58,9 +58,11 @@ class Ring(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Where sums go: through `staged` in shared memory to `boxes`, a descriptor; by pointers to `out` if that is None."""
+    """Where sums go: through `staged` in shared memory to `boxes`, a descriptor; by pointers to `out` if that is None. addend:
+    the descriptor of C where it comes as slices of a do, box by box after those of a tile; c is None then."""
 
     boxes: Any
+    addend: Any
     staged: Any
     scale_a: Any
     scale_b: Any
@@ -105,8 +107,8 @@ def _next(at, phase, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
-    """Fill the ring with the slices of all pieces of the program."""
+def produce(operands: Boxes, addend, ring: Ring, sizes, length, layout, splits, tile):
+    """Fill the ring with the slices of all pieces of the program, of each also with its boxes of C, if they come there."""
     nbytes: gl.constexpr = tile.CONSUMERS * operands.a.block_type.nbytes + operands.b.block_type.nbytes
     rest_nbytes: gl.constexpr = 0 if operands.b_rest is None else operands.b_rest.block_type.nbytes
     at = 0
@@ -129,6 +131,16 @@ def produce(operands: Boxes, ring: Ring, sizes, length, layout, splits, tile):
                 rest = ring.slices.b_rest.index(at)
                 _request(operands.b_rest, rest, b_batch, b_row + tile.LEFT, k, full, layout.B_ALONG_K)
             at, phase = _next(at, phase, tile.STAGES)
+        if addend is not None:
+            WIDTH: gl.constexpr = addend.block_type.shape[2]
+            for box in gl.static_range((tile.LEFT + tile.RIGHT) // WIDTH):
+                mbarrier.wait(ring.empty.index(at), phase ^ 1)
+                full = ring.full.index(at)
+                mbarrier.expect(full, tile.CONSUMERS * addend.block_type.nbytes)
+                for i in gl.static_range(tile.CONSUMERS):
+                    place = ring.slices.a.index(at * tile.CONSUMERS + i)
+                    _load(addend, [batch, row + i * tile.ROWS, col + box * WIDTH], full, place)
+                at, phase = _next(at, phase, tile.STAGES)
 
 
 @gluon.jit
@@ -208,24 +220,30 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
             col += WHO * ROWS
         else:
             row += WHO * ROWS
-        _write(acc, 0, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
+        at, phase = _write(acc, 0, WHO, result, ring, at, phase, batch, row, col, sizes, epilogue, how, splits, tile)
         if tile.RIGHT > 0:
-            _write(rest, tile.LEFT, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
+            at, phase = _write(
+                rest, tile.LEFT, WHO, result, ring, at, phase, batch, row, col, sizes, epilogue, how, splits, tile
+            )
     tma.store_wait(pendings=0)
 
 
 @gluon.jit
 def _write(
-    acc, FIRST: gl.constexpr, WHO: gl.constexpr, result: Result, batch, row, col, sizes, epilogue, how, splits, tile
+    acc, FIRST: gl.constexpr, WHO: gl.constexpr, result: Result, ring: Ring, at, phase, batch, row, col, sizes, epilogue, how,
+    splits, tile,
 ):  # fmt: skip
-    """Write a consumer's sums, (ROWS, those of LEFT + RIGHT from FIRST on), of what begins at (row, col), a box at a time."""
+    """Write a consumer's sums, (ROWS, those of LEFT + RIGHT from FIRST on), of what begins at (row, col), a box at a time.
+    Returns where the ring is after boxes of C."""
     BY_POINTERS: gl.constexpr = result.boxes is None
     ONCE: gl.constexpr = 32 if BY_POINTERS else result.staged.shape[2 if tile.SWAPPED else 3]
     if acc.shape[1] > ONCE:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
-        _write(left, FIRST, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
-        _write(right, FIRST + HALF, WHO, result, batch, row, col, sizes, epilogue, how, splits, tile)
+        at, phase = _write(left, FIRST, WHO, result, ring, at, phase, batch, row, col, sizes, epilogue, how, splits, tile)
+        at, phase = _write(
+            right, FIRST + HALF, WHO, result, ring, at, phase, batch, row, col, sizes, epilogue, how, splits, tile
+        )
     else:
         if tile.SWAPPED:
             acc = acc.permute((1, 0))
@@ -242,7 +260,16 @@ def _write(
             store_tile(acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue)
         else:
             if splits is None:
-                acc = finished(acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue)
+                c_tile = None
+                if result.addend is not None:
+                    mbarrier.wait(ring.full.index(at), phase)
+                    box = ring.slices.a.index(at * tile.CONSUMERS + WHO)
+                    c_tile = box.reshape((box.shape[1], box.shape[2])).load(LAYOUT)
+                    mbarrier.arrive(ring.empty.index(at))
+                    at, phase = _next(at, phase, tile.STAGES)
+                acc = finished(
+                    acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue, c_tile
+                )
                 acc = rounded(acc, result.out.ptr.dtype.element_ty)
             AT: gl.constexpr = FIRST // ONCE
             box = result.staged.index(WHO * tile.STAGED + AT % tile.STAGED)
@@ -250,3 +277,4 @@ def _write(
             box.reshape((box.shape[1], box.shape[2])).store(acc)
             fence_async_shared()
             _store(result.boxes, [batch, row, col], box)
+    return at, phase
