@@ -12,17 +12,31 @@
 namespace gemm {
 
 template <int BM, int BN, int TM, int TN> struct ZOrder {
-    static constexpr int WM = 4 * TM, WN = 8 * TN;
-    static constexpr int GAP_M = 4 * 4, GAP_N = 8 * 4;  // what the quads of a warp's 4 x 8 lanes span side by side
+    using Own = Shape<BM, BN, TM, TN>;
+    static constexpr int GAP_M = Own::DOWN * 4, GAP_N = Own::ACROSS * 4;  // what the quads of a warp's lanes span side by side
 
-    // Of the thread's first quad in the block tile: bits 1 and 3 of the lane count rows, bits 0, 2 and 4 columns.
+    // Of the thread's first quad in the block tile.
     __device__ __forceinline__ static int row() {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        return warp / (BN / WN) * WM + ((lane >> 1 & 1) | (lane >> 2 & 2)) * 4;
+        return int(threadIdx.x) / 32 / (BN / Own::WN) * Own::WM + of_lane(false) * 4;
     }
     __device__ __forceinline__ static int col() {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        return warp % (BN / WN) * WN + ((lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4)) * 4;
+        return int(threadIdx.x) / 32 % (BN / Own::WN) * Own::WN + of_lane(true) * 4;
+    }
+
+    // The lane's column of quads, or its row: of 4 x 8 lanes bits 0, 2 and 4 count columns, bits 1 and 3 rows. Of other warps the
+    // bits alternate, too, until there are all of one kind.
+    __device__ __forceinline__ static int of_lane(bool columns) {
+        const int lane = threadIdx.x % 32;
+        int across = 1, down = 1, col = 0, row = 0;
+#pragma unroll
+        for (int bit = 0; bit < 5; ++bit) {
+            const int is_set = lane >> bit & 1;
+            if (down == Own::DOWN || (bit % 2 == 0 && across < Own::ACROSS))
+                col += is_set * across, across *= 2;
+            else
+                row += is_set * down, down *= 2;
+        }
+        return columns ? col : row;
     }
 
     template <int ROWS>

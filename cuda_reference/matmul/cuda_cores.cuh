@@ -6,7 +6,7 @@
 // There are two loops over K. Large tiles are bound by FFMA, and have gemm's (gemm/double_buffered.cuh explains it): operands along
 // K are transposed on their way through registers. Thin tiles wait for memory: with ASYNC slices come by cp.async, several ahead,
 // and stay as they lie (parts/fp32_slices.cuh). 24 x 64 x 336896, both along K, took 103 us in the first way, and takes 68 in this
-// one (H100).
+// one (H100). Products of few columns or rows have tiles of 8 or 16, in which a warp has more lanes the other way (gemm's Shape).
 //
 // With SPLIT gridDim.y blocks share a tile, each with its range of K, and the last to arrive adds up their sums and has the
 // epilogue (add_splits.cuh; gemm/split_k.cuh says what it costs): 256 x 40 x 32768 has 16 tiles of 32 x 32 for 132 SMs.

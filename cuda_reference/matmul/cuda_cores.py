@@ -28,6 +28,9 @@ _SPACE = configs_of(
     (32, 64, 32, 4, 4, 3, True, 4),
     (16, 64, 32, 4, 4, 3, True, 4),
     (32, 32, 32, 4, 4, 4, True, 4),
+    (128, 16, 32, 4, 4, 3, True, 4),
+    (128, 8, 32, 4, 4, 3, True, 4),
+    (8, 128, 32, 4, 4, 3, True, 4),
 )
 _KERNEL = Kernel(
     "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR_A}, {VECTOR_B}>",
@@ -43,8 +46,9 @@ def _shared_bytes(config):
 
 
 def _configs(problem, target):
-    """First without splits of K."""
+    """First without splits of K. Tiles of fewer than 16 rows or 32 columns are for products of so few."""
     space = [config for config in in_order(_SPACE, target) if not (config["ASYNC"] and target.lacks("cp.async", 80))]
+    space = [config for config in space if config["BM"] >= min(16, problem.m) and config["BN"] >= min(32, problem.n)]
     powers = split_counts(min(_tiles(problem, config) for config in space), problem.k, target)
     found = [config | {"SPLIT_K": 1} for config in space]
     for config in space:

@@ -23,7 +23,8 @@ from ..gemm.parts.gluon_tile import accumulators, loads, needs_a_gpu
 from .parts.gluon_product import in_words, product_design
 from .parts.schemes import NO_FINER_THAN_IEEE, in_ieee
 
-# (BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, num_stages): 8 x 8 sums a thread, then fewer
+# (BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, num_stages): 8 x 8 sums a thread, then fewer, then 4 x 4 of
+# few columns or rows, which wait for memory alone
 TILES = (
     (128, 128, 32, 8, 3),
     (64, 128, 32, 4, 3),
@@ -34,6 +35,10 @@ TILES = (
     (32, 64, 32, 4, 4),
     (64, 32, 32, 4, 4),
     (32, 32, 32, 2, 4),
+    (128, 16, 32, 4, 3),
+    (128, 8, 32, 2, 3),
+    (16, 128, 32, 4, 3),
+    (8, 128, 32, 2, 3),
 )
 
 

@@ -12,7 +12,9 @@ namespace gemm {
 
 // Sizes that follow from the tile sizes. The 32 lanes of a warp own a 4 x 8 grid of thread tiles: WM x WN of C.
 template <int BM, int BN, int TM, int TN> struct Shape {
-    static constexpr int WM = 4 * TM, WN = 8 * TN;
+    // The lanes of a warp, 4 x 8 thread tiles: more across, or down, where the block tile has no more the other way.
+    static constexpr int ACROSS = BN / TN < 8 ? BN / TN : BM / TM < 4 ? 32 / (BM / TM) : 8, DOWN = 32 / ACROSS;
+    static constexpr int WM = DOWN * TM, WN = ACROSS * TN;
     static constexpr int THREADS = (BM / TM) * (BN / TN);
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert(TM % 4 == 0 && TN % 4 == 0, "a thread reads its fragments of A and B in quads");

@@ -22,10 +22,12 @@ namespace matmul {
 template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32Slices {
     static constexpr int CHUNK = VECTOR ? 4 : 1;
     static constexpr int LINE = ALONG_K ? BK : SPAN, LINES = ALONG_K ? SPAN : BK;  // a line: neighbours in memory
-    static constexpr int LANES = LINE / CHUNK, STEP = THREADS / LANES, COPIES = LINES / STEP;
+    static constexpr int PARTS = LINE / CHUNK > THREADS ? LINE / CHUNK / THREADS : 1;  // of a line, which all threads copy in turn
+    static constexpr int LANES = LINE / CHUNK / PARTS, STEP = THREADS / LANES, COPIES = LINES / STEP;
     static constexpr int SIZE = SPAN * BK;
     static_assert(BK == 32, "a place's K is all banks");
-    static_assert(THREADS % LANES == 0 && LINES % STEP == 0, "every thread copies the same part of every STEP-th line");
+    static_assert(THREADS % LANES == 0 && LINES % STEP == 0, "every thread copies the same parts of every STEP-th line");
+    static_assert(PARTS == 1 || !ALONG_K, "of places, whose number is checked");
 
     const float* from;      // what this thread copies first of the next slice
     int64_t along, across;  // to the next element of a line, to the next line
@@ -38,19 +40,21 @@ template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32S
         lines = span - first - line(0), elements = span - first - at_in_line();
     }
 
-    __device__ __forceinline__ static int at_in_line() { return threadIdx.x % LANES * CHUNK; }
+    __device__ __forceinline__ static int at_in_line(int part = 0) { return (threadIdx.x % LANES + part * LANES) * CHUNK; }
     __device__ __forceinline__ static int line(int i) { return threadIdx.x / LANES + i * STEP; }
 
     // Where an element lies in the tile.
     __device__ __forceinline__ static int at(int k, int place) {
         return ALONG_K ? place * BK + (k ^ place & 28) : k * SPAN + place;  // 28: words of 4, of which 8 are 128 bytes
     }
-    __device__ __forceinline__ static int copied_to(int i) {
-        return ALONG_K ? at(at_in_line(), line(i)) : at(line(i), at_in_line());
+    __device__ __forceinline__ static int copied_to(int i, int part) {
+        return ALONG_K ? at(at_in_line(), line(i)) : at(line(i), at_in_line(part));
     }
 
     // Places outside the matrix are not copied: sums of whatever is there are not stored.
-    __device__ __forceinline__ bool is_inside(int i) const { return ALONG_K ? i * STEP < lines : elements > 0; }
+    __device__ __forceinline__ bool is_inside(int i, int part) const {
+        return ALONG_K ? i * STEP < lines : part * LANES * CHUNK < elements;
+    }
 
     // The next slice, all of it inside K, and not at its end: 16 bytes may hold what stands between a line of places and the next,
     // but behind the last there may be nothing.
@@ -61,7 +65,9 @@ template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32S
 #ifdef __CUDACC__
             asm volatile("" : "+l"(next), "+r"(lines));  // or registers hold the address of each copy, and ptxas spills
 #endif
-            if (is_inside(i)) cp_async<4 * CHUNK>(tile + copied_to(i), next);
+#pragma unroll
+            for (int part = 0; part < PARTS; ++part)
+                if (is_inside(i, part)) cp_async<4 * CHUNK>(tile + copied_to(i, part), next + part * LANES * CHUNK * along);
         }
         from += BK * (ALONG_K ? along : across);
     }
@@ -71,16 +77,19 @@ template <bool ALONG_K, int SPAN, int BK, int THREADS, bool VECTOR> struct Fp32S
     __device__ __forceinline__ void copy_tail(float* tile, int first_k, int K) const {
         const float* const tail = from + first_k * (ALONG_K ? along : across);
 #pragma unroll
-        for (int i = 0; i < COPIES; ++i) {
-            if (!is_inside(i)) continue;
-            const int left = ALONG_K ? K - first_k - at_in_line() : first_k + line(i) < K ? elements : 0;
-            float* const to = tile + copied_to(i);
+        for (int copy = 0; copy < COPIES * PARTS; ++copy) {
+            const int i = copy / PARTS, part = copy % PARTS;
+            if (!is_inside(i, part)) continue;
+            const int places = elements - part * LANES * CHUNK;
+            const int left = ALONG_K ? K - first_k - at_in_line() : first_k + line(i) < K ? places : 0;
+            float* const to = tile + copied_to(i, part);
+            const float* const from_here = tail + i * STEP * across + part * LANES * CHUNK * along;
             if (left >= CHUNK) {
-                cp_async<4 * CHUNK>(to, tail + i * STEP * across);
+                cp_async<4 * CHUNK>(to, from_here);
             } else {
 #pragma unroll
                 for (int j = 0; j < CHUNK; ++j)
-                    cp_async<4>(to + j, tail + i * STEP * across + j, j < left ? 4 : 0);
+                    cp_async<4>(to + j, from_here + j, j < left ? 4 : 0);
             }
         }
     }

@@ -42,6 +42,8 @@ def configs(*shape, target):
 
 CONFIGS = configs(64, 64, 64, target=SIMT)
 WHOLE, SPLIT = [c for c in CONFIGS if c["SPLIT_K"] == 1], [c for c in CONFIGS if c["SPLIT_K"] == 4]
+THIN = [c for m, n in ((64, 8), (8, 64)) for c in configs(m, n, 64, target=SIMT) if c not in CONFIGS and c["SPLIT_K"] in (1, 4)]
+EVERY_SPLIT = SPLIT + [c for c in THIN if c["SPLIT_K"] == 4]
 
 
 def launch(*operands, config=CONFIGS[0], **options):
@@ -71,6 +73,28 @@ def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, a_in_vec
     assert kernel(a, b) == (a_along_k, b_along_k, a_in_vectors, b_in_vectors)
     for config in CONFIGS:
         run_checked(LIBRARY, "matmul", NAME, a, b, config=config)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@short(lambda device, config: device == "cuda" or config["SPLIT_K"] == 1)
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("config", THIN, ids=lambda c: "{BM}x{BN} {SPLIT_K}".format(**c))
+def test_thin_tiles(device, layout, config):
+    """Of as many rows or columns as they have, of all but one, and of one; of two tiles the other way, but for an element."""
+    thin, k = min(config["BM"], config["BN"]), 3 * config["BK"] + 5
+    for few, many in ((thin, 255), (thin - 1, 256), (1, 257)):
+        m, n = (few, many) if config["BM"] < config["BN"] else (many, few)
+        a, b, c = (random(*shape, device=device) for shape in ((2, m, k), (k, n), (2, m, n)))
+        a, b = transposed(a) if layout[0] == "T" else a, transposed(b) if layout[1] == "T" else b
+        run_checked(LIBRARY, "matmul", NAME, a, b, config=config, c=c, beta=-0.5, bias=c[0, 0], activation="relu")
+
+
+def test_which_products_have_thin_tiles():
+    def thin(m, n):
+        return {(c["BM"], c["BN"]) for c in configs(m, n, 64, target=H100)} - {(c["BM"], c["BN"]) for c in CONFIGS}
+
+    assert thin(64, 8) == {(128, 8), (128, 16)} and thin(64, 9) == {(128, 16)} and thin(8, 64) == {(8, 128)}
+    assert thin(64, 17) == thin(9, 64) == set()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -136,7 +160,7 @@ def test_a_batch_shares_an_operand_and_repeats_its_bits(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @short(lambda config: config["BM"] < 128)
-@pytest.mark.parametrize("config", SPLIT, ids=str)
+@pytest.mark.parametrize("config", EVERY_SPLIT, ids=str)
 @pytest.mark.parametrize(
     "slices, more, splits", [(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 2), (4, 1, 3), (8, 1, 3), (4, 0, 4), (12, 0, 4)]
 )
@@ -156,7 +180,7 @@ def test_no_split_is_empty(device, config, slices, more, splits):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("parts, own", [(4, (0, 1, 2, 3)), *((28, own) for own in OF_GROUPS.values())], ids=["4", *OF_GROUPS])
 @short(lambda config: config["BM"] < 128)
-@pytest.mark.parametrize("config", SPLIT, ids=str)
+@pytest.mark.parametrize("config", EVERY_SPLIT, ids=str)
 def test_splits_are_added_in_the_order_of_k(device, config, parts, own):
     """More than 16 of them in groups. The next call finds the counters at zero."""
     available_on(LIBRARY, device)
@@ -182,7 +206,7 @@ def test_the_same_bits_in_any_order_of_blocks(monkeypatch, order):
 
 
 @short(lambda config: config["BM"] < 128)
-@pytest.mark.parametrize("config", SPLIT, ids=str)
+@pytest.mark.parametrize("config", EVERY_SPLIT, ids=str)
 def test_accesses_of_splits(config):
     """No races; parts without half-used sectors, and no more conflicts of banks than without splits."""
     from cuda_reference.trace import trace

@@ -200,7 +200,7 @@ MUTANTS = [
         "cuda_reference/gemm/z_order.cuh",
         "cuda_reference and gemm and z_order",
         ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", ""),
-        ("a lane bit used twice", "(lane >> 1 & 1) | (lane >> 2 & 2)", "(lane >> 1 & 1) | (lane >> 1 & 2)"),
+        ("a lane bit used twice", "lane >> bit & 1", "lane >> bit % 4 & 1"),
     ),
     *of(
         "cuda_reference/gemm/double_buffered.cuh",

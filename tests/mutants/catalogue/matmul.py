@@ -201,7 +201,8 @@ MUTANTS = [
         ("words of four, whatever the type", "width = WORD_BYTES // t.itemsize", "width = 4"),
         ("words at any address", " and t.data_ptr() % WORD_BYTES == 0", ""),
         ("words of matrices that are not aligned", "if dim != along and size > 1]", "if dim == 3 - along]"),
-        ("tiles of which most is for nothing", "m < 2 * max(32, problem.m)", "True"),
+        ("tiles of which most is for nothing", "<= tile < 2 * max(32, whole)", "<= tile"),
+        ("thin tiles for all", "min(32, whole) <= tile", "1 <= tile"),
         ("splits of many tiles", "if few_blocks(splits * count, target):", "if True:"),
     ),
     *of(

@@ -235,10 +235,12 @@ def needs_a_gpu(target):
 
 
 def accumulators(config, thread_tile, order):
-    """4 x 8 thread tiles a warp, 64 columns a warp, or fewer where warps have no rows. What this does not cover of the block
-    tile it covers by repetition."""
-    across = max(1, config.kwargs["BLOCK_N"] // 64, 16 * config.num_warps // config.kwargs["BLOCK_M"])
-    return gl.BlockedLayout(thread_tile, [4, 8], [config.num_warps // across, across], order)
+    """4 x 8 thread tiles a warp, more down or across where the block tile has no more the other way; 64 columns a warp, or
+    fewer where warps have no rows. What this does not cover of the block tile it covers by repetition."""
+    (rows, columns), block_m, block_n = thread_tile, config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"]
+    down = min(block_m // rows, max(4, 32 * columns // block_n))
+    across = max(1, block_n // 64, 4 * down * config.num_warps // block_m)
+    return gl.BlockedLayout(thread_tile, [down, 32 // down], [config.num_warps // across, across], order)
 
 
 def loads(config, length, along_k, width, lanes=None):

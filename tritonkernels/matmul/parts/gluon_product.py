@@ -171,10 +171,10 @@ def product_design(tiles, refuses, sums, stored, reduced):
     """
 
     def fitting(problem, target):
-        """Tiles that fit, without those of which more than half would be for nothing."""
+        """Tiles that fit, without those of which more than half would be for nothing; thinner ones than 32 if one is enough."""
         for m, n, k, num_warps, stages in tiles:
             fits = shared_bytes((m, n, k * problem.dtype.itemsize, num_warps, stages)) <= target.shared_per_block
-            if fits and m < 2 * max(32, problem.m) and n < 2 * max(32, problem.n):
+            if fits and all(min(32, whole) <= tile < 2 * max(32, whole) for tile, whole in ((m, problem.m), (n, problem.n))):
                 yield {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, num_warps, stages
 
     def configs(problem, target):
