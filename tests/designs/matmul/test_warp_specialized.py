@@ -190,7 +190,8 @@ from perf.offline import compile_launch
 from tritonkernels.matmul import prepare, warp_specialized
 from tritonkernels.target import Target
 
-call, target = prepare(*(torch.empty(4096, 4096, dtype=torch.float16, device="meta") for _ in range(2))), Target.named("h100")
+matrix, target = torch.empty(4096, 4096, dtype=torch.float16, device="meta"), Target.named("h100")
+call = prepare(matrix, matrix, **({"c": matrix, "beta": 1.0} if WITH_C else {}))
 config = list(warp_specialized.DESIGN.configs(call.problem, target))[1]
 (launch,) = warp_specialized.DESIGN.launches(call.problem, config, *call.parts[0])
 print(compile_launch(launch, target).asm["ptx"])
@@ -199,7 +200,7 @@ print(compile_launch(launch, target).asm["ptx"])
 
 def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
     """One thread arrives for its warpgroup. And TMA reads what all warps have stored, once it has read what was there."""
-    ptx = printed(COMPILE)
+    ptx = printed(COMPILE.replace("WITH_C", "False"))
     for needed, then in (
         (("wgmma.wait_group", "bar.sync"), r"mbarrier\.arrive\.shared"),
         (("cp.async.bulk.wait_group.read", "fence.proxy.async", "bar.sync"), r"cp\.async\.bulk\.tensor\.3d\.global"),
@@ -209,6 +210,16 @@ def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
         for part in parts:
             places = [part.rindex(each) for each in needed]
             assert places == sorted(places), "the barrier comes last"
+
+
+def test_all_warps_have_read_c_before_its_place_is_given_back():
+    """Loads under way count: TMA's copies are of another proxy, so each thread has a fence before the barrier."""
+    parts = re.split(r"mbarrier\.arrive\.shared", printed(COMPILE.replace("WITH_C", "True")))[:-1]
+    of_c = [part for part in parts if "ldmatrix" in part]
+    assert len(of_c) >= 4
+    for part in of_c:
+        places = [part.rindex(each) for each in ("ldmatrix", "fence.proxy.async", "bar.sync")]
+        assert places == sorted(places)
 
 
 # Prints the IR of a tile for rows that TMA cannot write, and of one that is swapped.

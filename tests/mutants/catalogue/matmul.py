@@ -269,6 +269,7 @@ MUTANTS = [
             "            if tile.IN_REGISTERS:  # which the next slice is loaded into",
             "            if False:",
         ),
+        ("C given back before it is read", "fence_async_shared()  # the next copy", "pass  # the next copy"),
         (
             "a box stored while TMA reads what was in it",
             "            tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)",

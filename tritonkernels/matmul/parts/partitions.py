@@ -265,6 +265,7 @@ def _write(
                     mbarrier.wait(ring.full.index(at), phase)
                     box = ring.slices.a.index(at * tile.CONSUMERS + WHO)
                     c_tile = box.reshape((box.shape[1], box.shape[2])).load(LAYOUT)
+                    fence_async_shared()  # the next copy is of another proxy, and would not wait for loads under way
                     mbarrier.arrive(ring.empty.index(at))
                     at, phase = _next(at, phase, tile.STAGES)
                 acc = finished(
