@@ -27,6 +27,7 @@ from tests.harness import (
     short,
 )
 from tritonkernels.choice import learned
+from tritonkernels.design import as_dict
 from tritonkernels.errors import UnknownDesignError, UnsupportedError
 from tritonkernels.matmul.parts.schemes import SCHEMES
 from tritonkernels.numerics import error_bound
@@ -217,12 +218,13 @@ def test_what_is_no_gemv_and_no_gemm(library, to, what):
 @each_package
 @on_devices
 def test_modes_in_ieee_arithmetic(library, design, precision, device):
-    """The bits of "ieee", within its bound. So 1e30 beside 1e-30, which fp16x3 refuses elsewhere, is right."""
+    """The bits of "ieee" with its config, within its bound. So 1e30 beside 1e-30, which fp16x3 refuses elsewhere, is right."""
     available_on(library, device)
     a, b = product(1, 37, k=70, device=device)
     a[0, :2], b[:2] = torch.tensor([1e30, 1e-30]), torch.tensor([[1e-30], [1e30]])
-    result, _ = run_checked(library, "matmul", design, a, b, precision=precision)
-    assert torch.equal(bits(result), bits(run_checked(library, "matmul", design, a, b)[0]))
+    config = as_dict(library.choose(prepare("matmul", a, b).problem, library.target(a.device), design)[1])
+    result, _ = run_checked(library, "matmul", design, a, b, precision=precision, config=config)
+    assert torch.equal(bits(result), bits(run_checked(library, "matmul", design, a, b, config=config)[0]))
 
 
 @each_package

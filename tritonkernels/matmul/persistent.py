@@ -143,24 +143,33 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """As many stages as fit next to the staged half of the result, or of a split's sums: a program has its SM to itself. Those
-    without splits first."""
-    itemsize, programs = problem.out_dtype.itemsize, target.sms or 3
-    whole = list(tile_configs(problem, target, _tiles(problem, target, itemsize), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
+    """As many stages as fit next to the staged halves of the result and of C, or of a split's sums: a program has its SM to
+    itself. Those without splits first."""
+    programs = target.sms or 3
+    whole = list(tile_configs(problem, target, _tiles(problem, target), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
     yield from whole
     for config in whole:
         if any(goes_in_lines(problem, config)):
             yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
-    in_sums = _tiles(problem, target, max(4, itemsize))
+    in_sums = _tiles(problem, target, in_sums=True)
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
         for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
             yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
 
 
-def _tiles(problem, target, staged_itemsize):
+def _staged_itemsize(problem, block_m, block_n, in_sums):
+    """Of an element of the result and, beside it, one of C, which small tiles turn in fp32 where it lies across rows."""
+    itemsize = problem.out_dtype.itemsize
+    if in_sums:
+        return max(4, itemsize)
+    of_c = itemsize if max(block_m, block_n) == 256 else max(4, itemsize)
+    return itemsize + (of_c if problem.beta != 0 else 0)
+
+
+def _tiles(problem, target, in_sums=False):
     def deepest(tile):
         block_m, block_n, k_bytes, num_warps, most = tile
-        staged = block_m * (block_n // 2 * staged_itemsize + PAD)
+        staged = block_m * (block_n // 2 * _staged_itemsize(problem, block_m, block_n, in_sums) + PAD)
         if problem.accumulate == "fp16" and target.arch >= 100:  # whose sums take another way out of tensor memory
             staged += staged // 2
         room = target.shared_per_block - staged - BARRIERS
