@@ -79,6 +79,17 @@ def test_words_of_lines_shorter_than_a_tile(n, side):
     assert end_of(lambda: cuda.run(call, "pipelined", {"BM": 64, "BN": 64, "SLICE": 64})) == 0
 
 
+@pytest.mark.skipif(backend.device_type() != "cpu", reason="guards CPU memory")
+@pytest.mark.parametrize("side", ["start", "end"])
+@pytest.mark.parametrize("m, k", [(3, 33), (129, 33)])
+def test_parts_of_lines_that_end_in_the_first(m, k, side):
+    """A thread copies two places of each line of a thin tile, float by float."""
+    cuda = next(library for library in LIBRARIES if library.package == "cuda_reference")
+    a, b = (guarded(random(*shape), side, read_only=True) for shape in ((k, m), (k, 5)))
+    call = prepare("matmul", a.t(), b)
+    assert end_of(lambda: cuda.run(call, "cuda_cores", {"BM": 128, "BN": 8, "SPLIT_K": 1})) == 0
+
+
 def end_of(work):
     """The exit status of a fork that does it."""
     pid = os.fork()

@@ -163,8 +163,11 @@ MUTANTS = [
         ("all parts of a line where the first is", "at(line(i), at_in_line(part))", "at(line(i), at_in_line())"),
         ("the first part of a line for all", "next + part * LANES * CHUNK * along", "next"),
         ("the first part of the last slice for all", "across + part * LANES * CHUNK * along", "across"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/fp32_slices.cuh",
+        "parts_of_lines",
         ("places of the first part counted", "part * LANES * CHUNK < elements", "0 < elements"),
-        ("places of the first part counted in the last slice", "elements - part * LANES * CHUNK", "elements"),
     ),
     *of(
         "cuda_reference/gemm/z_order.cuh",
