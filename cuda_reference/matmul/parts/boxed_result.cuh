@@ -33,38 +33,43 @@ template <class Block, class AddendBoxes> struct BoxedResult {
     // Of a consumer's sums, the first of which is there in the result.
     __device__ __forceinline__ void store(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at) const {
         if (adds_bias) tile_bias.share();
-        // C and activations with exponentials are long code, which each call reads from memory: so that of a part of a box, in a
-        // loop.
-        if (Block::SCALED || (epilogue.c == nullptr && !addend.is_there() && epilogue.activation <= RELU)) {
+        // C by pointers and activations with exponentials are long code, which each call reads from memory: so that of a part of a
+        // box, in a loop. What is short is straight code, in which a sum's register is known.
+        const bool is_short = Block::SCALED || (epilogue.c == nullptr && epilogue.activation <= RELU);
+        if (is_short && !addend.is_there()) {
 #pragma unroll
-            for (int box = 0; box < BOXES; ++box) write<false>(boxes, sum, epilogue, at, box);
+            for (int box = 0; box < BOXES; ++box) write<SUMS>(boxes, sum, epilogue, at, box);
+        } else if (is_short) {
+#pragma unroll
+            for (int box = 0; box < BOXES; ++box) write<C_IN_BOXES>(boxes, sum, epilogue, at, box);
         } else {
 #pragma unroll 1
-            for (int box = 0; box < BOXES; ++box) write<true>(boxes, sum, epilogue, at, box);
-            addend.give_back_all();
+            for (int box = 0; box < BOXES; ++box) write<EVERYTHING>(boxes, sum, epilogue, at, box);
         }
+        addend.give_back_all();
     }
 
   private:
-    // EVERYTHING: C and any activation may follow.
-    template <bool EVERYTHING>
+    enum What { SUMS, C_IN_BOXES, EVERYTHING };  // with bias and ReLU; EVERYTHING: any activation, and C from anywhere
+
+    template <What WHAT>
     __device__ __forceinline__ void write(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at, int box) const {
-        constexpr int AT_ONCE = !EVERYTHING && !Block::Threads::ALL ? OF_A_BOX : Block::CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
+        constexpr int AT_ONCE = WHAT != EVERYTHING && !Block::Threads::ALL ? OF_A_BOX : Block::CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
         const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
         const int box_row = at.row + box / ACROSS * 64, box_col = at.col + box_tile * 8;
         const auto fill = [&](unsigned char* to) {
-            const unsigned char* const added = EVERYTHING && addend.is_there() ? addend.box(box) : nullptr;
+            const unsigned char* const added = WHAT != SUMS && addend.is_there() ? addend.box(box) : nullptr;
 #pragma unroll 1
             for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
                 Number results[1][AT_ONCE][4];
                 scale<OF_A_BOX>(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
                 const auto all = [&](const auto& change) { for_all(results, change); };
-                if (EVERYTHING && added != nullptr)
+                if (WHAT == C_IN_BOXES || (WHAT == EVERYTHING && added != nullptr))
                     Boxes::add(results, epilogue.beta, added, first);
-                else if constexpr (EVERYTHING)
+                else if constexpr (WHAT == EVERYTHING)
                     epilogue.add_c(all, box_row + warp * 16 + lane / 4, box_col + first * 8 + lane % 4 * 2, args.M, args.N);
                 if (adds_bias) tile_bias.add(results, box_tile + first);
-                if constexpr (EVERYTHING)
+                if constexpr (WHAT == EVERYTHING)
                     epilogue.activate_all(all);
                 else if (epilogue.activation == RELU)
                     all([](Number& result, int, int) { result = activate(result, RELU); });

@@ -60,6 +60,18 @@ def test_each_number_is_added_in_its_place(device, tile, k, out_dtype):
     assert torch.equal(result.double(), (expected + bias.double()).relu().to(out_dtype).double())
 
 
+@ON
+@OF_TILES
+@short(lambda tile: tile in ("128 x 160", "192 x 192 by three", "64 x 64 in turn"))
+def test_an_exponential_after_it(device, tile):
+    """Whose code is another one (boxed_result.cuh)."""
+    with_wgmma(device)
+    a, b, c = (integers(*shape, device=device) for shape in ((1, 264, 72), (1, 72, 344), (1, 264, 344)))
+    by_tma, result = computed(TILES[tile], a, b, c=c, alpha=1 / 64, beta=0.5, activation="gelu")
+    expected = torch.nn.functional.gelu((a.double() @ b.double()) / 64 + c.double() / 2)
+    assert by_tma and torch.allclose(result.double(), expected, rtol=2**-11, atol=2**-18)  # fp16's rounding, erf's in fp32
+
+
 def inside(t):
     """With other numbers around it, which TMA must not read for its own."""
     around = torch.full((t.shape[0] + 1, t.shape[1] + 3, t.shape[2] + 24), torch.nan, dtype=t.dtype, device=t.device)

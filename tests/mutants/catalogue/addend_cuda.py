@@ -29,11 +29,22 @@ MUTANTS = [
         ("C that TMA does not bring left out", "epilogue.add_c(all,", "if (false) epilogue.add_c(all,"),
         ("the first two tiles' addends in all of a box", "box_col + first * 8 + lane % 4 * 2", "box_col + lane % 4 * 2"),
         ("addends of the tile's first columns in all boxes", "box_col + first * 8 + lane % 4", "at.col + first * 8 + lane % 4"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/boxed_result.cuh",
+        "persistent_addend_cuda and exponential",
         (
             "C of the box's first tiles in all of it",
             "Boxes::add(results, epilogue.beta, added, first);",
             "Boxes::add(results, epilogue.beta, added, 0);",
         ),
+        ("an exponential in straight code with C", "} else if (is_short) {", "} else if (epilogue.c == nullptr) {"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/boxed_result.cuh",
+        "persistent_addend_cuda and each_number",
+        ("C that TMA brings left out", "if (is_short && !addend.is_there()) {", "if (is_short) {"),
+        ("all of C by pointers", "WHAT == C_IN_BOXES || (WHAT == EVERYTHING && added != nullptr)", "false"),
     ),
     *of(
         "cuda_reference/matmul/parts/producer.cuh",
