@@ -27,6 +27,11 @@ MUTANTS = [
         "cuda_reference/matmul/parts/boxed_result.cuh",
         "persistent_addend_cuda and any_addend",
         ("C that TMA does not bring left out", "epilogue.add_c(all,", "if (false) epilogue.add_c(all,"),
+        (
+            "C in code that has none of it",
+            "(epilogue.c == nullptr && epilogue.activation <= RELU)",
+            "epilogue.activation <= RELU",
+        ),
         ("the first two tiles' addends in all of a box", "box_col + first * 8 + lane % 4 * 2", "box_col + lane % 4 * 2"),
         ("addends of the tile's first columns in all boxes", "box_col + first * 8 + lane % 4", "at.col + first * 8 + lane % 4"),
     ),

@@ -163,8 +163,11 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/boxed_result.cuh",
         "cuda and persistent and several_boxes",
-        ("C in code that has none of it", "(epilogue.c == nullptr && epilogue.activation <= RELU)", "epilogue.activation <= RELU"),
-        ("an exponential in code that has none", "epilogue.c == nullptr && epilogue.activation <= RELU", "epilogue.c == nullptr"),
+        (
+            "an exponential in code that has none",
+            "epilogue.c == nullptr && epilogue.activation <= RELU",
+            "epilogue.c == nullptr",
+        ),
         ("the first box's bias in all", "tile_bias.add(results, box_tile + first);", "tile_bias.add(results, first);"),
         ("relu left out", "else if (epilogue.activation == RELU)", "else if (epilogue.activation == GELU)"),
         ("boxes of lower rows written over the first", "at.row + box / ACROSS * 64", "at.row"),
