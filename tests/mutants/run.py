@@ -40,6 +40,7 @@ SUITE = (
     "tests/designs/test_gemm_packing.py",
     "tests/designs/matmul/test_packed_across_k.py",
     "tests/designs/matmul/test_warp_specialized.py",
+    "tests/designs/matmul/test_warp_specialized_code.py",
     "tests/designs/matmul/test_multiples.py",
     "tests/designs/matmul/test_narrow.py",
     "tests/designs/matmul/test_split_k.py",
