@@ -6,7 +6,7 @@
 import os
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, measured, plot, results, steps, support, torch_page
+from . import chapter, choice, designs, figures, measured, plot, provenance, results, steps, support, torch_page
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
@@ -43,8 +43,12 @@ def main(options, parser):
 
 def _texts(slow=False):
     pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
-    readme = {README: chapter.filled(README.read_text(), {"support": support.markdown})}
-    return {DOCS / f"{name}.md": page.markdown() for name, page in pages.items()} | chapter.texts(slow) | readme
+    fillers = {
+        README: {"support": support.markdown},
+        measured.RESULTS / "README.md": {"files": provenance.files, "sweeps": provenance.sweeps},
+    }
+    readmes = {path: chapter.filled(path.read_text(), own) for path, own in fillers.items()}
+    return {DOCS / f"{name}.md": page.markdown() for name, page in pages.items()} | chapter.texts(slow) | readmes
 
 
 def _pictures():

@@ -1,0 +1,49 @@
+"""The tables of perf/results/README.md, of files made up here."""
+
+import json
+
+import pytest
+
+from perf.render import measured, provenance
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+    (tmp_path / "gpu/sweep").mkdir(parents=True)
+    return tmp_path / "gpu"
+
+
+def environment(commit, date):
+    return {"commit": commit, "date": f"{date}T12:00:00+00:00"}
+
+
+def test_rows_are_counted_by_commit(folder):
+    environments = [environment("0123456789abcdef", "2026-01-02"), environment("fedcba9876543210", "2026-01-03")]
+    rows = [{"environment": 1, "ok": True}, {"environment": 0, "ok": False}, {"environment": 1, "ok": True}]
+    (folder / "llm.json").write_text(json.dumps({"environments": environments, "records": rows}))
+    (folder / "gate.json").write_text("{}")
+    assert provenance.files("gpu").splitlines()[2:] == [
+        "| llm | 2026-01-03 | fedcba987654 | 2 | 0 |",
+        "| llm | 2026-01-02 | 0123456789ab | 1 | 1 |",
+    ]
+
+
+def test_sweeps_are_in_the_order_of_their_days(folder):
+    def row(package, times, wrong):
+        return {"package": package, "times": [["tiled", {}, 1.0, None]] * times, "wrong": [["tiled", {}, "why"]] * wrong}
+
+    lines = [
+        {"environment": environment("late", "2026-01-03"), "settings": {}},
+        row("tritonkernels", 3, 0),
+        {"environment": environment("early", "2026-01-02"), "settings": {}},
+        row("cuda_reference", 2, 1),
+        row("cuda_reference", 1, 0),
+        {"environment": environment("late", "2026-01-03"), "settings": {}},  # another run of the same
+        row("cuda_reference", 5, 0),
+    ]
+    (folder / "sweep/gemv.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert provenance.sweeps("gpu").splitlines()[2:] == [
+        "| gemv | 2026-01-02 | early | 0 | 2 | 3 | 1 |",
+        "| gemv | 2026-01-03 | late | 1 | 1 | 8 | 0 |",
+    ]
