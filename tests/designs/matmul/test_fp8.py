@@ -275,7 +275,7 @@ def test_machine_code(kind):
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == slices
     assert sass.count(loop, ("FADD",)) == (2 * 64 if slices == 2 else 0) and loop.total() <= 250
     assert code.stack_bytes == 0 and code.registers * 3 == 40 + 2 * 232
-    assert len(code.instructions) <= (1600 if slices == 2 else 1800)
+    assert len(code.instructions) <= (1600 if slices == 2 else 1900)
     fresh = [text for _, text in code.instructions if text.startswith("QGMMA") and "!UPT" in text]
     assert len(fresh) == (4 if slices == 2 else 0)
 
