@@ -63,7 +63,7 @@ def kernel(*operands, **options):
 @pytest.mark.parametrize("a_in_vectors", (True, False))
 @pytest.mark.parametrize("b_in_vectors", (True, False))
 def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, a_in_vectors, b_in_vectors, everything):
-    """Several of the smallest tiles, and slices of which the last is shorter. Of the emulation's some configs of either loop."""
+    """Several of the smallest tiles, and slices of which the last is shorter. In the emulation some configs of each loop do."""
     a, b = random(2, 44, 36, device=device), random(2, 36, 40, device=device)
     a, b = a if a_along_k else transposed(a), transposed(b) if b_along_k else b
     if not a_in_vectors:
