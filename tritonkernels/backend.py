@@ -59,12 +59,13 @@ def target(device):
 def _check_the_interpreter():
     import triton
 
-    if _version(triton) < (3, 7) and _version(numpy) >= (2, 4):
+    if version(triton) < (3, 7) and version(numpy) >= (2, 4):
         raise BackendError(
             f"the interpreter of Triton {triton.__version__} does not work with numpy {numpy.__version__}: "
             "pip install 'triton>=3.7' or 'numpy<2.4', or run on a GPU"
         )
 
 
-def _version(module):
+def version(module):
+    """(major, minor) of a module."""
     return tuple(int(part) for part in module.__version__.split(".")[:2])

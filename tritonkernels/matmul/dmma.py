@@ -8,11 +8,16 @@ neighbouring k (lane % 4), 16 lanes at a time: 4 k of 4 rows, 32 bytes each. Whi
 parts of 32 bytes that begin at the same bank, so the part p of a line lies at p ^ (line % 4). Nothing is packed: doubles are
 copied one at a time, if pairs are not aligned.
 
+From 3.8 on Triton multiplies doubles by mma of 8 x 8 x 4 alone, also for a layout of sums that says 16 x 8, whose registers it
+then takes for others. Hopper computes only two thirds as much by these (triton-lang/triton, pull requests 10060 and 10313).
+
 The kernel is parts/gluon_product.py. Mirrors the loop over fp64 of cuda_reference/matmul/pipelined.cuh and split_k.cuh.
 """
 
+import triton
 from triton.experimental.gluon import language as gl
 
+from ..backend import version
 from ..gemm.parts.gluon_tile import loads, needs_a_gpu
 from .parts.gluon_product import in_words, product_design
 
@@ -26,6 +31,9 @@ TILES = (
 )
 
 
+MMA_ROWS = 8 if version(triton) >= (3, 8) else 16
+
+
 def refuses(problem, target):
     lacking = needs_a_gpu(target) or target.lacks("fp64 on tensor cores", 80)
     if lacking or problem.precision == "fp64":
@@ -34,7 +42,7 @@ def refuses(problem, target):
 
 
 def _sums(config):
-    return gl.NVMMADistributedLayout([2, 0], [2, 2], [16, 8])
+    return gl.NVMMADistributedLayout([2, 0], [2, 2], [MMA_ROWS, 8])
 
 
 def _stored(config, t, length):

@@ -4,6 +4,7 @@ import functools
 
 import triton
 
+from ...backend import version
 from ...choice.work import KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
@@ -98,8 +99,7 @@ def serialised(tile, problem, target):
 
 def two_warpgroups_wait(problem, target):
     """The same of two warpgroups, as Triton 3.6 gives them to ptxas where no loop over tiles is around the loop over K."""
-    old = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7)
-    return old and target.arch == 90 and problem.precision in ("fp16", "bf16", "tf32")
+    return version(triton) < (3, 7) and target.arch == 90 and problem.precision in ("fp16", "bf16", "tf32")
 
 
 def good_tiles(problem, target):
