@@ -2,24 +2,22 @@
 
 tl.dot of fp64 multiplies on tensor cores, too. But Triton lets B lie in shared memory so that its reads have bank conflicts,
 and for a warp's 32 x 32 sums shared memory is then as busy as the tensor cores: with 128 bytes a cycle, they with 128 products.
+From 3.8 on it takes smaller mma as well, by which they compute 0.6 as much (parts/mma_of_doubles.py).
 
 An mma of 16 x 8 x 16 is 8 registers of A and 4 of B, each of which a warp reads with 8 rows or columns (lane / 4) of 4
 neighbouring k (lane % 4), 16 lanes at a time: 4 k of 4 rows, 32 bytes each. Whichever way an operand is contiguous, these are 4
 parts of 32 bytes that begin at the same bank, so the part p of a line lies at p ^ (line % 4). Nothing is packed: doubles are
 copied one at a time, if pairs are not aligned.
 
-From 3.8 on Triton multiplies doubles by mma of 8 x 8 x 4 alone, also for a layout of sums that says 16 x 8, whose registers it
-then takes for others. Hopper computes only two thirds as much by these (triton-lang/triton, pull requests 10060 and 10313).
-
-The kernel is parts/gluon_product.py. Mirrors the loop over fp64 of cuda_reference/matmul/pipelined.cuh and split_k.cuh.
+The kernel is parts/gluon_product.py, its mma parts/mma_of_doubles.py. Mirrors the loop over fp64 of
+cuda_reference/matmul/pipelined.cuh and split_k.cuh.
 """
 
-import triton
 from triton.experimental.gluon import language as gl
 
-from ..backend import version
 from ..gemm.parts.gluon_tile import loads, needs_a_gpu
 from .parts.gluon_product import in_words, product_design
+from .parts.mma_of_doubles import SUMS
 
 # (BLOCK_M, BLOCK_N, BLOCK_K: doubles that fill all banks, num_warps, num_stages): 64 x 32 sums a warp, then fewer
 TILES = (
@@ -31,9 +29,6 @@ TILES = (
 )
 
 
-MMA_ROWS = 8 if version(triton) >= (3, 8) else 16
-
-
 def refuses(problem, target):
     lacking = needs_a_gpu(target) or target.lacks("fp64 on tensor cores", 80)
     if lacking or problem.precision == "fp64":
@@ -42,7 +37,7 @@ def refuses(problem, target):
 
 
 def _sums(config):
-    return gl.NVMMADistributedLayout([2, 0], [2, 2], [MMA_ROWS, 8])
+    return SUMS
 
 
 def _stored(config, t, length):

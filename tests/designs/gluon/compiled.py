@@ -19,28 +19,36 @@ TARGET = Target.named("h200")
 
 
 @gluon.jit
-def _store_conflicts(LOAD: gl.constexpr, SHARED: gl.constexpr, OPERAND: gl.constexpr, SHAPE: gl.constexpr, DTYPE: gl.constexpr):
+def _store_conflicts(
+    LOAD: gl.constexpr, SHARED: gl.constexpr, READ: gl.constexpr, IS_A: gl.constexpr, SHAPE: gl.constexpr, DTYPE: gl.constexpr
+):
     place = gl.allocate_shared_memory(DTYPE, SHAPE, SHARED)
     elements = gl.full(SHAPE, 0.0, DTYPE, LOAD)
     gl.static_assert(gl.bank_conflicts(elements.type, place.type) == 0, "a bank conflict")
 
 
 @gluon.jit
-def _load_conflicts(LOAD: gl.constexpr, SHARED: gl.constexpr, OPERAND: gl.constexpr, SHAPE: gl.constexpr, DTYPE: gl.constexpr):
+def _load_conflicts(
+    LOAD: gl.constexpr, SHARED: gl.constexpr, READ: gl.constexpr, IS_A: gl.constexpr, SHAPE: gl.constexpr, DTYPE: gl.constexpr
+):
     place = gl.allocate_shared_memory(DTYPE, SHAPE, SHARED)
-    if OPERAND.operand_index == 0:
+    if IS_A:
         place = place.permute((1, 0))
-    elements = place.load(OPERAND)
+    elements = place.load(READ)
     gl.static_assert(gl.bank_conflicts(elements.type, place.type) == 0, "a bank conflict")
 
 
-def conflicts(layouts, config, dtype=gl.float32, k_width=0):
-    """Which shared-memory accesses have bank conflicts, of "store A", "load A", "store B", "load B"."""
+def conflicts(layouts, config, dtype=gl.float32, reads=None):
+    """Which shared-memory accesses have bank conflicts, of "store A", "load A", "store B", "load B".
+
+    reads: the layouts in which A and B are read; None: those of a product on CUDA cores.
+    """
     found = []
+    reads = reads or [gl.DotOperandLayout(operand, layouts["ACC"], 0) for operand in (0, 1)]
     for operand, name in enumerate("AB"):
         shape = (config.kwargs["BLOCK_K"], config.kwargs["BLOCK_M" if name == "A" else "BLOCK_N"])
         constants = {"LOAD": layouts[f"LOAD_{name}"], "SHARED": layouts[f"SHARED_{name}"]}
-        constants |= {"OPERAND": gl.DotOperandLayout(operand, layouts["ACC"], k_width), "SHAPE": shape, "DTYPE": dtype}
+        constants |= {"READ": reads[operand], "IS_A": name == "A", "SHAPE": shape, "DTYPE": dtype}
         for access, kernel in (("store", _store_conflicts), ("load", _load_conflicts)):
             source = GluonASTSource(kernel, dict.fromkeys(constants, "constexpr"), constants, {})
             try:

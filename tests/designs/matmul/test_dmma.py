@@ -17,6 +17,7 @@ from perf.offline import compile_launch, sass
 from tests.designs.gluon.compiled import conflicts
 from triton.experimental.gluon import language as gl
 from tritonkernels.matmul import dmma, prepare
+from tritonkernels.matmul.parts.mma_of_doubles import columns_of_k, rows_of_k
 from tritonkernels.target import Target
 
 target = Target.named("h200")
@@ -28,9 +29,10 @@ for layout in ("rr", "rc", "cr", "cc"):
             (launch,) = dmma.DESIGN.launches(call.problem, config, *call.parts[0])
             (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
             loop = [text.split()[0] for _, text in code.hot_instructions() if text != "LDS RZ, [RZ]"]  # which ptxas puts in
-            found = conflicts(launch.values["staging"]._asdict(), config, gl.float64, 1)
-            warps = launch.values["staging"].ACC.value.warps_per_cta
             tile = config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"]
+            reads = rows_of_k(tile[0]), columns_of_k(tile[1])
+            found = conflicts(launch.values["staging"]._asdict(), config, gl.float64, reads)
+            warps = launch.values["staging"].ACC.value.warps_per_cta[::2]
             print(json.dumps([layout, size == 4096, tile, warps, code.registers, code.stack_bytes, loop, found]))
 """
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...design import Design
@@ -25,6 +25,7 @@ from ...language.tiles import multiple
 from ...launch import TritonLaunch
 from ...workspace import counters
 from ..split_k import ADD_ROWS, ROOMY, addition_of_splits
+from . import mma_of_doubles
 from .arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
 from .epilogue import store_tile
 from .space import block_tile, count_tiles, shared_bytes
@@ -48,12 +49,6 @@ def _offsets(x, first, BLOCK: gl.constexpr, BLOCK_K: gl.constexpr, LOAD: gl.cons
     across = words_inside(span(first, BLOCK, gl.SliceLayout(0, LOAD), WIDE), x.length, WORD)
     ks = span(0, BLOCK_K, gl.SliceLayout(1, LOAD), WIDE)[:, None]
     return across[None, :] * x.across + ks * x.k, ks
-
-
-@gluon.jit
-def _fragments(a_shared, b_shared, ACC: gl.constexpr):
-    """What tensor cores multiply of a slice."""
-    return a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 1)), b_shared.load(gl.DotOperandLayout(1, ACC, 1))
 
 
 @gluon.jit
@@ -90,14 +85,17 @@ def _tile_product(
         async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
         a_ptr += distance(BLOCK_K, a.k, WIDE)
         b_ptr += distance(BLOCK_K, b.k, WIDE)
-    acc = gl.zeros([BLOCK_M, BLOCK_N], DTYPE, how.ACC)
+    if DOUBLES:  # noqa: SIM108  known when this is compiled
+        acc = mma_of_doubles.zero_sums(BLOCK_M, BLOCK_N)
+    else:
+        acc = gl.zeros([BLOCK_M, BLOCK_N], DTYPE, how.ACC)
     stage = 0  # holds the slice that is multiplied
     free = STAGES - 1  # held the one before
     for left in range(slices, 0, -1):
         async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
         barrier()  # everybody's is, and nobody reads the one before any more
         if EARLY:
-            a_fragments, b_fragments = _fragments(a_shared.index(stage), b_shared.index(stage), how.ACC)
+            upper, lower, b_k = mma_of_doubles.fragments(a_shared.index(stage), b_shared.index(stage), BLOCK_M, BLOCK_N)
         a_ptrs = a_ptr + a_offsets
         b_ptrs = b_ptr + b_offsets
         if left >= STAGES:
@@ -108,13 +106,16 @@ def _tile_product(
         b_ptr += distance(BLOCK_K, b.k, WIDE)
         if DOUBLES:
             if not EARLY:
-                a_fragments, b_fragments = _fragments(a_shared.index(stage), b_shared.index(stage), how.ACC)
-            acc = mma_v2(a_fragments, b_fragments, acc)
+                upper, lower, b_k = mma_of_doubles.fragments(a_shared.index(stage), b_shared.index(stage), BLOCK_M, BLOCK_N)
+            acc = mma_of_doubles.multiply_add(acc, upper, lower, b_k)
         else:
             acc = multiply_add(acc, a_shared.index(stage), b_shared.index(stage))
         free = stage
         stage = stage + 1 if stage < STAGES - 1 else 0
-    return acc
+    if DOUBLES:
+        return mma_of_doubles.joined(acc, BLOCK_M, BLOCK_N)
+    else:
+        return acc
 
 
 @gluon.jit
