@@ -68,17 +68,19 @@ def of_gpu(gpu, paths=None):
     """Of the GPU's records but the products of the suite that nothing is fitted to, or of the files named."""
     folder, given = RESULTS / gpu, paths is not None
     paths = paths or [
-        *folder.rglob("*.jsonl"),
+        *sweep_records.files(folder),
         *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES),
     ]
     found, environments = [], []
     for path in paths:
-        if path.suffix == ".jsonl":
+        if sweep_records.is_sweep(path):
             rows = sweep_records.load([path])
+            found += map(of_sweep, rows)
+            environments += [row.environment for row in rows]
         else:
             rows = [row for row in records.read_rows(path) if given or row["suite"] != RANDOM]
-        found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
-        environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
+            found += of_suite(rows)
+            environments += [row["environment"] for row in rows]
     newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
     if not given:
         found = [shape for shape in found if shape.key not in _of_random()]  # another suite may have one of them

@@ -113,8 +113,7 @@ def suites(folder):
 @functools.cache
 def swept(folder, op):
     """The Rows of the sweeps of an operation."""
-    path = folder / "sweep" / f"{op}.jsonl"
-    return sweep_records.load([path]) if path.exists() else []
+    return sweep_records.load(sweep_records.files(folder), op)
 
 
 def runs(folder):

@@ -25,13 +25,15 @@ def files(folder):
 
 def sweeps(folder):
     """A row for each operation and commit that random shapes were timed at on a GPU."""
-    found = []
-    for path in sorted((measured.RESULTS / folder / "sweep").glob("*.jsonl")):
-        runs = _by_commit(environment | {"row": row} for environment, row in sweep_records.read(path))
-        for (commit, date), rows in sorted(runs.items(), key=lambda run: run[0][1]):
+    found, by_op = [], {}
+    for path in sweep_records.files(measured.RESULTS / folder):
+        for environment, row in sweep_records.read(path):
+            by_op.setdefault(row["op"], []).append(environment | {"row": row})
+    for op in sorted(by_op):
+        for (commit, date), rows in sorted(_by_commit(by_op[op]).items(), key=lambda run: run[0][1]):
             shapes = [str(sum(row["row"]["package"] == package for row in rows)) for package in PACKAGES]
             counts = [str(sum(len(row["row"][name]) for row in rows)) for name in ("times", "wrong")]
-            found.append([path.stem, date, commit, *shapes, *counts])
+            found.append([op, date, commit, *shapes, *counts])
     return table.markdown(OF_SWEEPS, found)
 
 

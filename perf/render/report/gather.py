@@ -241,7 +241,7 @@ def _of_suite(gpu, case, group):
 def _sweep(folder):
     """{(shape, package): (environment, row)}; of what was measured again the last."""
     found = {}
-    for path in sorted(folder.rglob("*.jsonl")):
+    for path in sweep_records.files(folder):
         for environment, row in sweep_records.read(path):
             key = sweep_records.key_of(row["op"], row["problem"]), environment["device"]
             found[key, row["package"]] = environment, row

@@ -9,7 +9,6 @@ import torch
 from cuda_reference.matmul.parts.fitted import that_fill_waves
 from cuda_reference.matmul.persistent import SPACE
 from perf.measure import counters
-from perf.measure.sweep_records import load
 from perf.render import steps
 from tests.harness import prepare
 from tritonkernels.target import Target
@@ -156,7 +155,7 @@ def test_the_loops_are_those_of_the_records():
 
 def test_the_chart_has_every_random_product_of_16_bits_that_is_large():
     ratios = []
-    for row in load([SWEEP / "sweep/matmul.jsonl"]):
+    for row in steps.measured.swept(SWEEP, "matmul"):
         times = [us for design, _, us, _ in row.times.get("cuda_reference", ()) if design == "naive"]
         if row.problem.precision in ("fp16", "bf16") and row.problem.flops >= 2e9 and row.torch and times:
             ratios.append(row.torch[1] / min(times))
