@@ -12,7 +12,8 @@ from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
 from ..measure.suites import SUITES
 from ..measure.sweep_records import problem_of
-from ..render.measured import NOT_TIMES, RANDOM, RESULTS
+from ..render import measured
+from ..render.measured import RANDOM, RESULTS
 
 RESIDENT = "resident"  # in the case's name: its times lack DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
@@ -67,10 +68,7 @@ def of_architecture(arch):
 def of_gpu(gpu, paths=None):
     """Of the GPU's records but the products of the suite that nothing is fitted to, or of the files named."""
     folder, given = RESULTS / gpu, paths is not None
-    paths = paths or [
-        *sweep_records.files(folder),
-        *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES),
-    ]
+    paths = paths or [*sweep_records.files(folder), *measured.files(folder)]
     found, environments = [], []
     for path in paths:
         if sweep_records.is_sweep(path):

@@ -1,27 +1,37 @@
-"""python -m perf pack: adds the rows of sweeps to the records that are checked in, perf/results/GPU/sweep.jsonl.xz.
+"""python -m perf pack: puts records into perf/results, compressed: those of suites, and the rows of sweeps.
 
-The GPU is the one that each row was measured on. Of a row that is there already nothing is added.
+The GPU's folder is the one that they were measured on. SUITE.json becomes SUITE.json.xz there; the rows of sweeps are added to
+sweep.jsonl.xz, each once.
 """
 
 from pathlib import Path
 
 from tritonkernels.choice import model
 
-from ..render.measured import RESULTS
-from . import sweep_records
+from ..render import measured
+from . import packed, records, sweep_records
 
 
 def add_arguments(parser):
-    parser.add_argument("folder", type=Path, nargs="+", metavar="DIR", help="of files that `perf sweep` has written")
+    parser.add_argument("folder", type=Path, nargs="+", metavar="DIR", help="of files of `perf compare`, `sweep` or `campaign`")
 
 
 def main(options, parser):
-    paths = [path for folder in options.folder for path in sweep_records.files(folder)]
-    if not paths:
-        parser.error(f"no sweep in {', '.join(map(str, options.folder))}: `perf sweep --out DIR` writes *.jsonl there")
-    for device in dict.fromkeys(environment["device"] for path in paths for environment, _ in sweep_records.read(path)):
-        packed = RESULTS / model.gpu_name(device) / sweep_records.PACKED
-        packed.parent.mkdir(exist_ok=True)
-        added = sweep_records.pack([packed, *paths], packed, device)
-        print(f"{packed}: {added} rows more")
+    sweeps = [path for folder in options.folder for path in sweep_records.files(folder)]
+    suites = {path: rows for folder in options.folder for path in measured.files(folder) if (rows := records.read_rows(path))}
+    if not sweeps and not suites:
+        parser.error(f"no records in {', '.join(map(str, options.folder))}")
+    for path, rows in suites.items():
+        out = _folder(rows[0]["environment"]["device"]) / f"{path.name.removesuffix(packed.SUFFIX)}{packed.SUFFIX}"
+        records.write_rows(out, rows)
+        print(f"{out}: {len(rows)} rows")
+    for device in dict.fromkeys(environment["device"] for path in sweeps for environment, _ in sweep_records.read(path)):
+        out = _folder(device) / sweep_records.PACKED
+        print(f"{out}: {sweep_records.pack([out, *sweeps], out, device)} rows more")
     return 0
+
+
+def _folder(device):
+    folder = measured.RESULTS / model.gpu_name(device)
+    folder.mkdir(exist_ok=True)
+    return folder

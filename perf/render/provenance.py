@@ -1,8 +1,6 @@
 """The tables of perf/results/README.md: which run each file of records is of, and what each sweep measured."""
 
-import json
-
-from ..measure import sweep_records
+from ..measure import records, sweep_records
 from . import measured, table
 
 OF_FILES = ("file", "measured", "commit", "rows", "not right")
@@ -13,13 +11,11 @@ PACKAGES = ("tritonkernels", "cuda_reference")
 def files(folder):
     """A row for each file of `perf compare`'s rows of a GPU, and each commit that they are of."""
     found = []
-    for path in sorted((measured.RESULTS / folder).glob("*.json")):
-        if path.name not in measured.NOT_TIMES:
-            content = json.loads(path.read_text())
-            runs = _by_commit(content["environments"][row["environment"]] | {"row": row} for row in content["records"])
-            for (commit, date), rows in runs.items():
-                wrong = sum(not row["row"]["ok"] for row in rows)
-                found.append([path.stem, date, commit, str(len(rows)), str(wrong)])
+    for path in measured.files(measured.RESULTS / folder):
+        runs = _by_commit(row["environment"] | {"row": row} for row in records.read_rows(path))
+        for (commit, date), rows in runs.items():
+            wrong = sum(not row["row"]["ok"] for row in rows)
+            found.append([path.name.partition(".")[0], date, commit, str(len(rows)), str(wrong)])
     return table.markdown(OF_FILES, found)
 
 

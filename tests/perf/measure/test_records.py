@@ -2,7 +2,6 @@
 
 import csv
 import json
-import lzma
 import math
 
 import pytest
@@ -68,15 +67,3 @@ def test_csv_is_flat_and_has_every_column(tmp_path):
     assert (first["problem.m"], first["problem.k"]) == ("3", "")
     assert (second["problem.m"], second["problem.k"]) == ("", "9")
     assert first["config.BLOCK_M"] == "4"
-
-
-def test_a_packed_file_that_says_the_same_stays_as_it_is(tmp_path):
-    """Other versions of xz write other bytes, which git would see as a change."""
-    file, rows = tmp_path / "r.json.xz", [record()]
-    records.write_json(file, rows)
-    other = lzma.compress(lzma.decompress(file.read_bytes()), preset=0)
-    file.write_bytes(other)
-    records.write_json(file, rows)
-    assert file.read_bytes() == other
-    records.write_json(file, rows * 2)
-    assert [r.design for r in records.read_json(file)] == [record().design] * 2

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from perf.__main__ import main
-from perf.measure import cases, contenders, pack, shapes, sweep, sweep_records, trial
+from perf.measure import cases, contenders, shapes, sweep, sweep_records, trial
 from perf.measure.environment import environment
 from tests.choice.stand_ins import SimulatedGpu, library, right
 from tritonkernels.choice import model
@@ -234,36 +234,6 @@ def test_half_a_line_is_neither_read_nor_continued(tmp_path):
     assert len(list(sweep_records.read(path))) == 1
     writer(path, commit="two").write(row(cases.gemm(64, 48, 33)))
     assert [e["commit"] for e, _ in sweep_records.read(path)] == ["one", "two"]
-
-
-def test_packed_records_have_each_row_once_in_the_file_of_their_gpu(tmp_path, monkeypatch):
-    monkeypatch.setattr(pack, "RESULTS", tmp_path / "results")
-    pack.RESULTS.mkdir()
-    case, out = cases.gemm(64, 48, 32), tmp_path / "sweep"
-    out.mkdir()
-    writer(out / "gemm.jsonl", device="NVIDIA H200").write(row(case))
-    writer(out / "gemm.jsonl", device="NVIDIA A40").write(row(case, us=5.0))
-    (out / "gemv.jsonl").write_text((out / "gemm.jsonl").read_text() + '{"op":"ge')
-    first = packed_by(out)
-    assert {path.parent.name: len(list(sweep_records.read(path))) for path in first} == {"h200": 1, "a40": 1}
-    assert packed_by(out) == first, "nothing is added twice"
-    writer(out / "matmul.jsonl", device="NVIDIA H200").write(row(case, us=4.0) | {"op": "matmul"})
-    packed_by(out)
-    path = tmp_path / "results/h200" / sweep_records.PACKED
-    assert [row["op"] for _, row in sweep_records.read(path)] == ["gemm", "matmul"]
-    assert [row["times"][0][2] for _, row in sweep_records.read(path, "matmul")] == [4.0]
-
-
-def packed_by(folder):
-    """{path: its bytes}, after `perf pack FOLDER`."""
-    assert main(["pack", str(folder)]) == 0
-    return {path: path.read_bytes() for path in sweep_records.files(pack.RESULTS)}
-
-
-def test_without_a_sweep_nothing_is_packed(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["pack", str(tmp_path)])
-    assert f"no sweep in {tmp_path}" in capsys.readouterr().err
 
 
 def test_jobs_of_what_is_done_are_left_out():

@@ -94,8 +94,8 @@ def fastest():
     What: the operation and the case, or the family of a random shape.
     """
     suites, sweep, folder = {}, {}, measured.RESULTS / "h200"
-    files = [json.loads(file.read_text()) for file in folder.glob("*.json")]
-    files = [file for file in files if "records" in file and "median_ms" in file["records"][0]]
+    files = [json.loads(lzma.decompress(file.read_bytes())) for file in folder.glob("*.json.xz")]
+    files = [file for file in files if "median_ms" in file["records"][0]]
     for file in sorted(files, key=lambda file: file["environments"][0]["date"]):
         cases = {}
         for r in file["records"]:
@@ -126,7 +126,7 @@ def test_each_gpu_has_a_part_of_the_page(tmp_path):
     out, names = tmp_path / "report.html", [folder.name for folder in measured.gpus()]
     for folder in measured.gpus():  # some of their records, as all take half a minute, in examples/tour.ipynb
         (tmp_path / folder.name).mkdir()
-        shutil.copy(folder / "square.json", tmp_path / folder.name)
+        shutil.copy(folder / "square.json.xz", tmp_path / folder.name)
         lines = packed.read(folder / "sweep.jsonl.xz").splitlines(keepends=True)
         some = [line for line in lines if line.startswith(('{"environment"', '{"op":"gemm"'))]
         packed.write(tmp_path / folder.name / "gemm.jsonl", "".join(some))
@@ -230,7 +230,7 @@ def test_each_kind_of_instruction_has_its_share():
 
 def some(tmp_path, keep, device="NVIDIA H200"):
     """A folder with those records of the ladder that `keep` says."""
-    file = json.loads((measured.RESULTS / "h200/ladder.json").read_text())
+    file = json.loads(packed.read(measured.RESULTS / "h200/ladder.json"))
     file["environments"][0]["device"] = device
     file["records"] = [row | {"target": device} for row in file["records"] if keep(row)]
     (tmp_path / "some.json").write_text(json.dumps(file))

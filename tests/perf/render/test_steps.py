@@ -8,7 +8,7 @@ import torch
 
 from cuda_reference.matmul.parts.fitted import that_fill_waves
 from cuda_reference.matmul.persistent import SPACE
-from perf.measure import counters
+from perf.measure import counters, records
 from perf.render import steps
 from tests.harness import prepare
 from tritonkernels.target import Target
@@ -144,7 +144,7 @@ def test_few_tiles(batch, m, n, k, expected):
 
 
 def test_the_loops_are_those_of_the_records():
-    code = json.loads((SWEEP / "code.json").read_text())["records"]
+    code = records.read_rows(SWEEP / "code.json")
     (facts,) = (row for row in code if (row["op"], row["implementation"], row["design"]) == ("matmul", "cuda", "persistent"))
     (line,) = (line for line in steps.step("pipelined", "persistent").splitlines() if line.startswith("| CUDA"))
     products = sum(count for opcode, count in facts["hot_loop"].items() if opcode.startswith("HGMMA"))
