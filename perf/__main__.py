@@ -7,7 +7,7 @@ from . import COMMAND
 from . import __doc__ as description
 from .fit import command as fit
 from .gate import gate
-from .measure import calibrate, campaign, compare, counters, errors, in_torch, sweep, tune
+from .measure import calibrate, campaign, compare, counters, errors, in_torch, pack, sweep, tune
 from .offline import doctor, inspection
 from .render import docs
 from .render.report import command as report
@@ -15,6 +15,7 @@ from .render.report import command as report
 COMMANDS = {
     "compare": compare,
     "sweep": sweep,
+    "pack": pack,
     "tune": tune,
     "calibrate": calibrate,
     "torch": in_torch,
@@ -28,7 +29,7 @@ COMMANDS = {
     "report": report,
     "docs": docs,
 }
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "docs")  # they need its examples, tests or docs, or write into it
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs")  # they need its examples, tests or docs, or write into it
 
 
 def main(argv=None):

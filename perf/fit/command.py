@@ -8,7 +8,7 @@ times in a row, do not wait for their launches. Beside it goes learned.json: wha
 `tritonkernels.nn.replace` compares with.
 
 How good the choice is, is told by one that is fitted to half of the shapes only, by a hash of them, and judged by the others;
-perf/results/choice.md has it, for docs/choice.md. What is written is then fitted to all of them. Needs no GPU.
+docs/choice.md has it. What is written is then fitted to all of them. Needs no GPU.
 
 Exit status: 2 if there are no records.
 """
@@ -30,7 +30,7 @@ HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25"
 def add_arguments(parser):
     parser.add_argument("--gpu", default="h200", help="a name of the table of targets; default: %(default)s")
     parser.add_argument("--records", type=Path, nargs="+", metavar="FILE", help="default: those in perf/results")
-    parser.add_argument("--judged", type=Path, default=choice.JUDGED, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--judged", type=Path, default=choice.PAGE, metavar="FILE", help="default: %(default)s")
 
 
 def main(options, parser):
@@ -65,7 +65,7 @@ def _fitted(learnt, runs, target):
 
 
 def _judge(runs, designs, trees, targets, path):
-    """Print how good the choice by `designs` and `trees` is, and write to `path` how good on the half that they do not know."""
+    """Print how good the choice by `designs` and `trees` is, and write a page of how good on the half that they do not know."""
     judged = remade.of_today_only(runs)
     print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, trees)])
     drawn = [run for run in judged if run.shape.judges and run.shape.half == "judge"]
@@ -73,7 +73,7 @@ def _judge(runs, designs, trees, targets, path):
         choice.section(gpu.name, evaluate.outcomes([run for run in drawn if run.target is gpu], designs, trees))
         for gpu in targets
     )
-    processes.replace(path, "".join(sections))
+    processes.replace(path, choice.markdown("".join(sections)))
 
 
 def _rows(half, runs, designs, trees):

@@ -1,11 +1,11 @@
 """The table of what the model of time gets wrong: Trees for each operation and package, as JSON that the choice reads."""
 
-import json
 import math
 
 from tritonkernels.choice import learned, model
 
 from .boosting import boosted
+from .table import line
 
 SCHEMA = 1
 FEWEST = 100  # shapes drawn at random, of an operation in a package, that teach enough of others: 40 of conv2d did not
@@ -48,14 +48,14 @@ def _among(runs):
 
 def text(trees):
     """The file: a line for each tree."""
-    parts = ",\n".join(f" {json.dumps(key)}: {_part(own)}" for key, own in trees.items())
-    return f'{{"schema": {SCHEMA},\n"trees": {{\n{parts}\n}}}}\n'
+    parts = ",\n".join(f"{line(key)}:{_part(own)}" for key, own in trees.items())
+    return f'{{"schema":{SCHEMA},\n"trees":{{\n{parts}\n}}}}\n'
 
 
 def _part(trees):
     values = (trees.values / learned.UNIT).round().astype(int)
-    rows = map(json.dumps, zip(*[array.tolist() for array in (trees.asked, trees.thresholds, values)]))
-    return f'{{"names": {json.dumps(trees.names)},\n  "trees": [\n   ' + ",\n   ".join(rows) + "]}"
+    rows = map(line, zip(*[array.tolist() for array in (trees.asked, trees.thresholds, values)]))
+    return f'{{"names":{line(trees.names)},\n"trees":[\n' + ",\n".join(rows) + "]}"
 
 
 def path(gpu):

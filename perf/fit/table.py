@@ -19,7 +19,7 @@ from .least_squares import fit
 from .remade import design_of
 from .samples import Samples
 
-SCHEMA = 4
+SCHEMA = 5
 GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 0.15, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
@@ -103,15 +103,28 @@ def _spread_of_precisions(of_design, by_operation):
 
 
 def text(gpus, commit, records, designs):
-    """The file, the same for the same records, which are of these GPUs."""
+    """The file, the same for the same records, which are of these GPUs. A design has the names of its factors once, each of its
+    precisions a value for each of them, or null."""
+    names = {}
+    for key, own in designs.items():
+        names.setdefault(design_of(key), set()).update(own.factors)
+    names = {design: sorted(own) for design, own in names.items()}
     rows = {
         key: {share: getattr(own, share) for share in SHARES}
-        | {"factors": own.factors, "unseen": own.unseen, "timed": own.timed}
+        | {"factors": [own.factors.get(name) for name in names[design_of(key)]], "unseen": own.unseen, "timed": own.timed}
         for key, own in designs.items()
     }
-    head = json.dumps({"schema": SCHEMA, "gpus": gpus, "commit": commit, "records": records}, indent=1)
-    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items())
-    return head.removesuffix("\n}") + f',\n "designs": {{\n{lines}\n }}\n}}\n'
+    head = line({"schema": SCHEMA, "gpus": gpus, "commit": commit, "records": records}).removesuffix("}")
+    return f'{head},\n"names":{{\n{_lines(names)}\n}},\n"designs":{{\n{_lines(rows)}\n}}}}\n'
+
+
+def _lines(values):
+    return ",\n".join(f"{line(key)}:{line(value)}" for key, value in values.items())
+
+
+def line(value):
+    """As compact JSON."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def path(gpu):

@@ -12,7 +12,8 @@ from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
 from ..measure.suites import SUITES
 from ..measure.sweep_records import problem_of
-from ..render.measured import NOT_TIMES, RANDOM, RESULTS
+from ..render import measured
+from ..render.measured import RANDOM, RESULTS
 
 RESIDENT = "resident"  # in the case's name: its times lack DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
@@ -67,18 +68,17 @@ def of_architecture(arch):
 def of_gpu(gpu, paths=None):
     """Of the GPU's records but the products of the suite that nothing is fitted to, or of the files named."""
     folder, given = RESULTS / gpu, paths is not None
-    paths = paths or [
-        *folder.rglob("*.jsonl"),
-        *(path for path in folder.glob("*.json") if path.name not in NOT_TIMES),
-    ]
+    paths = paths or [*sweep_records.files(folder), *measured.files(folder)]
     found, environments = [], []
     for path in paths:
-        if path.suffix == ".jsonl":
+        if sweep_records.is_sweep(path):
             rows = sweep_records.load([path])
+            found += map(of_sweep, rows)
+            environments += [row.environment for row in rows]
         else:
             rows = [row for row in records.read_rows(path) if given or row["suite"] != RANDOM]
-        found += map(of_sweep, rows) if path.suffix == ".jsonl" else of_suite(rows)
-        environments += [row.environment if path.suffix == ".jsonl" else row["environment"] for row in rows]
+            found += of_suite(rows)
+            environments += [row["environment"] for row in rows]
     newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
     if not given:
         found = [shape for shape in found if shape.key not in _of_random()]  # another suite may have one of them

@@ -52,10 +52,10 @@ def in_words(status, limit):
     return f"exit status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
 
 
-def replace(path, text):
+def replace(path, content):
     """Write the file atomically: no reader sees half of it, and a kill leaves the old file."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
+    partial.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(partial, path)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..gate import processes
+from . import packed
 
 
 @dataclass
@@ -76,7 +76,7 @@ def write_rows(path, rows):
             environments.append(row["environment"])
         lines.append(_json(row | {"environment": environments.index(row["environment"])}))
     heads, lines = ",\n".join(map(_json, environments)), ",\n".join(lines)
-    processes.replace(Path(path), f'{{"environments": [\n{heads}\n],\n"records": [\n{lines}\n]}}\n')
+    packed.write(Path(path), f'{{"environments": [\n{heads}\n],\n"records": [\n{lines}\n]}}\n')
 
 
 def read_json(path):
@@ -85,7 +85,7 @@ def read_json(path):
 
 def read_rows(path):
     """The records of a file as dicts, each with its environment."""
-    file = json.loads(Path(path).read_text(), parse_constant=_refuse)
+    file = json.loads(packed.read(Path(path)), parse_constant=_refuse)
     return [row | {"environment": file["environments"][row["environment"]]} for row in file["records"]]
 
 

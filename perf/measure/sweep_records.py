@@ -1,5 +1,7 @@
 """Records of a sweep, to learn from: a file of JSON lines, which are headers and, after each, its rows.
 
+`perf sweep` appends to *.jsonl, one file an operation; `perf pack` adds those to PACKED of their GPU, which is checked in.
+
 A header: {"environment", "settings"}. A row, of a shape in a package: {"op", "family", "package", "problem":
 Problem.describe(), "torch": [name, us] of its fastest function or null, "times": [[design, config, us, relative standard error
 or null if there is one sample], ...], "wrong" and "failed": [[design, config, why], ...], "left_out": contenders not built in
@@ -7,14 +9,19 @@ time, "faults": how often the process ended}, and "fault", the last one's reason
 """
 
 import dataclasses
+import itertools
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 
 from tritonkernels import problem as problems
 
+from . import packed
 from .shapes import half, key_of
+
+PACKED = "sweep.jsonl.xz"
 
 PROBLEMS = {kind.op: kind for kind in vars(problems).values() if isinstance(kind, type) and issubclass(kind, problems.Problem)}
 
@@ -47,11 +54,20 @@ def _value(field, value):
     return tuple(value) if isinstance(value, list) else value
 
 
-def load(paths):
+def files(folder):
+    """The files of sweeps in a folder and its folders."""
+    return sorted([*folder.rglob("*.jsonl"), *folder.rglob(PACKED)])
+
+
+def is_sweep(path):
+    return ".jsonl" in path.suffixes
+
+
+def load(paths, op=None):
     """The Rows of files, one for each shape and environment's GPU; of what was measured again the last."""
     rows = {}
     for path in paths:
-        for environment, row in read(path):
+        for environment, row in read(path, op):
             key = key_of(row["op"], row["problem"]), environment["device"]
             if key not in rows:
                 rows[key] = Row(row["family"], problem_of(row["op"], row["problem"]), environment)
@@ -61,18 +77,35 @@ def load(paths):
     return list(rows.values())
 
 
-def read(path):
-    """(environment, row) of each row. The last line may be the half that a process wrote when it was ended."""
-    environment = None
-    for line in path.read_text().splitlines():
+def read(path, op=None):
+    """(environment, row) of each row, or of an operation's."""
+    for header, row in _read(path):
+        if op in (None, row["op"]):
+            yield header["environment"], row
+
+
+def _read(path):
+    """(header, row) of each row. The last line may be the half that a process wrote when it was ended."""
+    header = None
+    for line in packed.read(path).splitlines():
         try:
             row = json.loads(line)
         except ValueError:
             continue
         if "environment" in row:
-            environment = row["environment"]
+            header = row
         else:
-            yield environment, row
+            yield header, row
+
+
+def pack(paths, out, device):
+    """Writes the device's rows of files, each once, into one, and returns how many more than it had."""
+    had = sum(1 for _ in read(out)) if out.exists() else 0
+    found = itertools.chain.from_iterable(map(_read, filter(Path.exists, paths)))
+    rows = dict.fromkeys((_line(head), _line(row)) for head, row in found if head["environment"]["device"] == device)
+    runs = itertools.groupby(rows, key=lambda pair: pair[0])
+    packed.write(out, "".join(head + "".join(row for _, row in own) for head, own in runs))
+    return len(rows) - had
 
 
 class Writer:

@@ -31,19 +31,6 @@ def spans(figure, title, origin, rows, label):
     _speed_axis(axes, label, [x for row in rows.values() for own in row.values() for x in own])
 
 
-def ratios(figure, title, origin, rows, label):
-    """A row per case: a dot per package, a thin line for its spread. rows: {name: {package: (low, middle, high)}}"""
-    axes = _rows_of(figure, title, origin, rows, 0.19)
-    axes.tick_params(axis="y", labelsize=7)
-    for package, (name, marker, colour, shift) in PACKAGES.items():
-        dots = [(i + shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
-        if dots:
-            y, low, middle, high = zip(*dots)
-            axes.hlines(y, low, high, color=colour, linewidth=1)
-            axes.plot(middle, y, marker, color=colour, markersize=3.5, label=name)
-    _speed_axis(axes, label, [x for row in rows.values() for dot in row.values() for x in dot])
-
-
 def bars(figure, title, origin, rows, vendor, line, label):
     """A bar per design and package, in outline below it as predicted, and a line at the vendor's.
 

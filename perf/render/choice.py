@@ -3,8 +3,8 @@
 from tritonkernels.choice import learned, model
 from tritonkernels.target import Target
 
+from .. import ROOT
 from ..fit import boosting, evaluate, residuals, timed
-from . import measured
 from .table import markdown as as_table
 
 INTRODUCTION = """\
@@ -91,8 +91,10 @@ every shape, and the model chooses among those that were; an unmeasured one may 
 have been rewritten since are left out. *torch / chosen*: above 1 the choice is faster than torch.
 
 The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
+
 """
-JUDGED = measured.RESULTS / "choice.md"  # how good the choice is, by `perf fit`
+PAGE = ROOT / "docs/choice.md"
+JUDGED = "<!-- what follows is written by python -m perf fit -->\n"
 HEADINGS = ["shapes", "chosen / best", "95 %", "99 %", f"at most {evaluate.FINE}", "worst", "torch / chosen", "at least torch"]
 WORST = 20
 UNNAMED = ("dtype", "out_dtype", "precision", "a_shared", "b_shared", "x_shared")
@@ -110,7 +112,9 @@ USUAL = (  # fields of most calls
 )
 
 
-def markdown():
+def markdown(judged=None):
+    """The page with these sections of GPUs, or with those that it has: `make docs` judges nothing."""
+    judged = PAGE.read_text(encoding="utf-8").partition(JUDGED)[2] if judged is None else judged
     gpus = timed.of_architecture(Target.named(model.REFERENCE).arch)
     figures = {
         "gpus": " and ".join(gpu.name.upper() for gpu in gpus),
@@ -124,7 +128,7 @@ def markdown():
         "fine": evaluate.FINE,
         "share": evaluate.GATE_SHARE,
     }
-    return INTRODUCTION.format(**figures) + JUDGED.read_text(encoding="utf-8")
+    return INTRODUCTION.format(**figures) + JUDGED + judged
 
 
 def section(gpu, outcomes):

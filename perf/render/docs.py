@@ -53,10 +53,8 @@ def _texts(slow=False):
 
 def _pictures():
     drawings = {chapter.PAGES / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
-    for folder in measured.gpus():
-        pictures = figures.of_gpu(folder) | {"matmul_ladder": steps.ladder(folder)}
-        drawings |= {DOCS / results.chart(folder, name): picture for name, picture in pictures.items() if picture}
-    return drawings
+    pictures = figures.of_docs(chapter.LADDER) | {"matmul_ladder": steps.ladder(chapter.LADDER)}
+    return drawings | {CHARTS / chapter.LADDER.name / f"{name}.svg": picture for name, picture in pictures.items()}
 
 
 def _stale_texts(texts):

@@ -1,4 +1,4 @@
-"""The charts of the docs, as pictures of records; no design is named here."""
+"""Charts of the docs and the report, as pictures of records; no design is named here."""
 
 from . import charts, measured
 from .measured import PACKAGES
@@ -7,13 +7,10 @@ from .picture import Picture
 AGAINST = "speed relative to {}, log scale; right of 1 we are faster"
 
 
-def of_gpu(folder):
-    """{name: Picture} of a folder of records."""
+def of_docs(folder):
+    """{name: Picture} of the charts that README and gemm's chapter show. The report draws the others."""
     suites = measured.suites(folder)
-    pictures = {"summary": summary(suites)} | {suite: of_suite(suite, cases) for suite, cases in suites.items()}
-    pictures |= {name: draw(suites[suite]) for name, (suite, draw) in CHAPTERS.items() if suite in suites}
-    convolutions = [case for cases in suites.values() for case in cases if case.op == "conv2d"]
-    return pictures | ({"conv2d_channels": conv2d_channels(convolutions)} if convolutions else {})
+    return {"summary": summary(suites), "gemm_ladder": gemm_ladder(suites["ladder"])}
 
 
 def summary(suites):
@@ -27,18 +24,10 @@ def summary(suites):
     return picture(charts.spans, title, cases, rows=rows, label=AGAINST.format("cuBLAS or cuDNN"))
 
 
-def of_suite(suite, cases):
-    several = len({case.op for case in cases}) > 1
-    rows = {f"{case.op} {case.name}" if several else case.name: _dots(case) for case in cases}
-    vendors = " or ".join(dict.fromkeys(measured.vendor_of(case.op) for case in cases))
-    title = f"{measured.heading_of(suite)}: the fastest design of each package"
-    return picture(charts.ratios, title, cases, rows=rows, label=AGAINST.format(vendors))
-
-
 def gemm_ladder(cases, size=4096):
     (case,) = (case for case in cases if case.name == f"{size}x{size}x{size}")
     line = {"vendor": "cuBLAS", "line": short(case.vendor.tflops), "label": "TFLOP/s"}
-    return picture(charts.bars, f"The ladder at {size} x {size} x {size}", [case], rows=_by_design(case, "tflops"), **line)
+    return picture(charts.bars, f"The ladder at {size} x {size} x {size}", [case], rows=_by_design(case), **line)
 
 
 def gemv_bandwidth(cases, m=16384):
@@ -59,7 +48,7 @@ def matmul_squares(cases, precision="fp16"):
     return picture(charts.curves, f"matmul of squares in {precision}, by design", own, panels=panels, **labels)
 
 
-def matmul_precision(cases, what="FP32 products"):
+def matmul_precision(cases):
     """Speed against error, for the largest square in each precision."""
     size = max(case.vendor.problem["n"] for case in cases)
     largest = [case for case in cases if case.vendor.problem["n"] == size]
@@ -68,14 +57,9 @@ def matmul_precision(cases, what="FP32 products"):
     points = [(who, case.arithmetic, short(r.tflops), short(r.error)) for who, case, r in rows]
     bounds = [(case.arithmetic, short(r.tflops), short(r.bound)) for _, case, r in rows]
     labels = {"x_label": "TFLOP/s", "y_label": "error of the worst element, relative to |A||B|", "bounds": bounds}
-    return picture(charts.scatter, f"{what} of {size} cubed: speed against error", largest, points=points, **labels)
-
-
-def conv2d_designs(cases, name="1x6x768x512 by 6x6x6x6"):
-    (case,) = (case for case in cases if case.name == name)
-    line = {"vendor": "cuDNN", "line": 1.0, "label": "speed relative to cuDNN"}
-    title = "6 to 6 channels on 768 x 512, a filter of 6 x 6, fp32"
-    return picture(charts.bars, title, [case], rows=_by_design(case, "ratio_to_torch"), **line)
+    return picture(
+        charts.scatter, f"Products in every precision, {size} cubed: speed against error", largest, points=points, **labels
+    )
 
 
 def conv2d_channels(cases):
@@ -86,34 +70,16 @@ def conv2d_channels(cases):
     return picture(charts.scatter, "Every timed convolution by its channels", cases, points=points, **labels)
 
 
-# a chapter's chart -> (the suite that it is made of, its maker)
-CHAPTERS = {
-    "gemm_ladder": ("ladder", gemm_ladder),
-    "gemv_bandwidth": ("gemv", gemv_bandwidth),
-    "conv2d_designs": ("seeds", conv2d_designs),
-    "matmul_squares": ("square", matmul_squares),
-    "matmul_precision": ("precision", matmul_precision),
-}
-
-
 def picture(draw, title, cases, **data):
     """None where there is no case."""
     return cases and Picture(draw, {"title": title, "origin": measured.origin(cases), **data})
 
 
-def _dots(case):
-    """{package: ratio at the slow end of our spread, in the middle, at the fast end}"""
-    best = {package: case.best(package) for package in PACKAGES if case.of(package)}
-    return {
-        package: [short(case.vendor.median_ms / ms) for ms in (r.p80_ms, r.median_ms, r.p20_ms)] for package, r in best.items()
-    }
-
-
-def _by_design(case, attribute):
-    """{design: {package: (value, None)}}, in the order of the records."""
+def _by_design(case):
+    """{design: {package: (TFLOP/s, None)}}, in the order of the records."""
     rows = {}
     for r in case.designs:
-        rows.setdefault(r.design, {})[r.implementation] = short(getattr(r, attribute)), None
+        rows.setdefault(r.design, {})[r.implementation] = short(r.tflops), None
     return rows
 
 

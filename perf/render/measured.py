@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 from .. import HERE
-from ..measure import records, sweep_records
+from ..measure import packed, records, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.suites import SUITES
 
@@ -113,14 +113,19 @@ def suites(folder):
 @functools.cache
 def swept(folder, op):
     """The Rows of the sweeps of an operation."""
-    path = folder / "sweep" / f"{op}.jsonl"
-    return sweep_records.load([path]) if path.exists() else []
+    return sweep_records.load(sweep_records.files(folder), op)
+
+
+def files(folder):
+    """The folder's files of `perf compare`."""
+    found = [*folder.glob("*.json"), *folder.glob(f"*.json{packed.SUFFIX}")]
+    return sorted(path for path in found if path.name.removesuffix(packed.SUFFIX) not in NOT_TIMES)
 
 
 def runs(folder):
     """The records of each file, oldest first."""
-    files = [records.read_json(path) for path in folder.glob("*.json") if path.name not in NOT_TIMES]
-    return sorted(filter(None, files), key=lambda rows: rows[0].environment["date"])
+    found = map(records.read_json, files(folder))
+    return sorted(filter(None, found), key=lambda rows: rows[0].environment["date"])
 
 
 def _in_order(cases, suite):

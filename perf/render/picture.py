@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -53,4 +54,22 @@ class Picture:
                 layout.execute(figure)
                 figure.set_layout_engine(None)
             figure.savefig(file, format="svg", transparent=True, metadata=about)
-        return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+        return light("".join(f"{line.strip()}\n" for line in file.getvalue().splitlines()))
+
+
+PLACES = re.compile(r'(?<= )(?:d|x|y|transform)="[^"]*"')
+STYLES = re.compile(r' style="[^"]*"')
+MARKS = re.compile(r'<g( clip-path="[^"]*")?>\n((?:<use [^>]*? style="[^"]*"/>\n)+)</g>')
+
+
+def light(svg):
+    """The same picture in half the bytes: two digits after the point of every place, and the style of equal marks once."""
+
+    def grouped(match):
+        styles = set(STYLES.findall(match[2]))
+        return f"<g{match[1] or ''}{styles.pop()}>\n{STYLES.sub('', match[2])}</g>" if len(styles) == 1 else match[0]
+
+    def rounded(match):
+        return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), match[0])
+
+    return MARKS.sub(grouped, PLACES.sub(rounded, svg))

@@ -1,8 +1,6 @@
 """The tables of perf/results/README.md: which run each file of records is of, and what each sweep measured."""
 
-import json
-
-from ..measure import sweep_records
+from ..measure import records, sweep_records
 from . import measured, table
 
 OF_FILES = ("file", "measured", "commit", "rows", "not right")
@@ -13,25 +11,25 @@ PACKAGES = ("tritonkernels", "cuda_reference")
 def files(folder):
     """A row for each file of `perf compare`'s rows of a GPU, and each commit that they are of."""
     found = []
-    for path in sorted((measured.RESULTS / folder).glob("*.json")):
-        if path.name not in measured.NOT_TIMES:
-            content = json.loads(path.read_text())
-            runs = _by_commit(content["environments"][row["environment"]] | {"row": row} for row in content["records"])
-            for (commit, date), rows in runs.items():
-                wrong = sum(not row["row"]["ok"] for row in rows)
-                found.append([path.stem, date, commit, str(len(rows)), str(wrong)])
+    for path in measured.files(measured.RESULTS / folder):
+        runs = _by_commit(row["environment"] | {"row": row} for row in records.read_rows(path))
+        for (commit, date), rows in runs.items():
+            wrong = sum(not row["row"]["ok"] for row in rows)
+            found.append([path.name.partition(".")[0], date, commit, str(len(rows)), str(wrong)])
     return table.markdown(OF_FILES, found)
 
 
 def sweeps(folder):
     """A row for each operation and commit that random shapes were timed at on a GPU."""
-    found = []
-    for path in sorted((measured.RESULTS / folder / "sweep").glob("*.jsonl")):
-        runs = _by_commit(environment | {"row": row} for environment, row in sweep_records.read(path))
-        for (commit, date), rows in sorted(runs.items(), key=lambda run: run[0][1]):
+    found, by_op = [], {}
+    for path in sweep_records.files(measured.RESULTS / folder):
+        for environment, row in sweep_records.read(path):
+            by_op.setdefault(row["op"], []).append(environment | {"row": row})
+    for op in sorted(by_op):
+        for (commit, date), rows in sorted(_by_commit(by_op[op]).items(), key=lambda run: run[0][1]):
             shapes = [str(sum(row["row"]["package"] == package for row in rows)) for package in PACKAGES]
             counts = [str(sum(len(row["row"][name]) for row in rows)) for name in ("times", "wrong")]
-            found.append([path.stem, date, commit, *shapes, *counts])
+            found.append([op, date, commit, *shapes, *counts])
     return table.markdown(OF_SWEEPS, found)
 
 

@@ -1,4 +1,4 @@
-"""docs/results.md: for each suite a chart and a table of our designs against the vendor library, wins and losses."""
+"""docs/results.md: for each suite a table of our designs against the vendor library, wins and losses."""
 
 import statistics
 
@@ -13,7 +13,7 @@ INTRODUCTION = """\
 
 How fast the designs are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
 from the records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was
-measured, and which rows are older than their kernel.
+measured, and which rows are older than their kernel. `make report` draws them: heat maps, ladders and rooflines in one page.
 
 How to read it:
 
@@ -33,16 +33,10 @@ def markdown():
     return INTRODUCTION + "".join(_of_gpu(folder) for folder in measured.gpus())
 
 
-def chart(folder, name):
-    """The path of a chart in docs."""
-    return f"charts/{folder.name}/{name}.svg"
-
-
 def _of_gpu(folder):
     suites = measured.suites(folder)
     name = next(iter(suites.values()))[0].vendor.target
-    parts = [f"\n## {name}\n", f"![speed of each case against the vendor library]({chart(folder, 'summary')})\n"]
-    parts += [table.markdown(*_summary(suites)), ""]
+    parts = [f"\n## {name}\n", table.markdown(*_summary(suites)), ""]
     parts += [
         "Median host time of a repeated call, in microseconds:\n",
         table.markdown(*_host(suites)),
@@ -52,7 +46,7 @@ def _of_gpu(folder):
     for suite, cases in suites.items():
         heading, sentence = measured.HEADINGS.get(suite, (suite, ""))
         parts += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
-        parts += [f"![{heading}: speed of each case]({chart(folder, suite)})\n", table.markdown(*_cases(cases)), ""]
+        parts += [table.markdown(*_cases(cases)), ""]
     return "\n".join(parts)
 
 

@@ -16,7 +16,7 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul.parts.work import lines_of_rows
 from tritonkernels.target import Target
 
-from ..measure import counters
+from ..measure import counters, records
 from ..offline import sass
 from . import charts, figures, measured, table
 from .measured import PACKAGES
@@ -89,7 +89,7 @@ def step(*names):
     rows, name, before = products(folder), names[-1], names[0] if len(names) > 1 else None
     code = {
         (row["implementation"], row["design"]): row
-        for row in json.loads((folder / "code.json").read_text())["records"]
+        for row in records.read_rows(folder / "code.json")
         if row["op"] == "matmul" and "hot_loop" in row
     }
     body = [_of_package(package, title, speeds(rows, package), name, before, code) for package, title in PACKAGES.items()]

@@ -60,7 +60,7 @@ def test_the_report_is_made_from_the_user_s_records(run, tmp_path):
     for module in ("jinja2", "matplotlib", "pygments"):
         pytest.importorskip(module)
     (tmp_path / "mine").mkdir()
-    shutil.copy(ROOT / "perf/results/h200/gemv.json", tmp_path / "mine")
+    shutil.copy(ROOT / "perf/results/h200/gemv.json.xz", tmp_path / "mine")
     said = run("report", "--records", "mine")
     assert said.returncode == 0, said.stderr
     assert "blockIdx" in (tmp_path / "report.html").read_text(), "with the CUDA sources of the package"

@@ -305,11 +305,14 @@ def of_design(figures, package, design, precision):
 def sustained(target_name):
     """{"package op.design precision": Sustained} of a GPU, also of designs in all precisions and of ANY; those of the REFERENCE
     unless the GPU has its own."""
-    name = folder(target_name)
-    return {
-        key: Sustained(**values)
-        for key, values in json.loads((TABLES / name / "sustained.json").read_text())["designs"].items()
-    }
+    table = json.loads((TABLES / folder(target_name) / "sustained.json").read_text())
+    return {key: _sustained(values, table["names"][" ".join(key.split()[:2])]) for key, values in table["designs"].items()}
+
+
+def _sustained(values, names):
+    """A row of the table, whose factors are in the order of their names, null where the design has none in the precision."""
+    factors = {name: factor for name, factor in zip(names, values["factors"]) if factor is not None}
+    return Sustained(**values | {"factors": factors})
 
 
 def folder(target_name):

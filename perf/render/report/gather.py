@@ -13,7 +13,7 @@ from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
 from ... import ROOT
-from ...measure import records, sweep_records
+from ...measure import packed, records, sweep_records
 from ...measure.contenders import PACKAGES as LIBRARIES
 from ...offline import sass
 from .. import measured, noise
@@ -241,7 +241,7 @@ def _of_suite(gpu, case, group):
 def _sweep(folder):
     """{(shape, package): (environment, row)}; of what was measured again the last."""
     found = {}
-    for path in sorted(folder.rglob("*.jsonl")):
+    for path in sweep_records.files(folder):
         for environment, row in sweep_records.read(path):
             key = sweep_records.key_of(row["op"], row["problem"]), environment["device"]
             found[key, row["package"]] = environment, row
@@ -279,7 +279,7 @@ def _of_sweep(gpu, key, rows):
 def _codes(gpu):
     """The Code of each design in code.json, twins side by side."""
     file = gpu.folder / "code.json"
-    rows = records.read_rows(file) if file.exists() else []
+    rows = records.read_rows(file) if packed.find(file).exists() else []
     ladder = list(dict.fromkeys((row["op"], row["design"]) for row in rows))
     for row in sorted(rows, key=lambda row: ladder.index((row["op"], row["design"]))):
         if "fault" not in row:
@@ -291,7 +291,7 @@ def _codes(gpu):
 
 def _failures(folder):
     """(what, why) of each row of `perf compare` that is not right, of ours and torch's."""
-    for path in sorted(folder.glob("*.json")):
-        for r in records.read_json(path) if path.name not in measured.NOT_TIMES else ():
+    for path in measured.files(folder):
+        for r in records.read_json(path):
             if not r.ok and not r.is_peer:
                 yield f"{r.op} {r.case}, {r.implementation} {r.design}", r.message or "not within its bound"

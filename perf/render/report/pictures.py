@@ -1,4 +1,4 @@
-"""The report's charts of a GPU's records: those of the docs that span suites, and ladders, rooflines and errors."""
+"""The report's charts of a GPU's records: those that span suites, and ladders, rooflines and errors."""
 
 from tritonkernels.choice import model
 
@@ -17,7 +17,7 @@ def overview(gpu):
 
 
 def of_docs(gpu):
-    """The docs' charts for which there are records."""
+    """Charts of a chapter's suite, for which there are records."""
     convolutions = [case for cases in gpu.suites.values() for case in cases if case.op == "conv2d"]
     drawn = [figures.gemv_bandwidth(gpu.suites.get("gemv", [])), figures.matmul_squares(gpu.suites.get("square", []))]
     return [picture for picture in (*drawn, figures.conv2d_channels(convolutions)) if picture]
@@ -94,7 +94,7 @@ def rooflines(gpu):
 def errors(gpu):
     """Speed against error of the largest square in every precision, and the errors on ill-conditioned operands; with bounds."""
     if cases := [case for suite in ("precision", "square") for case in gpu.suites.get(suite, ())]:
-        yield figures.matmul_precision(cases, "Products in every precision")
+        yield figures.matmul_precision(cases)
     file = gpu.folder / "errors.json"
     if file.exists():
         own, rows = records.read_rows(file), {}

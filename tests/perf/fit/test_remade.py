@@ -3,7 +3,7 @@
 import pytest
 
 from perf.fit import counted, remade, timed
-from perf.render.measured import RESULTS
+from perf.render import measured
 from tritonkernels.choice import model
 from tritonkernels.target import Target
 
@@ -13,7 +13,7 @@ DESIGN = "cuda_reference gemm.split_k"
 
 @pytest.fixture(scope="module")
 def runs():
-    shapes = list(timed.of_sweep(row) for row in timed.sweep_records.load([RESULTS / "h200/sweep/gemm.jsonl"]))
+    shapes = list(timed.of_sweep(row) for row in measured.swept(measured.RESULTS / "h200", "gemm"))
     return counted.counted(shapes[:200], H200)
 
 

@@ -146,12 +146,12 @@ def test_random_products_are_of_every_family_and_nothing_was_fitted_to_them():
     assert all(case.chosen for case in cases) and sum(not case.gpu_only for case in cases) >= 3
     problems = [prepared(case).problem for case in cases]
     assert {(p.a_layout, p.b_layout) for p in problems} == set(itertools.product(("row", "col"), repeat=2))
-    known = {key for path in RESULTS.glob("*/sweep/matmul.jsonl") for key in keys(path)}
+    known = {key for path in sweep_records.files(RESULTS) for key in keys(path)}
     assert known and not known & {shapes.key_of(p.op, p.describe()) for p in problems}
 
 
 def keys(path):
-    return {shapes.key_of(row["op"], row["problem"]) for _, row in sweep_records.read(path)}
+    return {shapes.key_of(row["op"], row["problem"]) for _, row in sweep_records.read(path, "matmul")}
 
 
 def test_the_seed_decides_the_values():

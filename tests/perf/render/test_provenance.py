@@ -10,7 +10,7 @@ from perf.render import measured, provenance
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(measured, "RESULTS", tmp_path)
-    (tmp_path / "gpu/sweep").mkdir(parents=True)
+    (tmp_path / "gpu").mkdir()
     return tmp_path / "gpu"
 
 
@@ -31,7 +31,12 @@ def test_rows_are_counted_by_commit(folder):
 
 def test_sweeps_are_in_the_order_of_their_days(folder):
     def row(package, times, wrong):
-        return {"package": package, "times": [["tiled", {}, 1.0, None]] * times, "wrong": [["tiled", {}, "why"]] * wrong}
+        return {
+            "op": "gemv",
+            "package": package,
+            "times": [["tiled", {}, 1.0, None]] * times,
+            "wrong": [["tiled", {}, "why"]] * wrong,
+        }
 
     lines = [
         {"environment": environment("late", "2026-01-03"), "settings": {}},
@@ -42,7 +47,7 @@ def test_sweeps_are_in_the_order_of_their_days(folder):
         {"environment": environment("late", "2026-01-03"), "settings": {}},  # another run of the same
         row("cuda_reference", 5, 0),
     ]
-    (folder / "sweep/gemv.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "sweep.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert provenance.sweeps("gpu").splitlines()[2:] == [
         "| gemv | 2026-01-02 | early | 0 | 2 | 3 | 1 |",
         "| gemv | 2026-01-03 | late | 1 | 1 | 8 | 0 |",

@@ -1,6 +1,7 @@
 """The report: self-contained, complete, with the records' numbers, and told at once where it cannot be made."""
 
 import json
+import lzma
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from perf import ROOT
 from perf.__main__ import main
-from perf.measure import records
+from perf.measure import packed, records
 from perf.measure.baselines import yardstick
 from perf.render import measured
 from perf.render.report import command, gather
@@ -93,8 +94,8 @@ def fastest():
     What: the operation and the case, or the family of a random shape.
     """
     suites, sweep, folder = {}, {}, measured.RESULTS / "h200"
-    files = [json.loads(file.read_text()) for file in folder.glob("*.json")]
-    files = [file for file in files if "records" in file and "median_ms" in file["records"][0]]
+    files = [json.loads(lzma.decompress(file.read_bytes())) for file in folder.glob("*.json.xz")]
+    files = [file for file in files if "median_ms" in file["records"][0]]
     for file in sorted(files, key=lambda file: file["environments"][0]["date"]):
         cases = {}
         for r in file["records"]:
@@ -109,12 +110,11 @@ def fastest():
         for implementation in {r["implementation"] for r in mine} if torchs else ():  # the page has what torch computes, too
             best = min((r for r in mine if r["implementation"] == implementation), key=lambda r: r["median_ms"])
             yield f"{op} {name}", PACKAGES[implementation], best["median_ms"], min(torchs) / best["median_ms"], best["of"]
-    for file in sorted((folder / "sweep").glob("*.jsonl")):
-        for row in map(json.loads, file.read_text().splitlines()):
-            if "op" not in row:
-                environment = row["environment"]
-            else:
-                sweep[json.dumps([row["op"], row["problem"]], sort_keys=True), row["package"]] = row | {"of": environment}
+    for row in map(json.loads, lzma.decompress((folder / "sweep.jsonl.xz").read_bytes()).splitlines()):
+        if "op" not in row:
+            environment = row["environment"]
+        else:
+            sweep[json.dumps([row["op"], row["problem"]], sort_keys=True), row["package"]] = row | {"of": environment}
     for row in sweep.values():
         if row["times"]:
             best = min(time[2] for time in row["times"]) / 1e3
@@ -125,10 +125,11 @@ def fastest():
 def test_each_gpu_has_a_part_of_the_page(tmp_path):
     out, names = tmp_path / "report.html", [folder.name for folder in measured.gpus()]
     for folder in measured.gpus():  # some of their records, as all take half a minute, in examples/tour.ipynb
-        for file in ("square.json", "sweep/gemm.jsonl"):
-            copy = tmp_path / folder.name / file
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(folder / file, copy)
+        (tmp_path / folder.name).mkdir()
+        shutil.copy(folder / "square.json.xz", tmp_path / folder.name)
+        lines = packed.read(folder / "sweep.jsonl.xz").splitlines(keepends=True)
+        some = [line for line in lines if line.startswith(('{"environment"', '{"op":"gemm"'))]
+        packed.write(tmp_path / folder.name / "gemm.jsonl", "".join(some))
     assert main(["report", "--records", str(tmp_path), "--out", str(out)]) == 0
     page = Page(out.read_text())
     assert not page.open and len(set(page.ids)) == len(page.ids) and set(names) <= set(page.ids)
@@ -229,7 +230,7 @@ def test_each_kind_of_instruction_has_its_share():
 
 def some(tmp_path, keep, device="NVIDIA H200"):
     """A folder with those records of the ladder that `keep` says."""
-    file = json.loads((measured.RESULTS / "h200/ladder.json").read_text())
+    file = json.loads(packed.read(measured.RESULTS / "h200/ladder.json"))
     file["environments"][0]["device"] = device
     file["records"] = [row | {"target": device} for row in file["records"] if keep(row)]
     (tmp_path / "some.json").write_text(json.dumps(file))

@@ -8,8 +8,7 @@ import torch
 
 from cuda_reference.matmul.parts.fitted import that_fill_waves
 from cuda_reference.matmul.persistent import SPACE
-from perf.measure import counters
-from perf.measure.sweep_records import load
+from perf.measure import counters, records
 from perf.render import steps
 from tests.harness import prepare
 from tritonkernels.target import Target
@@ -145,7 +144,7 @@ def test_few_tiles(batch, m, n, k, expected):
 
 
 def test_the_loops_are_those_of_the_records():
-    code = json.loads((SWEEP / "code.json").read_text())["records"]
+    code = records.read_rows(SWEEP / "code.json")
     (facts,) = (row for row in code if (row["op"], row["implementation"], row["design"]) == ("matmul", "cuda", "persistent"))
     (line,) = (line for line in steps.step("pipelined", "persistent").splitlines() if line.startswith("| CUDA"))
     products = sum(count for opcode, count in facts["hot_loop"].items() if opcode.startswith("HGMMA"))
@@ -156,7 +155,7 @@ def test_the_loops_are_those_of_the_records():
 
 def test_the_chart_has_every_random_product_of_16_bits_that_is_large():
     ratios = []
-    for row in load([SWEEP / "sweep/matmul.jsonl"]):
+    for row in steps.measured.swept(SWEEP, "matmul"):
         times = [us for design, _, us, _ in row.times.get("cuda_reference", ()) if design == "naive"]
         if row.problem.precision in ("fp16", "bf16") and row.problem.flops >= 2e9 and row.torch and times:
             ratios.append(row.torch[1] / min(times))
