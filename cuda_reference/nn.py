@@ -1,10 +1,8 @@
-"""tritonkernels.nn, computed by the CUDA designs: classes, arguments and `replace` are documented there."""
+"""tritonkernels.nn, computed by the CUDA designs: classes, arguments, `replace` and `restore` are documented there."""
 
-from tritonkernels.nn import modules
-from tritonkernels.nn.swap import swap
+from tritonkernels.nn import modules, swap
 
 from .conv2d import conv2d
-from .launch import LIBRARY
 from .matmul import matmul
 
 
@@ -20,6 +18,11 @@ class Conv2d(modules.Conv2d):
     function = staticmethod(conv2d)
 
 
-def replace(model, precision=None, only_where_faster=True, inputs=None, target=None):
-    """tritonkernels.nn.replace, with the classes and the predicted times of this package."""
-    return swap(model, (Linear, Conv2d), LIBRARY, precision, only_where_faster, inputs, target)
+def replace(model, precision=None, only_where_faster=True, inputs=None, *, budget=60.0):
+    """tritonkernels.nn.replace, with the classes of this package."""
+    return swap.swap(model, (Linear, Conv2d), precision, only_where_faster, inputs, budget)
+
+
+def restore(model):
+    """tritonkernels.nn.restore, for the classes of this package."""
+    return swap.restore(model, (Linear, Conv2d))

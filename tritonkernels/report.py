@@ -1,5 +1,6 @@
 """A dict that prints as aligned lines: what explain() and doctor() return; rows of text in columns; tables for notebooks."""
 
+import contextlib
 from html import escape
 
 TABLE = "border-collapse:collapse;color:inherit;background:none"
@@ -44,6 +45,28 @@ def plain(headings, body):
     widths = [max(map(len, column)) for column in zip(headings, *body)]
     lines = (headings, ["-" * width for width in widths], *body)
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+@contextlib.contextmanager
+def progress(total, quiet=False):
+    """Yields advance(description, by=1), which moves a bar on standard error; silent if quiet, without a terminal or rich."""
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda description, by=1: None
+        return
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        started = -1
+
+        def advance(description, by=1):
+            nonlocal started
+            started += by
+            bar.update(task, completed=started, description=description)
+
+        yield advance
 
 
 def as_html(value):

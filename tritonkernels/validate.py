@@ -63,6 +63,11 @@ def number(argument, value):
     return float(value)
 
 
+def seconds(argument, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise ArgumentError(argument, repr(value), "a positive number of seconds", f"Pass {argument}=60 for a minute.")
+
+
 def inner(left, left_size, right, right_size):
     if left_size != right_size:
         raise ShapeError(

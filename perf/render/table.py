@@ -1,11 +1,11 @@
 """Tables of records and of other rows of text: by rich where it is installed, else as plain text."""
 
-import contextlib
 import shutil
 import sys
 import textwrap
 
 from tritonkernels.report import plain
+from tritonkernels.report import progress as progress
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -86,25 +86,3 @@ def stacked(headings, body, width):
 def markdown(headings, body):
     lines = (headings, ["---"] * len(headings), *body)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-@contextlib.contextmanager
-def progress(total, quiet=False):
-    """Yields advance(description, by=1), which moves a bar on standard error; silent if quiet, without a terminal or rich."""
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield lambda description, by=1: None
-        return
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task("", total=total)
-        started = -1
-
-        def advance(description, by=1):
-            nonlocal started
-            started += by
-            bar.update(task, completed=started, description=description)
-
-        yield advance

@@ -175,14 +175,7 @@ class Bench:
 
     def final(self, contenders, until):
         """Fill in their times, by rounds in random order."""
-        for contender in contenders:
-            contender.times = []
-        for done in range(ROUNDS[1]):
-            if done >= LEAST and self._clock.now() >= until:
-                break
-            if done >= ROUNDS[0] and all(c.standard_error <= CERTAIN * c.ms for c in contenders):
-                break
-            self.round(contenders)
+        race(contenders, self.round, self._clock, until)
 
     def round(self, contenders):
         """Add a sample to the times of each, in random order."""
@@ -190,11 +183,28 @@ class Bench:
             contender.times.append(self._sample(contender))
 
     def _sample(self, contender):
-        for _ in range(ATTEMPTS):
-            milliseconds, exposed = sample(self._clock, contender.run, self._flushes)
-            if not exposed:
-                break
-        return milliseconds
+        return hidden(self._clock, contender.run, self._flushes)
+
+
+def race(contenders, one_round, clock, until):
+    """Fill in their times, by rounds that each add one, until the medians are certain or the time is up."""
+    for contender in contenders:
+        contender.times = []
+    for done in range(ROUNDS[1]):
+        if done >= LEAST and clock.now() >= until:
+            break
+        if done >= ROUNDS[0] and all(c.standard_error <= CERTAIN * c.ms for c in contenders):
+            break
+        one_round(contenders)
+
+
+def hidden(clock, run, flushes):
+    """Milliseconds that run() takes on the GPU: of the first of some attempts whose host time the flushes hid."""
+    for _ in range(ATTEMPTS):
+        milliseconds, exposed = sample(clock, run, flushes)
+        if not exposed:
+            break
+    return milliseconds
 
 
 def _outline(tensor):

@@ -12,11 +12,10 @@ next call goes on from there. The candidate that was under way comes last then, 
 import dataclasses
 import datetime
 import json
-import math
 
 import torch
 
-from .. import numerics
+from .. import numerics, validate
 from ..errors import ArgumentError, BackendError, ShapeError, TuningError
 from ..plans import on_device
 from ..report import Report
@@ -34,8 +33,7 @@ TWICE = f"{UNDER_WAY}, twice"
 def tune(library, op, args, kwargs, budget=60.0, again=False, tell=lambda tried, of, fastest: None, clock=None):
     """See tritonkernels.tune. `again` repeats what an interrupted tuning has tried; tell(...) is called after each trial."""
     operation = library.operation(op)
-    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget < math.inf:
-        raise ArgumentError("budget", repr(budget), "a positive number of seconds", "Pass budget=60 for a minute.")
+    validate.seconds("budget", budget)
     args = [_private(value) for value in args]
     kwargs = {name: _private(value) for name, value in kwargs.items()}
     if isinstance(out := kwargs.get("out"), torch.Tensor):  # the caller's is not written

@@ -1,36 +1,43 @@
-"""torch.nn's Linear and Conv2d, computed by this library, and `replace`, which swaps them in a model.
+"""torch.nn's Linear and Conv2d, computed by this library, and `replace`, which swaps them in a model where they are faster.
 
 from tritonkernels import nn
 
 layer = nn.Linear(512, 512, precision="tf32")
 layer.load_state_dict(torchs.state_dict())
-print(nn.replace(model, inputs=example))    # what it swapped, what it left, and why
+print(nn.replace(model, inputs=example))    # what it swapped, what it left, and why; nn.restore(model) undoes it
 """
 
-from ..launch import LIBRARY
+from . import swap
 from .modules import Conv2d, Linear
-from .swap import swap
 
-__all__ = ["Conv2d", "Linear", "replace"]
+__all__ = ["Conv2d", "Linear", "replace", "restore"]
 
 
-def replace(model, precision=None, only_where_faster=True, inputs=None, target=None):
-    """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place; returns Swaps, which say what and why.
+def replace(model, precision=None, only_where_faster=True, inputs=None, *, budget=60.0):
+    """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place, where they are measured to be faster.
 
-    precision  of float32 modules, as Linear and Conv2d take it
-    only_where_faster  swap a module only if the model of time predicts less than the time that torch has by its recorded times
-                of near shapes, at the precision that torch's switches say now, by more than that prediction is off elsewhere:
-                in doubt torch stays. Times are of forward on the GPU, without the host's. False: swap whatever can be computed
-                here, also without a GPU
-    inputs      of the model, to learn the sizes of each module's: a tensor, a tuple of arguments or a dict of them by name.
-                The model runs once, on fake tensors: nothing is computed, and its buffers stay as they are
-    target      the GPU that the model will run on, by name ("h200"); default: the one that its parameters are on
+    precision  of float32 modules, as Linear and Conv2d take it. torch's have the precision that torch's switches say
+    only_where_faster  measure each module, ours and torch's in turns: its forward, and its backward if the model is in
+                training mode and gradients are recorded. A module is swapped if ours is faster by more than the noise, in a
+                CUDA graph and eagerly. Then the whole model is measured in the same way, and is left as it was if it is not
+                faster. False: swap whatever can be computed here, without measuring, also without a GPU
+    inputs      of the model: a tensor, a tuple of arguments or a dict of them by name. Modules are measured at the sizes that
+                they have with these; a copy of the model runs on them
+    budget      seconds for measuring. What was not measured within them is left; a build that is under way ends first
+
+    Returns Swaps, which say what became of each module and why. Measuring changes neither the model nor its gradients nor the
+    state of random numbers.
 
     A swapped module is the same object with another class. So parameters, hooks, training flags, tied weights, optimizers and
     references to it stay as they are. Subclasses are left, as what they compute may be another thing. A module whose parent
     reads its weights without calling it (torch's TransformerEncoderLayer does so in eval mode) computes nothing there.
 
-    Raises ArgumentError for a precision that no module has, for `inputs` that the model does not run on, and for a target
-    that is not known; nothing is swapped then.
+    Raises ArgumentError for a precision that no module has, for a budget that is not positive, and for `inputs` that the model
+    does not run on; nothing is swapped then.
     """
-    return swap(model, (Linear, Conv2d), LIBRARY, precision, only_where_faster, inputs, target)
+    return swap.swap(model, (Linear, Conv2d), precision, only_where_faster, inputs, budget)
+
+
+def restore(model):
+    """Give a model's modules of these classes torch's classes again, in place: undoes replace. Returns their names."""
+    return swap.restore(model, (Linear, Conv2d))

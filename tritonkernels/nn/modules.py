@@ -41,6 +41,11 @@ class OwnModule:
         return made
 
     @classmethod
+    def adopt(cls, module, precision):
+        """Make torch's module one of this class; it stays the same object."""
+        module.__class__, module.precision = cls, precision
+
+    @classmethod
     def checked(cls, precision):
         return precision if precision is None else validate.choice("precision", precision, cls.precisions)
 
@@ -50,7 +55,8 @@ class OwnModule:
         return {"bias": module.bias, "precision": precision if module.weight.dtype == torch.float32 else None}
 
     def extra_repr(self):
-        return super().extra_repr() + (f", precision={self.precision}" if self.precision else "")
+        precision = f"precision={self.precision}, " if self.precision else ""
+        return f"{super().extra_repr()}, {precision}{self.function.__module__.partition('.')[0]}"
 
 
 class Linear(OwnModule, torch.nn.Linear):
