@@ -4,8 +4,7 @@ What a design sustains is a share of the GPU's own figures, so records of all GP
 perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
 give the same file, but for designs that are other kernels since they were timed (remade.py). Short calls, which `perf compare`
 times in a row, do not wait for their launches. Beside it goes learned.json: what the model with these figures gets wrong
-(boosting.py). For each of the GPUs goes torch.json into its folder: torch's times in its records, which
-`tritonkernels.nn.replace` compares with.
+(boosting.py).
 
 How good the choice is, is told by one that is fitted to half of the shapes only, by a hash of them, and judged by the others;
 docs/choice.md has it. What is written is then fitted to all of them. Needs no GPU.
@@ -22,7 +21,7 @@ from tritonkernels.target import Target
 from ..gate import processes
 from ..render import choice
 from ..render.table import print_table
-from . import counted, evaluate, remade, residuals, table, timed, torch_times
+from . import counted, evaluate, remade, residuals, table, timed
 
 HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
 
@@ -44,13 +43,10 @@ def main(options, parser):
     today, path = remade.of_today(runs), table.path(target.name)
     if not today:
         parser.error(f"no records of {target.name} to fit to")
-    for gpu, own in shapes.items():
-        text = torch_times.text(gpu.name, own.commit, torch_times.families(own.shapes, gpu))
-        torch_times.path(gpu.name).parent.mkdir(parents=True, exist_ok=True)
-        processes.replace(torch_times.path(gpu.name), text)
     _judge(runs, *_fitted([run for run in today if run.shape.half == "fit"], runs, target), targets, options.judged)
     designs, trees = _fitted(today, runs, target)
     commit = max(shapes.values(), key=lambda own: own.date).commit
+    path.parent.mkdir(parents=True, exist_ok=True)  # the first table of a GPU
     processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(today), designs))
     processes.replace(residuals.path(target.name), residuals.text(trees))
     print(f"{path}: {len(today)} records of {len({id(run.shape) for run in today})} shapes")

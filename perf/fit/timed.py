@@ -42,10 +42,6 @@ class Timed(NamedTuple):
         return shapes.key_of(self.problem.op, self.problem.describe())
 
     @property
-    def in_a_row(self):
-        return any(run.in_a_row for runs in self.runs.values() for run in runs)
-
-    @property
     def half(self):
         """ "fit" or "judge"."""
         return shapes.half(self.key)

@@ -2,8 +2,8 @@
 
 Host: what a repeated call of small operands takes of the CPU until it returns, as it is, while its gradients are recorded, and
 in a function that torch.compile has compiled. Models: those of examples/, larger, forward alone and with backward, with torch's
-modules, with ours where they are predicted to be faster (nn.replace), and with ours throughout; call by call, and as a CUDA
-graph, which leaves out the host. All that is compared takes turns.
+modules, with ours where nn.replace measures them to be faster (for each of the two, within --budget), and with ours throughout;
+call by call, and as a CUDA graph, which leaves out the host. All that is compared takes turns.
 
 Exit status: 2 without a GPU.
 """
@@ -23,7 +23,7 @@ import torch
 from tritonkernels.choice.clock import GpuClock
 
 from .. import ROOT
-from ..arguments import writable
+from ..arguments import positive, writable
 from ..render import table
 from . import contenders, records
 from .environment import add_commit, environment
@@ -54,6 +54,9 @@ class Time:
 
 
 def add_arguments(parser):
+    parser.add_argument(
+        "--budget", type=positive("seconds"), default=60.0, metavar="SECONDS", help="of an nn.replace; default: %(default)g"
+    )
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the times there")
     add_commit(parser)
 
@@ -64,7 +67,8 @@ def main(options, parser):
         print("torch needs a GPU and torch sees none: times without one say nothing", file=sys.stderr)
         return 2
     found, origin = [], environment(device, options.commit)
-    for time in itertools.chain(host_times(device, GpuClock(device)), model_times(device, GpuClock(device))):
+    clock = GpuClock(device)
+    for time in itertools.chain(host_times(device, clock), model_times(device, clock, options.budget)):
         time.environment = origin
         found.append(time)
         if options.json:  # what was found so far
@@ -132,12 +136,12 @@ def _compiled(function):
 
 
 # Models.
-def model_times(device, clock):
+def model_times(device, clock, budget):
     torch.manual_seed(0)
     for name, model, batch in models(device):
         for what in ("forward", "forward and backward"):
             steps, swapped = {}, {}
-            for modules, changed, count in variants(model, batch[0]):
+            for modules, changed, count in variants(model, batch[0], what, budget):
                 steps[modules], swapped[modules] = functools.partial(step, changed, batch, what), count
             for of, runs in ((what, steps), (f"{what}, CUDA graph", {n: clock.replay(run) for n, run in _warm(steps).items()})):
                 timed = {name: functools.partial(_step_us, run, clock) for name, run in runs.items() if run}
@@ -168,14 +172,15 @@ def _example(name):
     return importlib.import_module(name)
 
 
-def variants(model, inputs):
-    """(whose modules, the model with them, how many were swapped)."""
+def variants(model, inputs, what, budget):
+    """(whose modules, the model with them, how many were swapped), where they are faster at `what`."""
     yield "torch", model, ""
     for package in contenders.PACKAGES.values():
         nn = importlib.import_module(f"{package}.nn")
         for modules, where_faster in ((f"{package}, where faster", True), (package, False)):
             changed = copy.deepcopy(model)
-            rows = nn.replace(changed, precision="torch", only_where_faster=where_faster, inputs=inputs)
+            with torch.set_grad_enabled(what != "forward"):
+                rows = nn.replace(changed, "torch", where_faster, inputs, budget=budget)
             yield modules, changed, f"{sum(row.swapped for row in rows)} of {len(rows)}"
 
 

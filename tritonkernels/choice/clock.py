@@ -33,6 +33,19 @@ class GpuClock:
     def synchronize(self):
         torch.cuda.synchronize(self._device)
 
+    def waits(self, call):
+        """Whether the call, tried once, waits for the GPU. A graph cannot capture it then, and a capture that fails may leave
+        torch's allocator and random numbers unusable: a caller's program is spared the attempt."""
+        before = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            call()
+        except RuntimeError:
+            return True
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+        return False
+
     def replay(self, call):
         """A function that repeats the GPU work of the call; None where a graph cannot capture it. It keeps the call's tensors
         alive: a graph keeps only those that were made while it was captured.

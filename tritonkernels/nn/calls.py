@@ -44,7 +44,8 @@ def private(t):
     """A tensor of the same form and values, with memory of its own."""
     if not has_form(t):
         return t.detach().clone()
-    return Form.of(t).filled(t.device, lambda values: values.copy_(t.detach().as_strided(values.shape, (1,), t.storage_offset())))
+    own = t.detach()
+    return Form.of(t).filled(t.device, lambda values: values.copy_(own.as_strided(values.shape, (1,), own.storage_offset())))
 
 
 class Call(NamedTuple):

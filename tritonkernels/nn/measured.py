@@ -73,12 +73,13 @@ def of_models(ours, torchs, args, kwargs, clock, until):
     """The Measured of two models: of a forward, and of the backward of what it records, from gradients of ones."""
     runs = [functools.partial(_model_step, model, args, kwargs) for model in (ours, torchs)]
     _warm_up(runs, clock)
-    return measured(runs, clock, until)
+    return measured(runs, clock, until, captured=not any(map(clock.waits, runs)))
 
 
-def measured(runs, clock, until, calls=1):
+def measured(runs, clock, until, calls=1, captured=True):
     """The Measured of runs, ours and torch's, which have run before and are of so many calls each."""
-    found, replays, shuffled = Measured(), [clock.replay(run) for run in runs], random.Random(0)
+    found, shuffled = Measured(), random.Random(0)
+    replays = [captured and clock.replay(run) for run in runs]
     ways = {GRAPH: (replays, flushes_to_hide(replays, clock))} if all(replays) else {}
     ways[EAGERLY] = runs, 0
     for how, (own, flushes) in ways.items():

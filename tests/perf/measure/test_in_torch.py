@@ -62,10 +62,10 @@ def test_all_times_are_taken(monkeypatch):
         (torch.randn(2, 3, 16, 16, device=DEVICE), torch.zeros(2, device=DEVICE).long()),
     )
     monkeypatch.setattr(in_torch, "models", lambda _: [tiny])
-    monkeypatch.setattr(in_torch, "variants", lambda model, inputs: [("torch", model, ""), ("ours", model, "0 of 9")])
+    monkeypatch.setattr(in_torch, "variants", lambda model, *_: [("torch", model, ""), ("ours", model, "0 of 9")])
     monkeypatch.setattr(in_torch, "_warm", lambda steps: steps)
     host = list(in_torch.host_times(DEVICE, Clock()))
-    models = list(in_torch.model_times(DEVICE, Clock()))
+    models = list(in_torch.model_times(DEVICE, Clock(), 1.0))
     assert len(host) == 3 * 3 * 3 and len(models) == 2 * 2 * 2
     assert all(0 < t.p20_us <= t.median_us <= t.p80_us for t in host + models)
 
@@ -100,5 +100,5 @@ def test_everything_on_a_gpu(tmp_path, monkeypatch):
     tiny = ("ResNet", small.resnet(8).cuda(), (torch.randn(2, 3, 16, 16, device="cuda"), torch.randint(4, (2,), device="cuda")))
     monkeypatch.setattr(in_torch, "models", lambda device: [tiny])
     device = torch.device("cuda", 0)
-    found = list(in_torch.model_times(device, in_torch.GpuClock(device)))
+    found = list(in_torch.model_times(device, in_torch.GpuClock(device), 5.0))
     assert len(found) == 2 * 2 * 5, "torch's, and both packages' where faster and throughout; as calls and as graphs"
