@@ -106,8 +106,8 @@ are recorded, and in a function that torch.compile has compiled. Kernels of larg
 {host}
 
 **Models**: those of [examples](../examples), but larger, in microseconds, with torch's modules and with ours throughout; in
-brackets how many are ours. A CUDA graph leaves out the host. [`nn.replace`](nn.md) measures first and swaps only what is faster:
-a column *where faster*, if there is one, is of its models.
+brackets how many are ours. A CUDA graph leaves out the host. [`nn.replace`](nn.md) measures first and swaps only what is
+faster: a column *where faster*, if there is one, is of its models.
 
 {models}
 """

@@ -44,7 +44,7 @@ class Gpu(SimulatedGpu):
             if isinstance(seconds, Exception):
                 raise seconds
             self.seen.append((whose, module, input))
-            self.work(seconds[not self._captured])
+            self.work((seconds(input) if callable(seconds) else seconds)[not self._captured])
             return forward(module, input)
 
         return planned
@@ -224,12 +224,23 @@ def test_a_model_that_is_not_faster_is_left(package, monkeypatch):
 
 
 def test_calls_that_are_equal_are_measured_once(monkeypatch):
-    """In any modules. One of two calls of a module that is slower keeps it torch's; times are of all its calls."""
+    """In any modules; times are of all calls of a module."""
     gpu = Gpu(monkeypatch, tritonkernels)
     rows = {row.name: row for row in gpu.replace(Model().eval(), random(2, 3, 6, 6))}
     assert rows["first, again"].ours_us == pytest.approx(2 * rows["tied"].ours_us) and rows["convolution"].swapped
     linears = {id(module) for whose, module, input in gpu.seen if whose == "ours" and input.shape == (2, 8)}
     assert len(linears) <= 16 + 2, "operands of a run, and the two modules of the model that is timed whole"
+
+
+def test_a_module_that_is_slower_in_one_of_its_calls_is_left(monkeypatch):
+    class Called(torch.nn.Sequential):
+        def forward(self, x):
+            return self[0](x) + self[0](x[:1])
+
+    rows = Gpu(monkeypatch, tritonkernels, lambda x: FAST if len(x) > 1 else (2 * SLOW[0], SLOW[1])).replace(
+        Called(torch.nn.Linear(6, 6)).eval(), random(3, 6)
+    )
+    assert not rows[0].swapped and "2.00 in a CUDA graph" in rows[0].why and "0.50 in a CUDA graph" in rows[0].why
 
 
 def test_operands_have_the_forms_of_the_calls_and_change(monkeypatch):

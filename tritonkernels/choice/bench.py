@@ -82,6 +82,18 @@ class Contender:
         return other.ms - self.ms > max(noise, GAIN * other.ms)
 
 
+def race(contenders, one_round, clock, until):
+    """Fill in their times, by rounds that each add one, until the medians are certain or the time is up."""
+    for contender in contenders:
+        contender.times = []
+    for done in range(ROUNDS[1]):
+        if done >= LEAST and clock.now() >= until:
+            break
+        if done >= ROUNDS[0] and all(c.standard_error <= CERTAIN * c.ms for c in contenders):
+            break
+        one_round(contenders)
+
+
 class Bench:
     """`expected` judges the call's result; kernels of `candidates` are built in threads, the first of each design first.
     Others are built when they first run."""
@@ -183,28 +195,11 @@ class Bench:
             contender.times.append(self._sample(contender))
 
     def _sample(self, contender):
-        return hidden(self._clock, contender.run, self._flushes)
-
-
-def race(contenders, one_round, clock, until):
-    """Fill in their times, by rounds that each add one, until the medians are certain or the time is up."""
-    for contender in contenders:
-        contender.times = []
-    for done in range(ROUNDS[1]):
-        if done >= LEAST and clock.now() >= until:
-            break
-        if done >= ROUNDS[0] and all(c.standard_error <= CERTAIN * c.ms for c in contenders):
-            break
-        one_round(contenders)
-
-
-def hidden(clock, run, flushes):
-    """Milliseconds that run() takes on the GPU: of the first of some attempts whose host time the flushes hid."""
-    for _ in range(ATTEMPTS):
-        milliseconds, exposed = sample(clock, run, flushes)
-        if not exposed:
-            break
-    return milliseconds
+        for _ in range(ATTEMPTS):
+            milliseconds, exposed = sample(self._clock, contender.run, self._flushes)
+            if not exposed:
+                break
+        return milliseconds
 
 
 def _outline(tensor):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from ..choice.bench import Contender, hidden, race
-from ..choice.clock import flushes_to_hide
+from ..choice.bench import Contender, race
+from ..choice.clock import flushes_to_hide, sample
 
 WARM_UPS = 4  # builds, plans, cuDNN's search
 CALLS = (2, 16)  # in a run, least and most: eagerly, the host goes on while the GPU computes
@@ -62,7 +62,7 @@ def of_module(call, module, precision, clock, until):
             step(sets[0])
         clock.synchronize()
         calls = max(CALLS[0], min(CALLS[1], int(RUN_S / (clock.now() - started))))
-        of_a_set = sum(form.bytes for form in (call.input, *call.parameters) if form)
+        of_a_set = max(1, sum(form.bytes for form in (call.input, *call.parameters) if form))
         while len(sets) < min(calls, math.ceil(2 * clock.l2_bytes / of_a_set)):
             sets.append(_operands(call, module, precision))
         runs = [functools.partial(_in_a_row, step, [sets[i % len(sets)] for i in range(calls)]) for step in steps]
@@ -86,7 +86,7 @@ def measured(runs, clock, until, calls=1, captured=True):
 
         def one_round(contenders, flushes=flushes):
             for contender in shuffled.sample(contenders, len(contenders)):
-                contender.times.append(hidden(clock, contender.run, flushes))
+                contender.times.append(sample(clock, contender.run, flushes)[0])
 
         ours, torchs = contenders = [Contender(name, run) for name, run in zip(("ours", "torch"), own)]
         now = clock.now()

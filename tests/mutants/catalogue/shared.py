@@ -206,6 +206,25 @@ MUTANTS = [
         ("results not poisoned", "result.fill_(math.nan if", "(math.nan if"),
     ),
     *of(
+        "tritonkernels/nn/judge.py",
+        "test_replace",
+        ("a model that is not faster is swapped", "if not whole.swapped:", "if False:"),
+        ("one fast call of a module is enough", "all(outcome.faster", "any(outcome.faster"),
+        ("the budget is not kept", "if now < until:", "if True:"),
+    ),
+    *of(
+        "tritonkernels/nn/measured.py",
+        "test_replace",
+        ("faster in one way is enough", "all(times.faster", "any(times.faster"),
+        ("operands stay in L2", "while len(sets) <", "while False and len(sets) <"),
+    ),
+    *of(
+        "tritonkernels/nn/calls.py",
+        "test_replace",
+        ("measured on tensors of other strides", "self.strides, self.offset)", "torch.empty(self.shape).stride(), 0)"),
+        ("the caller's inputs are written", "    if not has_form(t):\n        return t.detach().clone()", "    return t"),
+    ),
+    *of(
         "tritonkernels/choice/tuner.py",
         "nothing_is_better",
         ("noise taken for a gain", "if default and not winner.beats(default):", "if not default:"),
