@@ -112,6 +112,7 @@ def _module_step(forward, operands):
 
 
 def _model_step(model, args, kwargs):
+    torch.clear_autocast_cache()  # each step casts the weights, as in a context of its own
     results = [t for t in pytree.tree_leaves(model(*args, **kwargs)) if isinstance(t, torch.Tensor) and t.requires_grad]
     wanted = [t for t in (*model.parameters(), *pytree.tree_leaves((args, kwargs))) if getattr(t, "requires_grad", False)]
     if results:
