@@ -372,10 +372,11 @@ def test_the_table_prints():
 def test_on_a_gpu(package, training, monkeypatch):
     """All is timed, in both ways; with ours declared faster, results are torch's, and restore gives torch's modules back."""
     monkeypatch.setattr(bench.Contender, "beats", lambda self, other: True)
+    monkeypatch.setattr(bench, "ROUNDS", (3, 3))
     with baselines.precision("ieee"):
         model, images = Model().cuda().train(training), torch.randn(16, 3, 32, 32, device="cuda")
         wanted, before, state = model(images), copy.deepcopy(model.state_dict()), torch.cuda.get_rng_state()
-        table = package.nn.replace(model, inputs=images, budget=30)
+        table = package.nn.replace(model, inputs=images, budget=600)
         rows = {row.name: row for row in table}
         assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
         assert torch.equal(torch.cuda.get_rng_state(), state) and {p.grad for p in model.parameters()} == {None}
@@ -397,6 +398,7 @@ def test_a_model_that_waits_for_the_gpu_is_timed_eagerly(package, monkeypatch):
             return super().forward(x) * float(x.sum().item() > 0)
 
     monkeypatch.setattr(bench.Contender, "beats", lambda self, other: True)
-    table = package.nn.replace(Waits(torch.nn.Linear(64, 64)).cuda(), inputs=torch.randn(32, 64, device="cuda"), budget=30)
+    monkeypatch.setattr(bench, "ROUNDS", (3, 3))
+    table = package.nn.replace(Waits(torch.nn.Linear(64, 64)).cuda(), inputs=torch.randn(32, 64, device="cuda"), budget=600)
     assert "in a CUDA graph" in table[0].why and table.whole.why.endswith("eagerly, as no CUDA graph can capture it")
     torch.dropout(torch.ones(9, device="cuda"), 0.5, True)  # which a capture that failed may have left unable to draw
