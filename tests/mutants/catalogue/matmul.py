@@ -225,7 +225,13 @@ MUTANTS = [
         ("rows of K in turn with those of M", "along_k = t.stride(2) <= t.stride(1)", "along_k = False"),
         ("parts of lines not moved", "gl.SwizzledSharedLayout(4, 1, 4, order)", "gl.SwizzledSharedLayout(1, 1, 1, order)"),
         ("as Triton lets B lie", "gl.SwizzledSharedLayout(4, 1, 4, order)", "gl.SwizzledSharedLayout(8, 1, 2, order)"),
-        ("warps in one column", "[2, 2]", "[4, 1]"),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/mma_of_doubles.py",
+        "test_dmma",
+        ("warps in one column", "[2, 1, 2, 1]", "[4, 1, 1, 1]"),
+        ("rows of a warp in a row", "[[0, 0], [16, 0]]", "[[0, 0], [8, 0]]"),
+        ("smaller mma", "m16n8k16", "m8n8k4"),
     ),
     *of(
         "tritonkernels/matmul/warp_specialized.py",
