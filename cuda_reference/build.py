@@ -6,6 +6,7 @@ The name of a build contains a hash of all its inputs: sources, flags, versions,
 timeout can kill, with the tools of toolchain.py, and is kept in cache.py's folder.
 """
 
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -32,7 +33,7 @@ from tritonkernels.errors import BuildError
 from . import launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
-__all__ = ["BACKENDS", "ROOT", "doctor", "load", "load_part", "sanitizer_preload", "stop"]
+__all__ = ["BACKENDS", "ROOT", "build_part", "doctor", "load", "load_part", "sanitizer_preload", "seconds", "stop"]
 
 BACKENDS = ("simt", "cuda", "trace")
 OVERLAP = "common/overlap.cuh"
@@ -52,6 +53,7 @@ job = json.load(sys.stdin)
 # Builds for the CPU do not import torch, which would take as long as the compiler.
 _RUN = "signal.signal(signal.SIGTERM, end); sys.exit(any(subprocess.call(command) for command in job))"
 _LOAD_INLINE = "from torch.utils.cpp_extension import load_inline; signal.signal(signal.SIGTERM, end); load_inline(**job)"
+TYPICAL, LONGEST = 14, 32  # seconds of nvcc for one kernel, on the host of an H200: the median, and the most that was measured
 _GRACE = 10  # seconds to end after SIGTERM
 _REMEDY = (
     "cuda_reference.doctor() says which tools were used. CXX names another C++ compiler, CUDA_HOME another CUDA toolkit: "
@@ -82,12 +84,29 @@ def load_part(header: str, part: Sequence[str], whole: Sequence[str], backend: s
 
     For a call, which waits for the compiler and says so. To build most of `whole`, `load` it: one module takes less than many.
     """
-    keys = [(header, tuple(expressions), backend) for expressions in (part, whole)]
+    keys = _keys(header, part, whole, backend)
     for key in keys:
         if key in _kernels:
             return _kernels[key]
-    notice = f"cuda_reference: building {part[0]} for this GPU, once; this usually takes 3 to 10 s"
+    notice = f"cuda_reference: building {part[0]} for this GPU, once; this usually takes {TYPICAL} to {LONGEST} s"
     return _load(next(filter(_is_cached, keys), keys[0]), notice)
+
+
+def build_part(header: str, part: Sequence[str], whole: Sequence[str], backend: str) -> None:
+    """Build what load_part would, and load nothing."""
+    keys = _keys(header, part, whole, backend)
+    if not any(map(_is_cached, keys)):
+        os.close(_build(_recipe(*keys[0])))
+
+
+def seconds(header: str, part: Sequence[str], whole: Sequence[str], backend: str) -> float:
+    """How long build_part is expected to take: 0 if that is built, else as long as the last such build."""
+    keys = _keys(header, part, whole, backend)
+    return 0.0 if any(map(_is_cached, keys)) else _noted(_recipe(*keys[0]).note)
+
+
+def _keys(header, part, whole, backend):
+    return [(header, tuple(expressions), backend) for expressions in (part, whole)]
 
 
 def stop() -> None:
@@ -154,6 +173,7 @@ class _Recipe:
     flags: tuple
     suffix: str = ".so"  # of what is built
     asked: float = dataclasses.field(default_factory=time.monotonic, compare=False)  # when
+    note: str = ""  # the file in the cache folder that keeps how long such a build takes; none if that is a second
 
 
 def _recipe(header, expressions, backend):
@@ -164,7 +184,9 @@ def _recipe(header, expressions, backend):
     source = _source(path, expressions, backend, files)
     if backend != "cuda":
         files |= _emulation()
-    return _named(f"{backend}_{path.parent.name}_{path.stem}", backend, source, files)
+    prefix = f"{backend}_{path.parent.name}_{path.stem}"
+    note = f"{prefix}_{len(expressions)}.seconds" if backend == "cuda" else ""
+    return dataclasses.replace(_named(prefix, backend, source, files), note=note)
 
 
 def _runtime(backend):
@@ -260,11 +282,36 @@ def _build(recipe, notice=None):
         if built is None:
             if notice:
                 log.info(notice)
-            cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout), recipe.suffix)
+            with _timed(recipe.note):
+                cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout), recipe.suffix)
             built = cache.find(recipe.name, recipe.suffix)
     if built is None:
         raise BuildError(f"{recipe.name} was built and has disappeared: another program changes {cache.folder()}.")
     return built
+
+
+@contextlib.contextmanager
+def _timed(note):
+    """Keep how long a build takes. One that the caller's time was too short for (SystemExit) may take twice as long."""
+    began = time.monotonic()
+    try:
+        yield
+    except SystemExit:
+        _keep(note, max(_noted(note), 2 * (time.monotonic() - began)))
+        raise
+    _keep(note, time.monotonic() - began)
+
+
+def _keep(note, seconds):
+    if note:
+        (cache.folder() / note).write_text(f"{seconds:.1f}\n")
+
+
+def _noted(note):
+    try:
+        return float((cache.folder() / note).read_text())
+    except (OSError, ValueError):
+        return float(TYPICAL)
 
 
 def _import(name, descriptor):

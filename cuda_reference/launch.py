@@ -15,7 +15,7 @@ from tritonkernels.library import Library
 from tritonkernels.plans import FromAddress, Launched, stream_of
 from tritonkernels.target import Target
 
-from . import build
+from . import build, toolchain
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ class CudaLaunch:
         """The kernel's short name: "align"."""
         return self.expression.partition("<")[0].rpartition("::")[2]
 
-    def build(self):
-        """Build all of the source for the current GPU, without a launch; the tensors may be on the meta device."""
-        build.load(self.source.header, self.source.expressions, "cuda")
+    def build(self, whole=False):
+        """Build for the current GPU what run() will load there, or all of the source; the tensors may be on the meta device."""
+        header, expressions = self.source.header, self.source.expressions
+        build.build_part(header, expressions if whole else self.part or expressions, expressions, "cuda")
 
     def run(self):
         device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
@@ -192,8 +193,21 @@ def _misses(target):
     return f"its CUDA kernels run on NVIDIA GPUs only, and this one is {target.isa}" if target.vendor == "amd" else None
 
 
+def _build_seconds(launch):
+    whole = launch.source.expressions
+    return build.seconds(launch.source.header, launch.part or whole, whole, "cuda")
+
+
 def _compiler():
     return f"CUDA {torch.version.cuda}"
 
 
-LIBRARY = Library("cuda_reference", target=_target, runs_on=_runs_on, misses=_misses, compiler=_compiler)
+LIBRARY = Library(
+    "cuda_reference",
+    target=_target,
+    runs_on=_runs_on,
+    misses=_misses,
+    compiler=_compiler,
+    build_for=lambda target: toolchain.build_for(target.arch),
+    build_seconds=_build_seconds,
+)

@@ -15,6 +15,7 @@ from tritonkernels.errors import BuildError, ToolchainError
 ROOT = Path(__file__).resolve().parent
 BUILT_IN = "/cuda_reference"  # what modules for the CPU call ROOT, so that another checkout can use them
 
+_given = None  # the architecture to build for; None is that of the present GPU
 _LINE_LIMIT = 40  # lines of a tool's output quoted in an error
 
 # Every access calls a recorder (simt/trace_recorder.cpp). An access in the source must stay one instruction, on its own line
@@ -117,7 +118,15 @@ def nvcc(arch=None):
     return Tool(str(nvcc), version)
 
 
+def build_for(arch):
+    """Build for this architecture from now on, without a look at the present GPU."""
+    global _given
+    _given = with_its_own(arch)
+
+
 def gpu_architecture():
+    if _given is not None:
+        return _given
     import torch
 
     if torch.version.cuda is None:

@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import os
 import threading
 import types
 
@@ -70,9 +71,9 @@ class TritonLaunch:
                 what = f"{self.kernel.__name__} failed in Triton's interpreter: {cause!r}"
                 raise LaunchError(f"{what}\n{LaunchError.REMEDY}") from error
 
-    def build(self):
+    def build(self, whole=False):
         """Compile the kernel for the current GPU, and Triton 3.6's launcher of it, and load neither: kernels that only build
-        would use up the memory of the GPU. The tensors may be on the meta device."""
+        would use up the memory of the GPU. The tensors may be on the meta device. `whole` is for CUDA kernels."""
         from triton.runtime import driver
 
         with _BINDING:  # Triton has no lock here: of two threads that are the first, one would fill caches that are replaced
@@ -172,6 +173,19 @@ def _runs_on(tensor):
     validate.on_backend("the operands", tensor, backend.device_type(), backend.name())
 
 
+def _build_for(target):
+    os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # without a look for one
+    from triton.backends import backends
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    name, machine = ("amd", ("hip", target.gfx)) if target.vendor == "amd" else ("nvidia", ("cuda", target.arch))
+    gpu, stand_in = GPUTarget(*machine, target.warp_size), backends[name].driver()
+    stand_in.get_current_target = lambda: gpu  # by Triton's own functions, the process would open the GPU
+    stand_in.get_current_device = stand_in.get_current_stream = lambda *_: 0
+    driver.set_active(stand_in)
+
+
 def _compiler():
     import triton
 
@@ -185,4 +199,5 @@ LIBRARY = Library(
     get_ready=backend.name,
     switches=_switches,
     compiler=_compiler,
+    build_for=_build_for,
 )

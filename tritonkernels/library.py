@@ -40,6 +40,8 @@ class Library:
     get_ready: Callable[[], Any] = lambda: None  # called before any design is imported
     switches: Callable[[], Any] = lambda: None  # global settings that a plan depends on
     compiler: Callable[[], str] = lambda: ""  # its name and minor version, for which tuned times hold
+    build_for: Callable[[Target], None] = lambda target: None  # makes this process build for a GPU that it does not open
+    build_seconds: Callable[[Any], float] = lambda launch: 0.0  # that launch.build() is expected to take
     tuned: UserTable = USER
     shipped: ShippedTable = SHIPPED
     plans: Plans = field(default_factory=Plans, repr=False)

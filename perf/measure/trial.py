@@ -103,7 +103,7 @@ def build(task, tell):
     try:
         with on_device(device):
             for launch in launches(case, package, library(package).target(device), contender):
-                launch.build()
+                launch.build(whole=True)
     except TritonKernelsError as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     except Exception:  # it may be due to tensors that have no memory; if not, it comes again with those that have

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import torch
 
-from cuda_reference import build
 from tritonkernels import OPS
 from tritonkernels.choice import tuner
 from tritonkernels.errors import TritonKernelsError, TuningError, UnsupportedError
@@ -105,7 +104,6 @@ def run(cases, packages, device, budget, again, ship=False):
                 if isinstance(error, TuningError):  # of the table or the GPU: no other case would fare better
                     break
             except KeyboardInterrupt:
-                build.stop()  # else the process would end with the last of them
                 stopped = True
                 notes.append(f"Stopped by Ctrl-C at {title}: the table has the cases before it")
                 break

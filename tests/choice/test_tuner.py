@@ -5,7 +5,6 @@ import itertools
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,21 @@ import torch
 
 import cuda_reference
 import tritonkernels
-from tests.choice.stand_ins import SimulatedGpu, library, operands, right
+from tests.choice import processes
+from tests.choice.stand_ins import SimulatedGpu, built, library, operands, right
 from tests.harness import prepare
 from tritonkernels import backend, native, numerics
-from tritonkernels.choice import tuner
+from tritonkernels.choice import builders, builds, tuner
 from tritonkernels.choice.table import UserTable
-from tritonkernels.errors import ArgumentError, BackendError, BuildError, ShapeError, TuningError, UnsupportedError
+from tritonkernels.errors import ArgumentError, BackendError, ShapeError, TuningError, UnsupportedError
 
 US = 1e-6
 PACKAGES = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
+
+
+@pytest.fixture(autouse=True)
+def no_builds(monkeypatch):
+    monkeypatch.setattr(builds, "run", built)
 
 
 def tune(served, gpu, budget=60.0, args=None, **options):
@@ -223,26 +228,67 @@ def test_a_lost_gpu_is_an_error_that_keeps_what_was_found(file):
     assert told["winner"]["design"] == "fast" and told["failed"] == 1
 
 
-def test_a_budget_below_one_build(file):
+def test_a_budget_below_one_build(file, monkeypatch):
+    asked = []
+    monkeypatch.setattr(builds, "run", lambda *job: asked.append(job[-2:]) or {})
     gpu = SimulatedGpu()
-    served = library(gpu, build=lambda: time.sleep(0.5), default=[(100 * US, right)])
-    with pytest.raises(ArgumentError, match=r"budget: got 0\.1 s; allowed: more than the build of the first kernel.*again"):
-        tune(served, gpu, budget=0.1)
-    assert not file.exists()
+    served = library(gpu, default=[(100 * US, right)])
+    with pytest.raises(ArgumentError, match=r"budget: got 2 s; allowed: more than the first right kernel.*, such as 4\."):
+        tune(served, gpu, budget=2.0)
+    ((soon, late),) = asked
+    assert soon <= 1.0 and late <= 1.8 and not file.exists()
 
 
-def test_a_failed_build_is_not_repeated(file):
-    builds = []
-
-    def build():
-        builds.append(1)
-        if len(builds) == 2:
-            raise BuildError("no compiler")
-
+def test_a_build_longer_than_the_budget_is_foreseen(file, monkeypatch):
     gpu = SimulatedGpu()
-    served = library(gpu, build=build, fast=[(50 * US, right)], default=[(100 * US, right)])
+    served = library(gpu, default=[(100 * US, right)] * 3)
+    left = iter((30.0, 40.0, 50.0, 30.0, 0.0))
+    served.build_seconds = lambda launch: next(left)
+    monkeypatch.setattr(builders, "cores", lambda: 2)
+    asked = []
+    monkeypatch.setattr(builds, "run", lambda *job: asked.append(job) or built(*job))
+    with pytest.raises(ArgumentError, match=r"budget: got 20 s; allowed: at least 34 s. No kernel .* expected to take 30 s"):
+        tune(served, gpu, budget=20.0)
+    assert not asked and next(left) == 50.0 and not file.exists()
+    assert tune(served, gpu, budget=20.0)["timed"] == 3, "one of the two is built"
+
+
+def test_what_is_not_built_is_left_and_a_failed_build_is_not_repeated(file, monkeypatch):
+    asked = []
+
+    def run(library, target, call, candidates, soon, late):
+        asked.append([c.design.name for c in candidates])
+        failures = {"default": None, "fast": "BuildError: no compiler"} | dict.fromkeys(["late"] * (len(asked) > 1))
+        return {c: failures[c.design.name] for c in candidates if c.design.name in failures}
+
+    monkeypatch.setattr(builds, "run", run)
+    gpu = SimulatedGpu()
+    served = library(gpu, late=[(10 * US, right)], fast=[(50 * US, right)], default=[(100 * US, right)])
     told = tune(served, gpu)
     assert told["winner"]["design"] == "default" and told["faults"] == {"fast number=0": "BuildError: no compiler"}
+    assert (told["timed"], told["left"]) == (1, 1)
+    assert tune(served, gpu)["winner"]["design"] == "late"
+    assert asked == [["default", "fast", "late"], ["default", "late"]]
+
+
+def test_nothing_is_timed_before_all_builders_have_ended(file, tmp_path, monkeypatch):
+    """One of them hangs, and does not end itself."""
+
+    def run(library, target, call, candidates, soon, late):
+        tasks = [(tmp_path, "hang" if c.design.name == "hanging" else "wait_for_hang") for c in candidates]
+        return {candidates[number]: why for number, why in builders.run(processes.prepare, tasks, soon, late).items()}
+
+    def check(a, x, out):
+        assert len(processes.noted(tmp_path)) == 4 and processes.left(tmp_path) == []
+        right(a, x, out)
+
+    monkeypatch.setattr(builds, "run", run)
+    monkeypatch.setattr(builders, "cores", lambda: 2)
+    monkeypatch.setattr(tuner, "BUILDS", 0)  # at the first success
+    gpu = SimulatedGpu()
+    served = library(gpu, default=[(100 * US, check)], hanging=[(1 * US, check)])
+    told = tune(served, gpu)
+    assert (told["winner"]["design"], told["left"]) == ("default", 1) and "faults" not in told
 
 
 def test_if_nothing_is_right_that_is_an_error(file):

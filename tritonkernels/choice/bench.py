@@ -1,11 +1,9 @@
 """Builds, checks and times candidates for one call; the tuner decides which."""
 
-import concurrent.futures
 import contextlib
 import functools
 import json
 import math
-import os
 import random
 import statistics
 from collections.abc import Callable
@@ -15,8 +13,8 @@ from typing import Any
 import torch
 
 from ..design import as_dict
-from ..errors import TritonKernelsError, TuningError
-from ..plans import on_device
+from ..errors import TuningError
+from .builders import in_a_line
 from .clock import flushes_to_hide, sample
 
 SAMPLES = 5  # of a trial
@@ -95,45 +93,14 @@ def race(contenders, one_round, clock, until):
 
 
 class Bench:
-    """`expected` judges the call's result; kernels of `candidates` are built in threads, the first of each design first.
-    Others are built when they first run."""
+    """`expected` judges the call's result. Kernels that are not built yet are built when they first run."""
 
-    def __init__(self, library, call, expected, clock, candidates=()):
+    def __init__(self, library, call, expected, clock):
         self._library, self._call, self._expected, self._clock = library, call, expected, clock
         self._flushes, self._shuffled = 1, random.Random(0)
-        self._outline = [[t if t is None else _outline(t) for t in part] for part in call.parts]
-        self._pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
-        seen, order = {}, []
-        for candidate in candidates:
-            seen[candidate.design.name] = seen.get(candidate.design.name, -1) + 1
-            order.append((seen[candidate.design.name], candidate))
-        # A design's CUDA configs are built together, so its others would only wait for the first.
-        order.sort(key=lambda numbered: numbered[0])
-        self._builds = {candidate.key: self._pool.submit(self._build, candidate) for _, candidate in order}
-
-    def close(self):
-        """Begin no more builds; those under way end by themselves."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _build(self, candidate):
-        with on_device(self._call.result.device):
-            for tensors in self._outline:
-                for launch in candidate.design.launches(self._call.problem, candidate.config, *tensors):
-                    launch.build()
-
-    def is_built(self, candidate, until):
-        """Wait until that time for the candidate's build, which may have failed too."""
-        try:
-            self._builds[candidate.key].exception(max(0.0, until - self._clock.now()))
-        except concurrent.futures.TimeoutError:
-            return False
-        return True
 
     def contender(self, candidate):
-        """The built candidate, ready to be timed; or UnfitError."""
-        failed = self._builds[candidate.key].exception() if candidate.key in self._builds else None
-        if isinstance(failed, TritonKernelsError):  # any other may be due to tensors that have no memory
-            raise UnfitError(_in_a_line(failed))
+        """The candidate, ready to be timed; or UnfitError."""
         with self._faults_of(candidate):
             run = functools.partial(self._library.run, self._call, candidate.design.name, candidate.config)
             self._check(run)
@@ -170,9 +137,9 @@ class Bench:
             try:
                 self._clock.synchronize()
             except RuntimeError as lost:
-                message = f"{candidate} has destroyed the CUDA context ({_in_a_line(lost)}). What was found before is kept: "
+                message = f"{candidate} has destroyed the CUDA context ({in_a_line(lost)}). What was found before is kept: "
                 raise GpuLostError(message + "tune again in a new process, it goes on from there.") from lost
-            raise UnfitError(_in_a_line(error)) from error
+            raise UnfitError(in_a_line(error)) from error
 
     def trial(self, contender, first):
         """The contender's time relative to the first's, timed in turns; or UnfitError."""
@@ -200,12 +167,3 @@ class Bench:
             if not exposed:
                 break
         return milliseconds
-
-
-def _outline(tensor):
-    """The tensor without memory, so that building ahead allocates none."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-
-
-def _in_a_line(error):
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

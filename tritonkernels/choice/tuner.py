@@ -1,9 +1,10 @@
 """tune(): times what a call may get, and keeps the fastest in the user's tuned table (table.py).
 
-Candidates are tried in the order of the ranking, while others are built (bench.py). Each must first compute the call right, on
-a poisoned result; then it is timed in turns with the first one. The fastest are timed against each other again, until their
-medians are certain or the budget is up. What is kept is the fastest that is still right then and ahead of the choice without
-the table by more than the noise, or else that there is none.
+First, kernels are built in other processes (builds.py). When these have ended, the candidates that were built are tried, in the
+order of the ranking (bench.py). Each must first compute the call right, on a poisoned result; then it is timed in turns with
+the first one. The fastest are timed against each other again, until their medians are certain or the budget is up. What is kept
+is the fastest that is still right then and ahead of the choice without the table by more than the noise, or else that there is
+none.
 
 A fault of a kernel may end the process. So the table knows, before each candidate and after it, how far tuning has come: the
 next call goes on from there. The candidate that was under way comes last then, and does not come a third time.
@@ -19,11 +20,16 @@ from .. import numerics, validate
 from ..errors import ArgumentError, BackendError, ShapeError, TuningError
 from ..plans import on_device
 from ..report import Report
+from . import builds
 from .bench import Bench, Candidate, GpuLostError, UnfitError, WrongError
 from .clock import GpuClock
 from .table import Entry, class_of
 
-TRIALS = 0.8  # of the budget at most; the rest is for the final
+# Parts of the budget that have passed when
+BUILDS = 0.5  # builds end,
+ONE_BUILD = 0.9  # or where none has succeeded by then, the first one ends;
+TRIALS = 0.8  # trials end: the rest is for the final
+
 FINALISTS, MARGIN = 8, 1.1  # at most so many, within this factor of the fastest in the trials
 
 UNDER_WAY = "under way when the process ended"
@@ -60,6 +66,7 @@ class _Tuning:
     def __init__(self, library, call, target, clock, budget, again, tell):
         self._library, self._call, self._clock, self._budget, self._tell = library, call, clock, budget, tell
         self._started, self._path = clock.now(), library.tuned.path()
+        self._target = target
         choices, self._refusals = library.candidates(call.problem, target)
         self._candidates = [Candidate(*choice) for choice in choices]
         known = library.tuned.find(library.package, call.problem, target.name, library.compiler)
@@ -70,14 +77,29 @@ class _Tuning:
         self._ready = {}  # the fastest contenders, by key
 
     def run(self, expected):
-        self._bench = Bench(self._library, self._call, expected, self._clock, self._candidates)
-        try:
-            self._try_all()
-            winner, default = self._final()
-        finally:
-            self._bench.close()
+        self._build()
+        self._bench = Bench(self._library, self._call, expected, self._clock)
+        self._try_all()
+        winner, default = self._final()
         self._library.forget_plans()  # repeated calls had the choice of before
         return self._report(winner, default)
+
+    def _build(self):
+        """Build what is to be timed: what earlier times are relative to, their fastest, and what is left."""
+        yardsticks = [c for c, time in self._timed().items() if time == 1.0]
+        candidates = list(dict.fromkeys([*yardsticks, *self._finalists(), *self._left()]))
+        expected = builds.seconds(self._library, self._call, candidates)
+        if expected > ONE_BUILD * self._budget:
+            reason = f"No kernel of this call is built yet, and the first is expected to take {expected:.0f} s"
+            allowed = f"at least {math.ceil(expected / ONE_BUILD)} s"
+            raise ArgumentError("budget", f"{self._budget:g} s", allowed, f"{reason}: pass more seconds.")
+        passed = self._clock.now() - self._started
+        soon, late = (share * self._budget - passed for share in (BUILDS, ONE_BUILD))
+        outcomes = builds.run(self._library, self._target, self._call, candidates, soon, late)
+        self._built = {candidate for candidate, failure in outcomes.items() if failure is None}
+        for candidate, failure in outcomes.items():
+            if failure is not None:
+                self._note(candidate, failure)
 
     def _outcome(self, candidate):
         return self._outcomes.get(candidate.key)
@@ -95,8 +117,9 @@ class _Tuning:
         first = self._first_of_before()
         end = self._started + self._budget
         for candidate in self._left():
-            until = self._started + TRIALS * self._budget if first else end
-            if self._clock.now() >= until or not self._bench.is_built(candidate, until):
+            if candidate not in self._built:
+                continue
+            if self._clock.now() >= (self._started + TRIALS * self._budget if first else end):
                 break
             self._note(candidate, UNDER_WAY if self._outcome(candidate) is None else TWICE)
             if contender := self._attempt(candidate, self._bench.contender, candidate):
@@ -114,7 +137,7 @@ class _Tuning:
     def _first_of_before(self):
         """The contender that an earlier call's times are relative to; None, and without those times, if there is none."""
         for candidate, time in self._timed().items():
-            if time == 1.0 and self._bench.is_built(candidate, self._started + self._budget):
+            if time == 1.0 and candidate in self._built:
                 if contender := self._attempt(candidate, self._bench.contender, candidate):
                     self._keep_ready(contender)
                     return contender
@@ -127,8 +150,10 @@ class _Tuning:
             return TuningError(
                 f"no candidate computes this right: {self._faults()}. Leave this call to torch, and report these faults."
             )
-        remedy = "Builds under way are kept: call again, or with more seconds."
-        return ArgumentError("budget", f"{self._budget:g} s", "more than the build of the first kernel takes", remedy)
+        remedy = f"Builds end with the call: pass more seconds, such as {2 * self._budget:g}."
+        if self._built:
+            remedy = "Call again: it goes on with the others."
+        return ArgumentError("budget", f"{self._budget:g} s", "more than the first right kernel takes", remedy)
 
     def _attempt(self, candidate, do, *args):
         """do(*args), or None: then the candidate's outcome says why."""
@@ -165,7 +190,7 @@ class _Tuning:
     def _final(self):
         """(winner, contender of the choice without the table or None), which are in the table then."""
         end = self._started + self._budget
-        finalists = [c for c in self._finalists() if c.key in self._ready or self._bench.is_built(c, end)]
+        finalists = [c for c in self._finalists() if c in self._built]
         contenders = [self._ready.get(c.key) or self._attempt(c, self._bench.contender, c) for c in finalists]
         contenders = [contender for contender in contenders if contender]
         if not contenders:

@@ -9,8 +9,8 @@ import tritonkernels.launch
 from perf.__main__ import main
 from perf.measure import contenders, tune
 from perf.measure.cases import gemv, matmul
-from tests.choice.stand_ins import SimulatedGpu, library, right
-from tritonkernels.choice import tuner
+from tests.choice.stand_ins import SimulatedGpu, built, library, right
+from tritonkernels.choice import builds, tuner
 from tritonkernels.choice.shipped import ShippedTable
 from tritonkernels.choice.table import UserTable
 
@@ -25,6 +25,7 @@ def served(tmp_path, monkeypatch):
     served = library(gpu, wrong=[(1e-5, lambda a, x, out: None)], fast=[(5e-5, right)], default=[(1e-4, right)])
     monkeypatch.setattr(tritonkernels.launch, "LIBRARY", served)
     monkeypatch.setattr(tuner, "GpuClock", lambda device: gpu)
+    monkeypatch.setattr(builds, "run", built)
     return served
 
 
