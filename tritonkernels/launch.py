@@ -18,6 +18,7 @@ from .plans import FromAddress, Launched, with_address
 FOREIGN = {"maxnreg": None}  # options for ptxas, which AMD's compiler refuses
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
 _BINDING = threading.Lock()
+_HASHED: set = set()  # Python functions of those that Triton has hashed in order
 OVERLAPS = {"launch_pdl": True}  # language/overlap.py
 
 
@@ -55,6 +56,7 @@ class TritonLaunch:
         if backend.name() == "gpu":
             from .language import descriptor
 
+            _hash_in_order(self.kernel)
             if not descriptor.has_field() and any(map(descriptor.rounds, self.values.values())):
                 compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
                 descriptor.set_types(compiled.metadata, self.values.values())
@@ -76,6 +78,7 @@ class TritonLaunch:
         would use up the memory of the GPU. The tensors may be on the meta device. `whole` is for CUDA kernels."""
         from triton.runtime import driver
 
+        _hash_in_order(self.kernel)
         with _BINDING:  # Triton has no lock here: of two threads that are the first, one would fill caches that are replaced
             self.kernel.device_caches.__getitem__(driver.active.get_current_device())
         compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
@@ -91,6 +94,20 @@ class TritonLaunch:
         is_pure = not (metadata.global_scratch_size or metadata.profile_scratch_size)  # which each launch allocates
         traits = {"is_pure": is_pure, "overlaps": getattr(metadata, "launch_pdl", False)}
         return Launched(compiled.run, (*self.grid, 1, 1)[:3], after, values, keeps=compiled, **traits)
+
+
+def _hash_in_order(function):
+    """Hash all that the function calls before itself. Up to Triton 3.7, the key of a kernel in the cache depends on that order:
+    a function's constants are in its callers' keys if it was hashed before them."""
+    from triton.runtime.jit import JITCallable
+
+    if function.fn not in _HASHED:
+        _HASHED.add(function.fn)
+        for name in function.fn.__code__.co_names:
+            called = function.fn.__globals__.get(name)
+            if isinstance(called, JITCallable):
+                _hash_in_order(called)
+        hash(function)
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """builders.run: what came of each build, and no process of it after it has returned or raised."""
 
+import math
 import os
 import signal
 
@@ -14,7 +15,7 @@ def two_builders(monkeypatch):
     monkeypatch.setattr(builders, "cores", lambda: 2)
 
 
-def run(folder, *tasks, prepare=processes.prepare, soon=600.0, late=600.0):
+def run(folder, *tasks, prepare=processes.prepare, soon=math.inf, late=math.inf):
     return builders.run(prepare, [(folder, task) for task in tasks], soon, late)
 
 

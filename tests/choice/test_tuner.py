@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -367,10 +368,12 @@ def test_errors_are_those_of_the_call(file, monkeypatch):
         tune(served, gpu)
 
 
-def test_what_is_built_ahead_is_what_is_launched():
+def test_what_is_built_ahead_is_what_is_launched(tmp_path):
     """Else the tuner would compile each candidate a second time, within the budget and one after the other."""
     code = [sys.executable, "-m", "tests.choice.fake_build"]
-    run = subprocess.run(code, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(code, capture_output=True, text=True, cwd=Path(__file__).parents[2], env=environment)
     assert run.returncode == 0, run.stderr
-    compared, again = json.loads(run.stdout)
+    compared, again, found, others = json.loads(run.stdout)
     assert compared > 100 and not again
+    assert len(found) >= 6 and not others

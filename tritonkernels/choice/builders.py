@@ -17,6 +17,7 @@ import tempfile
 import time
 
 GRACE = 1.0  # seconds in which processes end themselves and their compilers
+DAY = 86400  # seconds: the system's calls cannot wait for any number
 PR_SET_PDEATHSIG = 1
 NUMBER = 4  # bytes of a task's number on its way to a builder
 
@@ -36,7 +37,7 @@ def run(prepare, tasks, soon, late):
 
     prepare() returns build(task), in the child process; both go there by pickle.
     """
-    end = [time.monotonic() + seconds for seconds in (soon, late)]
+    end = [time.monotonic() + min(seconds, DAY) for seconds in (soon, late)]
     if not tasks:
         return {}
     answers, theirs = os.pipe()
