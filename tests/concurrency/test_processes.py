@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-TINY = f"""{str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"], "simt\""""
+TINY = f"""{str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"]"""
 BUILD = f"""
 import sys, torch
 from cuda_reference.build import load
-kernel = load({TINY})["tiny::fill<1>"]
+kernel = load({TINY}, "simt")["tiny::fill<1>"]
 out = torch.zeros(4, dtype=torch.int32)
 kernel((1, 1, 1), (4, 1, 1), 0, 0, out.data_ptr())
 sys.exit(out.tolist() != [1] * 4)
@@ -26,11 +26,12 @@ from perf.__main__ import main
 sys.exit(main(["compare", "--op", "gemv", "gemm", "--implementation", "cuda"]))
 """
 TUNE = f"""
-import concurrent.futures, sys, torch
-from cuda_reference.build import load
+import functools, math, sys, torch
+from cuda_reference.build import build_part
 from perf.measure import cases, tune
-pool = concurrent.futures.ThreadPoolExecutor()
-tune.tuner.tune = lambda *_: pool.submit(load, {TINY}).result()  # as it waits for a build; without a GPU it is refused
+from tritonkernels.choice import builders
+prepare = functools.partial(functools.partial, build_part, {TINY}, ["tiny::fill<1>"])
+tune.tuner.tune = lambda *_: builders.run(prepare, ["simt"], math.inf, math.inf)  # as it builds; without a GPU it is refused
 sys.exit(tune.run([cases.gemv(64, 48)], ["cuda_reference"], torch.device("cpu"), 60.0, True))
 """
 
@@ -85,11 +86,19 @@ def test_after_a_killed_build_two_processes_build_once(start, compiled, tmp_path
     wait_for(lambda: is_gone(compiled()[0]))
 
 
-@pytest.mark.parametrize("program, status", [(BUILD, -signal.SIGINT), (COMPARE, 130), (TUNE, 130)])
-def test_an_interrupted_build_takes_its_compilers_along(start, compiled, tmp_path, program, status):
+@pytest.mark.parametrize(
+    "program, how, status",
+    [
+        (BUILD, signal.SIGINT, -signal.SIGINT),
+        (COMPARE, signal.SIGINT, 130),
+        (TUNE, signal.SIGINT, 130),
+        (TUNE, signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_an_interrupted_build_takes_its_compilers_along(start, compiled, tmp_path, program, how, status):
     process = start("sleep 300", program)
     wait_for(compiled)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     assert process.wait(30) == status
-    assert not list((tmp_path / "cache").glob(".building-*"))
+    wait_for(lambda: not list((tmp_path / "cache").glob(".building-*")))
     wait_for(lambda: all(map(is_gone, compiled())))

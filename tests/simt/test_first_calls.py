@@ -95,12 +95,39 @@ def test_kernels_of_one_call_are_built_together(nvcc):
 @pytest.mark.parametrize("as_in_a_new_process", [False, True])
 def test_a_bulk_build_serves_every_config(nvcc, as_in_a_new_process):
     one, other = launches("tiled", 0) + launches("tiled", 1)
-    one.build()
+    one.build(whole=True)
     if as_in_a_new_process:
         forget()
     for launch in (one, other):
         assert launch.kernel(GPU) == launch.expression
     assert nvcc.built == [list(one.source.expressions)] and not nvcc.said
+
+
+def test_a_tuning_builds_what_a_call_launches_and_knows_how_long_that_takes(nvcc):
+    one, other = launches("tiled", 0) + launches("tiled", 1)
+    assert LIBRARY.build_seconds(one) == build.TYPICAL
+    one.build()
+    assert nvcc.built == [[one.expression]] and not build._kernels and LIBRARY.build_seconds(one) == 0
+    assert 0.2 <= LIBRARY.build_seconds(other) < build.TYPICAL, "as long as that of one"
+    other.build(whole=True)
+    assert LIBRARY.build_seconds(other) == 0
+    other.build()
+    assert len(nvcc.built) == 2
+
+
+def test_a_build_that_was_ended_is_expected_to_take_twice_as_long(nvcc, monkeypatch):
+    def end(recipe, folder, timeout):
+        time.sleep(0.1)
+        raise SystemExit
+
+    launch, *_ = launches("tiled")
+    monkeypatch.setattr(build, "TYPICAL", 0.15)
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(build, "_compile", end)
+        launch.build()
+    assert LIBRARY.build_seconds(launch) >= 0.2 and not list(cache.folder().glob(".building-*"))
+    launch.build()
+    assert nvcc.built == [[launch.expression]]
 
 
 def test_a_repeated_call_looks_at_no_file(nvcc, monkeypatch):
@@ -135,7 +162,7 @@ def test_threads_and_processes_build_it_once_and_say_so_once(nvcc):
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_damaged_module_is_not_used(nvcc, whole):
     launch, *_ = launches("tiled")
-    launch.build() if whole else launch.kernel(GPU)
+    launch.build(whole=True) if whole else launch.kernel(GPU)
     (module,) = cache.folder().glob("*/*.so")
     module.write_text('["another\'s"]')
     forget()
