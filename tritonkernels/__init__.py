@@ -80,14 +80,14 @@ def explain(op, *args, design=None, config=None, target=None, **kwargs):
 def tune(op, *args, budget=60.0, **kwargs):
     """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest in the tuned table, as a Report.
 
-    budget  seconds, builds included
+    budget  seconds, builds included. These are made first, in processes that end before anything is timed
 
     Calls like this one, in this process and later ones, get the winner unless they name a design or config: those whose
     Problem differs only in the sizes' low bits (docs/tuning.md). Every candidate is checked against float64 before it is timed.
     The operands keep their values; `out` is not written. Candidates run in this process: if one crashes it, nothing found so
     far is lost, and the next call goes on from there, as it does where the budget was up before every candidate was tried.
 
-    Raises what the call raises; BackendError without a GPU; ArgumentError for a budget that ends before the first build;
+    Raises what the call raises; BackendError without a GPU; ArgumentError for a budget shorter than the first build;
     TuningError where the table cannot be written.
     """
     return tuner.tune(LIBRARY, op, args, kwargs, budget)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-GRACE = 1.0  # seconds in which processes end themselves and their compilers
+GRACE = 0.5  # seconds in which processes end themselves and their compilers
 DAY = 86400  # seconds: the system's calls cannot wait for any number
 PR_SET_PDEATHSIG = 1
 NUMBER = 4  # bytes of a task's number on its way to a builder
