@@ -304,7 +304,8 @@ def _timed(note):
 
 def _keep(note, seconds):
     if note:
-        (cache.folder() / note).write_text(f"{seconds:.1f}\n")
+        with contextlib.suppress(OSError):  # for instance no space: the build itself may be right
+            (cache.folder() / note).write_text(f"{seconds:.1f}\n")
 
 
 def _noted(note):

@@ -18,7 +18,7 @@ from .plans import FromAddress, Launched, with_address
 FOREIGN = {"maxnreg": None}  # options for ptxas, which AMD's compiler refuses
 COMPILER_OPTIONS = {"enable_fp_fusion": True}  # a b + c as one FMA; Triton's default for it changes between versions
 _BINDING = threading.Lock()
-_HASHED: set = set()  # Python functions of those that Triton has hashed in order
+_HASHED, _HASHING = set(), threading.RLock()  # the Python functions of those that Triton has hashed in order
 OVERLAPS = {"launch_pdl": True}  # language/overlap.py
 
 
@@ -101,13 +101,14 @@ def _hash_in_order(function):
     a function's constants are in its callers' keys if it was hashed before them."""
     from triton.runtime.jit import JITCallable
 
-    if function.fn not in _HASHED:
-        _HASHED.add(function.fn)
-        for name in function.fn.__code__.co_names:
-            called = function.fn.__globals__.get(name)
-            if isinstance(called, JITCallable):
-                _hash_in_order(called)
-        hash(function)
+    with _HASHING:
+        if function.fn not in _HASHED:
+            _HASHED.add(function.fn)
+            for name in function.fn.__code__.co_names:
+                called = function.fn.__globals__.get(name)
+                if isinstance(called, JITCallable):
+                    _hash_in_order(called)
+            hash(function)
 
 
 @functools.cache
