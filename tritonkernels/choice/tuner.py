@@ -13,6 +13,7 @@ next call goes on from there. The candidate that was under way comes last then, 
 import dataclasses
 import datetime
 import json
+import math
 
 import torch
 
