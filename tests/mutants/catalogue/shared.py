@@ -206,6 +206,32 @@ MUTANTS = [
         ("results not poisoned", "result.fill_(math.nan if", "(math.nan if"),
     ),
     *of(
+        "tritonkernels/choice/builders.py",
+        "test_builders",
+        ("no time for a first build", "soon if None in found.values() else late", "soon"),
+        ("crashes in silence", "under_way if has_ended else ()", "()"),
+    ),
+    *of(
+        "tritonkernels/choice/builds.py",
+        "test_an_outline",
+        ("an outline without its alignment", "(tensor.shape, tensor.stride(), shift)", "(tensor.shape, tensor.stride(), 0)"),
+    ),
+    *of(
+        "tritonkernels/choice/tuner.py",
+        "foreseen",
+        ("a budget that is too short is found out last", "if expected > ONE_BUILD * self._budget:", "if False:"),
+    ),
+    *of(
+        "tritonkernels/launch.py",
+        "built_ahead_is",
+        ("functions hashed as they come", "            _hash_in_order(self.kernel)\n", ""),
+    ),
+    *of(
+        "cuda_reference/build.py",
+        "twice_as_long",
+        ("a build that was ended counts for nothing", "max(_noted(note), 2 * (time", "min(_noted(note), 2 * (time"),
+    ),
+    *of(
         "tritonkernels/nn/judge.py",
         "test_replace",
         ("a model that is not faster is swapped", "if not whole.swapped:", "if False:"),
