@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -11,37 +12,52 @@ from .. import ROOT
 from . import records
 
 PACKAGES = ("tritonkernels", "cuda_reference")
-SHARED = ("tritonkernels/language", "cuda_reference/common")
-USED = re.compile(r"(?:from \.+|/)([a-z0-9_]+)[./ ]")  # `from ..gemm.parts import`, `#include "../../gemm/parts/tile.cuh"`
+SHARED = ("language", "common")  # folders of device code that is no operation's own
+IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)  # of Python
+HEADER = re.compile(r'"([\w./]+\.cuh)"')  # included by a header, or named by the design that has it built
 
 
 @functools.cache
 def digests():
     """{operation: a hash of its sources in both packages, and of those that they use}"""
-    return {op: _digest(sorted(_reached(op))) for op in OPS}
+    return {op: _digest(reached(own(op))) for op in OPS}
 
 
-def _reached(op):
-    """The operation and those whose files it uses, directly or not."""
-    found, open_ones = set(), {op}
+def reached(files):
+    """The files, and all that they import or include, directly or not, of operations and of what these share.
+
+    A package is no such file: who imports another operation from it calls its kernels, and is not made of them.
+    """
+    found, open_ones = set(), set(files)
     while open_ones:
         found |= open_ones
-        named = {name for own in open_ones for file in _files(_folders(own)) for name in USED.findall(file.read_text())}
-        open_ones = (named & set(OPS)) - found
+        open_ones = {used for file in open_ones for used in _used(file) if _holds_kernels(used)} - found
     return found
 
 
-def _folders(op):
-    return [f"{package}/{op}" for package in PACKAGES]
+def own(op):
+    """The operation's own files in both packages."""
+    folders = (ROOT / package / op for package in PACKAGES)
+    return {path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".cuh")}
 
 
-def _files(folders):
-    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".cuh"))
+def _used(file):
+    text = file.read_text()
+    for dots, module, names in IMPORT.findall(text):
+        folder = (file.parents[len(dots) - 1] if dots else ROOT).joinpath(*module.split("."))
+        yield from (folder.with_suffix(".py"), *(folder / f"{name}.py" for name in re.findall(r"\w+", names)))
+    for name in HEADER.findall(text):
+        yield from (Path(os.path.normpath(file.parent / name)), ROOT / "cuda_reference" / name)
 
 
-def _digest(ops):
+def _holds_kernels(path):
+    package, folder, *_ = (*path.relative_to(ROOT).parts, "", "") if path.is_relative_to(ROOT) else ("", "")
+    return package in PACKAGES and folder in (*OPS, *SHARED) and path.is_file()
+
+
+def _digest(files):
     hashed = hashlib.sha256()
-    for file in _files([*SHARED, *(folder for op in ops for folder in _folders(op))]):
+    for file in sorted(files):
         hashed.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return hashed.hexdigest()[:12]
 
@@ -60,4 +76,6 @@ def outdated(path: Path, cases):
 
 
 def _is_current(row):
-    return row["environment"].get("kernels", {}).get(row["op"]) == digests()[row["op"]]
+    """Whether the kernels of its operation are today's, and those of the operation whose design it is: gemv's of "gemv.naive"."""
+    measured = row["environment"].get("kernels", {})
+    return all(measured.get(op) == digests()[op] for op in {row["op"], *(row["design"] or "").split(".")} & digests().keys())

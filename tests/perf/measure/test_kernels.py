@@ -6,12 +6,19 @@ from perf.measure import kernels
 
 SOURCES = {
     "tritonkernels/language/tiles.py": "",
+    "tritonkernels/language/packed.py": "",
     "cuda_reference/common/tma.cuh": "",
-    "tritonkernels/gemm/tiled.py": "from ..language.tiles import span\n",
-    "cuda_reference/gemm/tiled.cuh": "",
-    "tritonkernels/matmul/__init__.py": "from ..gemm import GEMM\n",
-    "tritonkernels/conv2d/__init__.py": "from ..matmul import MATMUL\n",
-    "cuda_reference/conv2d_weight/naive.cuh": '#include "../conv2d/parts/common.cuh"\n',
+    "tritonkernels/gemm/__init__.py": "from .parts.prepare import prepare\n",
+    "tritonkernels/gemm/parts/prepare.py": "",
+    "tritonkernels/gemm/tiled.py": "from ..language.tiles import span\nfrom ..launch import TritonLaunch\n",
+    "tritonkernels/gemm/stream_k.py": "from ..language import packed\n",
+    "cuda_reference/gemm/parts/tile.cuh": '#include "../../common/tma.cuh"\n',
+    "tritonkernels/gemv/naive.py": "",
+    "tritonkernels/matmul/parts/as_gemv.py": "from ...gemv import GEMV\n",
+    "tritonkernels/matmul/split_k.py": "from ..gemm.tiled import (\n    configs,\n)\n",
+    "cuda_reference/matmul/tiled.cuh": '#include "../gemm/parts/tile.cuh"\n',
+    "cuda_reference/conv2d/naive.py": "from ..matmul.parts.source import ADD\n",
+    "cuda_reference/matmul/parts/source.py": 'ADD = Source("matmul/tiled.cuh")\n',
     "tritonkernels/launch.py": "",
 }
 
@@ -37,29 +44,47 @@ def changed(tmp_path, monkeypatch):
     return run
 
 
-EVERY = {"gemm", "gemv", "matmul", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias"}
-
-
 @pytest.mark.parametrize(
     "path, ops",
     [
-        ("tritonkernels/language/tiles.py", EVERY),
-        ("cuda_reference/common/tma.cuh", EVERY),
-        ("cuda_reference/gemm/tiled.cuh", {"gemm", "matmul", "conv2d", "conv2d_weight"}),
-        ("cuda_reference/gemm/parts/new.cuh", {"gemm", "matmul", "conv2d", "conv2d_weight"}),
-        ("tritonkernels/conv2d/__init__.py", {"conv2d", "conv2d_weight"}),
-        ("cuda_reference/conv2d_weight/naive.cuh", {"conv2d_weight"}),
+        ("tritonkernels/language/tiles.py", {"gemm", "matmul"}),
+        ("tritonkernels/language/packed.py", {"gemm"}),
+        ("cuda_reference/common/tma.cuh", {"gemm", "matmul", "conv2d"}),
+        ("cuda_reference/matmul/tiled.cuh", {"matmul", "conv2d"}),
+        ("tritonkernels/gemm/__init__.py", {"gemm"}),
+        ("tritonkernels/gemm/parts/new.py", {"gemm"}),
+        ("tritonkernels/gemv/naive.py", {"gemv"}),
         ("tritonkernels/launch.py", set()),
         ("tritonkernels/gemm/__pycache__/tiled.pyc", set()),
     ],
 )
-def test_it_changes_with_what_the_operation_uses(changed, path, ops):
+def test_it_changes_with_what_the_operation_is_made_of(changed, path, ops):
     assert changed(path) == ops
 
 
 def test_of_this_package():
-    assert kernels._reached("matmul") == {"matmul", "gemm", "gemv"}
-    assert kernels._reached("gemm") == {"gemm"}
-    assert kernels._reached("gemv") == {"gemv", "gemm"}  # arguments are checked alike
-    assert kernels._reached("conv2d") >= {"conv2d", "matmul"}
-    assert kernels._reached("conv2d_input") >= {"conv2d_input", "conv2d", "matmul"}
+    """A file of gemv's is not one of matmul, which has gemv's designs by calling them."""
+    files = {op: {str(path.relative_to(kernels.ROOT)) for path in kernels.reached(kernels.own(op))} for op in kernels.OPS}
+    with_file = {
+        file: {op for op in files if file in files[op]}
+        for file in (
+            "tritonkernels/gemv/vectorized.py",
+            "cuda_reference/gemv/vectorized.cuh",
+            "tritonkernels/gemm/parts/gluon_tile.py",
+            "cuda_reference/matmul/parts/warp_tile.cuh",
+            "tritonkernels/language/descriptor.py",
+            "cuda_reference/common/mma_sync.cuh",
+        )
+    }
+    assert list(with_file.values()) == [
+        *({"gemv"}, {"gemv"}, {"gemm", "matmul"}, {"matmul", "conv2d", "conv2d_weight"}),
+        *({"matmul"}, {"matmul", "conv2d", "conv2d_weight"}),
+    ]
+
+
+def test_a_record_of_another_operation_s_design_is_as_old_as_that_one_s_kernels():
+    def is_current(design, **old):
+        return kernels._is_current({"op": "matmul", "design": design, "environment": {"kernels": kernels.digests() | old}})
+
+    assert is_current("gemv.naive") and is_current(None) and is_current("tiled", gemv="old")
+    assert not is_current("gemv.naive", gemv="old") and not is_current("tiled", matmul="old")
