@@ -1,16 +1,21 @@
 """python -m perf gate: runs every check on this machine's GPU, in steps of under 8 minutes each.
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
-compute-sanitizer, racecheck and synccheck those of the CUDA designs; tests-1 to tests-7 and properties run all GPU tests;
-two_gpus needs two GPUs. With several GPUs, steps run in parallel on different GPUs. The outcome of each step is written at once
-to perf/results/GPU/gate.json: a passed step is not repeated for the same sources, versions and GPU. Logs are in build/gate.
---write writes the outcome into README.md and docs/guarantees.md, on any machine.
+compute-sanitizer, racecheck and synccheck those of the CUDA designs, consan and gsan those of Triton designs that order memory
+accesses themselves under Triton's own sanitizers; tests-1 and so on and properties run all GPU tests, large those of operands
+beyond 2^31 elements; two_gpus needs two GPUs. With several GPUs, steps run in parallel on different GPUs.
+
+The outcome of each step is written at once to perf/results/GPU/gate.json, which has a record for each Triton: the one that
+Python finds is used. A passed step is not repeated for the same sources, versions and GPU. Logs are in build/gate. `make docs`
+writes the outcome into the docs, on any machine.
+
+--package tritonkernels leaves out what no Triton can change, the kernels of cuda_reference: for a second Triton on a GPU.
+--quick leaves out the cases that `make test` does. The record says so; a step counts only for runs that leave out the same.
 
 Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 without a GPU or for bad arguments.
 """
 
 import datetime
-import json
 import queue
 import re
 import signal
@@ -28,12 +33,14 @@ from tritonkernels import backend
 from tritonkernels.target import namesakes
 
 from ..measure import environment, kernels
+from ..render import gate as shown
 from ..render import table
-from . import gate_steps, gate_text, processes
+from . import gate_steps, processes
 
 LIMIT = 470  # seconds of a step
 EVERY = 15  # seconds between lines of progress
-KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # an outcome is valid while these are unchanged
+# An outcome is valid while these are unchanged.
+KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc", "left_out")
 
 
 @dataclass
@@ -55,33 +62,32 @@ def add_arguments(parser):
         "--step", action="append", metavar="NAME", help="only this step ('tests': all its shards); may be repeated"
     )
     parser.add_argument("--again", action="store_true", help="also repeat passed steps")
-    environment.add_commit(parser)
     parser.add_argument(
-        "--write", action="store_true", help="write the outcome in gate.json into README.md and docs/, and stop"
+        "--package", choices=("tritonkernels",), help="leave out cuda_reference, whose kernels are the same with every Triton"
     )
+    parser.add_argument("--quick", action="store_true", help="leave out the cases of tests that make test leaves out")
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no step that is expected to end after N minutes")
+    environment.add_commit(parser)
 
 
 def main(options, parser):
-    if options.write:
-        gate_text.write()
-        return 0
     if not torch.cuda.is_available() or backend.device_type() != "cuda":
         why = "torch sees none" if not torch.cuda.is_available() else "TRITONKERNELS_BACKEND selects the interpreter"
         print(f"gate needs a GPU, and {why}", file=sys.stderr)
         return 2
     logs = environment.ROOT / "build/gate"
-    every = gate_steps.steps(logs)
+    every = gate_steps.steps(logs, options.package, options.quick)
     chosen = [s for s in every if not options.step or {s.name, s.name.partition("-")[0]} & set(options.step)]
     unknown = set(options.step or ()) - {name for s in every for name in (s.name, s.name.partition("-")[0])}
     if unknown:
         parser.error(f"--step: got {', '.join(sorted(unknown))}; allowed: {', '.join(s.name for s in every)}, tests")
     logs.mkdir(parents=True, exist_ok=True)
-    about = _about(options.commit)
-    gate = Gate(gate_text.RESULTS / _folder(about["gpu"]) / "gate.json", about, [s.name for s in every])
+    about = _about(options)
+    gate = Gate(shown.RESULTS / _folder(about["gpu"]) / "gate.json", about, [s.name for s in every], options.minutes)
     with _ended_by_sigterm():
         gate.run_all(chosen, options.again)
     gate.show()
-    return 0 if all(gate.outcomes[s.name].status in ("passed", "skipped") for s in chosen) else 1
+    return 0 if all(s.name in gate.outcomes and gate.outcomes[s.name].status != "failed" for s in chosen) else 1
 
 
 def _folder(gpu):
@@ -90,25 +96,33 @@ def _folder(gpu):
     return (known or [re.sub(r"\W+", "_", gpu.lower().removeprefix("nvidia ")).strip("_")])[0]
 
 
-def _about(commit):
+def _about(options):
     """KEY's values, and others for the reader."""
     facts = environment.environment(torch.device("cuda", 0))
-    named = commit or environment.commit() or "no-commit"
+    named = options.commit or environment.commit() or "no-commit"
     stable = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
-    return stable | {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
+    left_out = [*["cuda_reference"] * bool(options.package), *["the cases that make test leaves out"] * options.quick]
+    stable |= {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
+    return stable | {"left_out": " and ".join(left_out)}
 
 
 class Gate:
-    """The outcomes on a GPU, kept in a file."""
+    """The outcomes on a GPU with one Triton, kept in a file with those of others."""
 
-    def __init__(self, path, about, names):
+    def __init__(self, path, about, names, minutes=None):
         self._path, self._about, self._names = path, about, names
+        self._deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
         self._keeping, self._ended_by = threading.Lock(), None
         self._gpus = queue.Queue()  # the free ones
         for gpu in processes.gpus():
             self._gpus.put(gpu)
-        before = json.loads(path.read_text()) if path.exists() else {}
+        records = shown.read(path)
+        before = records.get(about["triton"], {})
         self._last_passed = before.get("last_passed")
+        self._took = {}  # seconds of a step when it last ended, whatever it ran on
+        for record in (*records.values(), before):
+            ended = {name: entry["seconds"] for name, entry in record.get("steps", {}).items() if entry["status"] == "passed"}
+            self._took |= record.get("took", {}) | ended
         same = all(before.get(name) == about[name] for name in KEY)
         self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if same else {}
 
@@ -135,6 +149,9 @@ class Gate:
         if step.instead:
             self._keep(step, self._outcome("skipped", note=step.instead))
             return self._say(step.name, f"skipped, {step.instead}")
+        expected, left = self._took.get(step.name, LIMIT), self._deadline - time.monotonic()
+        if left < expected:
+            return self._say(step.name, f"not begun: it takes about {expected:.0f} s, and {max(0, left):.0f} s are left")
         gpus = [self._gpus.get() for _ in range(step.gpus)]
         try:
             self._run_on(gpus, step)
@@ -150,7 +167,7 @@ class Gate:
                 left.unlink()
         self._say(step.name, f"{len(step.jobs)} processes, at most {LIMIT} s")
         started = time.monotonic()
-        self._keep(step, self._findings(step, started, note=gate_text.CUT_OFF))
+        self._keep(step, self._findings(step, started, note=shown.CUT_OFF))
         try:
             outcome = self._run(step, started)
         except BaseException as error:  # whatever ends this process is the step's outcome
@@ -170,7 +187,7 @@ class Gate:
                 raise SystemExit(self._ended_by)
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                so_far = self._findings(step, started, note=gate_text.CUT_OFF)
+                so_far = self._findings(step, started, note=shown.CUT_OFF)
                 self._keep(step, so_far)
                 self._say(step.name, f"{so_far.seconds:.0f} s, {_in_words(so_far.counts) or 'starting'}")
 
@@ -209,16 +226,18 @@ class Gate:
     def _keep_alone(self, step, outcome):
         self.outcomes[step.name] = outcome
         ordered = {name: self.outcomes[name] for name in self._names if name in self.outcomes}
+        if outcome.status == "passed":
+            self._took[step.name] = outcome.seconds
         if len(ordered) == len(self._names) and all(o.status in ("passed", "skipped") for o in ordered.values()):
             counts = {name: o.counts for name, o in ordered.items()}
             skipped = {name: o.note for name, o in ordered.items() if o.status == "skipped"}
             self._last_passed = {"commit": outcome.commit, "date": outcome.date, "counts": counts, "skipped": skipped}
-            self._last_passed["kernels"] = kernels.digests()
+            self._last_passed |= {"left_out": self._about["left_out"], "kernels": kernels.digests()}
         kept = {name: self._about[name] for name in (*KEY, "commit")}
         kept |= {"planned": list(self._names), "last_passed": self._last_passed}
-        kept |= {"steps": {name: asdict(o) for name, o in ordered.items()}}
+        kept |= {"took": self._took, "steps": {name: asdict(o) for name, o in ordered.items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        processes.replace(self._path, json.dumps(kept, indent=1) + "\n")
+        processes.replace(self._path, shown.text(shown.read(self._path) | {self._about["triton"]: kept}))
 
     def _tell(self, step, outcome):
         self._say(step.name, f"{outcome.status} after {outcome.seconds:.0f} s, {_in_words(outcome.counts)} {outcome.note}")

@@ -1,12 +1,14 @@
 """A pytest plugin for the gate.
 
 `--outcomes FILE` writes a line of JSON for each test when it ends, so that nothing is lost if the run is killed. `--shard I/N`
-runs the I-th of N parts of the tests, the same ones in every process. After a kernel's fault nothing else can run in its
+runs the I-th of N parts of the tests, the same ones in every process. `--package tritonkernels` leaves out the tests that only
+launch kernels of cuda_reference. After a kernel's fault nothing else can run in its
 process: such a pytest-xdist worker ends itself, and a new one replaces it.
 """
 
 import json
 import os
+import re
 import sys
 import zlib
 
@@ -14,6 +16,7 @@ import zlib
 def pytest_addoption(parser):
     parser.addoption("--outcomes")
     parser.addoption("--shard", default="1/1")
+    parser.addoption("--package")
 
 
 def pytest_configure(config):
@@ -26,6 +29,15 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     index, count = map(int, config.getoption("shard").split("/"))
     items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == index - 1]
+    if config.getoption("package"):
+        items[:] = [item for item in items if not _is_of_cuda_alone(item)]
+
+
+def _is_of_cuda_alone(item):
+    """By its file's name, or by a parameter: the package, its library, or what is named after it."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    packages = [getattr(value, "package", getattr(value, "__name__", None)) for value in parameters]
+    return item.path.stem.endswith("_cuda") or "cuda_reference" in [*packages, *re.split(r"\W+", item.name)]
 
 
 class _Recorder:

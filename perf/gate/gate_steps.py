@@ -3,6 +3,7 @@
 Output can be read while they run, and after they were killed.
 """
 
+import importlib.metadata
 import json
 import os
 import re
@@ -16,19 +17,27 @@ from pathlib import Path
 import torch
 
 from cuda_reference.toolchain import cuda_home
+from tritonkernels import OPS
 
+from .. import ROOT
+from ..measure import kernels
 from .processes import Job
 
 SHARDS = 7  # of the tests: of five, two took longer than the limit of a step with 12 cores for each
+SHARDS_OF_ONE = 4  # of those of one package
 CORES = len(os.sched_getaffinity(0))
 WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step: others run at the same time on other GPUs
 PACKAGES = ("cuda_reference", "tritonkernels")
-SHARES = max(1, (CORES - 1) // 2)  # parallel processes of a package
-SANITIZED = min(8, max(1, WORKERS // 2))  # the same under compute-sanitizer, where a process takes 30 s to start
+SANITIZED = min(16, WORKERS)  # parallel processes under compute-sanitizer, where one takes 30 s to start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # per process: more would only spin
 TOOLS = ("memcheck", "racecheck", "synccheck")
 # Each tensor is then its own allocation, far from others, so that memcheck sees accesses outside of it.
 APART = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+HUGE = 3  # tests of more than 2^31 elements that run together: their tensors fill a GPU
+# Triton's own sanitizers, and what a source of a design has that each is for: ConSan sees shared memory that is read or written
+# before a barrier or a copy allows it, GSan global memory that blocks share without a release and an acquire.
+INSTRUMENTED = {"consan": r"triton\.experimental|language\.descriptor", "gsan": r"\batomic_\w+\("}
+SINCE = (3, 9)  # of Triton: 3.7 compiles some kernels under ConSan for minutes, and has no GSan
 
 
 @dataclass(frozen=True)
@@ -47,34 +56,42 @@ class Step:
     gpus: int = 1  # how many it needs; 0: the whole machine
 
 
-def steps(logs):
-    """In order: the first two build what the others need; then the longest first, since they may run in parallel."""
+def steps(logs, package=None, quick=False):
+    """In order: the first two build what the others need; then the longest first, since they may run in parallel. `package`:
+    only what it takes part in. `quick`: of each test the cases of `make test`."""
     one = None if torch.cuda.device_count() > 1 else "it needs two GPUs, and torch sees one"
-    tests = ("tests", "--ignore=tests/properties", "--all")
-    return [
+    packages, shards = ((package,), SHARDS_OF_ONE) if package else (PACKAGES, SHARDS)
+    some = [f"--package={package}"] * bool(package)
+    tests = ("tests", "--ignore=tests/properties", "--ignore=tests/large", *["--all"] * (not quick), *some)
+    every = [
         Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls, gpus=0),
-        Step("calls", tuple(_calls("calls", logs, PACKAGES, SHARES)), read_calls, gpus=0),
-        _sanitized("memcheck", logs, PACKAGES, "--padding=4096", environment=APART),
+        Step("calls", tuple(_calls("calls", logs, packages, CORES - 1)), read_calls, gpus=0),
+        _sanitized("memcheck", logs, packages, "--padding=4096", environment=APART),
         _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", only=("--new", "--problems", "ragged")),
-        _pytest("properties", logs, "tests/properties"),
-        *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{SHARDS}") for i in range(1, SHARDS + 1)),
+        _instrumented("consan", logs),
+        _instrumented("gsan", logs, "--kinds", "float32"),  # it takes neighbours of 16 bits for the same memory
+        _pytest("properties", logs, "tests/properties", *some),
+        *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{shards}") for i in range(1, shards + 1)),
+        _pytest("large", logs, "tests/large", "--all", *some, workers=min(HUGE, WORKERS)),
         _sanitized("synccheck", logs, PACKAGES[:1], only=("--new", "--problems", "smallest", "ragged")),
-        _pytest("two_gpus", logs, "tests/operations/test_two_gpus.py", instead=one, gpus=2),
+        _pytest("two_gpus", logs, "tests/operations/test_two_gpus.py", *some, instead=one, gpus=2),
     ]
+    return [step for step in every if not (package and step.name in ("build", "racecheck", "synccheck"))]
 
 
 def _python(log, *arguments):
     return Job((sys.executable, "-m", *arguments), log)
 
 
-def _pytest(name, logs, *arguments, **more):
+def _pytest(name, logs, *arguments, workers=WORKERS, **more):
     log = logs / f"{name}.log"
-    options = ["-q", "--color=no", "-m", "gpu", "-n", str(WORKERS), "--dist=worksteal", "--max-worker-restart=100000"]
+    options = ["-q", "--color=no", "-m", "gpu", "-n", str(workers), "--dist=worksteal", "--max-worker-restart=100000"]
     recorded = ["-p", "perf.gate.gate_pytest", f"--outcomes={log.with_suffix('.jsonl')}"]
     return Step(name, (_python(log, "pytest", *options, *recorded, *arguments),), read_tests, **more)
 
 
-def _calls(name, logs, packages, shares, only=()):
+def _calls(name, logs, packages, processes, only=()):
+    shares = max(1, processes // len(packages))
     for package in packages:
         for i in range(1, shares + 1):
             command = (sys.executable, "-m", "tests.gate.child", package, f"--share={i}/{shares}", *only)
@@ -93,6 +110,38 @@ def _sanitized(tool, logs, packages, *options, only=(), environment=None):
         ]
         jobs.append(Job((*before, *job.command), job.log, job.environment | (environment or {})))
     return Step(tool, tuple(jobs), read_sanitized)
+
+
+def _instrumented(mode, logs, *only):
+    """Calls under a sanitizer that Triton compiles into the kernels. What it finds is the kernel's fault."""
+    designs = [name for name, text in _triton_designs() if re.search(INSTRUMENTED[mode], text)]
+    problems = ("ragged", "ragged, whole vectors along K", "ragged, long K")
+    only = (*only, "--new", "--go-on", "--designs", *designs, "--problems", *problems)
+    jobs = _calls(mode, logs, PACKAGES[1:], WORKERS, only)
+    jobs = tuple(Job(job.command, job.log, job.environment | instrumentation(mode, logs)) for job in jobs)
+    return Step(mode, jobs, read_instrumented, instead=uninstrumented())
+
+
+def instrumentation(mode, folder):
+    """The environment in which Triton compiles the sanitizer into kernels, and keeps these apart."""
+    return {"TRITON_INSTRUMENTATION_MODE": mode, "TRITON_CACHE_DIR": str(folder / f"{mode}-kernels")}
+
+
+def _triton_designs():
+    """(operation/design, its source and all that it is made of)"""
+    for op in OPS:
+        for file in sorted((ROOT / "tritonkernels" / op).glob("[!_]*.py")):
+            yield f"{op}/{file.stem}", "\n".join(used.read_text() for used in kernels.reached([file]))
+
+
+def uninstrumented():
+    """Why Triton's sanitizers cannot run here, or None."""
+    version = importlib.metadata.version("triton")
+    if tuple(map(int, version.split(".")[:2])) < SINCE:
+        return f"it needs Triton {SINCE[0]}.{SINCE[1]} or newer, and this is {version}"
+    if torch.cuda.is_available() and torch.cuda.get_device_capability() < (9, 0):
+        return "it needs a GPU of compute capability 9.0 or newer"
+    return None
 
 
 def compute_sanitizer():
@@ -118,6 +167,17 @@ def read_calls(log):
     ended, last = any(line.startswith("DONE ") for line in lines), lines[-1] if lines else "none"
     cut = {} if ended else {log.stem: f"it did not end; its last line: {last}"}
     return Findings(Counter(passed=max(0, started - len(wrong) - len(cut)), failed=len(wrong)), wrong | cut)
+
+
+def read_instrumented(log):
+    """The calls, and the assertions that Triton's sanitizer compiled into their kernels, where they failed."""
+    calls, found, call = read_calls(log), {}, log.stem
+    for line in _lines(log):
+        call = line.removeprefix("RUN ") if line.startswith("RUN ") else call
+        if failed := re.match(r"(\S+:\d+): .*Assertion `(.*)` failed", line):
+            found.setdefault(call, {})[f"{failed[2]} at {failed[1]}"] = None
+    failures = {call: "; ".join([*messages, calls.failures.get(call, "")]) for call, messages in found.items()}
+    return Findings(calls.counts, calls.failures | failures)
 
 
 def read_sanitized(log):

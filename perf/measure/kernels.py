@@ -76,6 +76,6 @@ def outdated(path: Path, cases):
 
 
 def _is_current(row):
-    """Whether the kernels of its operation are today's, and those of the operation whose design it is: gemv's of "gemv.naive"."""
+    """Whether the kernels of its operation are today's, and those of the operation whose design it is (gemv.naive)."""
     measured = row["environment"].get("kernels", {})
     return all(measured.get(op) == digests()[op] for op in {row["op"], *(row["design"] or "").split(".")} & digests().keys())

@@ -6,7 +6,7 @@
 import os
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, measured, plot, provenance, results, steps, support, torch_page
+from . import chapter, choice, designs, figures, gate, measured, plot, provenance, results, steps, support, torch_page
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
@@ -44,7 +44,8 @@ def main(options, parser):
 def _texts(slow=False):
     pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
     fillers = {
-        README: {"support": support.markdown},
+        README: {"support": support.markdown, "gate": gate.markdown},
+        DOCS / "guarantees.md": {"gate": gate.markdown},
         measured.RESULTS / "README.md": {"files": provenance.files, "sweeps": provenance.sweeps},
     }
     readmes = {path: chapter.filled(path.read_text(), own) for path, own in fillers.items()}

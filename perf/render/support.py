@@ -1,13 +1,14 @@
-"""The README's table of the versions that the smoke tests run on, from the record of their last runs (tests/support.py)."""
+"""The README's table of the versions that the smoke tests run on, from the record of their last runs (tests/support.py),
+and of the gate's runs with each Triton."""
 
 import itertools
 import json
 
 from .. import ROOT
-from . import table
+from . import gate, table
 
 RECORD = ROOT / "docs/support.json"
-HEADINGS = ("Triton", "torch", "numpy", "Python", "smoke tests", "last run")
+HEADINGS = ("Triton", "torch", "numpy", "Python", "smoke tests", "last run", "on a GPU")
 
 
 def markdown(command, record=RECORD):
@@ -22,7 +23,8 @@ def _row_of(run):
 
 def _row(runs):
     triton, torch, python, date = _row_of(runs[0])
-    return [triton, torch, ", ".join(run["numpy"] for run in runs), python, ", ".join(map(_outcome, runs)), date]
+    numpys, outcomes = ", ".join(run["numpy"] for run in runs), ", ".join(map(_outcome, runs))
+    return [triton, torch, numpys, python, outcomes, date, gate.outcome(triton)]
 
 
 def _outcome(run):

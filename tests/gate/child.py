@@ -1,12 +1,14 @@
 """Makes the calls of calls.py, on the GPU if there is one. Prints a line before each call, and one for each that went wrong.
 
-python -m tests.gate.child PACKAGE [--designs op/design ...] [--problems ragged ...] [--new] [--share 1/4]
+python -m tests.gate.child PACKAGE [--designs op/design ...] [--problems ragged ...] [--kinds float32 ...] [--new] [--share 1/4]
 
 Results are judged against float64, operands and what surrounds `out` compared, all on the CPU: under compute-sanitizer every
-kernel of torch's would be instrumented too.
+kernel of torch's would be instrumented too. Under Triton's GSan (TRITON_INSTRUMENTATION_MODE=gsan) tensors are in its memory.
 """
 
 import argparse
+import contextlib
+import os
 import sys
 import zlib
 
@@ -81,34 +83,52 @@ def lost(device):
     return False
 
 
+def memory():
+    """Where tensors are allocated meanwhile: GSan sees only accesses to its own pool."""
+    if os.environ.get("TRITON_INSTRUMENTATION_MODE") != "gsan":
+        return contextlib.nullcontext()
+    from triton.experimental import gsan
+
+    return torch.cuda.use_mem_pool(gsan.create_mem_pool())
+
+
 def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m tests.gate.child")
     parser.add_argument("package", choices=[library.package for library in LIBRARIES])
     parser.add_argument("--designs", nargs="*", default=())
     parser.add_argument("--problems", nargs="*", default=())
+    parser.add_argument("--kinds", nargs="*", default=())
     parser.add_argument("--new", action="store_true", help="only calls without `out`")
+    parser.add_argument("--go-on", action="store_true", help="in a new process, after one that lost its CUDA context")
+    parser.add_argument("--from", dest="first", type=int, default=0, metavar="N", help="without the first N calls")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="every N-th group of calls from the I-th on")
     options = parser.parse_args(argv)
-    first, step = map(int, options.share.split("/"))
+    share, shares = map(int, options.share.split("/"))
     device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     library = next(library for library in LIBRARIES if library.package == options.package)
     backend.name()  # before Triton is imported
-    mine = [call for group in groups(library, options.designs, library.target(device))[first - 1 :: step] for call in group]
+    mine = [call for group in groups(library, options.designs, library.target(device))[share - 1 :: shares] for call in group]
     mine = [call for call in mine if not options.problems or call.problem in options.problems]
+    mine = [call for call in mine if not (options.kinds and call.kind not in options.kinds)]
     mine = [call for call in mine if not (options.new and call.out)]
     wrong = 0
-    for number, call in enumerate(mine):
-        print(f"RUN {call}", flush=True)
-        try:
-            why = fault(library, call, device)
-        except Exception as error:  # whatever it is, the next call is to run too
-            why = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
-        if why:
-            wrong += 1
-            print(f"WRONG {call}: {why}", flush=True)
-            if lost(device):
-                print(f"LOST the CUDA context; {len(mine) - number - 1} calls were not made", flush=True)
-                return 1
+    with memory():
+        for number, call in enumerate(mine[options.first :], options.first + 1):
+            print(f"RUN {call}", flush=True)
+            try:
+                why = fault(library, call, device)
+            except Exception as error:  # whatever it is, the next call is to run too
+                why = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+            if why:
+                wrong += 1
+                print(f"WRONG {call}: {why}", flush=True)
+                if lost(device):
+                    print(f"LOST the CUDA context; {len(mine) - number} calls are left", flush=True)
+                    if not options.go_on:
+                        return 1
+                    program = sys.modules["__main__"].__spec__.name
+                    os.execv(sys.executable, [sys.executable, "-m", program, *argv, "--from", str(number)])
     print(f"DONE {len(mine)} calls, {wrong} wrong", flush=True)
     return int(bool(wrong))
 

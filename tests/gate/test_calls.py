@@ -185,3 +185,20 @@ def test_the_program_goes_on_after_an_error(monkeypatch, capsys):
         "DONE 10 calls, 2 wrong",
     ]
     assert len(lines) == 10 + 3
+
+
+def test_the_program_goes_on_in_a_new_process_without_a_lost_one_s_calls(monkeypatch, capsys):
+    if backend.device_type() != "cpu":
+        pytest.skip("runs on the CPU")
+    started = []
+    monkeypatch.setattr(child, "fault", lambda library, call, device: "lost" if call.kind == "float16" else None)
+    monkeypatch.setattr(child, "lost", lambda device: True)
+    monkeypatch.setattr(child.os, "execv", lambda program, arguments: started.append(arguments))
+    given = ["tritonkernels", "--designs", "gemv/naive", "--problems", "smallest", "--new", "--go-on"]
+    assert child.main(given) == 1
+    ((*command, option, number),) = started
+    assert command[-len(given) :] == given and command[1] == "-m" and option == "--from"
+    every = [line for line in capsys.readouterr().out.splitlines() if line.startswith("RUN")]
+    assert child.main([*given, "--kinds", "float32", "float16", "float64", "--from", number]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("RUN")] == [every[3]]
+    assert child.main([*given[:-1]]) == 1 and "LOST the CUDA context; 3 calls are left" in capsys.readouterr().out

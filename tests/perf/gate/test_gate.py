@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
-from perf.gate import gate, gate_steps, gate_text
+from perf.gate import gate, gate_steps
 from perf.gate.gate_steps import Findings, Step
 from perf.gate.processes import Job
 from perf.measure import environment
+from perf.render import gate as shown
 
 ABOUT = {name: f"some {name}" for name in gate.KEY} | {"commit": "abc", "command": "perf gate", "driver": "580"}
+ABOUT |= {"triton": "3.6.0", "left_out": ""}
 
 
 def read(log):
@@ -38,13 +40,14 @@ def step(tmp_path):
 
 @pytest.fixture
 def visit(tmp_path):
-    """visit(steps): one run of them, of `ABOUT` but for some changes; what gate.json says then."""
+    """visit(steps): one run of them, of `ABOUT` but for some changes; what gate.json says of its Triton then."""
 
-    def visit(*steps, again=False, names=None, **changes):
-        visited = gate.Gate(tmp_path / "h200/gate.json", ABOUT | changes, names or [s.name for s in steps])
+    def visit(*steps, again=False, names=None, minutes=None, **changes):
+        about = ABOUT | changes
+        visited = gate.Gate(tmp_path / "h200/gate.json", about, names or [s.name for s in steps], minutes)
         visited.run_all(steps, again)
         visited.show()
-        return json.loads((tmp_path / "h200/gate.json").read_text())
+        return shown.read(tmp_path / "h200/gate.json")[about["triton"]]
 
     return visit
 
@@ -161,57 +164,106 @@ def test_two_gpus_that_passed_stay_passed(visit, step):
     assert visit(step("two_gpus", instead="there is one GPU here"))["steps"]["two_gpus"]["status"] == "passed"
 
 
+def test_each_triton_has_its_own_record(visit, step, tmp_path):
+    code, times = counting(tmp_path)
+    newest = visit(step("once", code), triton="3.10.0")
+    oldest = visit(step("once", code), triton="3.9.0")
+    assert times() == 2 and newest["steps"]["once"]["status"] == oldest["steps"]["once"]["status"] == "passed"
+    visit(step("once", code), triton="3.10.0")
+    assert times() == 2
+    file = json.loads((tmp_path / "h200/gate.json").read_text())
+    assert file["last_passed"] == oldest["last_passed"], "of the oldest Triton, where a reader of one record finds it"
+    assert [file["triton"], *(other["triton"] for other in file["newer"])] == ["3.9.0", "3.10.0"]
+
+
+def test_no_step_begins_that_would_take_too_long(visit, step, tmp_path, capsys):
+    """Its time is that of its last run, of other sources or with another Triton; of a step that never ended, the limit."""
+    code, times = counting(tmp_path)
+    steps = [step(name, code) for name in ("calls", "tests-1", "tests-2")]
+    visit(*steps[:2], names=["calls", "tests-1", "tests-2"])
+    others = {"sources": "others", "triton": "3.9.0"}
+    path = tmp_path / "h200/gate.json"
+    known = json.loads(path.read_text())
+    known["steps"]["calls"]["seconds"] = known["took"]["calls"] = 130.0
+    path.write_text(json.dumps(known))
+    record = visit(*steps, minutes=2, **others)
+    assert list(record["steps"]) == ["tests-1"] and times() == 3
+    printed = capsys.readouterr().out
+    assert "gate calls: not begun: it takes about 130 s, and 120 s are left" in printed
+    assert f"gate tests-2: not begun: it takes about {gate.LIMIT} s" in printed
+    assert list(visit(*steps, minutes=10, **others)["steps"]) == ["calls", "tests-1", "tests-2"] and times() == 5
+
+
 def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
     names, green, red = ["calls", "tests-1", "tests-2"], "print('a b')", "print('a!')"
-    results = tmp_path
-    assert gate_text.lines(results) == "The gate has not been run yet.\n"
+    assert (
+        shown.markdown(results=tmp_path) == "The gate has not been run yet." and shown.outcome("3.6.0", tmp_path) == "not run"
+    )
     visit(step("calls", green), names=names)
-    assert gate_text.lines(results) == "- some gpu: no commit has passed the whole gate yet.\n"
-    told = visit(step("tests-1", green), step("tests-2", green), names=names)
-    date = told["last_passed"]["date"][:10]
-    passed = f"- some gpu: commit `abc` passed the whole gate on {date} (2 in calls, 4 in tests).\n"
-    assert gate_text.lines(results) == passed
+    assert shown.markdown(results=tmp_path) == "- some gpu, Triton 3.6.0: no commit has passed the gate yet."
+    assert shown.outcome("3.6.0", tmp_path) == "some: 2 passed, 0 failed in 1 of 3 steps, `abc`"
+    record = visit(step("tests-1", green), step("tests-2", green), names=names)
+    date = record["last_passed"]["date"][:10]
+    passed = f"- some gpu, Triton 3.6.0: commit `abc` passed the whole gate on {date} (2 in calls, 4 in tests)."
+    assert shown.markdown(results=tmp_path) == passed
+    assert (
+        shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `abc`" and shown.outcome("3.9.0", tmp_path) == "not run"
+    )
     visit(step("calls", red), names=names, sources="others", commit="def+changes")
-    failed = "- some gpu: the last run, of commit `def+changes`, failed in calls; tests-1, tests-2 did not run.\n"
-    assert gate_text.lines(results) == passed + failed
-    changed = told["last_passed"]["kernels"] | {"gemv": "other", "matmul": "other"}
-    monkeypatch.setattr(gate_text.kernels, "digests", lambda: changed)
-    failed = "- some gpu: what the kernels of gemv, matmul are made of has changed since, and awaits it.\n" + failed
-    text = "before\n<!-- gate: by a command -->\nold\n<!-- /gate -->\nafter\n"
-    assert gate_text.with_lines(text, results) == text.replace("old\n", passed + failed)
+    failed = "- some gpu, Triton 3.6.0: the last run, of commit `def+changes`, failed in calls; tests-1, tests-2 did not run."
+    assert shown.markdown(results=tmp_path) == f"{passed}\n{failed}"
+    then = "then 0 passed, 1 failed in 1 of 3 steps, `def+changes`"
+    assert shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `abc`; {then}"
+    changed = record["last_passed"]["kernels"] | {"gemv": "other", "matmul": "other"}
+    monkeypatch.setattr(shown.kernels, "digests", lambda: changed)
+    awaits = "- some gpu, Triton 3.6.0: what the kernels of gemv, matmul are made of has changed since, and awaits it."
+    assert shown.markdown(results=tmp_path) == f"{passed}\n{awaits}\n{failed}"
 
 
-@pytest.mark.parametrize("note", [gate_text.CUT_OFF, "SystemExit: ended by SIGTERM"])
+def test_what_a_run_left_out_is_said(visit, step, tmp_path):
+    """And its steps do not count for a run of everything."""
+    code, times = counting(tmp_path)
+    visit(step("calls", code), left_out="cuda_reference")
+    assert "passed the gate without cuda_reference on" in shown.markdown(results=tmp_path)
+    assert shown.outcome("3.6.0", tmp_path).startswith("some: 1 passed without cuda_reference, 20")
+    visit(step("calls", code))
+    assert times() == 2 and "passed the whole gate" in shown.markdown(results=tmp_path)
+
+
+@pytest.mark.parametrize("note", [shown.CUT_OFF, "SystemExit: ended by SIGTERM"])
 def test_a_run_that_was_cut_off(visit, step, tmp_path, note):
     """Nothing failed in it; what it did not come to is named."""
     names = ["calls", "tests-1", "two_gpus"]
-    told = visit(*[step(name, "print('a b')") for name in names], names=names)
-    passed = gate_text.lines(tmp_path)
+    record = visit(*[step(name, "print('a b')") for name in names], names=names)
+    passed = shown.markdown(results=tmp_path)
     cut = {"status": "failed", "counts": {"passed": 1234}, "failures": {}, "note": note}
-    last = told | {"commit": "def", "steps": {"calls": told["steps"]["calls"], "tests-1": cut}}
+    last = record | {"commit": "def", "steps": {"calls": record["steps"]["calls"], "tests-1": cut}}
     (tmp_path / "h200/gate.json").write_text(json.dumps(last))
     how = "tests-1 after 1,234 passed and none failed; two_gpus did not run"
-    assert gate_text.lines(tmp_path) == passed + f"- some gpu: the last run, of commit `def`, was cut off: {how}.\n"
+    cut_off = f"- some gpu, Triton 3.6.0: the last run, of commit `def`, was cut off: {how}."
+    assert shown.markdown(results=tmp_path) == f"{passed}\n{cut_off}"
+    assert shown.outcome("3.6.0", tmp_path).endswith("then 1,236 passed, 0 failed, 1 cut off in 2 of 3 steps, `def`")
     cut["failures"] = {"a test": "why"}
     (tmp_path / "h200/gate.json").write_text(json.dumps(last))
-    assert "failed in tests-1; two_gpus did not run." in gate_text.lines(tmp_path) and "cut off" not in gate_text.lines(
-        tmp_path
-    )
+    text = shown.markdown(results=tmp_path)
+    assert "failed in tests-1; two_gpus did not run." in text and "cut off" not in text
 
 
 ENDLESS = """
 import sys
 from pathlib import Path
 from perf.measure import environment
-from perf.gate import gate, gate_steps, gate_text, processes
+from perf.render import gate as shown
+from perf.gate import gate, gate_steps, processes
+from perf.render import gate as shown
 from perf.__main__ import main
 gate.torch.cuda.is_available = lambda: True
 gate.backend.device_type = lambda: "cuda"
 environment.environment = lambda device: {about}
-gate_text.RESULTS = Path("{results}")
+shown.RESULTS = Path("{results}")
 sleeps = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 jobs = (processes.Job((sys.executable, "-c", sleeps), Path("{log}")),)
-gate_steps.steps = lambda logs: [gate_steps.Step("calls", jobs, gate_steps.read_calls)]
+gate_steps.steps = lambda *_: [gate_steps.Step("calls", jobs, gate_steps.read_calls)]
 main(["gate"])
 """
 
@@ -244,9 +296,9 @@ def on_a_gpu(monkeypatch, tmp_path, step):
     monkeypatch.setattr(gate.backend, "device_type", lambda: "cuda")
     facts = dict.fromkeys(("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc"), "x")
     monkeypatch.setattr(environment, "environment", lambda device: facts | {"device": "NVIDIA H200"})
-    monkeypatch.setattr(gate_text, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(shown, "RESULTS", tmp_path / "results")
     steps = [step("calls", "print('a')"), step("tests-1", "print('a')"), step("tests-2", "print('a!')")]
-    monkeypatch.setattr(gate_steps, "steps", lambda logs: steps)
+    monkeypatch.setattr(gate_steps, "steps", lambda logs, package, quick: steps[:1] if package else steps)
     return lambda: json.loads((tmp_path / "results/h200/gate.json").read_text())
 
 
@@ -267,6 +319,16 @@ def test_the_command(on_a_gpu, monkeypatch):
     assert list(on_a_gpu()["steps"]) == ["calls", "tests-1", "tests-2"] and on_a_gpu()["commit"] == "abc"
     assert main(["gate"]) == 1
     assert on_a_gpu()["commit"] == "def+changes"
+
+
+def test_the_command_for_a_second_triton(on_a_gpu, monkeypatch):
+    monkeypatch.setattr(environment, "commit", lambda: "abc")
+    assert main(["gate", "--package", "tritonkernels", "--quick"]) == 0
+    left_out = "cuda_reference and the cases that make test leaves out"
+    assert on_a_gpu()["left_out"] == on_a_gpu()["last_passed"]["left_out"] == left_out
+    assert main(["gate", "--step", "tests-1", "--minutes", "0.001"]) == 1 and on_a_gpu()["planned"] == ["calls"], (
+        "nothing began"
+    )
 
 
 def test_an_unknown_step(on_a_gpu, capsys):

@@ -1,5 +1,6 @@
 """The steps of the gate on stand-ins for what they run: tests that fail in every way, a sanitizer that finds errors."""
 
+import re
 import stat
 import sys
 from collections import Counter
@@ -37,7 +38,7 @@ def test_runs_where_the_gpu_is_there(): assert not hasattr(sys.modules.get("torc
 @pytest.fixture
 def few(monkeypatch):
     monkeypatch.setattr(gate_steps, "WORKERS", 1)
-    monkeypatch.setattr(gate_steps, "SANITIZED", 2)
+    monkeypatch.setattr(gate_steps, "SANITIZED", 4)
 
 
 def found(step):
@@ -66,6 +67,29 @@ def test_every_way_to_fail_is_reported(tmp_path, few):
         "test_loses_the_gpu": "the result",
     }
     assert set(why) == set(parts) and {name: why[name] for name, part in parts.items() if part not in why[name]} == {}
+
+
+OF_A_PACKAGE = """
+import pytest, types
+pytestmark = pytest.mark.gpu
+cuda, triton = types.SimpleNamespace(package="cuda_reference"), types.SimpleNamespace(package="tritonkernels")
+
+@pytest.mark.parametrize("library", [cuda, triton])
+def test_library(library): pass
+@pytest.mark.parametrize("name", ["cuda_reference.gemm", "tritonkernels.gemm"])
+def test_name(name): pass
+def test_of_neither(): pass
+"""
+
+
+def test_what_only_cuda_takes_part_in_is_left_out_for_a_second_triton(tmp_path, few):
+    (tmp_path / "test_both.py").write_text(OF_A_PACKAGE)
+    (tmp_path / "test_splits_cuda.py").write_text("import pytest\n@pytest.mark.gpu\ndef test_splits(): pass")
+    step = gate_steps._pytest("tests-1", tmp_path, str(tmp_path), "--package=tritonkernels")
+    assert found(step) == (0, gate_steps.Findings(Counter(passed=3)))
+    names = [name.partition("::")[2] for name in re.findall('"name": "([^"]*)"', (tmp_path / "tests-1.jsonl").read_text())]
+    assert sorted(names) == ["test_library[library1]", "test_name[tritonkernels.gemm]", "test_of_neither"]
+    assert found(gate_steps._pytest("tests-1", tmp_path, str(tmp_path)))[1].counts["passed"] == 6
 
 
 def test_shards_run_every_test_once(tmp_path, few):
@@ -195,21 +219,81 @@ def test_the_calls_run_under_the_sanitizer(tmp_path, few, monkeypatch):
     monkeypatch.setattr(gate_steps, "compute_sanitizer", lambda: str(program))
     by_name = {step.name: step for step in gate_steps.steps(tmp_path)}
     assert list(by_name) == [
-        *("build", "calls", "memcheck", "racecheck", "properties"),
+        *("build", "calls", "memcheck", "racecheck", "consan", "gsan", "properties"),
         *(f"tests-{i}" for i in range(1, gate_steps.SHARDS + 1)),
-        *("synccheck", "two_gpus"),
+        *("large", "synccheck", "two_gpus"),
     ]
     assert all("--all" in step.jobs[0].command for name, step in by_name.items() if name.startswith("tests-"))
     for name, packages in (("memcheck", 2), ("racecheck", 1), ("synccheck", 1)):
         step = by_name[name]
-        assert len(step.jobs) == 2 * packages and len({job.log for job in step.jobs}) == len(step.jobs)
+        assert len(step.jobs) == 4 and len({job.log for job in step.jobs}) == len(step.jobs)
         ports = {part for job in step.jobs for part in job.command if part.startswith("--port=")}
         assert len(ports) == len(step.jobs)
         assert processes.run(step.jobs, 60) == [0] * len(step.jobs)
         shares = [job.log.read_text().splitlines()[0].split()[1:3] for job in step.jobs]
-        assert sorted(shares) == [[p, f"--share={i}/2"] for p in gate_steps.PACKAGES[:packages] for i in (1, 2)]
+        each = 4 // packages
+        of_each = [f"--share={i}/{each}" for i in range(1, each + 1)]
+        assert sorted(shares) == [[p, share] for p in gate_steps.PACKAGES[:packages] for share in of_each]
         assert all(step.read(job.log).failures == {} for job in step.jobs)
     assert all(job.environment.items() >= gate_steps.APART.items() for job in by_name["memcheck"].jobs)
+
+
+def test_a_second_triton_has_what_it_can_change(tmp_path):
+    steps = {step.name: step.jobs for step in gate_steps.steps(tmp_path, "tritonkernels", quick=True)}
+    tests = [f"tests-{i}" for i in range(1, gate_steps.SHARDS_OF_ONE + 1)]
+    assert list(steps) == ["calls", "memcheck", "consan", "gsan", "properties", *tests, "large", "two_gpus"]
+    for name in ("calls", "memcheck"):
+        assert all("tritonkernels" in job.command and "cuda_reference" not in job.command for job in steps[name])
+    for name in ("properties", "large", "two_gpus", *tests):
+        assert "--package=tritonkernels" in steps[name][0].command
+    assert not any("--all" in steps[name][0].command for name in tests)
+
+
+def test_the_designs_under_tritons_sanitizers():
+    """Those that place barriers and copies themselves, and those whose programs meet at counters."""
+
+    def those(mode):
+        return {name for name, text in gate_steps._triton_designs() if re.search(gate_steps.INSTRUMENTED[mode], text)}
+
+    gluon = {"gemm/async_copy", "matmul/warp_specialized", "matmul/persistent", "matmul/cuda_cores", "matmul/dmma"}
+    assert those("consan") >= gluon and not those("consan") & {"gemm/tiled", "matmul/split_k", "gemv/naive"}
+    assert those("gsan") >= {"matmul/split_k", "gemv/split_n", "conv2d_weight/implicit_gemm"}
+    assert "gemv/naive" not in those("gsan")
+
+
+@pytest.mark.parametrize(
+    "version, capability, why",
+    [("3.8.0", (9, 0), "Triton 3.9"), ("3.10.0", (8, 9), "compute capability 9.0"), ("3.9.0+git", (9, 0), None)],
+)
+def test_where_tritons_sanitizers_run(monkeypatch, tmp_path, version, capability, why):
+    monkeypatch.setattr(gate_steps.importlib.metadata, "version", lambda package: version)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    step = {step.name: step for step in gate_steps.steps(tmp_path)}["consan"]
+    assert step.instead is None if why is None else why in step.instead
+    assert all(job.environment["TRITON_INSTRUMENTATION_MODE"] == "consan" for job in step.jobs)
+
+
+CONSAN = """\
+RUN a
+RUN b
+/x/partitions.py:185: consume: block: [1,0,0], thread: [32,0,0] Assertion `Buffer being accessed has outstanding writes` failed.
+/x/partitions.py:185: consume: block: [1,0,0], thread: [33,0,0] Assertion `Buffer being accessed has outstanding writes` failed.
+WRONG b: AcceleratorError: CUDA error: device-side assert triggered
+LOST the CUDA context; 1 calls are left
+RUN c
+DONE 3 calls, 0 wrong
+"""
+
+
+def test_what_tritons_sanitizer_says_is_the_call_s_fault(tmp_path):
+    (tmp_path / "consan.log").write_text(CONSAN)
+    findings = gate_steps.read_instrumented(tmp_path / "consan.log")
+    assert findings.counts == Counter(passed=2, failed=1)
+    assert findings.failures == {
+        "b": "Buffer being accessed has outstanding writes at /x/partitions.py:185; "
+        "AcceleratorError: CUDA error: device-side assert triggered"
+    }
 
 
 @pytest.mark.parametrize("count, runs", [(1, False), (2, True)])
