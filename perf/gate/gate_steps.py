@@ -69,7 +69,8 @@ def steps(logs, package=None, quick=False):
         _sanitized("memcheck", logs, packages, "--padding=4096", environment=APART),
         _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", only=("--new", "--problems", "ragged")),
         _instrumented("consan", logs),
-        _instrumented("gsan", logs, "--kinds", "float32"),  # it takes neighbours of 16 bits for the same memory
+        # It takes two neighbours of 16 bits for the same memory.
+        _instrumented("gsan", logs, "--kinds", "float32", "float32 tf32", "float32 tf32x3"),
         _pytest("properties", logs, "tests/properties", *some),
         *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{shards}") for i in range(1, shards + 1)),
         _pytest("large", logs, "tests/large", "--all", *some, workers=min(HUGE, WORKERS)),
