@@ -28,7 +28,8 @@ SHARDS_OF_ONE = 4  # of those of one package
 CORES = len(os.sched_getaffinity(0))
 WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step: others run at the same time on other GPUs
 PACKAGES = ("cuda_reference", "tritonkernels")
-SANITIZED = min(16, WORKERS)  # parallel processes under compute-sanitizer, where one takes 30 s to start
+SHARES = min(32, max(1, CORES - 1))  # parallel processes of a package: those of CUDA compile nothing and soon end
+SANITIZED = min(16, WORKERS)  # parallel processes, of all packages, under compute-sanitizer, where one takes 30 s to start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # per process: more would only spin
 TOOLS = ("memcheck", "racecheck", "synccheck")
 # Each tensor is then its own allocation, far from others, so that memcheck sees accesses outside of it.
@@ -64,7 +65,7 @@ def steps(logs, package=None, quick=False):
     tests = ("tests", "--ignore=tests/properties", "--ignore=tests/large", *["--all"] * (not quick), *some)
     every = [
         Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls, gpus=0),
-        Step("calls", tuple(_calls("calls", logs, packages, CORES - 1)), read_calls, gpus=0),
+        Step("calls", tuple(_calls("calls", logs, packages, SHARES * len(packages))), read_calls, gpus=0),
         _sanitized("memcheck", logs, packages, "--padding=4096", environment=APART),
         _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", only=("--new", "--problems", "ragged")),
         _instrumented("consan", logs),

@@ -19,6 +19,8 @@ from tests.harness import LIBRARIES, bits, moved, poisoned, prepare, sentinel
 from tritonkernels import OPS, backend, numerics
 from tritonkernels.design import as_dict
 
+PROGRAM = "tests.gate.child"
+
 
 def fault(library, call, device):
     """What the call did wrong, or None."""
@@ -127,8 +129,7 @@ def main(argv=None):
                     print(f"LOST the CUDA context; {len(mine) - number} calls are left", flush=True)
                     if not options.go_on:
                         return 1
-                    program = sys.modules["__main__"].__spec__.name
-                    os.execv(sys.executable, [sys.executable, "-m", program, *argv, "--from", str(number)])
+                    os.execv(sys.executable, [sys.executable, "-m", PROGRAM, *argv, "--from", str(number)])
     print(f"DONE {len(mine)} calls, {wrong} wrong", flush=True)
     return int(bool(wrong))
 

@@ -59,7 +59,7 @@ def main():
         launch(device, call == "right")
         torch.cuda.synchronize(device)
 
-    child.groups, child.fault = lambda *_: [["planted", "right"]], fault
+    child.PROGRAM, child.groups, child.fault = "tests.gate.planted", lambda *_: [["planted", "right"]], fault
     return child.main()
 
 

@@ -197,7 +197,7 @@ def test_the_program_goes_on_in_a_new_process_without_a_lost_one_s_calls(monkeyp
     given = ["tritonkernels", "--designs", "gemv/naive", "--problems", "smallest", "--new", "--go-on"]
     assert child.main(given) == 1
     ((*command, option, number),) = started
-    assert command[-len(given) :] == given and command[1] == "-m" and option == "--from"
+    assert command[1:] == ["-m", child.PROGRAM, *given] and option == "--from"
     every = [line for line in capsys.readouterr().out.splitlines() if line.startswith("RUN")]
     assert child.main([*given, "--kinds", "float32", "float16", "float64", "--from", number]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("RUN")] == [every[3]]
