@@ -118,7 +118,17 @@ class Operator:
         if out is not None:
             self._refuse_gradients(arguments, out)
         chosen = {"design": design and str(design), "config": None if config is None else _text_of(numbers_of(config))}
-        return self.defaults | self.rules.settled(**arguments) | chosen
+        values = self.defaults | self.rules.settled(**arguments) | chosen
+        if values.get("precision") == "torch":
+            values["precision"] = self._as_torchs(values[self.tensors[0]])
+        return values
+
+    def _as_torchs(self, tensor):
+        """The precision that "torch" stands for now: backward has it, too. None under autocast, which lowers the operands then.
+        Compiled code keeps "torch": its operators read torch's switch when they run."""
+        if _C._is_any_autocast_enabled() and torch.is_autocast_enabled(tensor.device.type):
+            return None
+        return "torch" if torch.compiler.is_compiling() else self.rules.switch()
 
     def _refuse_gradients(self, arguments, out):
         """Into an `out` nothing is recorded: gradients would be dropped without a word."""

@@ -51,10 +51,11 @@ class Rules:
     flops      (result, **arguments) -> FLOP of the products alone, as torch counts them
     labels     (**arguments) -> {tensor and "result": a label for each dimension}: which sum of products it is, as torch.einsum
                has it; None for dimensions of size 1 that broadcast, and for those that ranks cannot share out
-    settled    a user's arguments -> the operator's; errors are typed, and nothing depends on torch's switches any more
+    settled    a user's arguments -> the operator's; errors are typed
     asked      the operator's arguments -> a user's
     outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
     lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
+    switch     () -> what precision="torch" is now
     constants  the tensors that have no gradient
     """
 
@@ -68,6 +69,7 @@ class Rules:
     asked: Callable[..., dict[str, Any]] = unchanged
     outer: Callable[..., Any] | None = None
     lowered: bool = True
+    switch: Callable[[], str] | None = None
     constants: tuple[str, ...] = ()
 
 

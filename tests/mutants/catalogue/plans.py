@@ -22,7 +22,11 @@ MUTANTS = [
         ("lazy sign left out of the key", "alignment, value.is_neg()))", "alignment))"),
         ("numbers told apart by value", "(kind, repr(value))", "value"),
         ("torch's switches left out of the key", 'elif kind is str and value == "torch"', 'elif value == "none"'),
-        ("torch's switch for convolutions left out of the key", ", switches.of_convolutions()))", "))"),
+    ),
+    *of(
+        "tritonkernels/switches.py",
+        "keys_differ",
+        ("torch's switch for convolutions left out of the key", "return of_products(), of_convolutions()", "return of_products()"),
     ),
     *of(
         "tritonkernels/plans.py",
