@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..problem import is_channels_last
+
 GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
 
 
@@ -19,18 +21,8 @@ class Form(NamedTuple):
     @staticmethod
     def of(tensor):
         """By strides, which a tensor has inside of vmap too; contiguous where it is both, as images of one pixel."""
-        is_last = tensor.ndim == 4 and _is_dense(tensor, (1, 3, 2, 0)) and not _is_dense(tensor, (3, 2, 1, 0))
-        return Form(tensor.shape, tensor.dtype, torch.channels_last if is_last else torch.contiguous_format)
-
-
-def _is_dense(tensor, dimensions):
-    """Whether these dimensions, the innermost first, follow on each other in memory."""
-    expected = 1
-    for dimension in dimensions:
-        if tensor.shape[dimension] != 1 and tensor.stride(dimension) != expected:
-            return False
-        expected *= tensor.shape[dimension]
-    return True
+        memory_format = torch.channels_last if is_channels_last(tensor) else torch.contiguous_format
+        return Form(tensor.shape, tensor.dtype, memory_format)
 
 
 def unchanged(**arguments):

@@ -72,7 +72,7 @@ def outer(activation, **arguments):
 
 RULES = Rules(
     "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? scale_a=None, Tensor? scale_b=None, *, "
-    "str? precision=None, ScalarType? out_dtype=None, str? accumulate=None, float alpha=1.0, float? beta=None, "
+    "str? precision=None, ScalarType? out_dtype=None, str? accumulate=None, Scalar alpha=1.0, Scalar? beta=None, "
     "str? activation=None",
     gradients,
     batched,
