@@ -17,6 +17,7 @@ from ..choice.choose import numbers_of
 from ..design import name_of
 from ..errors import GradientError, TritonKernelsError
 from ..plans import ROOM, is_plain
+from ..problem import holds
 from . import flops, sharding
 from .recorded import Recorded, gradients
 from .rules import Form
@@ -298,15 +299,18 @@ class Operator:
     def _batched(self, info, in_dims, *args, **kwargs):
         values = self._bound(args, kwargs)
         dims = dict.fromkeys(self.tensors) | {n: d for n, d in zip(self.positional, in_dims) if n in self.tensors}
+        is_empty, size = holds(info.batch_size == 0), info.batch_size
+        if is_empty:  # neither torch.stack nor a size of -1 can be of nothing: a batch of one, of which nothing is kept
+            size, values = 1, values | {n: _with_zeros(values[n], dim) for n, dim in dims.items() if dim is not None}
         given = {name: value for name, value in values.items() if name not in CHOICE}
         chosen = any(values[name] is not None for name in CHOICE)
-        result = None if chosen else self.rules.batched(self.package, info.batch_size, dims, **given)
+        result = None if chosen else self.rules.batched(self.package, size, dims, **given)
         if result is None:
             _say_once(self.overloads)
             ways = {name: values[name].unbind(dim) for name, dim in dims.items() if dim is not None}
             each = (values | dict(zip(ways, tensors)) for tensors in zip(*ways.values()))
             result = torch.stack([self.functional(call) for call in each])
-        return result, 0
+        return result[:0] if is_empty else result, 0
 
     def _flops(self, *args, out_val=None, out=None, **kwargs):
         values = {name: value for name, value in self._bound(args, kwargs).items() if name not in CHOICE}
@@ -351,6 +355,11 @@ def _has_tangent(tensor):
         return False
     with _C._DisableTorchDispatch() if _C._len_torch_dispatch_stack() else _NOTHING:
         return _C._VariableFunctions._unpack_dual(tensor, 0)[1] is not None  # torch has one level
+
+
+def _with_zeros(tensor, dim):
+    """An empty batch with one element, of zeros."""
+    return torch.cat((tensor, tensor.new_zeros([1 if d == dim else size for d, size in enumerate(tensor.shape)])), dim)
 
 
 def _is_cast(name, tensor, device):
