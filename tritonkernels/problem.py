@@ -29,6 +29,15 @@ def layout_of(tensor):
     return "col" if holds(row_stride == 1) or holds(rows <= 1) else "strided"
 
 
+def differ(size, other):
+    """Whether two sizes do; where only data decides, torch.compile takes them for the same and checks it when the code runs."""
+    if holds(size != other):
+        return True
+    if not (is_known(size) and is_known(other)):
+        torch._check(size == other)
+    return False
+
+
 def is_channels_last(tensor):
     """Whether images or filters are dense in memory, the channels innermost, and not the columns as well."""
     return tensor.ndim == 4 and _is_dense(tensor, (1, 3, 2, 0)) and not _is_dense(tensor, (3, 2, 1, 0))

@@ -8,7 +8,7 @@ import numpy
 import torch
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
-from .problem import address, dtype_name, holds, is_known
+from .problem import address, differ, dtype_name, holds, is_known
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
 NEW_OUT = "Pass such a tensor, or no out: then the result is a new one."
@@ -71,7 +71,7 @@ def seconds(argument, value):
 
 
 def inner(left, left_size, right, right_size):
-    if holds(left_size != right_size):
+    if differ(left_size, right_size):
         raise ShapeError(
             right, f"inner size {right_size}", f"{left_size}, the inner size of {left}", "Is one transposed? Pass its .mT."
         )
@@ -87,7 +87,7 @@ def size_of_packed(argument, size, per_byte):
 
 
 def length(argument, value, expected, meaning):
-    if holds(value.shape[0] != expected):
+    if differ(value.shape[0], expected):
         raise ShapeError(argument, tuple(value.shape), f"({expected},), {meaning}", f"Pass {expected} values.")
 
 
@@ -128,7 +128,7 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **i
         raise DtypeError("out", "a sparse or lazily negated tensor", "a dense (strided) tensor", NEW_OUT)
     if out.device != device:
         raise DeviceError("out", out.device, f"{device}, the device of the inputs", NEW_OUT)
-    if out.ndim != len(shape) or any(holds(size != wanted) for size, wanted in zip(out.shape, shape)):
+    if out.ndim != len(shape) or any(map(differ, out.shape, shape)):
         raise ShapeError("out", tuple(out.shape), tuple(shape), f"out is never resized. {NEW_OUT}")
     if out.requires_grad and torch.is_grad_enabled():
         raise GradientError("out", "requires_grad=True", "a tensor that does not require a gradient", "Pass out.detach().")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..problem import is_channels_last
+from ..problem import holds, is_channels_last, is_known
 
 GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
 
@@ -23,6 +23,15 @@ class Form(NamedTuple):
         """By strides, which a tensor has inside of vmap too; contiguous where it is both, as images of one pixel."""
         memory_format = torch.channels_last if is_channels_last(tensor) else torch.contiguous_format
         return Form(tensor.shape, tensor.dtype, memory_format)
+
+
+def summed(tensor, shape):
+    """The tensor, summed to a shape that broadcasts to its own. A size that only data decides is none that broadcasts."""
+    if all(map(is_known, (*tensor.shape, *shape))):
+        return tensor.sum_to_size(shape)
+    front = tensor.ndim - len(shape)
+    ones = [front + dim for dim, size in enumerate(shape) if holds(size == 1) and not holds(tensor.shape[front + dim] == 1)]
+    return tensor.sum([*range(front), *ones], keepdim=True)[(0,) * front] if front or ones else tensor
 
 
 def unchanged(**arguments):

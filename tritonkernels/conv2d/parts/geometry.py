@@ -2,7 +2,7 @@
 
 from ... import validate
 from ...errors import ArgumentError, ShapeError
-from ...problem import holds
+from ...problem import differ, holds
 
 
 def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, input="input", weight="weight"):
@@ -17,7 +17,7 @@ def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, in
     if holds(c % groups != 0) or holds(k % groups != 0):
         allowed = f"a divisor of the input's {c} channels and the weight's {k} output channels"
         raise ArgumentError("groups", groups, allowed, "Pass groups=1, or other numbers of channels.")
-    if holds(c_per_group != c // groups):
+    if differ(c_per_group, c // groups):
         allowed = f"(K, {c // groups}, R, S): the input's {c} channels over groups={groups}"
         raise ShapeError(weight, f"shape {tuple(weight_shape)}", allowed, "Pass such a weight, or other groups.")
     if holds(r == 0) or holds(s == 0):

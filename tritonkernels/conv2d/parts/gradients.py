@@ -4,7 +4,7 @@ import torch
 
 from ... import validate
 from ...errors import ShapeError
-from ...problem import holds
+from ...problem import differ, holds
 
 
 def size_of(argument, value, ranks):
@@ -23,7 +23,7 @@ def size_of(argument, value, ranks):
 def check_grad_output(grad_output, sizes, unbatched):
     """Checks that grad_output has the shape of the convolution's result."""
     wanted = tuple(sizes[name] for name in ("kpq" if unbatched else "nkpq"))
-    if any(holds(size != other) for size, other in zip(grad_output.shape, wanted)):
+    if any(map(differ, grad_output.shape, wanted)):
         allowed = f"{wanted}, the shape of the convolution's result"
         remedy = "Pass the stride, padding and dilation of that convolution."
         raise ShapeError("grad_output", f"shape {tuple(grad_output.shape)}", allowed, remedy)
