@@ -12,8 +12,7 @@ def gradients(operator, grad, forms, tensors, arguments, wanted):
     """Of each of the operator's tensors, None if it is not wanted. `tensors` are those that were kept for it, or None."""
     formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **arguments)
     return [
-        summed(formulas[name](), forms[name].shape).to(forms[name].dtype) if wanted[name] else None
-        for name in operator.tensors
+        summed(formulas[name](), forms[name].shape).to(forms[name].dtype) if wanted[name] else None for name in operator.tensors
     ]
 
 

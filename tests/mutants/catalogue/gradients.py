@@ -27,7 +27,7 @@ MUTANTS = [
     *of(
         "tritonkernels/torch_ops/operator.py",
         "precision_of_the_forward",
-        ("torch's switch read by backward", 'if torch.compiler.is_compiling() else self.rules.switch()', 'if True else ""'),
+        ("torch's switch read by backward", "if torch.compiler.is_compiling() else self.rules.switch()", 'if True else ""'),
     ),
     *of(
         "tritonkernels/torch_ops/recorded.py",

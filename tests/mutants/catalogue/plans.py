@@ -26,7 +26,11 @@ MUTANTS = [
     *of(
         "tritonkernels/switches.py",
         "keys_differ",
-        ("torch's switch for convolutions left out of the key", "return of_products(), of_convolutions()", "return of_products()"),
+        (
+            "torch's switch for convolutions left out of the key",
+            "return of_products(), of_convolutions()",
+            "return of_products()",
+        ),
     ),
     *of(
         "tritonkernels/plans.py",
