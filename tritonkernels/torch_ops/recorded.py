@@ -5,15 +5,14 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from .rules import Form
+from .rules import Form, summed
 
 
 def gradients(operator, grad, forms, tensors, arguments, wanted):
     """Of each of the operator's tensors, None if it is not wanted. `tensors` are those that were kept for it, or None."""
     formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **arguments)
     return [
-        formulas[name]().sum_to_size(forms[name].shape).to(forms[name].dtype) if wanted[name] else None
-        for name in operator.tensors
+        summed(formulas[name](), forms[name].shape).to(forms[name].dtype) if wanted[name] else None for name in operator.tensors
     ]
 
 
@@ -30,8 +29,7 @@ class Recorded(_SingleLevelFunction):
         ctx.forms = {name: t if t is None else Form.of(t) for name, t in zip(operator.tensors, tensors)}
         needed = operator.saved(ctx.needs_input_grad[3:])
         ctx.save_for_backward(*[t if need else None for need, t in zip(needed, tensors)])
-        if forward_ad._current_level >= 0:
-            ctx.save_for_forward(*tensors)
+        ctx.save_for_forward(*tensors)  # which torch drops as soon as it has the tangents
         if peek_interpreter_stack() is None:
             result = compute(*tensors)
         else:  # the next level may record, too

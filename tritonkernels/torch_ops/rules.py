@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..problem import holds, is_channels_last, is_known
+
 GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
 
 
@@ -19,18 +21,17 @@ class Form(NamedTuple):
     @staticmethod
     def of(tensor):
         """By strides, which a tensor has inside of vmap too; contiguous where it is both, as images of one pixel."""
-        is_last = tensor.ndim == 4 and _is_dense(tensor, (1, 3, 2, 0)) and not _is_dense(tensor, (3, 2, 1, 0))
-        return Form(tensor.shape, tensor.dtype, torch.channels_last if is_last else torch.contiguous_format)
+        memory_format = torch.channels_last if is_channels_last(tensor) else torch.contiguous_format
+        return Form(tensor.shape, tensor.dtype, memory_format)
 
 
-def _is_dense(tensor, dimensions):
-    """Whether these dimensions, the innermost first, follow on each other in memory."""
-    expected = 1
-    for dimension in dimensions:
-        if tensor.shape[dimension] != 1 and tensor.stride(dimension) != expected:
-            return False
-        expected *= tensor.shape[dimension]
-    return True
+def summed(tensor, shape):
+    """The tensor, summed to a shape that broadcasts to its own. A size that only data decides is none that broadcasts."""
+    if all(map(is_known, (*tensor.shape, *shape))):
+        return tensor.sum_to_size(shape)
+    front = tensor.ndim - len(shape)
+    ones = [front + dim for dim, size in enumerate(shape) if holds(size == 1) and not holds(tensor.shape[front + dim] == 1)]
+    return tensor.sum([*range(front), *ones], keepdim=True)[(0,) * front] if front or ones else tensor
 
 
 def unchanged(**arguments):
@@ -51,10 +52,11 @@ class Rules:
     flops      (result, **arguments) -> FLOP of the products alone, as torch counts them
     labels     (**arguments) -> {tensor and "result": a label for each dimension}: which sum of products it is, as torch.einsum
                has it; None for dimensions of size 1 that broadcast, and for those that ranks cannot share out
-    settled    a user's arguments -> the operator's; errors are typed, and nothing depends on torch's switches any more
+    settled    a user's arguments -> the operator's; errors are typed
     asked      the operator's arguments -> a user's
     outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
     lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
+    switch     () -> what precision="torch" is now
     constants  the tensors that have no gradient
     """
 
@@ -68,6 +70,7 @@ class Rules:
     asked: Callable[..., dict[str, Any]] = unchanged
     outer: Callable[..., Any] | None = None
     lowered: bool = True
+    switch: Callable[[], str] | None = None
     constants: tuple[str, ...] = ()
 
 

@@ -1,11 +1,10 @@
 """Checks conv2d_bias's arguments and makes its Call."""
 
 from ... import validate
-from ...conv2d.parts.geometry import is_channels_last
 from ...conv2d.parts.gradients import batched
 from ...conv2d.parts.prepare import DTYPES
 from ...operation import Call
-from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
+from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, is_channels_last, needs_wide_offsets
 
 
 def prepare(grad_output, *, out=None):
