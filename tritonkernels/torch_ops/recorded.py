@@ -11,10 +11,7 @@ from .rules import Form
 def gradients(operator, grad, forms, tensors, arguments, wanted):
     """Of each of the operator's tensors, None if it is not wanted. `tensors` are those that were kept for it, or None."""
     formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **arguments)
-    return [
-        formulas[name]().sum_to_size(forms[name].shape).to(forms[name].dtype) if wanted[name] else None
-        for name in operator.tensors
-    ]
+    return [forms[name].fitted(formulas[name]()) if wanted[name] else None for name in operator.tensors]
 
 
 class Recorded(_SingleLevelFunction):

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..layouts import is_channels_last, is_column_major
+
 GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
 
 
@@ -15,22 +17,28 @@ class Form(NamedTuple):
     shape: torch.Size
     dtype: torch.dtype
     memory_format: torch.memory_format
+    by_columns: bool  # matrices
 
     @staticmethod
     def of(tensor):
-        """By strides, which a tensor has inside of vmap too; contiguous where it is both, as images of one pixel."""
-        is_last = tensor.ndim == 4 and _is_dense(tensor, (1, 3, 2, 0)) and not _is_dense(tensor, (3, 2, 1, 0))
-        return Form(tensor.shape, tensor.dtype, torch.channels_last if is_last else torch.contiguous_format)
+        memory_format = torch.channels_last if is_channels_last(tensor) else torch.contiguous_format
+        return Form(tensor.shape, tensor.dtype, memory_format, is_column_major(tensor))
+
+    def product(self, function, left, right, **options):
+        """function(left, right, **options), a product of matrices. By columns it is the transpose of the transposed product."""
+        if not self.by_columns:
+            return function(left, right, **options)
+        *batch, m, n = self.shape
+        return _summed(function(right.mT, left.mT, **options), torch.Size((*batch, n, m))).mT  # a sum's result lies by rows
+
+    def fitted(self, gradient):
+        """The gradient, summed to the tensor's shape."""
+        gradient = _summed(gradient, self.shape)
+        return gradient if gradient.dtype == self.dtype else gradient.to(self.dtype)
 
 
-def _is_dense(tensor, dimensions):
-    """Whether these dimensions, the innermost first, follow on each other in memory."""
-    expected = 1
-    for dimension in dimensions:
-        if tensor.shape[dimension] != 1 and tensor.stride(dimension) != expected:
-            return False
-        expected *= tensor.shape[dimension]
-    return True
+def _summed(tensor, shape):
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
 def unchanged(**arguments):

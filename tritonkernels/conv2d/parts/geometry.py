@@ -1,7 +1,5 @@
 """The geometry of a convolution, shared with its gradients: checks sizes against each other, and derives the others."""
 
-import torch
-
 from ... import validate
 from ...errors import ArgumentError, ShapeError
 
@@ -50,7 +48,3 @@ def _padding(padding, stride, dilation, taps):
         return before, tuple(t - b for t, b in zip(total, before))
     both = validate.pair("padding", padding, 0)
     return both, both
-
-
-def is_channels_last(t):
-    return t.ndim == 4 and t.is_contiguous(memory_format=torch.channels_last) and not t.is_contiguous()

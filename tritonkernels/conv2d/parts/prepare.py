@@ -4,9 +4,10 @@ import torch
 
 from ... import validate
 from ...errors import ShapeError
+from ...layouts import is_channels_last
 from ...operation import Call
 from ...problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
-from .geometry import geometry, is_channels_last
+from .geometry import geometry
 from .precision import resolved
 
 DTYPES = tuple(FLOAT_PRECISION)  # float16, bfloat16, float32, float64

@@ -1,9 +1,9 @@
 """Checks conv2d_bias's arguments and makes its Call."""
 
 from ... import validate
-from ...conv2d.parts.geometry import is_channels_last
 from ...conv2d.parts.gradients import batched
 from ...conv2d.parts.prepare import DTYPES
+from ...layouts import is_channels_last
 from ...operation import Call
 from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
 

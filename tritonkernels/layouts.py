@@ -1,0 +1,27 @@
+"""The layouts that results are given in, by strides, which a tensor has inside of torch's transforms too."""
+
+
+def is_column_major(tensor):
+    """Whether its matrices (the last two dimensions) are contiguous ones, transposed."""
+    return tensor.ndim > 1 and tensor.stride()[-2:] == (1, tensor.shape[-2])
+
+
+def is_channels_last(tensor):
+    """Whether torch takes images or filters for channels_last. In memory those of one channel or of one pixel are contiguous
+    too: then the strides of their dimensions of one decide."""
+    if tensor.ndim != 4 or not _is_dense(tensor, (1, 3, 2, 0)):
+        return False
+    if not _is_dense(tensor, (3, 2, 1, 0)):
+        return True
+    _, c, h, w = tensor.shape
+    return c * h * w != 1 and tensor.stride() == (c * h * w, 1, c * w, c)
+
+
+def _is_dense(tensor, dimensions):
+    """Whether these dimensions, the innermost first, follow on each other in memory."""
+    expected = 1
+    for dimension in dimensions:
+        if tensor.shape[dimension] != 1 and tensor.stride(dimension) != expected:
+            return False
+        expected *= tensor.shape[dimension]
+    return True
