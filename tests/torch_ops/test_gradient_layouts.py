@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+import cuda_reference.nn
+import tritonkernels.nn  # noqa: F401
 from tests.harness import random
 from tests.torch_ops.samples import both_packages
 
@@ -65,6 +67,23 @@ def test_of_products(package, name, layouts):
         assert strides_of_gradients(function(package), tensors) == list(map(wanted, tensors, layouts)), sizes
 
 
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_by_columns_they_are_torchs(name):
+    """In the first and the second order; it is the same code for both packages."""
+    function, shapes = PRODUCTS[name]
+
+    def both_orders(product):
+        leaves = [t.detach().double().requires_grad_() for t in tensors]
+        first = torch.autograd.grad(product(*leaves).pow(2).sum(), leaves, create_graph=True)
+        return *first, *torch.autograd.grad(sum(g.pow(2).sum() for g in first), leaves)
+
+    def torchs(a, b):
+        return (a @ b[..., None])[..., 0] if name.startswith("gemv") else a @ b
+
+    tensors = [laid_out(shape, COLUMNS) for shape in shapes]
+    torch.testing.assert_close(both_orders(function(cuda_reference)), both_orders(torchs))
+
+
 IMAGES = {  # image, filters, groups
     "plain": ((2, 4, 9, 8), (6, 4, 3, 3), 1),
     "one tap": ((2, 4, 9, 8), (4, 4, 1, 1), 1),
@@ -108,3 +127,47 @@ def test_convolutions_come_in_torchs_format(package, name, formats):
     of_meta = package.conv2d(x.to("meta"), w.to("meta"), groups=groups)
     assert of_meta.stride() == functional.conv2d(x, w, groups=groups).stride()
 
+
+MODULES = {  # of tritonkernels.nn and of cuda_reference.nn, with their input
+    "Linear": (lambda nn: nn.Linear(6, 5), (3, 6)),
+    "Linear of one feature": (lambda nn: nn.Linear(6, 1), (3, 6)),
+    "Conv2d": (lambda nn: nn.Conv2d(4, 6, 3, padding=1), (2, 4, 6, 5)),
+    "Conv2d of one tap": (lambda nn: nn.Conv2d(4, 6, 1), (2, 4, 6, 5)),
+    "Conv2d, depthwise": (lambda nn: nn.Conv2d(4, 4, 3, groups=4), (2, 4, 6, 5)),
+}
+every_module = pytest.mark.parametrize("name", MODULES)
+
+
+def step(name, package):
+    """(module, its result), filters and images in channels_last."""
+    make, shape = MODULES[name]
+    module, x = make(package.nn), random(*shape)
+    if len(shape) == 4:
+        module, x = module.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    return module, module(x)
+
+
+@both_packages
+@every_module
+def test_a_parameter_keeps_the_tensor_that_was_written(package, name):
+    for _ in range(3):  # the third repeats a plan
+        module, result = step(name, package)
+        written = []
+        for parameter in module.parameters():
+            parameter.register_hook(lambda grad, to=written: to.append((grad.data_ptr(), grad.stride())))
+        result.backward(torch.ones_like(result))
+        assert set(written) == {(parameter.grad.data_ptr(), parameter.stride()) for parameter in module.parameters()}
+
+
+@both_packages
+@every_module
+def test_a_step_copies_nothing(package, name):
+    module, result = step(name, package)
+    grad = torch.ones_like(result)
+    with torch.profiler.profile() as profile:
+        result.backward(grad)
+    assert module.weight.grad.stride() == module.weight.stride()
+    of_autograd = [event for event in profile.events() if event.name == "torch::autograd::AccumulateGrad"]
+    assert {child.name for event in of_autograd for child in event.cpu_children} == {"aten::detach"}
+    if package is cuda_reference:  # Triton's interpreter copies for itself
+        assert not {"aten::copy_", "aten::clone"} & {event.name for event in profile.events()}
