@@ -41,7 +41,7 @@ def apart(arguments):
 
 
 def _is_at(tensor, out):
-    """Whether it begins where `out` does, as an addend that is overwritten: the key of a call says so (plans.py)."""
+    """Whether an operand begins where `out` does, as an addend that is overwritten. The key of a call says so (plans.py)."""
     return isinstance(out, torch.Tensor) and tensor.data_ptr() == out.data_ptr()
 
 
@@ -63,13 +63,15 @@ def _copy(tensor):
 
 class Watch(TorchDispatchMode):
     def __init__(self, tensors, out=None):
-        """Of a call's tensors, among which is `out` if there is one."""
+        """Of a call's tensors; `out` is the last of them, if there is one."""
         super().__init__()
         self._given = len(tensors)
-        self._spans = tuple(0 if t is not out and _is_at(t, out) else span_of(t) for t in tensors) if out is not None else None
+        overwritten = [out is not None and _is_at(t, out) for t in tensors[:-1]] + [False]
+        spans = tuple(0 if is_out else span_of(t) for is_out, t in zip(overwritten, tensors))
+        self._spans = None if out is None else spans
         self._slots = [(t, None) for t in tensors]  # (tensor, how to make it); held so that their memory is not reused
         self._launches, self._making = [], False
-        self.disjoint = are_disjoint([t for t in tensors if t is out or not _is_at(t, out)])
+        self.disjoint = are_disjoint([t for is_out, t in zip(overwritten, tensors) if not is_out])
         self._repeatable = True
 
     @classmethod
