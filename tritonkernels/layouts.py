@@ -3,7 +3,7 @@
 
 def is_column_major(tensor):
     """Whether its matrices (the last two dimensions) are contiguous ones, transposed."""
-    return tensor.ndim > 1 and tensor.stride()[-2:] == (1, tensor.shape[-2])
+    return tensor.ndim > 1 and tensor.stride(-2) == 1 and tensor.stride(-1) == tensor.shape[-2]
 
 
 def is_channels_last(tensor):

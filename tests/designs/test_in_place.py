@@ -1,7 +1,6 @@
 """Every design of products writes over its addend: `out` may be c, of gemv y, as in torch.addmm and BLAS."""
 
 import pytest
-import torch
 
 from tests.harness import (
     DEVICES,

@@ -87,8 +87,8 @@ MUTANTS = [
         ("C added twice in boxes", "repeated > 0 && epilogue.c == epilogue.out", "false"),
         (
             "C added twice to neighbours of a column",
-            "for_pairs<false>(results, [&](const Out(&pair)[2], int along, int across) {\n                if (along >= repeated) ",
-            "for_pairs<false>(results, [&](const Out(&pair)[2], int along, int across) {\n                ",
+            "if (along >= repeated) store_run(pair, epilogue.out, col +",
+            "store_run(pair, epilogue.out, col +",
         ),
     ),
     *of(
