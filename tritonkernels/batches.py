@@ -3,6 +3,8 @@
 import itertools
 import math
 
+from .problem import is_known
+
 
 def uniform_batches(*tensors):
     """Split tensors of one batch shape into parts of rank 3, each with a single batch stride (usually one part).
@@ -10,7 +12,7 @@ def uniform_batches(*tensors):
     Neighbouring batch dimensions merge where, in every tensor, the outer stride is the inner one times the inner size.
     Dimensions that cannot merge, as (2, 1) broadcast against (1, 3), become separate views; nothing is copied.
     """
-    if 0 in tensors[0].shape[:-2]:
+    if not all(map(is_known, tensors[0].shape[:-2])) or 0 in tensors[0].shape[:-2]:  # of symbols nothing is launched
         return
     ones = [dim for dim, size in enumerate(tensors[0].shape[:-2]) if size == 1]  # they would hide what is on either side
     tensors = [t.squeeze(ones) for t in tensors]

@@ -4,11 +4,17 @@ Argument errors derive from the built-in class that torch's users expect (ValueE
 works.
 """
 
+import copyreg
+
 from .report import as_html
 
 
 class TritonKernelsError(Exception):
     """Base of everything this library raises on purpose."""
+
+    def __reduce__(self):
+        """Copied and pickled as it is, without __init__, which takes other arguments: a pool of processes does so."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)
 
 
 class ArgumentError(TritonKernelsError, ValueError):
@@ -16,7 +22,7 @@ class ArgumentError(TritonKernelsError, ValueError):
 
     def __init__(self, argument, got, allowed, remedy):
         self.argument, self.remedy = argument, remedy
-        self._table = {"argument": argument, "got": got, "allowed": allowed, "what to do": remedy}
+        self._table = {"argument": argument, "got": str(got), "allowed": str(allowed), "what to do": remedy}
         super().__init__(f"{argument}: got {got}; allowed: {allowed}. {remedy}")
 
     def _repr_html_(self):

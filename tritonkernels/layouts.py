@@ -1,9 +1,11 @@
 """The layouts that results are given in, by strides, which a tensor has inside of torch's transforms too."""
 
+from .problem import holds
+
 
 def is_column_major(tensor):
     """Whether its matrices (the last two dimensions) are contiguous ones, transposed."""
-    return tensor.ndim > 1 and tensor.stride(-2) == 1 and tensor.stride(-1) == tensor.shape[-2]
+    return tensor.ndim > 1 and holds(tensor.stride(-2) == 1) and holds(tensor.stride(-1) == tensor.shape[-2])
 
 
 def is_channels_last(tensor):
@@ -14,14 +16,15 @@ def is_channels_last(tensor):
     if not _is_dense(tensor, (3, 2, 1, 0)):
         return True
     _, c, h, w = tensor.shape
-    return c * h * w != 1 and tensor.stride() == (c * h * w, 1, c * w, c)
+    channels_last = zip(tensor.stride(), (c * h * w, 1, c * w, c))
+    return holds(c * h * w != 1) and all(holds(step == other) for step, other in channels_last)
 
 
 def _is_dense(tensor, dimensions):
     """Whether these dimensions, the innermost first, follow on each other in memory."""
     expected = 1
     for dimension in dimensions:
-        if tensor.shape[dimension] != 1 and tensor.stride(dimension) != expected:
+        if not holds(tensor.shape[dimension] == 1) and not holds(tensor.stride(dimension) == expected):
             return False
         expected *= tensor.shape[dimension]
     return True

@@ -138,7 +138,7 @@ def key_of(about, arguments):
             elif kind in _NUMBERS or (kind is dict and _is_config(value)):
                 key.append((kind, repr(value)))
             elif kind is str and value == "torch":  # this precision follows torch's switches
-                key.append((value, switches.of_products(), switches.of_convolutions()))
+                key.append((value, switches.now()))
             elif kind is str:
                 key.append(value)
             else:

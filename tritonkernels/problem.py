@@ -24,9 +24,18 @@ def layout_of(tensor):
     """Layout class of a matrix (the last two dimensions): "row", "col" or "strided" (no unit stride)."""
     rows, cols = tensor.shape[-2:]
     row_stride, col_stride = tensor.stride()[-2:]
-    if col_stride == 1 or cols <= 1:
+    if holds(col_stride == 1) or holds(cols <= 1):
         return "row"
-    return "col" if row_stride == 1 or rows <= 1 else "strided"
+    return "col" if holds(row_stride == 1) or holds(rows <= 1) else "strided"
+
+
+def differ(size, other):
+    """Whether two sizes do; where only data decides, torch.compile takes them for the same and checks it when the code runs."""
+    if holds(size != other):
+        return True
+    if not (is_known(size) and is_known(other)):
+        torch._check(size == other)
+    return False
 
 
 def address(tensor):
@@ -40,9 +49,18 @@ def is_known(size):
     return isinstance(size, int)
 
 
+def holds(condition):
+    """A condition on sizes; False where only data decides, as in torch.compile: the call itself asks again, with numbers."""
+    if isinstance(condition, bool):
+        return condition
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # imports sympy
+
+    return guard_or_false(condition)
+
+
 def is_aligned(tensor):
     """Whether every line of a tensor begins at a multiple of 16 bytes, as bulk copies require."""
-    strides = (s for s, size in zip(tensor.stride(), tensor.shape) if is_known(s) and s != 1 and size > 1)
+    strides = (s for s, size in zip(tensor.stride(), tensor.shape) if is_known(s) and s != 1 and holds(size > 1))
     return address(tensor) % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
 
 
@@ -58,7 +76,7 @@ LARGEST_TILE = 1024  # no tile is longer: an index runs at most this far past th
 def needs_wide_offsets(*tensors):
     """Whether an element offset in a kernel, masked lanes included, may exceed 32 bits."""
     given = (t for t in tensors if t is not None)
-    ends = (sum((size + LARGEST_TILE) * stride for size, stride in zip(t.shape, t.stride()) if size > 1) for t in given)
+    ends = (sum((size + LARGEST_TILE) * stride for size, stride in zip(t.shape, t.stride()) if holds(size > 1)) for t in given)
     return any(is_known(end) and end >= 2**31 for end in ends)
 
 

@@ -8,7 +8,7 @@ import numpy
 import torch
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
-from .problem import address, dtype_name, is_known
+from .problem import address, differ, dtype_name, holds, is_known
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
 NEW_OUT = "Pass such a tensor, or no out: then the result is a new one."
@@ -58,6 +58,8 @@ def same_device(argument, value, name, other):
 
 def number(argument, value):
     """A real number, as a float (an int would make Triton compile another kernel per value)."""
+    if isinstance(value, torch.SymFloat | torch.SymInt):  # in torch.compile, where only data decides it
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DtypeError(argument, type(value).__name__, "a real number", "Pass a float; a tensor's is .item().")
     return float(value)
@@ -69,7 +71,7 @@ def seconds(argument, value):
 
 
 def inner(left, left_size, right, right_size):
-    if left_size != right_size:
+    if differ(left_size, right_size):
         raise ShapeError(
             right, f"inner size {right_size}", f"{left_size}, the inner size of {left}", "Is one transposed? Pass its .mT."
         )
@@ -85,7 +87,7 @@ def size_of_packed(argument, size, per_byte):
 
 
 def length(argument, value, expected, meaning):
-    if value.shape != (expected,):
+    if differ(value.shape[0], expected):
         raise ShapeError(argument, tuple(value.shape), f"({expected},), {meaning}", f"Pass {expected} values.")
 
 
@@ -97,12 +99,12 @@ def beta_of(beta, addend):
 def addend(argument, value, beta, shape, like):
     """The C of beta * C, broadcast to the result's shape; None if beta is 0, so that it is never read."""
     if value is None:
-        if beta != 0:
+        if not holds(beta == 0):
             raise ArgumentError(argument, "None", f"a tensor, as beta is {beta}", f"Pass {argument}, or beta=0.")
         return None
     value = tensor(argument, value, dtypes=(like[1].dtype,), ranks=range(len(shape) + 1), like=like)
     value = expanded(argument, value, shape, f"Reshape it: {argument}[:, None] is a column.")
-    return value if beta != 0 else None
+    return None if holds(beta == 0) else value
 
 
 def expanded(argument, value, shape, remedy):
@@ -129,7 +131,7 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, add
         raise DtypeError("out", "a sparse or lazily negated tensor", "a dense (strided) tensor", NEW_OUT)
     if out.device != device:
         raise DeviceError("out", out.device, f"{device}, the device of the inputs", NEW_OUT)
-    if tuple(out.shape) != tuple(shape):
+    if out.ndim != len(shape) or any(map(differ, out.shape, shape)):
         raise ShapeError("out", tuple(out.shape), tuple(shape), f"out is never resized. {NEW_OUT}")
     if out.requires_grad and torch.is_grad_enabled():
         raise GradientError("out", "requires_grad=True", "a tensor that does not require a gradient", "Pass out.detach().")
@@ -181,6 +183,8 @@ def _are_same(a, b):
 
 def _overlaps_itself(t):
     """False only if no two elements can overlap: each stride exceeds the span of all smaller ones."""
+    if not all(map(is_known, (*t.shape, *t.stride()))):
+        return False  # the call itself asks again, with numbers
     span = 0
     for stride, size in sorted((stride, size) for stride, size in zip(t.stride(), t.shape) if size > 1):
         if stride <= span:

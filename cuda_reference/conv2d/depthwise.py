@@ -32,8 +32,8 @@ def configs(problem, target):
 
 def work(problem, config, target):
     run = config["RUN"]
-    channels = min(problem.k, THREADS) if problem.channels_last else 1
-    piece = strip(problem, run, ceil_div(THREADS, max(1, channels)))
+    channels = min(max(1, problem.k), THREADS) if problem.channels_last else 1
+    piece = strip(problem, run, ceil_div(THREADS, channels))
     given = count_blocks(problem, config), THREADS, piece, channels
     steps = problem.c // problem.groups * columns_at_once(problem)
     return (of_outputs(problem, target, *given, steps, outputs=run * THREADS, registers=32 + 2 * run),)

@@ -68,13 +68,14 @@ of biases) it is a loop of calls, and a warning says so once.
 
 **torch.compile and torch.export** keep each call as one operator that they do not look into. So:
 
-- there is no graph break, and a graph serves all sizes;
+- there is no graph break, and a graph serves all sizes, also those that only data decides (`gemm(a[mask], b)`), and every
+  `alpha` and `beta` (`s.item()`), if torch's `capture_dynamic_output_shape_ops` and `capture_scalar_outputs` are on;
 - design and config are chosen when the operator runs, by the sizes that it gets then;
 - inductor does not fuse what is around a call into its kernel. What can be fused is an argument: `bias`, `activation`, `alpha`,
   `beta`, `c`, `out_dtype`. Arguments say what is computed and how it is rounded. A pattern that finds them in your graph would
   change results when the graph changes.
 
-A mistake is the same typed error, at the time of the trace.
+A mistake is the same typed error, at the time of the trace. Sizes that only data decides torch checks when the program runs.
 
 **Memory format.** `conv2d` answers channels_last in channels_last, and so do its gradients. Other results are contiguous. Any
 strides are taken as they are, without a copy.
@@ -86,7 +87,8 @@ by what is summed over, for partial results: see [tensor_parallel.py](../example
 autocast, in a profile or as DTensors. On a GPU they are C++, also where gradients are recorded and in compiled programs
 ([how](running.md#the-hosts-time)). Compiled autograd does not know their nodes.
 
-**Precision** `"torch"` follows torch's switches. They are read at the call; backward has the precision of the call.
+**Precision** `"torch"` follows torch's switches. They are read at the call; backward has the precision of the call. In compiled
+and exported programs each operator reads them when it runs, those of backward too, as torch's own do.
 
 ## What works
 

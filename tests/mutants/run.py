@@ -63,6 +63,7 @@ SUITE = (
     "tests/torch_ops/test_gradient_layouts.py",
     "tests/torch_ops/test_batches.py",
     "tests/torch_ops/test_tracing.py",
+    "tests/torch_ops/test_compiled.py",
     "tests/torch_ops/test_autocast.py",
     "tests/torch_ops/test_sharding.py",
     "tests/torch_ops/test_everyday.py",

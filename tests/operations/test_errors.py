@@ -1,7 +1,9 @@
 """Reject or correct: every bad call is a typed error that names the argument, and is raised before anything is written."""
 
+import copy
 import functools
 import importlib
+import pickle
 
 import pytest
 import torch
@@ -14,6 +16,27 @@ f32 = functools.partial(torch.randn, device=backend.device_type())
 A, B, C, X, Y = f32(4, 5), f32(5, 6), f32(4, 6), f32(5), f32(4)
 IMAGE, FILTER = f32(1, 4, 8, 9), f32(6, 4, 3, 3)
 BUFFER = f32(100)
+
+
+def is_of_arguments(kind):
+    return isinstance(kind, type) and issubclass(kind, errors.ArgumentError)
+
+
+EVERY_ERROR = {
+    errors.UnsupportedError: ("refused", {"naive": "why"}, "do this"),
+    errors.LaunchError: ("message",),
+} | {kind: ("a", torch.float16, (torch.float32,), "Convert it.") for kind in vars(errors).values() if is_of_arguments(kind)}
+
+
+@pytest.mark.parametrize("again", (copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))))
+@pytest.mark.parametrize("kind", EVERY_ERROR, ids=lambda kind: kind.__name__)
+def test_errors_are_copied_and_pickled(kind, again):
+    """As a pool of processes hands them on."""
+    error = kind(*EVERY_ERROR[kind])
+    found = again(error)
+    assert type(found) is kind and str(found) == str(error) and found.args == error.args and vars(found) == vars(error)
+    assert not hasattr(error, "_repr_html_") or found._repr_html_() == error._repr_html_()
+
 
 # id: (op, args, kwargs, error, words that the message must contain)
 BAD_CALLS = {

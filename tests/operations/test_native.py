@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
+from perf.measure import baselines
 from tests.operations.test_plans import APART, rows
 from tests.torch_ops.samples import SAMPLES
 from tritonkernels import native, plans
@@ -83,6 +84,16 @@ def test_the_same_bits(counted, name):
     for thread in threads:
         thread.join()
     assert all(counted.outcomes[-40:]) and not wrong
+
+
+def test_torch_s_switches_are_of_the_call(counted):
+    """A repeated call with precision="torch" has the plan of what its switch says now."""
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    named = {precision: cuda_reference.matmul(a, b, precision=precision) for precision in ("tf32", "ieee")}
+    for precision in 4 * ("tf32", "ieee"):
+        with baselines.precision(precision):
+            assert torch.equal(cuda_reference.matmul(a, b, precision="torch"), named[precision])
+    assert all(counted.outcomes[-2:]) and not torch.equal(*named.values())
 
 
 def test_scales_are_operands_of_a_repeated_call(counted):

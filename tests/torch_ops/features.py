@@ -36,6 +36,8 @@ FEATURES = (
     Feature("torch.compile(fullgraph=True), with gradients", "test_tracing.py::test_compiled_with_gradients"),
     Feature("the same with inductor", "test_everyday.py::test_compiled_by_inductor"),
     Feature("AOTInductor: packaged, loaded, run", "test_everyday.py::test_packaged_by_aotinductor"),
+    Feature("compiled jvp, jacfwd, dual numbers", "test_compiled.py::test_tangents_of_compiled_code"),
+    Feature("compiled, sizes that only data decides", "test_compiled.py::test_sizes_that_only_data_decides"),
     Feature("one graph for all sizes", "test_everyday.py::test_all_sizes_may_change"),
     Feature("torch.export, saved and loaded", "test_tracing.py::test_export_round_trip"),
     Feature("make_fx", "test_everyday.py::test_make_fx"),

@@ -49,6 +49,28 @@ def test_batches_within_batches(package, device):
     torch.testing.assert_close(got, wanted)
 
 
+@both_packages
+@every_sample
+@on_devices
+@emulated
+def test_batches_of_nothing(package, name, device):
+    """Results have the shape of others, and the gradient of an operand without the batch is zeros."""
+    pair = pair_of(package, name, device)
+    (first, *others), empty = pair.make(), pair.make(0)[0]
+    others = [t.requires_grad_() for t in others]
+    result = torch.vmap(pair.ours, (0, *[None] * len(others)))(empty, *others)
+    assert result.shape == (0, *pair.ours(first, *others).shape) and result.dtype == first.dtype
+    if others:
+        assert not any(g.any() for g in torch.autograd.grad(result.sum(), others))
+
+
+@both_packages
+@on_devices
+def test_a_batch_of_nothing_by_a_named_design(package, device):
+    a, b, _ = pair_of(package, "gemm", device).make(0)
+    assert torch.vmap(lambda a, b: package.gemm(a, b, design="naive"))(a, b).shape == (0, 4, 6)
+
+
 @pytest.fixture
 def said(monkeypatch):
     operator._say_once.cache_clear()

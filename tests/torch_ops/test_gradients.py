@@ -154,6 +154,8 @@ def test_nothing_is_recorded_into_an_out(package, device):
         torch.vmap(lambda a: op(a, *others, out=out))(first[None])
     with pytest.raises(GradientError, match=r"^a: got requires_grad.*out"):
         getattr(torch.ops, package.__name__).gemm.out(first.clone().requires_grad_(), *others, out=out)
+    with forward_ad.dual_level(), pytest.raises(GradientError, match=r"^a: .*forward-mode"):
+        getattr(torch.ops, package.__name__).gemm.out(forward_ad.make_dual(first, first), *others, out=out)
     assert not out.any()
     with torch.no_grad():
         assert op(first.clone().requires_grad_(), *others, out=out) is out and out.any()

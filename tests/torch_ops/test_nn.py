@@ -200,6 +200,20 @@ def test_autocast_lowers_what_has_no_precision(package):
 
 
 @both_packages
+@pytest.mark.parametrize("precision", (None, "tf32"))
+def test_torch_fx_traces_modules(package, precision):
+    """For inputs of any rank; the graph is pickled."""
+    linear, images = package.nn.Linear(6, 5, precision=precision), package.nn.Conv2d(*SMALL["Conv2d"], precision=precision)
+    reflected = package.nn.Conv2d(*SMALL["Conv2d"], padding=1, padding_mode="reflect", precision=precision)
+    inputs = [(linear, random(*shape)) for shape in ((6,), (3, 6), (2, 3, 6), (0, 6))]
+    for module, x in (*inputs, *((module, random(2, 4, 6, 5)) for module in (images, reflected))):
+        traced = pickle.loads(pickle.dumps(torch.fx.symbolic_trace(module)))
+        assert torch.equal(traced(x), module(x))
+    traced = torch.fx.symbolic_trace(torch.nn.Sequential(images, torch.nn.ReLU(), torch.nn.Flatten(2), torch.nn.Flatten(0, 1)))
+    assert traced(random(2, 4, 6, 5)).shape == (12, 12)
+
+
+@both_packages
 def test_typed_errors(package):
     with pytest.raises(DtypeError):
         package.nn.Linear(6, 5)(random(3, 6, dtype=torch.float16))

@@ -124,6 +124,27 @@ def test_replace_swaps_a_model_that_is_one_module(package):
     assert type(model) is package.nn.Linear and model.precision == "tf32" and row.name == ""
 
 
+class Quantized(torch.Tensor):
+    """A weight that knows F.linear alone, as those of quantized models."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is not torch.nn.functional.linear:
+            return super().__torch_function__(function, types, args, kwargs)
+        input, weight, bias = args
+        return torch.nn.functional.linear(input, 2 * weight.as_subclass(torch.Tensor), bias)
+
+
+@both_packages
+def test_weights_of_another_class_are_left(package):
+    model, x = torch.nn.Linear(4, 3), random(2, 4)
+    model.weight = torch.nn.Parameter(model.weight.detach().as_subclass(Quantized))
+    before = model(x)
+    (row,) = package.nn.replace(model, only_where_faster=False)
+    assert not row.swapped and "its weight is a Quantized" in row.why
+    assert torch.equal(model(x), before)
+
+
 def test_a_parametrized_module_is_a_subclass():
     model = torch.nn.Sequential(torch.nn.Linear(4, 4))
     parametrize.register_parametrization(model[0], "weight", torch.nn.Identity())

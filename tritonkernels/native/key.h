@@ -60,14 +60,19 @@ bool append_tensor(const at::Tensor& t, Key& key) {
     return true;
 }
 
-bool append_all(PyObject* parameter, PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors);
+// What arguments are compared with or replaced by: torch.nn.Parameter, and switches.now of torch's switches.
+struct Python {
+    PyObject *parameter, *switches;
+};
 
-// Append an argument; false if its kind is unknown here. `parameter` is torch.nn.Parameter.
-bool append(PyObject* parameter, PyObject* value, Key& key, Tensors& tensors) {
+bool append_all(const Python& python, PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors);
+
+// Append an argument; false if its kind is unknown here.
+bool append(const Python& python, PyObject* value, Key& key, Tensors& tensors) {
     const auto kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
     if (value == Py_None) {
         key.push_back('n');
-    } else if (kind == THPVariableClass || kind == parameter) {
+    } else if (kind == THPVariableClass || kind == python.parameter) {
         tensors.push_back(&THPVariable_Unpack(value));
         return append_tensor(*tensors.back(), key);
     } else if (PyFloat_CheckExact(value)) {
@@ -84,10 +89,12 @@ bool append(PyObject* parameter, PyObject* value, Key& key, Tensors& tensors) {
     } else if (PyUnicode_CheckExact(value)) {
         Py_ssize_t size = 0;
         const char* text = PyUnicode_AsUTF8AndSize(value, &size);
-        if (!text) PyErr_Clear();
-        if (!text || !std::strcmp(text, "torch")) return false;  // that precision follows torch's switches
+        if (!text) return PyErr_Clear(), false;
         key.insert(key.end(), {'s', size});
         key.insert(key.end(), text, text + size);
+        if (std::strcmp(text, "torch")) return true;
+        THPObjectPtr now(checked(PyObject_CallNoArgs(python.switches)));  // that precision follows them
+        return append(python, now.get(), key, tensors);
     } else if (THPDtype_Check(value)) {
         key.insert(key.end(), {'d', int64_t(reinterpret_cast<THPDtype*>(value)->scalar_type)});
     } else if (THPMemoryFormat_Check(value)) {
@@ -95,7 +102,7 @@ bool append(PyObject* parameter, PyObject* value, Key& key, Tensors& tensors) {
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
         key.insert(key.end(), {PyList_CheckExact(value) ? '[' : '(', PySequence_Fast_GET_SIZE(value)});
         if (Py_EnterRecursiveCall("")) return PyErr_Clear(), false;  // a list may contain itself
-        const bool is_known = append_all(parameter, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), key, tensors);
+        const bool is_known = append_all(python, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), key, tensors);
         Py_LeaveRecursiveCall();
         return is_known;
     } else {
@@ -104,9 +111,9 @@ bool append(PyObject* parameter, PyObject* value, Key& key, Tensors& tensors) {
     return true;
 }
 
-bool append_all(PyObject* parameter, PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors) {
+bool append_all(const Python& python, PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors) {
     for (Py_ssize_t i = 0; i < count; ++i) {
-        if (!append(parameter, values[i], key, tensors)) return false;
+        if (!append(python, values[i], key, tensors)) return false;
     }
     return true;
 }

@@ -36,8 +36,8 @@ struct Known {
 struct Repeats {
     PyObject_HEAD
     std::unordered_map<Key, Known, Hash>* known;
-    PyObject* parameter;  // torch.nn.Parameter
-    Py_ssize_t cleared;   // how often
+    Python python;
+    Py_ssize_t cleared;  // how often
 
     void clear() {
         std::unordered_map<Key, Known, Hash> dropped;  // at the end: what plans hold may call us when it goes
@@ -102,7 +102,7 @@ PyObject* call(PyObject* object, PyObject* const* values, Py_ssize_t count) {
     Key key;
     key.reserve(96);
     Tensors tensors;
-    if (is_watched() || !append_all(self->parameter, values, count, key, tensors)) Py_RETURN_NOTIMPLEMENTED;
+    if (is_watched() || !append_all(self->python, values, count, key, tensors)) Py_RETURN_NOTIMPLEMENTED;
     const auto known = self->known->find(key);
     PyObject* result = known == self->known->end() || !known->second.plan ? nullptr : taken(known->second.plan, tensors);
     return result ? result : own(Py_NotImplemented);
@@ -127,7 +127,7 @@ std::shared_ptr<Plan> plan_of(Repeats* self, PyObject* describe, PyObject* const
     Key key;
     if (!described || !PyTuple_CheckExact(described.get())) return nullptr;
     const auto size = PyTuple_GET_SIZE(described.get());
-    if (!append_all(self->parameter, &PyTuple_GET_ITEM(described.get(), 0), size, key, its) || its != tensors) return nullptr;
+    if (!append_all(self->python, &PyTuple_GET_ITEM(described.get(), 0), size, key, its) || its != tensors) return nullptr;
     const auto known = self->known->find(key);
     return known == self->known->end() ? nullptr : known->second.plan;
 }
@@ -143,8 +143,8 @@ PyObject* overload(PyObject* about, PyObject* const* values, Py_ssize_t count, P
     Tensors tensors;
     const Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0);
     THPObjectPtr switches(checked(PyObject_CallNoArgs(PyTuple_GET_ITEM(about, 2))));
-    if (!is_watched() && append(self->parameter, switches.get(), key, tensors) &&
-        (!names || append(self->parameter, names, key, tensors)) && append_all(self->parameter, values, all, key, tensors)) {
+    if (!is_watched() && append(self->python, switches.get(), key, tensors) &&
+        (!names || append(self->python, names, key, tensors)) && append_all(self->python, values, all, key, tensors)) {
         std::shared_ptr<Plan> plan = self->about(key).plan;
         if (!plan && self->about(key).asked++ < ASKED) {
             plan = plan_of(self, PyTuple_GET_ITEM(about, 3), values, count, names);
@@ -182,7 +182,7 @@ PyObject* learn(PyObject* object, PyObject* arguments) {
     plan->backward = own_unless_none(backward), plan->saves = own_unless_none(saves);
     Key key;
     Tensors tensors;
-    if (!append_all(self->parameter, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), key, tensors)) Py_RETURN_FALSE;
+    if (!append_all(self->python, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), key, tensors)) Py_RETURN_FALSE;
     if (tensors.empty() || plan->result < tensors.size()) Py_RETURN_FALSE;  // the latter: `out`
     plan->device = tensors[0]->device();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(makes); ++i) plan->makes.push_back(make_of(PyTuple_GET_ITEM(makes, i), plan->device));
@@ -215,20 +215,24 @@ PyObject* clear(PyObject* object, PyObject*) {
     Py_RETURN_NONE;
 }
 
+PyObject* imported(const char* module, const char* name) {
+    return checked(PyObject_GetAttrString(THPObjectPtr(checked(PyImport_ImportModule(module))).get(), name));
+}
+
 PyObject* new_repeats(PyTypeObject* type, PyObject*, PyObject*) {
-    THPObjectPtr nn(PyImport_ImportModule("torch.nn"));
-    PyObject* parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : nullptr;
-    PyObject* object = parameter ? type->tp_alloc(type, 0) : nullptr;
-    if (object) {
-        reinterpret_cast<Repeats*>(object)->known = new std::unordered_map<Key, Known, Hash>();
-        reinterpret_cast<Repeats*>(object)->parameter = parameter;
-    }
+    HANDLE_TH_ERRORS
+    THPObjectPtr parameter(imported("torch.nn", "Parameter")), switches(imported("tritonkernels.switches", "now"));
+    PyObject* object = checked(type->tp_alloc(type, 0));
+    reinterpret_cast<Repeats*>(object)->known = new std::unordered_map<Key, Known, Hash>();
+    reinterpret_cast<Repeats*>(object)->python = {parameter.release(), switches.release()};
     return object;
+    END_HANDLE_TH_ERRORS
 }
 
 void delete_repeats(PyObject* object) {
     delete reinterpret_cast<Repeats*>(object)->known;
-    Py_DECREF(reinterpret_cast<Repeats*>(object)->parameter);
+    Py_DECREF(reinterpret_cast<Repeats*>(object)->python.parameter);
+    Py_DECREF(reinterpret_cast<Repeats*>(object)->python.switches);
     Py_TYPE(object)->tp_free(object);
 }
 

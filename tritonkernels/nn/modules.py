@@ -3,6 +3,7 @@
 import copy
 
 import torch
+from torch.fx import Proxy
 from torch.nn import functional
 
 from .. import validate
@@ -52,7 +53,8 @@ class OwnModule:
     @classmethod
     def options(cls, module, precision):
         """The function's keyword arguments for a module of torch's or of this class."""
-        return {"bias": module.bias, "precision": precision if module.weight.dtype == torch.float32 else None}
+        weight = module._parameters.get("weight", module.weight)  # as an attribute it is a Proxy while torch.fx traces
+        return {"bias": module.bias, "precision": precision if weight.dtype == torch.float32 else None}
 
     def extra_repr(self):
         precision = f"precision={self.precision}, " if self.precision else ""
@@ -68,12 +70,15 @@ class Linear(OwnModule, torch.nn.Linear):
     @classmethod
     def arguments(cls, module, input, precision):
         """(args, kwargs) of the function: all leading dimensions are rows of one product."""
-        rows = input.flatten(0, -2) if input.ndim > 2 else input
+        rows = input.flatten(0, -2) if isinstance(input, Proxy) or input.ndim > 2 else input
         return (rows, module.weight.t()), cls.options(module, precision)
 
     def forward(self, input):
-        args, kwargs = self.arguments(self, input, self.precision)
+        batch = input[None] if isinstance(input, Proxy) else input  # torch.fx traces for any rank
+        args, kwargs = self.arguments(self, batch, self.precision)
         result = self.function(*args, **kwargs)
+        if batch is not input:
+            return result.unflatten(0, batch.shape[:-1])[0]
         return result.unflatten(0, input.shape[:-1]) if input.ndim > 2 else result
 
 

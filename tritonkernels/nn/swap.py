@@ -85,11 +85,20 @@ def refusal(module, kind, precision):
         return f"already {kind.__module__}.{kind.__name__}" if type(module) is kind else "a subclass"
     if "forward" in vars(module):
         return "its forward is replaced"
+    if not is_ordinary(module.weight):
+        return f"its weight is a {type(module.weight).__name__}, which may know torch's operators alone"
     if module.weight.dtype not in FLOAT_PRECISION:
         return f"{dtype_name(module.weight.dtype)} weights"
     if module.weight.dtype == torch.float32 and precision not in (None, *kind.precisions):
         return f"{kind.operation.name} has no precision {precision}"
     return None
+
+
+def is_ordinary(tensor):
+    """Whether it is of a class whose tensors our operators take: torch's own, or one that torch simulates or shards."""
+    kind = type(tensor)
+    known = kind.__module__.startswith(("torch._subclasses.", "torch.distributed."))
+    return kind in (torch.Tensor, torch.nn.Parameter) or known
 
 
 def restore(model, kinds):

@@ -1,6 +1,7 @@
 """Operator: an Operation of a Library, as a function of Python and as an operator of torch."""
 
 import ast
+import contextlib
 import functools
 import inspect
 import logging
@@ -16,6 +17,7 @@ from ..choice.choose import numbers_of
 from ..design import name_of
 from ..errors import GradientError, TritonKernelsError
 from ..plans import ROOM, is_plain
+from ..problem import holds
 from . import flops, sharding
 from .recorded import Recorded, gradients
 from .rules import Form
@@ -26,6 +28,7 @@ DIFFERENTIABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)  # the result's memory format follows the operands'
 CHOICE = ("design", "config", "out")  # the operator's arguments that are no Rules'
 NO_OUT = {"out": None}
+_NOTHING = contextlib.nullcontext()
 LOWERED = (None, "fp16", "bf16")  # precisions with which autocast lowers operands; the others are of float32
 
 
@@ -116,7 +119,17 @@ class Operator:
         if out is not None:
             self._refuse_gradients(arguments, out)
         chosen = {"design": design and str(design), "config": None if config is None else _text_of(numbers_of(config))}
-        return self.defaults | self.rules.settled(**arguments) | chosen
+        values = self.defaults | self.rules.settled(**arguments) | chosen
+        if values.get("precision") == "torch":
+            values["precision"] = self._as_torchs(values[self.tensors[0]])
+        return values
+
+    def _as_torchs(self, tensor):
+        """The precision that "torch" stands for now: backward has it, too. None under autocast, which lowers the operands then.
+        Compiled code keeps "torch": its operators read torch's switch when they run."""
+        if _C._is_any_autocast_enabled() and torch.is_autocast_enabled(tensor.device.type):
+            return None
+        return "torch" if torch.compiler.is_compiling() else self.rules.switch()
 
     def _refuse_gradients(self, arguments, out):
         """Into an `out` nothing is recorded: gradients would be dropped without a word."""
@@ -124,9 +137,11 @@ class Operator:
             if not isinstance(value, torch.Tensor):
                 continue
             got = "requires_grad=True" if value.requires_grad and torch.is_grad_enabled() else None
-            if not torch.compiler.is_compiling():  # which has neither of these
-                got = "a tensor with a forward-mode tangent" if _has_tangent(value) else got
-                got = "a tensor inside a transform of torch.func" if is_functorch_wrapped_tensor(value) else got
+            if not torch.compiler.is_compiling():  # else the operator asks when it runs
+                if is_functorch_wrapped_tensor(value):
+                    got = "a tensor inside a transform of torch.func"
+                elif _has_tangent(value):
+                    got = "a tensor with a forward-mode tangent"
             if got:
                 allowed = f"a tensor without gradients: {self.name} into an out has none"
                 raise GradientError(name, got, allowed, "Call it without out, or pass .detach().")
@@ -195,10 +210,9 @@ class Operator:
         return result if values["out"] is None else None
 
     def _with_autograd(self, keyset, *args, **kwargs):
-        below = keyset & _C._after_autograd_keyset
-        if forward_ad._current_level < 0 and not (torch.is_grad_enabled() and _C._any_requires_grad(*args)):
+        below, values = keyset & _C._after_autograd_keyset, self._bound(args, kwargs)
+        if not self._differentiated(values):
             return self.overloads.default.redispatch(below, *args, **kwargs)
-        values = self._bound(args, kwargs)
 
         def compute(*tensors):
             positional, others = self._split(values | dict(zip(self.tensors, tensors)))
@@ -208,19 +222,21 @@ class Operator:
         return self._recorded(compute, values)
 
     def _out_with_autograd(self, keyset, *args, **kwargs):
-        if torch.is_grad_enabled() and _C._any_requires_grad(*args, **kwargs):
-            values = self._bound(args, kwargs)
-            self._refuse_gradients({name: values[name] for name in self.tensors}, values["out"])
+        values = self._bound(args, kwargs)
+        self._refuse_gradients({name: values[name] for name in self.tensors}, values["out"])
         return self.overloads.out.redispatch(keyset & _C._after_autograd_keyset, *args, **kwargs)
+
+    def _differentiated(self, values):
+        """The tensors that require a gradient or have a tangent, as pairs with their names."""
+        given, enabled = [(name, values[name]) for name in self.tensors if values[name] is not None], torch.is_grad_enabled()
+        return [(name, tensor) for name, tensor in given if (enabled and tensor.requires_grad) or _has_tangent(tensor)]
 
     def _recorded(self, compute, values):
         """compute(*tensors), recorded if one requires a gradient or has a tangent."""
-        tensors, enabled = self._tensors(values), torch.is_grad_enabled()
-        given = [(name, t) for name, t in zip(self.tensors, tensors) if t is not None]
-        recorded = [(name, t) for name, t in given if (enabled and t.requires_grad) or _has_tangent(t)]
-        if not recorded:
+        tensors, differentiated = self._tensors(values), self._differentiated(values)
+        if not differentiated:
             return compute(*tensors)
-        for name, tensor in recorded:
+        for name, tensor in differentiated:
             if name in self.rules.constants:
                 raise GradientError(name, "requires_grad=True", "a tensor without: it has no gradient", "Pass .detach().")
             if tensor.dtype not in DIFFERENTIABLE:
@@ -283,15 +299,18 @@ class Operator:
     def _batched(self, info, in_dims, *args, **kwargs):
         values = self._bound(args, kwargs)
         dims = dict.fromkeys(self.tensors) | {n: d for n, d in zip(self.positional, in_dims) if n in self.tensors}
+        is_empty, size = holds(info.batch_size == 0), info.batch_size
+        if is_empty:  # neither torch.stack nor a size of -1 can be of nothing: a batch of one, of which nothing is kept
+            size, values = 1, values | {n: _with_zeros(values[n], dim) for n, dim in dims.items() if dim is not None}
         given = {name: value for name, value in values.items() if name not in CHOICE}
         chosen = any(values[name] is not None for name in CHOICE)
-        result = None if chosen else self.rules.batched(self.package, info.batch_size, dims, **given)
+        result = None if chosen else self.rules.batched(self.package, size, dims, **given)
         if result is None:
             _say_once(self.overloads)
             ways = {name: values[name].unbind(dim) for name, dim in dims.items() if dim is not None}
             each = (values | dict(zip(ways, tensors)) for tensors in zip(*ways.values()))
             result = torch.stack([self.functional(call) for call in each])
-        return result, 0
+        return result[:0] if is_empty else result, 0
 
     def _flops(self, *args, out_val=None, out=None, **kwargs):
         values = {name: value for name, value in self._bound(args, kwargs).items() if name not in CHOICE}
@@ -331,7 +350,16 @@ def _is_watched():
 
 
 def _has_tangent(tensor):
-    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+    """Asks the tensor, not forward_ad: its level is Python's, and compiled code opens levels in C++. Modes do not see it."""
+    if tensor.layout != torch.strided or tensor.is_nested:  # refused later
+        return False
+    with _C._DisableTorchDispatch() if _C._len_torch_dispatch_stack() else _NOTHING:
+        return _C._VariableFunctions._unpack_dual(tensor, 0)[1] is not None  # torch has one level
+
+
+def _with_zeros(tensor, dim):
+    """An empty batch with one element, of zeros."""
+    return torch.cat((tensor, tensor.new_zeros([1 if d == dim else size for d, size in enumerate(tensor.shape)])), dim)
 
 
 def _is_cast(name, tensor, device):

@@ -27,8 +27,7 @@ class Recorded(_SingleLevelFunction):
         ctx.forms = {name: t if t is None else Form.of(t) for name, t in zip(operator.tensors, tensors)}
         needed = operator.saved(ctx.needs_input_grad[3:])
         ctx.save_for_backward(*[t if need else None for need, t in zip(needed, tensors)])
-        if forward_ad._current_level >= 0:
-            ctx.save_for_forward(*tensors)
+        ctx.save_for_forward(*tensors)  # which torch drops as soon as it has the tangents
         if peek_interpreter_stack() is None:
             result = compute(*tensors)
         else:  # the next level may record, too

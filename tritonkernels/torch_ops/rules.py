@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..layouts import is_channels_last, is_column_major
+from ..problem import holds, is_known
 
 GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
 
@@ -29,16 +30,21 @@ class Form(NamedTuple):
         if not self.by_columns:
             return function(left, right, **options)
         *batch, m, n = self.shape
-        return _summed(function(right.mT, left.mT, **options), torch.Size((*batch, n, m))).mT  # a sum's result lies by rows
+        return summed(function(right.mT, left.mT, **options), torch.Size((*batch, n, m))).mT  # a sum's result lies by rows
 
     def fitted(self, gradient):
         """The gradient, summed to the tensor's shape."""
-        gradient = _summed(gradient, self.shape)
+        gradient = summed(gradient, self.shape)
         return gradient if gradient.dtype == self.dtype else gradient.to(self.dtype)
 
 
-def _summed(tensor, shape):
-    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+def summed(tensor, shape):
+    """The tensor, summed to a shape that broadcasts to its own. A size that only data decides is none that broadcasts."""
+    if all(map(is_known, (*tensor.shape, *shape))):
+        return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    front = tensor.ndim - len(shape)
+    ones = [front + dim for dim, size in enumerate(shape) if holds(size == 1) and not holds(tensor.shape[front + dim] == 1)]
+    return tensor.sum([*range(front), *ones], keepdim=True)[(0,) * front] if front or ones else tensor
 
 
 def unchanged(**arguments):
@@ -59,10 +65,11 @@ class Rules:
     flops      (result, **arguments) -> FLOP of the products alone, as torch counts them
     labels     (**arguments) -> {tensor and "result": a label for each dimension}: which sum of products it is, as torch.einsum
                has it; None for dimensions of size 1 that broadcast, and for those that ranks cannot share out
-    settled    a user's arguments -> the operator's; errors are typed, and nothing depends on torch's switches any more
+    settled    a user's arguments -> the operator's; errors are typed
     asked      the operator's arguments -> a user's
     outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
     lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
+    switch     () -> what precision="torch" is now
     constants  the tensors that have no gradient
     """
 
@@ -76,6 +83,7 @@ class Rules:
     asked: Callable[..., dict[str, Any]] = unchanged
     outer: Callable[..., Any] | None = None
     lowered: bool = True
+    switch: Callable[[], str] | None = None
     constants: tuple[str, ...] = ()
 
 

@@ -40,9 +40,9 @@ def _register(operator):
     adjusters = getattr(propagator, "op_to_scalar_shape_adjuster", None)  # torch 2.13 has it, 2.11 does not
     register_sharding(overload)(functools.partial(_placements, operator, adjusters is not None))
     # DTensor looks results up by arguments, by default without those before the first int and without keywords other than ints:
-    # a call of another stride or out_dtype would get a wrong shape or type. Nothing depends on alpha and beta, the only floats.
+    # a call of another stride or out_dtype would get a wrong shape or type. Nothing depends on alpha and beta.
     schema = overload._schema.arguments
-    options = [argument.name for argument in schema if argument.kwarg_only and "float" not in str(argument.type)]
+    options = [argument.name for argument in schema if argument.kwarg_only and argument.name not in ("alpha", "beta")]
     propagator.op_to_schema_info[overload] = RuntimeSchemaInfo(static_argnum=0, static_kwargkey=options)
     # What a rank gets instead of the caller's: the size of its part of the result, and the number of its groups.
     for index, argument in enumerate(schema):

@@ -23,10 +23,15 @@ MUTANTS = [
     *of(
         "tritonkernels/torch_ops/operator.py",
         "cuda_reference and (test_modes_see or forward_mode) and gemm or jit_trace or lowered and conv2d_bias",
-        ("modes overlooked", "_C._len_torch_dispatch_stack()", "False"),
+        ("modes overlooked", "_C._len_torch_dispatch_stack()\n        or", "False or"),
         ("traces of torch.jit overlooked", "_C._get_tracing_state() is not None", "False"),
         ("forward-mode levels overlooked", "        or forward_ad._current_level >= 0\n", ""),
-        ("autocast overlooked", "_C._is_any_autocast_enabled()", "False"),
+        ("autocast overlooked", "or _C._is_any_autocast_enabled()", "or False"),
+    ),
+    *of(
+        "tritonkernels/torch_ops/operator.py",
+        "cuda_reference and test_tangents_of_compiled_code and gemm",
+        ("tangents of compiled code overlooked", "_unpack_dual(tensor, 0)[1] is not None", "is_inference(tensor)"),
     ),
     *of(
         "tritonkernels/torch_ops/rules.py",
@@ -37,8 +42,8 @@ MUTANTS = [
     *of(
         "tritonkernels/layouts.py",
         "test_gradient_layouts and cuda_reference",
-        ("padded columns taken for whole ones", " and tensor.stride(-1) == tensor.shape[-2]", ""),
-        ("images of one channel or pixel always contiguous", "return c * h * w != 1 and", "return False and"),
+        ("padded columns taken for whole ones", " and holds(tensor.stride(-1) == tensor.shape[-2])", ""),
+        ("images of one channel or pixel always contiguous", "return holds(c * h * w != 1) and", "return False and"),
     ),
     *of(
         "tritonkernels/torch_ops/operator.py",

@@ -144,7 +144,7 @@ MUTANTS = [
     *of(
         "tritonkernels/gemm/parts/prepare.py",
         "alpha_zero and tritonkernels",
-        ("A read at alpha = 0", "    if alpha == 0:", "    if False:"),
+        ("A read at alpha = 0", "    if holds(alpha == 0):", "    if False:"),
     ),
     *of(
         "cuda_reference/gemm/parts/common.cuh",

@@ -23,11 +23,11 @@ MUTANTS = [
         "tritonkernels/conv2d/parts/rules.py",
         "unneeded_second_order or precision_of_the_forward",
         ("gradients in ieee", 'if not name.endswith("_size")', 'if not name.endswith("_size") and name != "precision"'),
-        (
-            "torch's switch read by backward",
-            'switches.settled(arguments["precision"], ',
-            '(lambda *_: arguments["precision"])(',
-        ),
+    ),
+    *of(
+        "tritonkernels/torch_ops/operator.py",
+        "precision_of_the_forward",
+        ("torch's switch read by backward", "if torch.compiler.is_compiling() else self.rules.switch()", 'if True else ""'),
     ),
     *of(
         "tritonkernels/torch_ops/recorded.py",

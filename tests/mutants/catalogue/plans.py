@@ -22,7 +22,15 @@ MUTANTS = [
         ("lazy sign left out of the key", "alignment, value.is_neg()))", "alignment))"),
         ("numbers told apart by value", "(kind, repr(value))", "value"),
         ("torch's switches left out of the key", 'elif kind is str and value == "torch"', 'elif value == "none"'),
-        ("torch's switch for convolutions left out of the key", ", switches.of_convolutions()))", "))"),
+    ),
+    *of(
+        "tritonkernels/switches.py",
+        "keys_differ",
+        (
+            "torch's switch for convolutions left out of the key",
+            "return of_products(), of_convolutions()",
+            "return of_products()",
+        ),
     ),
     *of(
         "tritonkernels/plans.py",
@@ -92,6 +100,7 @@ MUTANTS = [
     *of(
         "tritonkernels/native/key.h",
         "test_native",
+        ("torch's switches left out of native keys", 'if (std::strcmp(text, "torch")) return true;', "return true;"),
         ("alignment left out of native keys", "address_of(t) % ALIGNMENT,", "0,"),
         ("modes overlooked by native calls", "c10::impl::TorchDispatchModeTLS::any_modes_set() ||", ""),
         (
@@ -111,9 +120,9 @@ MUTANTS = [
         ),
         (
             "the last arguments left out of an overload's key",
-            "append_all(self->parameter, values, all, key, tensors)",
-            "append_all(self->parameter, values, 2, key, tensors)",
+            "append_all(self->python, values, all, key, tensors)",
+            "append_all(self->python, values, 2, key, tensors)",
         ),
-        ("an overload's names left out of its key", "(!names || append(self->parameter, names, key, tensors)) &&", ""),
+        ("an overload's names left out of its key", "(!names || append(self->python, names, key, tensors)) &&", ""),
     ),
 ]

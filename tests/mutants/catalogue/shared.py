@@ -57,7 +57,7 @@ MUTANTS = [
     *of(
         "tritonkernels/validate.py",
         "gemm and beta_is_zero and tritonkernels",
-        ("C read at beta = 0", "return value if beta != 0 else None", "return value"),
+        ("C read at beta = 0", "return None if holds(beta == 0) else value", "return value"),
     ),
     *of(
         "tritonkernels/validate.py",

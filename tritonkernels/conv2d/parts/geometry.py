@@ -2,6 +2,7 @@
 
 from ... import validate
 from ...errors import ArgumentError, ShapeError
+from ...problem import differ, holds
 
 
 def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, input="input", weight="weight"):
@@ -13,19 +14,19 @@ def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, in
     k, c_per_group, r, s = weight_shape
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise ArgumentError("groups", repr(groups), "an int, at least 1", "Pass groups=1 for no groups.")
-    if c % groups or k % groups:
+    if holds(c % groups != 0) or holds(k % groups != 0):
         allowed = f"a divisor of the input's {c} channels and the weight's {k} output channels"
         raise ArgumentError("groups", groups, allowed, "Pass groups=1, or other numbers of channels.")
-    if c_per_group != c // groups:
+    if differ(c_per_group, c // groups):
         allowed = f"(K, {c // groups}, R, S): the input's {c} channels over groups={groups}"
         raise ShapeError(weight, f"shape {tuple(weight_shape)}", allowed, "Pass such a weight, or other groups.")
-    if r == 0 or s == 0:
+    if holds(r == 0) or holds(s == 0):
         raise ShapeError(weight, f"shape {tuple(weight_shape)}", "a filter of at least 1 x 1", "Pass a weight with a tap.")
     stride, dilation = validate.pair("stride", stride, 1), validate.pair("dilation", dilation, 1)
     before, after = _padding(padding, stride, dilation, (r, s))
     padded = [size + b + a for size, b, a in zip((h, w), before, after)]
     extent = [d * (taps - 1) + 1 for d, taps in zip(dilation, (r, s))]
-    if any(e > p for e, p in zip(extent, padded)):
+    if any(holds(e > p) for e, p in zip(extent, padded)):
         allowed = f"at most the padded input's {padded[0]} x {padded[1]}"
         raise ShapeError(weight, f"a dilated filter of {extent[0]} x {extent[1]}", allowed, "Pass more padding.")
     p, q = ((total - e) // step + 1 for total, e, step in zip(padded, extent, stride))

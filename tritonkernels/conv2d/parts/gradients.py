@@ -4,12 +4,13 @@ import torch
 
 from ... import validate
 from ...errors import ShapeError
+from ...problem import differ, holds
 
 
 def size_of(argument, value, ranks):
     """The tuple of a size argument: a tuple, a list or a torch.Size of ints, none negative."""
     if not isinstance(value, (tuple, list)) or any(
-        isinstance(v, bool) or not isinstance(v, int | torch.SymInt) or v < 0 for v in value
+        isinstance(v, bool) or not isinstance(v, int | torch.SymInt) or holds(v < 0) for v in value
     ):
         raise ShapeError(argument, repr(value), "a sequence of ints, at least 0", "Pass a tensor's .shape.")
     if len(value) not in ranks:
@@ -22,7 +23,7 @@ def size_of(argument, value, ranks):
 def check_grad_output(grad_output, sizes, unbatched):
     """Checks that grad_output has the shape of the convolution's result."""
     wanted = tuple(sizes[name] for name in ("kpq" if unbatched else "nkpq"))
-    if tuple(grad_output.shape) != wanted:
+    if any(map(differ, grad_output.shape, wanted)):
         allowed = f"{wanted}, the shape of the convolution's result"
         remedy = "Pass the stride, padding and dilation of that convolution."
         raise ShapeError("grad_output", f"shape {tuple(grad_output.shape)}", allowed, remedy)

@@ -6,7 +6,7 @@ from ... import validate
 from ...errors import ShapeError
 from ...layouts import is_channels_last
 from ...operation import Call
-from ...problem import FLOAT_PRECISION, Conv2dProblem, needs_wide_offsets
+from ...problem import FLOAT_PRECISION, Conv2dProblem, differ, needs_wide_offsets
 from .geometry import geometry
 from .precision import resolved
 
@@ -27,7 +27,7 @@ def prepare(
     k, p, q = (sizes[name] for name in "kpq")
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=DTYPES, ranks=(1,), like=("input", input))
-        if bias.shape[0] != k:
+        if differ(bias.shape[0], k):
             raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight", f"Pass {k} values.")
 
     batched = input if input.ndim == 4 else input[None]

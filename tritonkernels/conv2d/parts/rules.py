@@ -48,15 +48,13 @@ def labels(result, input=None, grad_output=None, groups=1, **_):
 
 
 def settled(padding=0, **arguments):
-    """Pairs for numbers, a switch for "same", and the precision that torch's switch says now, not at the time of backward."""
+    """Pairs for numbers, and a switch for "same"."""
     same = isinstance(padding, str) and padding == "same"
     if same or padding == "valid":
         padding = 0
     stride, dilation = (validate.pair(name, arguments[name], 1) for name in ("stride", "dilation"))
     padding = validate.pair("padding", padding, 0)
-    tensor = next(t for t in arguments.values() if hasattr(type(t), "__torch_function__"))
-    precision = switches.settled(arguments["precision"], switches.of_convolutions, tensor)
-    return arguments | {"stride": stride, "padding": padding, "dilation": dilation, "precision": precision, "same": same}
+    return arguments | {"stride": stride, "padding": padding, "dilation": dilation, "same": same}
 
 
 def asked(same, padding, **arguments):
@@ -126,7 +124,8 @@ def batched_bias(ops, size, dims, grad_output):
 
 def _rules(arguments, batched, flops, result, addends):
     of_result = functools.partial(labels, result)
-    return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, of_result, addends, settled, asked)
+    switch = switches.of_convolutions
+    return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, of_result, addends, settled, asked, switch=switch)
 
 
 CONV2D_RULES = _rules(

@@ -4,7 +4,7 @@ import torch
 
 from ... import validate
 from ...operation import Call
-from ...problem import FLOAT_PRECISION, GemmProblem, layout_of, needs_wide_offsets
+from ...problem import FLOAT_PRECISION, GemmProblem, holds, layout_of, needs_wide_offsets
 
 DTYPES = (torch.float32, torch.float64)
 ELSEWHERE = dict.fromkeys(
@@ -20,7 +20,7 @@ def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
     validate.inner("a", k, "b", k_of_b)
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, c))
     c = validate.addend("c", c, beta, (m, n), like=("a", a))
-    if alpha == 0:  # as in BLAS, A and B are then not read, and the product is 0
+    if holds(alpha == 0):  # as in BLAS, A and B are then not read, and the product is 0
         a, b, k = a[:, :0], b[:0], 0
     out = validate.result(out, (m, n), a.dtype, a.device, addend="c", a=a, b=b, c=c)
     problem = GemmProblem(

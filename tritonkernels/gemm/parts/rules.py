@@ -1,6 +1,7 @@
 """gemm as an operator of torch: its gradients, and its batches, which are matmul's."""
 
 from ... import validate
+from ...problem import holds
 from ...torch_ops.rules import Rules, aligned, front, padded
 
 
@@ -14,7 +15,7 @@ def gradients(ops, grad, forms, a, b, c, alpha, beta):
 
 def scaled(addend, beta):
     """beta * addend, as in torch.addmm without a pass over it where beta is 1."""
-    return addend if beta in (None, 1) else beta * addend
+    return addend if beta is None or holds(beta == 1) else beta * addend
 
 
 def batched(ops, size, dims, a, b, c, alpha, beta):
@@ -47,7 +48,7 @@ def settled(a, b, c, alpha, beta):
 
 
 RULES = Rules(
-    "Tensor a, Tensor b, Tensor? c=None, *, float alpha=1.0, float? beta=None",
+    "Tensor a, Tensor b, Tensor? c=None, *, Scalar alpha=1.0, Scalar? beta=None",
     gradients,
     batched,
     flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],

@@ -8,7 +8,7 @@ from ... import validate
 from ...batches import uniform_batches
 from ...errors import DtypeError, ShapeError
 from ...operation import Call
-from ...problem import GemvProblem, layout_of, needs_wide_offsets
+from ...problem import GemvProblem, holds, layout_of, needs_wide_offsets
 
 WITH_INT8 = (torch.float32, torch.float16, torch.bfloat16)  # what x may be where A is int8
 VECTORS = (*WITH_INT8, torch.float64)  # what x may be, and A
@@ -30,7 +30,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     alpha, beta = validate.number("alpha", alpha), validate.number("beta", validate.beta_of(beta, y))
     y = validate.addend("y", y, beta, (*batch, m), like=("x", x))
     scale = _scale(scale, a, m)
-    if alpha == 0:  # as in BLAS, A and x are then not read, and the product is 0
+    if holds(alpha == 0):  # as in BLAS, A and x are then not read, and the product is 0
         a, x, n = a[..., :0], x[..., :0], 0
     rows = math.prod(batch) * m
     if validate.is_too_large(rows):
@@ -49,8 +49,8 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
         beta=beta,
         a_dtype=a.dtype,
         a_layout=layout_of(a),
-        a_shared=not any(matrices.stride()[:-2]),
-        x_shared=not any(vectors.stride()[:-1]),
+        a_shared=not any(holds(stride != 0) for stride in matrices.stride()[:-2]),
+        x_shared=not any(holds(stride != 0) for stride in vectors.stride()[:-1]),
         scaled=scale is not None,
     )
     columns = [t.unsqueeze(-1) for t in (vectors, *(() if y is None else (y,)), out)]

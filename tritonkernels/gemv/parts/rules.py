@@ -64,7 +64,7 @@ def settled(a, x, y, alpha, beta, scale):
 
 
 RULES = Rules(
-    "Tensor a, Tensor x, Tensor? y=None, Tensor? scale=None, *, float alpha=1.0, float? beta=None",
+    "Tensor a, Tensor x, Tensor? y=None, Tensor? scale=None, *, Scalar alpha=1.0, Scalar? beta=None",
     gradients,
     batched,
     flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],

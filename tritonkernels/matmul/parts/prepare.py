@@ -9,7 +9,7 @@ from ...batches import uniform_batches
 from ...errors import ArgumentError, DtypeError
 from ...numerics import ACTIVATIONS
 from ...operation import Call
-from ...problem import PACKED, MatmulProblem, is_aligned, layout_of, needs_wide_offsets
+from ...problem import PACKED, MatmulProblem, holds, is_aligned, layout_of, needs_wide_offsets
 
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)  # which tensor cores multiply with each other, too
 OF_FP8 = (("fp8",), (torch.float16, torch.bfloat16, torch.float32))
@@ -86,7 +86,7 @@ def prepare(
         validate.length("bias", bias, n, "N, the columns of the result")
     scale_a = _scale("scale_a", scale_a, a, (*batch, m, 1), "(M, 1) is one for each row of A")
     scale_b = _scale("scale_b", scale_b, a, (*batch, 1, n), "(1, N) is one for each column of B")
-    if alpha == 0:  # as in BLAS, A and B are then not read, and the product is 0
+    if holds(alpha == 0):  # as in BLAS, A and B are then not read, and the product is 0
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
         a, b, scale_a, scale_b = a[..., :0], b[..., :0], None, None
     inputs = {"a": a, "b": b, "c": c, "bias": bias, "scale_a": scale_a, "scale_b": scale_b}
@@ -110,8 +110,8 @@ def prepare(
         m=m,
         n=n,
         k=k,
-        a_shared=a.ndim < 3 or not any(matrix_a.stride()[:-2]),
-        b_shared=b.ndim < 3 or not any(matrix_b.stride()[:-2]),
+        a_shared=a.ndim < 3 or not any(holds(stride != 0) for stride in matrix_a.stride()[:-2]),
+        b_shared=b.ndim < 3 or not any(holds(stride != 0) for stride in matrix_b.stride()[:-2]),
         a_layout=layout_of(matrix_a),
         b_layout=layout_of(matrix_b),
         aligned=is_aligned(matrix_a) and is_aligned(matrix_b),
@@ -139,7 +139,7 @@ def _part(uniform, c, bias, scale_a, scale_b):
 
 def _varies(matrices):
     """Whether a matrix is not one element, expanded."""
-    return any(size > 1 and stride for size, stride in zip(matrices.shape[-2:], matrices.stride()[-2:]))
+    return any(holds(size > 1) and holds(stride != 0) for size, stride in zip(matrices.shape[-2:], matrices.stride()[-2:]))
 
 
 def _scale(argument, value, a, shape, example):
@@ -157,6 +157,8 @@ def _scale(argument, value, a, shape, example):
 def _scalar(argument, value, out_dtype):
     """alpha or beta; for a product of integers they are whole numbers within int32."""
     number = validate.number(argument, value)
+    if not isinstance(number, float):
+        return number
     if out_dtype == torch.int32 and not (number.is_integer() and -(2**31) <= number < 2**31):
         raise ArgumentError(argument, repr(value), "a whole number of 32 bits, as the result is int32", "Scale the result.")
     return number

@@ -62,10 +62,9 @@ def batched(ops, size, dims, a, b, c, bias, scale_a, scale_b, alpha, beta, **opt
     return result if rank["a"] > 1 else result[..., 0] if rank["b"] == 1 else result[..., 0, :]
 
 
-def settled(a, b, precision, alpha, beta, c, **others):
-    precision = switches.settled(precision, switches.of_products, a)
+def settled(alpha, beta, c, **others):
     scalars = {"alpha": validate.number("alpha", alpha), "beta": validate.number("beta", validate.beta_of(beta, c))}
-    return {"a": a, "b": b, "c": c, "precision": precision, **scalars, **others}
+    return {"c": c, **scalars, **others}
 
 
 def outer(activation, **arguments):
@@ -74,7 +73,7 @@ def outer(activation, **arguments):
 
 RULES = Rules(
     "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? scale_a=None, Tensor? scale_b=None, *, "
-    "str? precision=None, ScalarType? out_dtype=None, str? accumulate=None, float alpha=1.0, float? beta=None, "
+    "str? precision=None, ScalarType? out_dtype=None, str? accumulate=None, Scalar alpha=1.0, Scalar? beta=None, "
     "str? activation=None",
     gradients,
     batched,
@@ -86,5 +85,6 @@ RULES = Rules(
     },
     settled=settled,
     outer=outer,
+    switch=switches.of_products,
     constants=("scale_a", "scale_b"),
 )
