@@ -229,10 +229,11 @@ class Library:
         if not watched:
             return self.run(operation.prepare(**arguments), design, config)
         arguments = apart(arguments)
-        with Watch([value for value in arguments.values() if isinstance(value, torch.Tensor)]) as watch:
+        tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
+        with Watch(tensors, arguments["out"]) as watch:
             result = self.run(operation.prepare(**arguments), design, config, watch.add_launch)
         if watch.disjoint:
-            self.plans.keep(key, watch.plan(result, arguments["out"] is not None))
+            self.plans.keep(key, watch.plan(result))
             if native.is_for(result.device):
                 native.serve(self)
         return result

@@ -70,7 +70,7 @@ class Plan:
     makes: tuple[Callable[[], torch.Tensor], ...]
     launches: tuple[tuple[Launched, tuple[Place, ...]], ...]
     result: int  # the result's slot
-    spans: tuple[int, ...] | None  # bytes from each argument's address to its end, if the last one is `out`
+    spans: tuple[int, ...] | None  # bytes from each argument's address to its end, if the last one is `out`; 0 if it is `out`
     taught: int | None = None  # native/repeat.cpp was asked to repeat such calls, after it had forgotten all so often
 
     def repeat(self, tensors):
@@ -116,8 +116,11 @@ class Plans:
 
 
 def key_of(about, arguments):
-    """(key, tensors among the arguments). The key is None if the type of an argument is unknown. It is not about autograd."""
-    key, tensors = [about], []
+    """(key, tensors among the arguments). The key is None if the type of an argument is unknown. It is not about autograd.
+
+    The last argument is `out`: the key says which of the others begin there, as an addend may.
+    """
+    key, tensors, addresses = [about], [], []
     try:
         for value in arguments:
             kind = type(value)
@@ -125,6 +128,7 @@ def key_of(about, arguments):
                 tensors.append(value)
                 if not (address := value.data_ptr()) and value.numel():  # torch's zeros without memory
                     return None, tensors
+                addresses.append(address)
                 alignment = address % ALIGNMENT
                 key.append((value.shape, value.stride(), value.dtype, value.device, alignment, value.is_neg()))
             elif kind in _PLAIN:
@@ -139,6 +143,8 @@ def key_of(about, arguments):
                 key.append(value)
             else:
                 return None, tensors
+        if kind in _TENSORS:
+            key.append(tuple(own == address for own in addresses))
     except RuntimeError:  # a tensor without strides or memory
         return None, tensors
     return tuple(key), tensors

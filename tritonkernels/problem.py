@@ -38,21 +38,6 @@ def differ(size, other):
     return False
 
 
-def is_channels_last(tensor):
-    """Whether images or filters are dense in memory, the channels innermost, and not the columns as well."""
-    return tensor.ndim == 4 and _is_dense(tensor, (1, 3, 2, 0)) and not _is_dense(tensor, (3, 2, 1, 0))
-
-
-def _is_dense(tensor, dimensions):
-    """Whether these dimensions, the innermost first, follow on each other in memory."""
-    expected = 1
-    for dimension in dimensions:
-        if not holds(tensor.shape[dimension] == 1) and not holds(tensor.stride(dimension) == expected):
-            return False
-        expected *= tensor.shape[dimension]
-    return True
-
-
 def address(tensor):
     """Where its first element is in memory; 0 of one of torch's fake tensors, which have no memory."""
     return 0 if isinstance(tensor, torch._subclasses.FakeTensor) else tensor.data_ptr()

@@ -116,8 +116,11 @@ def expanded(argument, value, shape, remedy):
         raise ShapeError(argument, tuple(value.shape), allowed, remedy) from None
 
 
-def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **inputs):
-    """The tensor to write: a new one, or `out` after checking its shape, dtype, device and overlap with the inputs."""
+def result(out, shape, dtype, device, memory_format=torch.contiguous_format, addend=None, **inputs):
+    """The tensor to write: a new one, or `out` after checking its shape, dtype, device and overlap with the inputs.
+
+    addend  the name of the input that it may be: designs read an element of that before they write it
+    """
     if out is None:
         return torch.empty(shape, dtype=dtype, device=device, memory_format=memory_format)
     if not isinstance(out, torch.Tensor):
@@ -136,10 +139,11 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, **i
         allowed = "a tensor whose elements do not overlap"
         raise OverlapError("out", "elements that share memory (an expanded tensor?)", allowed, NEW_OUT)
     for argument, value in inputs.items():
-        if value is not None and _share_memory(out, value):
-            raise OverlapError(
-                "out", f"memory shared with {argument}", "memory that no input uses", "Pass another out, or a clone."
-            )
+        if value is None or (argument == addend and _are_same(out, value)):
+            continue
+        if _share_memory(out, value):
+            allowed = "memory that no input uses" + (f", or {addend} itself" if addend else "")
+            raise OverlapError("out", f"memory shared with {argument}", allowed, "Pass another out, or a clone.")
     return out
 
 
@@ -169,6 +173,12 @@ def on_backend(argument, value, device_type, backend):
         raise DeviceError(
             argument, f"a tensor on {value.device}", f"{device_type}, the device of the {backend} backend", remedy
         )
+
+
+def _are_same(a, b):
+    """Whether two tensors of one shape have their elements at the same addresses."""
+    steps = zip(a.stride(), b.stride(), a.shape)
+    return address(a) == address(b) and all(one == other for one, other, size in steps if size > 1)
 
 
 def _overlaps_itself(t):

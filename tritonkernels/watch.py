@@ -29,14 +29,20 @@ def fresh(make, *args):
 
 
 def apart(arguments):
-    """A call's arguments, by name, with copies of its operands if these overlap. As they are if `out` overlaps one of them,
-    which may be an error, and if the copies would be large."""
-    operands = {name: t for name, t in arguments.items() if isinstance(t, torch.Tensor) and name != "out" and t.numel()}
-    tensors, out = list(operands.values()), arguments["out"]
+    """A call's arguments, by name, with copies of its operands if these overlap. As they are if `out` overlaps one of them but
+    at its own address, which may be an error, and if the copies would be large."""
+    out = arguments["out"]
+    operands = {name: t for name, t in arguments.items() if isinstance(t, torch.Tensor) and not _is_at(t, out) and t.numel()}
+    tensors = list(operands.values())
     with_out = [not are_disjoint([t, out]) for t in tensors if isinstance(out, torch.Tensor)]
     if are_disjoint(tensors) or any(with_out) or sum(map(span_of, tensors)) > COPIED or any(t.is_neg() for t in tensors):
         return arguments
     return arguments | {name: _copy(t) for name, t in operands.items()}
+
+
+def _is_at(tensor, out):
+    """Whether an operand begins where `out` does, as an addend that is overwritten. The key of a call says so (plans.py)."""
+    return isinstance(out, torch.Tensor) and tensor.data_ptr() == out.data_ptr()
 
 
 def are_disjoint(tensors):
@@ -56,12 +62,16 @@ def _copy(tensor):
 
 
 class Watch(TorchDispatchMode):
-    def __init__(self, tensors):
+    def __init__(self, tensors, out=None):
+        """Of a call's tensors; `out` is the last of them, if there is one."""
         super().__init__()
         self._given = len(tensors)
+        overwritten = [out is not None and _is_at(t, out) for t in tensors[:-1]] + [False]
+        spans = tuple(0 if is_out else span_of(t) for is_out, t in zip(overwritten, tensors))
+        self._spans = None if out is None else spans
         self._slots = [(t, None) for t in tensors]  # (tensor, how to make it); held so that their memory is not reused
         self._launches, self._making = [], False
-        self.disjoint = are_disjoint(tensors)
+        self.disjoint = are_disjoint([t for is_out, t in zip(overwritten, tensors) if not is_out])
         self._repeatable = True
 
     @classmethod
@@ -120,7 +130,7 @@ class Watch(TorchDispatchMode):
         self._repeatable = False
         return 0, 0
 
-    def plan(self, result, has_out):
+    def plan(self, result):
         """The Plan of the call that returned `result`, or None if it cannot be repeated."""
         result_slots = [slot for slot, (t, make) in enumerate(self._slots) if t is result or (make and _same_tensor(t, result))]
         if not (self._repeatable and result_slots):
@@ -138,7 +148,7 @@ class Watch(TorchDispatchMode):
             makes=tuple(self._slots[slot][1] for slot in slots[self._given :]),
             launches=tuple((done, tuple(p._replace(slot=new_slot[p.slot]) for p in places)) for done, places in self._launches),
             result=new_slot[result_slots[0]],
-            spans=tuple(span_of(t) for t, _ in self._slots[: self._given]) if has_out else None,
+            spans=self._spans,
         )
 
 

@@ -60,6 +60,7 @@ SUITE = (
     "tests/operations/test_as_torch.py",
     "tests/operations/test_batches.py",
     "tests/torch_ops/test_gradients.py",
+    "tests/torch_ops/test_gradient_layouts.py",
     "tests/torch_ops/test_batches.py",
     "tests/torch_ops/test_tracing.py",
     "tests/torch_ops/test_compiled.py",

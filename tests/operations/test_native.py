@@ -173,6 +173,17 @@ def test_autograd_s_rules_hold(counted):
     assert counted.outcomes[-1]
 
 
+def test_a_parameter_keeps_the_gradient_that_was_written(counted):
+    """Without a copy: of its own strides, and held by nobody else."""
+    x, weight, written = torch.randn(3, 8), torch.randn(6, 8).requires_grad_(), []
+    weight.register_hook(lambda grad: written.append(grad.data_ptr()))
+    for _ in range(4):
+        weight.grad = None
+        cuda_reference.gemm(x, weight.t()).sum().backward()
+        assert weight.grad.data_ptr() == written.pop() and weight.grad.stride() == weight.stride()
+    assert counted.outcomes[-1]
+
+
 def test_only_what_a_gradient_needs_is_kept_and_freed_with_the_graph(counted):
     leaf, constant = recorded(counted)[0], torch.randn(8, 8)
     for _ in range(4):

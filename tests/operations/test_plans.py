@@ -169,6 +169,26 @@ def test_a_repeated_call_takes_new_memory_or_out(repeated):
     assert len(set(map(id, empty))) == 3 and repeated == [True] * 4
 
 
+@pytest.mark.parametrize("shares", [False, True], ids=["apart", "of one memory"])
+def test_a_repeated_call_writes_over_its_addend(repeated, shares):
+    """Any, and no other `out` of the same strides by the same plan."""
+    a = torch.randn(40, 40)
+    x = a[3] if shares else torch.randn(40)
+    ys = torch.randn(8, 40)
+    wanted = [whole_way(a, x, y, beta=0.5, design="vectorized") for y in ys]
+    for y, result in zip(ys[:4], wanted):
+        assert cuda_reference.gemv(a, x, y, beta=0.5, out=y, design="vectorized") is y and torch.equal(y, result)
+    assert repeated == [True] * 2
+    for y, result in zip(ys[4:], wanted[4:]):
+        out, before = torch.full((40,), torch.nan), y.clone()
+        cuda_reference.gemv(a, x, y, beta=0.5, out=out, design="vectorized")
+        assert torch.equal(out, result) and torch.equal(y, before)
+    assert repeated == [True] * 4
+    for _ in range(3):  # at its address, but not y
+        with pytest.raises(OverlapError):
+            cuda_reference.gemv(a, x, ys.view(-1)[:80:2], beta=0.5, out=ys[0], design="vectorized")
+
+
 def test_a_plan_does_not_hide_an_error(repeated):
     a, x = torch.randn(40, 40), torch.randn(40)
     for _ in range(3):

@@ -52,7 +52,7 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
     b       (K, N) of a's dtype, any strides
     c       broadcastable to (M, N), of a's dtype; needed if beta != 0, never read if beta == 0
     alpha, beta  real numbers, rounded to a's dtype; with alpha == 0, A and B are not read. beta: default 1 with c, else 0
-    out     (M, N) of a's dtype to write into; must not overlap an input. Default: a new contiguous tensor
+    out     (M, N) of a's dtype to write into: c itself, or memory of no input. Default: a new contiguous tensor
     design  one of designs("gemm"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 

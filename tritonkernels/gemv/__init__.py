@@ -39,7 +39,7 @@ def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=Non
     y       broadcastable to the result (..., M), of x's dtype; needed if beta != 0, never read if beta == 0
     alpha, beta  real numbers, rounded to the type of the sums; alpha == 0: A and x are not read. beta: default 1 with y, else 0
     scale   (M,) float32, a factor of each row; needed if a is int8, refused otherwise
-    out     (..., M) of x's dtype to write into; must not overlap an input. Default: a new tensor
+    out     (..., M) of x's dtype to write into: y itself, or memory of no input. Default: a new tensor
     design  one of designs("gemv"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 

@@ -141,7 +141,7 @@ def matmul(
             (1, N) with one for each column of B, or what broadcasts to (..., M, 1) and (..., 1, N) where there is a batch.
             None is 1, so that either may be given alone, and in either form. Their products, with alpha, are rounded to fp32
             and must be within its normal range. They have no gradient
-    out     a tensor of the result's shape and dtype to write into; must not overlap an input. Default: a new tensor
+    out     a tensor of the result's shape and dtype to write into: c itself, or memory of no input. Default: a new tensor
     design  one of designs("matmul"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 

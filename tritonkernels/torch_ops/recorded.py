@@ -5,15 +5,13 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from .rules import Form, summed
+from .rules import Form
 
 
 def gradients(operator, grad, forms, tensors, arguments, wanted):
     """Of each of the operator's tensors, None if it is not wanted. `tensors` are those that were kept for it, or None."""
     formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **arguments)
-    return [
-        summed(formulas[name](), forms[name].shape).to(forms[name].dtype) if wanted[name] else None for name in operator.tensors
-    ]
+    return [forms[name].fitted(formulas[name]()) if wanted[name] else None for name in operator.tensors]
 
 
 class Recorded(_SingleLevelFunction):

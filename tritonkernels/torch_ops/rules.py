@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..problem import holds, is_channels_last, is_known
+from ..layouts import is_channels_last, is_column_major
+from ..problem import holds, is_known
 
 GROUPS = "groups"  # the argument with the number of groups, and the label of channels that lie in groups
 
@@ -17,18 +18,30 @@ class Form(NamedTuple):
     shape: torch.Size
     dtype: torch.dtype
     memory_format: torch.memory_format
+    by_columns: bool  # matrices
 
     @staticmethod
     def of(tensor):
-        """By strides, which a tensor has inside of vmap too; contiguous where it is both, as images of one pixel."""
         memory_format = torch.channels_last if is_channels_last(tensor) else torch.contiguous_format
-        return Form(tensor.shape, tensor.dtype, memory_format)
+        return Form(tensor.shape, tensor.dtype, memory_format, is_column_major(tensor))
+
+    def product(self, function, left, right, **options):
+        """function(left, right, **options), a product of matrices. By columns it is the transpose of the transposed product."""
+        if not self.by_columns:
+            return function(left, right, **options)
+        *batch, m, n = self.shape
+        return summed(function(right.mT, left.mT, **options), torch.Size((*batch, n, m))).mT  # a sum's result lies by rows
+
+    def fitted(self, gradient):
+        """The gradient, summed to the tensor's shape."""
+        gradient = summed(gradient, self.shape)
+        return gradient if gradient.dtype == self.dtype else gradient.to(self.dtype)
 
 
 def summed(tensor, shape):
     """The tensor, summed to a shape that broadcasts to its own. A size that only data decides is none that broadcasts."""
     if all(map(is_known, (*tensor.shape, *shape))):
-        return tensor.sum_to_size(shape)
+        return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
     front = tensor.ndim - len(shape)
     ones = [front + dim for dim, size in enumerate(shape) if holds(size == 1) and not holds(tensor.shape[front + dim] == 1)]
     return tensor.sum([*range(front), *ones], keepdim=True)[(0,) * front] if front or ones else tensor

@@ -46,6 +46,14 @@ template <class Block, class GiveBack> struct AddendBoxes {
         return memory.addend_box(ring.stage, index % Addend::OF_A_STAGE);
     }
 
+    // Until the box after the i-th is there, too: it has some columns of it, and what is written there may be C itself.
+    __device__ __forceinline__ void wait_for_next(int i) const {
+        if (!is_there() || ((i + 1) * Block::SHARING + part) / Addend::OF_A_STAGE == at) return;
+        Stages ahead = ring;
+        ahead.advance();
+        mbarrier_wait(memory.full + ahead.stage, ahead.parity);
+    }
+
     __device__ __forceinline__ void give_back_all() {
         if (!is_there()) return;
         while (at < Addend::STAGES) {

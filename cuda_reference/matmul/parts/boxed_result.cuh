@@ -76,7 +76,10 @@ template <class Block, class AddendBoxes> struct BoxedResult {
                 boxes.fill(to, results, first);
             }
         };
-        boxes.pass(fill, [&](const unsigned char* from) { tma_store(boxes.map, from, box_col, box_row, at.batch); });
+        boxes.pass(fill, [&](const unsigned char* from) {
+            if (WHAT != SUMS && TILES % OF_A_BOX != 0 && box % ACROSS == ACROSS - 2) addend.wait_for_next(box);
+            tma_store(boxes.map, from, box_col, box_row, at.batch);
+        });
     }
 };
 

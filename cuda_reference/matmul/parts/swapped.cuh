@@ -3,8 +3,8 @@
 // wgmma multiplies 64 rows by any multiple of 8 columns. So tiles whose rows are not multiples of 64, 96 or 168, are those of the
 // transposed product, and so are those of tf32 of which B lies across K (transposed.cuh). Four lanes have 8 rows of a column,
 // which have to become neighbours in a row: stmatrix turns results of 16 bits around on their way to a box, and of 32 bits a
-// lane writes each by itself. A box has 32 rows of 128 bytes. Of 168 rows the last one has 8 that the one before has, too: they
-// are written twice, which is why nothing that they are computed of may be read after that. (C may be the result's memory.)
+// lane writes each by itself. A box has 32 rows of 128 bytes. Of 168 rows the last one has 24 that the one before has, too. They
+// are written twice, but where the result is C itself: computed once more, they would have C added twice.
 #pragma once
 #include "../../common/index.cuh"
 #include "../../common/stmatrix.cuh"
@@ -39,7 +39,8 @@ template <class Boxes, class Out, class Sum, int TILE_ROWS, class Lanes> struct 
     template <bool SCALED, bool OUT_BOXES>
     __device__ __forceinline__ void store(LaneSums<Sum> (&sum)[1][1][TILE_ROWS / 8], const Epilogue<Sum, Out>& epilogue, int row,
                                           int col, int batch, int M, int N) {
-        constexpr int PARTS = ceil_div(TILE_ROWS, ROWS);
+        constexpr int PARTS = ceil_div(TILE_ROWS, ROWS), REPEATED = PARTS * ROWS - TILE_ROWS;  // the latter: rows of the last part
+        constexpr bool MAY_BE_C = REPEATED > 0 && !SCALED;
         const int first_row = row, lane_row = threadIdx.x % 4 * 2, lane_col = col + Lanes::column();
 #pragma unroll(SCALED ? PARTS : 1)  // the code of addends and activations is long
         for (int part = 0; part < PARTS; ++part) {
@@ -52,28 +53,36 @@ template <class Boxes, class Out, class Sum, int TILE_ROWS, class Lanes> struct 
             epilogue.add_c(all, row + lane_row, lane_col, M, N);
             if (epilogue.bias != nullptr) all([&](Number& result, int, int col) { result += widen(loaded[col / Lanes::APART]); });
             epilogue.activate_all(all);
-            if constexpr (OUT_BOXES) {
+            const int repeated = part == PARTS - 1 ? REPEATED : 0;
+            if (OUT_BOXES && !(MAY_BE_C && repeated > 0 && epilogue.c == epilogue.out)) {
                 boxes.pass([&](unsigned char* box) { fill(box, results); },
                            [&](const unsigned char* from) {
 #pragma unroll
                                for (int i = 0; i < ACROSS; ++i)
                                    tma_store(boxes.map, from + i * (ROWS * SLICE), col + i * COLUMNS, row, batch);
                            });
-            } else if (Lanes::APART > 1 || epilogue.stride.out.row == 1) {  // two neighbours of a column: 4 lanes have 8
-                for_pairs<false>(results, [&](const Out(&pair)[2], int along, int across) {
-                    store_run(pair, epilogue.out, lane_col + across, row + lane_row + along, N, M, epilogue.stride.out.col,
-                              epilogue.stride.out.row);
-                });
-            } else {
-                for_pairs<true>(results, [&](const Out(&pair)[2], int along, int across) {
-                    store_run(pair, epilogue.out, row + lane_row + along, lane_col + across, M, N, epilogue.stride.out.row,
-                              epilogue.stride.out.col);
-                });
+            } else if (!OUT_BOXES || MAY_BE_C) {
+                write(results, epilogue, row + lane_row, lane_col, M, N, repeated);
             }
         }
     }
 
   private:
+    // Without boxes, what begins at (row, col); not its first `repeated` rows.
+    __device__ __forceinline__ static void write(const Number (&results)[1][ROWS / 8][4], const Epilogue<Sum, Out>& epilogue,
+                                                 int row, int col, int M, int N, int repeated) {
+        const auto& stride = epilogue.stride.out;
+        if (Lanes::APART > 1 || stride.row == 1) {  // two neighbours of a column: 4 lanes have 8
+            for_pairs<false>(results, [&](const Out(&pair)[2], int along, int across) {
+                if (along >= repeated) store_run(pair, epilogue.out, col + across, row + along, N, M, stride.col, stride.row);
+            });
+        } else {
+            for_pairs<true>(results, [&](const Out(&pair)[2], int along, int across) {
+                if (along >= repeated) store_run(pair, epilogue.out, row + along, col + across, M, N, stride.row, stride.col);
+            });
+        }
+    }
+
     // take(pair, along, across) of a lane's neighbours, of a row or of a column, at so many rows and columns after its first.
     template <bool OF_A_ROW, class Take>
     __device__ __forceinline__ static void for_pairs(const Number (&results)[1][ROWS / 8][4], const Take& take) {

@@ -60,6 +60,23 @@ def test_each_number_is_added_in_its_place(device, tile, k, out_dtype):
     assert torch.equal(result.double(), (expected + bias.double()).relu().to(out_dtype).double())
 
 
+OVERLAPPING = [name for name, tile in TILES.items() if tile["BN"] % 64]  # boxes of 16-bit results
+
+
+@ON
+@OF_TILES
+@pytest.mark.parametrize("order", ["0", "1", "2"])
+@short(lambda tile: tile in (*OVERLAPPING, "64 x 64 in turn"))
+def test_the_result_may_be_c(device, tile, order, monkeypatch):
+    """In any order of copies: no box is written before the next one has landed, which may have some of its columns."""
+    with_wgmma(device)
+    monkeypatch.setenv("SIMT_ORDER", order)
+    a, b, c = (integers(*shape, device=device) for shape in ((2, 264, 40), (2, 40, 344), (2, 264, 344)))
+    expected = 1.5 * (a.double() @ b.double()) - 0.5 * c.double()
+    launch, result = exact.over_c(DESIGN, TILES[tile], a, transposed(b), c, alpha=1.5, beta=-0.5)
+    assert launch.arguments[3] is None and torch.equal(result.double(), expected.half().double())
+
+
 @ON
 @OF_TILES
 @short(lambda tile: tile in ("128 x 160", "192 x 192 by three", "64 x 64 in turn"))

@@ -126,6 +126,22 @@ def test_all_that_may_follow(device, written, out_dtype, tile):
         assert buffer.isnan().all(), "something outside of out was written"
 
 
+@some_tiles
+@pytest.mark.parametrize("tile", SWAPPED)
+@pytest.mark.parametrize("first", [16, 5], ids=["in boxes", "by elements"])
+@on_devices
+def test_the_result_may_be_c(device, first, tile, monkeypatch):
+    """Which is added once to rows that two boxes have."""
+    with_wgmma(device)
+    monkeypatch.setenv("SIMT_ORDER", "1")  # some boxes are written before the next is filled
+    a, b = integers(2, 200, 40, device=device), transposed(integers(40, 264, device=device))
+    c = integers(2, 204, 288, device=device)[:, 2:202, first : first + 264]
+    expected = 1.5 * (a.double() @ b.double()) - 0.5 * c.double()
+    launch, result = exact.over_c(DESIGN, TILES[tile], a, b, c, alpha=1.5, beta=-0.5)
+    assert launch.expression.endswith(", true>" if first == 16 else ", false>")
+    assert torch.equal(result.double(), expected.half().double())
+
+
 @short(lambda device, tile: device == "cpu" and tile in SOME)
 @pytest.mark.parametrize("tile", OF_TF32)
 @pytest.mark.parametrize("along_k", [False, True])

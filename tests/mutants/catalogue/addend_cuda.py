@@ -37,6 +37,11 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/boxed_result.cuh",
+        "persistent_addend_cuda and may_be_c",
+        ("a box written before the next one's C landed", "box % ACROSS == ACROSS - 2", "false"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/boxed_result.cuh",
         "persistent_addend_cuda and exponential",
         (
             "C of the box's first tiles in all of it",

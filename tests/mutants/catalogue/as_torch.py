@@ -34,6 +34,18 @@ MUTANTS = [
         ("tangents of compiled code overlooked", "_unpack_dual(tensor, 0)[1] is not None", "is_inference(tensor)"),
     ),
     *of(
+        "tritonkernels/torch_ops/rules.py",
+        "test_gradient_layouts and cuda_reference and (of_products and columns or copies)",
+        ("all gradients by rows", "if not self.by_columns:", "if True:"),
+        ("rows and columns of a shared matrix not exchanged", "torch.Size((*batch, n, m))", "torch.Size((*batch, m, n))"),
+    ),
+    *of(
+        "tritonkernels/layouts.py",
+        "test_gradient_layouts and cuda_reference",
+        ("padded columns taken for whole ones", " and holds(tensor.stride(-1) == tensor.shape[-2])", ""),
+        ("images of one channel or pixel always contiguous", "return holds(c * h * w != 1) and", "return False and"),
+    ),
+    *of(
         "tritonkernels/torch_ops/operator.py",
         "cuda_reference and test_a_profile_names and gemm",
         ("profiles overlooked", "_C._autograd._profiler_enabled()", "False"),
@@ -67,7 +79,7 @@ MUTANTS = [
     *of(
         "tritonkernels/gemm/parts/rules.py",
         "cuda_reference and (first_and_second_order or forward_mode or operand_may_have) and gemm",
-        ("a gradient without alpha", "ops.gemm(grad, b.mT, alpha=alpha)", "ops.gemm(grad, b.mT)"),
+        ("a gradient without alpha", "ops.gemm, grad, b.mT, alpha=alpha)", "ops.gemm, grad, b.mT)"),
         ("a gradient without beta", '"c": lambda: scaled(grad, beta)', '"c": lambda: grad'),
         ("a tangent without beta", "forms, beta, **_: scaled(tangent, beta)", "forms, beta, **_: tangent"),
         ("the batch of C at its end", 'padded(front(c, dims["c"]), 2)', 'front(c, dims["c"])'),

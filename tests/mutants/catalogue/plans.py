@@ -77,6 +77,22 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/plans.py",
+        "writes_over_its_addend",
+        ("a result over an addend as any other", "key.append(tuple(own == address for own in addresses))", "pass"),
+    ),
+    *of(
+        "tritonkernels/watch.py",
+        "writes_over_its_addend",
+        ("an addend that is overwritten is copied", "isinstance(out, torch.Tensor) and tensor", "False and tensor"),
+    ),
+    *of(
+        "tritonkernels/validate.py",
+        "writes_over_its_addend",
+        ("an addend in other strides", "one == other for one, other, size in steps if size > 1", "True for _ in steps"),
+        ("no addend may be overwritten", "(argument == addend and _are_same(out, value))", "False"),
+    ),
+    *of(
+        "tritonkernels/plans.py",
         "hide_an_overlap",
         ("overlap of out's last element overlooked", "address < end and", "address < end - 4 and"),
         ("overlap of out's first element overlooked", "start < address + span for", "start < address + span - 4 for"),

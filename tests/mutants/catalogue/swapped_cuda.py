@@ -82,6 +82,16 @@ MUTANTS = [
         ("all boxes in the first rows", "row = first_row + 8 * first_tile(part, ROWS / 8, TILE_ROWS / 8);", ""),
     ),
     *of(
+        "cuda_reference/matmul/parts/swapped.cuh",
+        "persistent_swapped and may_be_c",
+        ("C added twice in boxes", "repeated > 0 && epilogue.c == epilogue.out", "false"),
+        (
+            "C added twice to neighbours of a column",
+            "if (along >= repeated) store_run(pair, epilogue.out, col +",
+            "store_run(pair, epilogue.out, col +",
+        ),
+    ),
+    *of(
         "cuda_reference/matmul/parts/out_boxes.cuh",
         "persistent_swapped and (edges or all_that)",
         ("the last box beyond the tile", "(i + 1) * of_a_box <= count ? i * of_a_box : count - of_a_box", "i * of_a_box"),

@@ -4,8 +4,9 @@ import torch
 
 from ... import validate
 from ...errors import ShapeError
+from ...layouts import is_channels_last
 from ...operation import Call
-from ...problem import FLOAT_PRECISION, Conv2dProblem, differ, is_channels_last, needs_wide_offsets
+from ...problem import FLOAT_PRECISION, Conv2dProblem, differ, needs_wide_offsets
 from .geometry import geometry
 from .precision import resolved
 

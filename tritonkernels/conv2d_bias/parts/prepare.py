@@ -3,8 +3,9 @@
 from ... import validate
 from ...conv2d.parts.gradients import batched
 from ...conv2d.parts.prepare import DTYPES
+from ...layouts import is_channels_last
 from ...operation import Call
-from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, is_channels_last, needs_wide_offsets
+from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
 
 
 def prepare(grad_output, *, out=None):

@@ -7,8 +7,9 @@ from ...conv2d.parts.geometry import geometry
 from ...conv2d.parts.gradients import batched, check_grad_output, size_of
 from ...conv2d.parts.precision import resolved
 from ...conv2d.parts.prepare import DTYPES
+from ...layouts import is_channels_last
 from ...operation import Call
-from ...problem import Conv2dWeightProblem, is_channels_last, needs_wide_offsets
+from ...problem import Conv2dWeightProblem, needs_wide_offsets
 
 
 def prepare(

@@ -22,7 +22,7 @@ def prepare(a, b, c=None, *, alpha=1.0, beta=None, out=None):
     c = validate.addend("c", c, beta, (m, n), like=("a", a))
     if holds(alpha == 0):  # as in BLAS, A and B are then not read, and the product is 0
         a, b, k = a[:, :0], b[:0], 0
-    out = validate.result(out, (m, n), a.dtype, a.device, a=a, b=b, c=c)
+    out = validate.result(out, (m, n), a.dtype, a.device, addend="c", a=a, b=b, c=c)
     problem = GemmProblem(
         dtype=a.dtype,
         out_dtype=a.dtype,

@@ -7,8 +7,8 @@ from ...torch_ops.rules import Rules, aligned, front, padded
 
 def gradients(ops, grad, forms, a, b, c, alpha, beta):
     return {
-        "a": lambda: ops.gemm(grad, b.mT, alpha=alpha),
-        "b": lambda: ops.gemm(a.mT, grad, alpha=alpha),
+        "a": lambda: forms["a"].product(ops.gemm, grad, b.mT, alpha=alpha),
+        "b": lambda: forms["b"].product(ops.gemm, a.mT, grad, alpha=alpha),
         "c": lambda: scaled(grad, beta),
     }
 

@@ -35,7 +35,7 @@ def prepare(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None):
     rows = math.prod(batch) * m
     if validate.is_too_large(rows):
         raise ShapeError("the batch", f"{rows} rows in all", f"up to {validate.LARGEST_SIZE}", "Split the call.")
-    out = validate.result(out, (*batch, m), x.dtype, a.device, a=a, x=x, y=y, scale=scale)
+    out = validate.result(out, (*batch, m), x.dtype, a.device, addend="y", a=a, x=x, y=y, scale=scale)
     matrices, vectors = a.expand(*batch, m, n), x.expand(*batch, n)
     problem = GemvProblem(
         dtype=x.dtype,

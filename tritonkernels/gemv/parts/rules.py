@@ -16,8 +16,10 @@ def gradients(ops, grad, forms, a, x, y, scale, alpha, beta):
         rows, vectors = of_rows(), x.expand(*grad.shape[:-1], x.shape[-1])
         if len(forms["a"].shape) == 2:  # one matrix for all vectors: one product
             count = math.prod(grad.shape[:-1])
-            return ops.matmul(rows.reshape(count, rows.shape[-1]).mT, vectors.reshape(count, x.shape[-1]), alpha=alpha)
-        return ops.matmul(rows[..., None], vectors[..., None, :], alpha=alpha)
+            left, right = rows.reshape(count, rows.shape[-1]).mT, vectors.reshape(count, x.shape[-1])
+        else:
+            left, right = rows[..., None], vectors[..., None, :]
+        return forms["a"].product(ops.matmul, left, right, alpha=alpha)
 
     def ones(size):
         return None if forms["scale"] is None else grad.new_ones(size, dtype=forms["scale"].dtype)

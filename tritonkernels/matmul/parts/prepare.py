@@ -89,7 +89,8 @@ def prepare(
     if holds(alpha == 0):  # as in BLAS, A and B are then not read, and the product is 0
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
         a, b, scale_a, scale_b = a[..., :0], b[..., :0], None, None
-    out = validate.result(out, shape, out_dtype, a.device, a=a, b=b, c=c, bias=bias, scale_a=scale_a, scale_b=scale_b)
+    inputs = {"a": a, "b": b, "c": c, "bias": bias, "scale_a": scale_a, "scale_b": scale_b}
+    out = validate.result(out, shape, out_dtype, a.device, addend="c", **inputs)
 
     def as_matrix(t):
         """c and out as matrices, with the row or column that a vector operand lacks."""

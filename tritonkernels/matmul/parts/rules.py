@@ -13,12 +13,13 @@ ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functio
 
 def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
     """Of products without scales: those of fp8 have none."""
-    (a_shape, dtype, _), (b_shape, _, _) = forms["a"], forms["b"]
+    a_shape, b_shape, options = forms["a"].shape, forms["b"].shape, {"alpha": alpha, "precision": precision}
     rows = grad if len(b_shape) > 1 else grad[..., None]
-    rows = (rows if len(a_shape) > 1 else rows[..., None, :]).to(dtype)  # of the product of matrices
+    rows = (rows if len(a_shape) > 1 else rows[..., None, :]).to(forms["a"].dtype)  # of the product of matrices
 
     def of_a():
-        return ops.matmul(rows, b.mT if b.ndim > 1 else b[None, :], alpha=alpha, precision=precision)
+        found = forms["a"].product(ops.matmul, rows, b.mT if b.ndim > 1 else b[None, :], **options)
+        return found if len(a_shape) > 1 else found[..., 0, :]
 
     def of_b():
         left, right = a if a.ndim > 1 else a[None, :], rows
@@ -26,7 +27,7 @@ def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
             count = math.prod(rows.shape[:-1])
             left = left.expand(*rows.shape[:-1], a_shape[-1]).reshape(count, a_shape[-1])
             right = rows.reshape(count, rows.shape[-1])
-        found = ops.matmul(left.mT, right, alpha=alpha, precision=precision)
+        found = forms["b"].product(ops.matmul, left.mT, right, **options)
         return found if len(b_shape) > 1 else found[..., 0]
 
     of_bias = grad if len(b_shape) > 1 else grad[..., None]
