@@ -139,7 +139,7 @@ def key_of(about, arguments):
                 key.append(value)
             else:
                 return None, tensors
-    except RuntimeError:  # a tensor without strides or memory
+    except (RuntimeError, ValueError):  # a tensor without strides or memory; an int of too many digits for a text
         return None, tensors
     return tuple(key), tensors
 
