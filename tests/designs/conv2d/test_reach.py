@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.harness import designs, random, sentinel
+from tests.harness import designs, only, random, sentinel
 from tests.harness import prepare as prepared
 
 IMAGE, FILTER, GROUPS = (1, 4, 9, 8), (4, 1, 3, 3), 4  # which every design takes but those of other filters
@@ -37,6 +37,7 @@ def convolved(x, weight, stride=1, padding=0, dilation=1):
     return total
 
 
+@only(lambda library, name: name != "taps" or library.package == "cuda_reference")  # the interpreter's take seconds
 @pytest.mark.parametrize("name", AT_BOUND)
 @pytest.mark.parametrize("library, op, design", designs("conv2d", "conv2d_input", "conv2d_weight"))
 def test_up_to_the_bound(library, op, design, name):
