@@ -209,7 +209,7 @@ class _Addresses:
             "data": (address(t), True),
             "typestr": f"|V{size}",
             "shape": tuple(t.shape),
-            "strides": tuple(stride * size for stride in t.stride()),
+            "strides": tuple(stride * size if length > 1 else size for length, stride in zip(t.shape, t.stride())),
         }
 
     @classmethod
