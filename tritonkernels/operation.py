@@ -9,7 +9,7 @@ import torch
 
 from . import numerics
 from .choice.work import KNOWN_PROBLEMS
-from .problem import Problem
+from .problem import Problem, bound_idle_strides
 
 PACKAGES = ("tritonkernels", "cuda_reference")
 
@@ -18,12 +18,16 @@ PACKAGES = ("tritonkernels", "cuda_reference")
 class Call:
     """Validated arguments: the problem, the operands as kernels take them, and the result to return.
 
-    `parts` are the tensors of each launch, as designs take them. There are several only if a batch has no single stride.
+    `parts` are the tensors of each launch, as designs take them: dimensions of one have no strides beyond their memory. There
+    are several only if a batch has no single stride.
     """
 
     problem: Problem
     parts: tuple[tuple[torch.Tensor | None, ...], ...]
     result: torch.Tensor
+
+    def __post_init__(self):
+        object.__setattr__(self, "parts", tuple(tuple(map(bound_idle_strides, part)) for part in self.parts))
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def key_of(about, arguments):
                 return None, tensors
         if kind in _TENSORS:
             key.append(tuple(own == address for own in addresses))
-    except RuntimeError:  # a tensor without strides or memory
+    except (RuntimeError, ValueError):  # a tensor without strides or memory; an int of too many digits for a text
         return None, tensors
     return tuple(key), tensors
 

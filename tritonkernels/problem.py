@@ -64,6 +64,19 @@ def is_aligned(tensor):
     return address(tensor) % 16 == 0 and all(stride * tensor.element_size() % 16 == 0 for stride in strides)
 
 
+def bound_idle_strides(tensor):
+    """The tensor with no stride of a dimension of one beyond its memory, rounded up to 16 elements.
+
+    Such a stride leads nowhere and may be any number, but TMA takes none of 2^40 bytes, and kernels multiply it by indices.
+    """
+    if tensor is None or not all(map(is_known, (*tensor.shape, *tensor.stride()))):
+        return tensor
+    strides = tensor.stride()
+    most = -(-max((size * stride for size, stride in zip(tensor.shape, strides) if size > 1), default=1) // 16) * 16
+    bounded = tuple(min(stride, most) if size == 1 else stride for size, stride in zip(tensor.shape, strides))
+    return tensor if bounded == strides else tensor.as_strided(tensor.shape, bounded)
+
+
 def rows_are_whole_chunks(t):
     """Whether TMA may store (..., rows, columns): it writes whole chunks of 16 bytes, and would overwrite up to 15 bytes behind
     a row of any other length."""

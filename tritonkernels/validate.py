@@ -62,7 +62,18 @@ def number(argument, value):
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DtypeError(argument, type(value).__name__, "a real number", "Pass a float; a tensor's is .item().")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ArgumentError(argument, shown(value), "a number within float64's range", "Scale the operands.") from None
+
+
+def shown(value):
+    """Its text, also of an int that has too many digits for one."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def seconds(argument, value):
@@ -212,7 +223,7 @@ class _Addresses:
             "data": (address(t), True),
             "typestr": f"|V{size}",
             "shape": tuple(t.shape),
-            "strides": tuple(stride * size for stride in t.stride()),
+            "strides": tuple(stride * size if length > 1 else size for length, stride in zip(t.shape, t.stride())),
         }
 
     @classmethod
@@ -221,14 +232,13 @@ class _Addresses:
 
 
 def pair(argument, value, least):
-    """An int or a pair of ints, each at least `least`, as a pair."""
+    """An int or a pair of ints, each from `least` to LARGEST_SIZE, as a pair."""
     values = (value, value) if isinstance(value, numbers.Integral) else value
     ok = isinstance(values, (tuple, list)) and len(values) in (1, 2)
     ok = ok and all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least for v in values)
-    if not ok or isinstance(value, bool):
-        raise ArgumentError(
-            argument, repr(value), f"an int or a pair of ints, each at least {least}", "Pass one for both directions."
-        )
+    if not ok or isinstance(value, bool) or any(map(is_too_large, values)):
+        allowed = f"an int or a pair of ints, each at least {least} and at most {LARGEST_SIZE}"
+        raise ArgumentError(argument, shown(value), allowed, "Pass one for both directions.")
     return (int(values[0]), int(values[-1]))
 
 
@@ -240,9 +250,10 @@ def broadcast_shape(left, left_shape, right, right_shape):
         raise ShapeError(right, f"batch {tuple(right_shape)}", allowed, "Give both one batch, or a size of 1.") from None
 
 
-def allocatable(shape):
+def allocatable(shape, argument="the result"):
     """The shape of a result, if it can be allocated: an error here is clearer than one from the allocator."""
-    elements = math.prod(shape)
+    elements = math.prod(size or 1 if is_known(size) else size for size in shape)  # an empty one's strides have no zeros
     if (is_known(elements) and elements >= 2**60) or any(map(is_too_large, shape)):
-        raise ShapeError("the result", tuple(shape), f"sizes up to {LARGEST_SIZE}", "Split the call.")
+        allowed = f"sizes up to {LARGEST_SIZE}, less than 2^60 elements"
+        raise ShapeError(argument, shown(tuple(shape)), allowed, "Split the call.")
     return shape

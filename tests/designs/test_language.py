@@ -14,7 +14,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def kernels():
-    from tritonkernels.language.dot import fp8_to_fp32, round_to_tf32
+    from tritonkernels.language.dot import fp8_to_fp32, round_to_tf32, settled
     from tritonkernels.language.epilogue import rounded
     from tritonkernels.language.triton import tl, triton
 
@@ -33,8 +33,13 @@ def kernels():
         i = tl.arange(0, N)
         tl.store(out_ptr + i, fp8_to_fp32(tl.load(x_ptr + i)))
 
-    to_tf32.fn.__globals__.update(tl=tl, round_to_tf32=round_to_tf32, rounded=rounded, fp8_to_fp32=fp8_to_fp32)
-    return to_tf32, to_result, from_fp8
+    @triton.jit
+    def bits_that_differ(acc_ptr, out_ptr, BYTES: tl.constexpr):
+        tl.store(out_ptr, settled(tl.load(acc_ptr), BYTES, "b1_xor"))
+
+    functions = {"round_to_tf32": round_to_tf32, "rounded": rounded, "fp8_to_fp32": fp8_to_fp32, "settled": settled}
+    to_tf32.fn.__globals__.update(tl=tl, **functions)
+    return to_tf32, to_result, from_fp8, bits_that_differ
 
 
 def patterns():
@@ -95,3 +100,12 @@ def test_every_fp8_is_the_fp32_that_torch_says(kernels, dtype):
     kernels[2][(1,)](x, out, N=256)
     expected = x.float()
     assert torch.equal(out.isnan(), expected.isnan()) and torch.equal(out.nan_to_num(), expected.nan_to_num())
+
+
+def test_more_differing_bits_than_2_to_the_30(kernels):
+    """Twice their number is beyond 31 bits."""
+    bits = 2**31 - 2**16
+    out = torch.empty(1, dtype=torch.int32)
+    for differing in (0, 2**30 + 7, bits - 8, bits):
+        kernels[3][(1,)](torch.tensor([2 * differing - bits], dtype=torch.int32), out, BYTES=bits // 8)
+        assert out.item() == differing

@@ -9,6 +9,9 @@ import torch
 from cuda_reference.launch import LIBRARY as CUDA
 from tests.harness import Size, built, designs, prepare, random, suited, taken
 from tritonkernels import backend
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul.parts import split
+from tritonkernels.matmul.parts.schemes import room
 from tritonkernels.problem import needs_wide_offsets
 
 ELEMENTS = 2**31 + 2**29
@@ -93,3 +96,28 @@ def test_when_offsets_need_64_bits():
     assert needs_wide_offsets(strided(2**11 + 1, 2**20))
     assert not needs_wide_offsets(strided(1, 2**40)), "one row has no second offset"
     assert needs_wide_offsets(torch.empty(3, 3), None, strided(2**12, 2**20))
+
+
+def test_planes_beyond_32_bits(far, monkeypatch):
+    """The third plane is two planes from the first, which may be too far where one is not."""
+    a, b = random(5, 70), random(70, 6)
+
+    def apart(matrix, precision):
+        once, planes, ranges = room(matrix, precision)
+        strides = 2**30 + 2**28, *planes.stride()[1:]
+        return once, far.view(planes.dtype).as_strided(planes.shape, strides, 2**26 * (len(matrix[0]) == 6)), ranges
+
+    monkeypatch.setattr(split, "room", apart)
+    call = prepare("matmul", a, b, precision="bf16x9")
+    LIBRARY.run(call, "planes")
+    verdict = LIBRARY.judge(call, "planes", None, a, b, precision="bf16x9")
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("op", ("conv2d_bias", "conv2d_weight"))
+def test_positions_of_the_last_split_need_64_bits(op):
+    """Each split is rounded up to whole slices, so the last one may begin or end past 2^31 where there are fewer positions."""
+    grad = torch.empty(1).expand(2, 1, 2**15, 2**15 - 1)
+    args = (grad,) if op == "conv2d_bias" else (grad, (1, 1, 1, 1), grad)
+    call = prepare(op, *args)
+    assert call.problem.terms < 2**31 - 2**15 and call.problem.wide

@@ -71,6 +71,7 @@ SUITE = (
     "tests/operations/test_conv2d_choice.py",
     "tests/designs/conv2d/test_prefetched_cuda.py",
     "tests/designs/conv2d/test_grouped_cuda.py",
+    "tests/designs/conv2d/test_reach.py",
     "tests/designs/matmul/test_planes.py",
     "tests/designs/matmul/test_wgmma_planes_cuda.py",
     "tests/designs/matmul/test_fused_planes.py",

@@ -67,7 +67,9 @@ def conv2d(
     design  one of designs("conv2d"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
-    P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. Error,
+    P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. In each
+    direction, size + padding on both sides + 1024 (stride + dilation) is below 2^31: then every row and column that a kernel
+    computes fits 32 bits, also those of a tile of up to 1024 outputs and taps that do not exist. Error,
     elementwise: (gamma(C / groups * R * S + 4) + 2v + v^2) * (|input| conv |weight| + |bias|) plus the one rounding of the
     result, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
     (`numerics.error_bound`). The design "winograd" runs only when it is named: its bound is larger, for tiles of 4 x 4 about 6

@@ -148,6 +148,8 @@ def _outputs_kernel(
     q = tile % tiles.cols * OUTPUTS
     inside = (index < elements) & (image < g.N)
     column_ptrs = products + index
+    if WIDE:
+        elements = tl.cast(elements, tl.int64)  # those of several points may be too many for 32 bits
     columns = ()
     for _ in tl.static_range(OUTPUTS + 2):
         point_ptrs = column_ptrs

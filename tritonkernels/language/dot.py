@@ -123,6 +123,6 @@ def settled(acc, walked, PRECISION: tl.constexpr):
     For xor, acc is -(equal bits) + (different bits), and their sum is all bits; padding zeros are equal bits.
     """
     if PRECISION == "b1_xor":
-        return (acc + 8 * walked) >> 1
+        return ((acc + 8 * walked).to(tl.uint32, bitcast=True) >> 1).to(tl.int32, bitcast=True)  # the sum has up to 32 bits
     else:
         return acc

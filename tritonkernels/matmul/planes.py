@@ -81,6 +81,8 @@ def _planes_kernel(
     # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
     a_ptrs = a.ptr + batch * a.batch + tl.minimum(rows, sizes.M - 1)[:, None] * sizes.K + ks[None, :]
     b_ptrs = b.ptr + batch * b.batch + tl.minimum(cols, sizes.N - 1)[None, :] * sizes.K + ks[:, None]
+    a_plane = tl.cast(a.plane, tl.int64)  # of 2^30 elements or more, the third is beyond 32 bits
+    b_plane = tl.cast(b.plane, tl.int64)
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for _ in range(first_k, end_k, BLOCK_K):
@@ -90,8 +92,8 @@ def _planes_kernel(
         for both in tl.static_range(how.DEPTH, 0, -1):  # the smallest products first
             for i in tl.static_range(how.PLANES - 1, -1, -1):
                 if both >= i and both < i + how.PLANES:  # a plane loaded twice is loaded once: the compiler sees it
-                    a_slice = tl.load(a_ptrs + i * a.plane)
-                    b_slice = tl.load(b_ptrs + (both - i) * b.plane)
+                    a_slice = tl.load(a_ptrs + i * a_plane)
+                    b_slice = tl.load(b_ptrs + (both - i) * b_plane)
                     corrections = faithful_dot(a_slice, b_slice, corrections, how.PRECISION, ARE_TF32=True)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K

@@ -29,6 +29,7 @@ TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)  # the resul
 CHOICE = ("design", "config", "out")  # the operator's arguments that are no Rules'
 NO_OUT = {"out": None}
 _NOTHING = contextlib.nullcontext()
+REFUSED = "Expected a value of type"  # by torch's schema, such as an int of more than 64 bits
 LOWERED = (None, "fp16", "bf16")  # precisions with which autocast lowers operands; the others are of float32
 
 
@@ -104,9 +105,11 @@ class Operator:
                 return self.functional(values)
             self.overloads.out(**values, out=out)
             return out
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             if type(error) is RuntimeError and isinstance(error.__cause__, TritonKernelsError):
                 raise error.__cause__ from None  # DTensor has put one of its own around it
+            if REFUSED in str(error) or type(error) is ValueError:
+                self.operation.prepare(**arguments)  # raises an error of ours
             raise
 
     def _settled(self, design, config, arguments):

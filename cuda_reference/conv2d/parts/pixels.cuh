@@ -27,7 +27,7 @@ template <class T> struct Pixel {
     }
 
     __device__ __forceinline__ bool inside(int tap_h, int tap_w, int H, int W) const {
-        return unsigned(h + tap_h) < unsigned(H) && unsigned(w + tap_w) < unsigned(W);
+        return is_inside(h, w, tap_h, tap_w, H, W);
     }
 };
 

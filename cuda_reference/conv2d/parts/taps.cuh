@@ -2,6 +2,8 @@
 //
 // The reduction runs over taps (c, r, s), s fastest as filters of NCHW lie, or (r, s, c), c fastest as they lie in NHWC.
 #pragma once
+#include <climits>
+
 #include "../../common/overlap.cuh"
 #include "common.cuh"
 
@@ -13,7 +15,13 @@ struct alignas(16) Tap {
     int h, w;
 };
 
-constexpr int FAR = -(1 << 30);  // a row outside of every image, and so is any tap's from there
+// A row or column outside of every image, and so is any tap's from there: an image and its padding have less than 2^31. Pixels
+// that do not exist have this row, taps that do not exist this column.
+constexpr int FAR = INT_MIN;
+
+__device__ __forceinline__ bool is_inside(int h, int w, int tap_h, int tap_w, int H, int W) {
+    return unsigned(h) + unsigned(tap_h) < unsigned(H) && unsigned(w) + unsigned(tap_w) < unsigned(W);
+}
 
 // taps[i], i = (c * R + r) * S + s; those after the last one, up to `padded`, are outside of every image.
 template <int THREADS>
@@ -24,7 +32,7 @@ __global__ void __launch_bounds__(THREADS) table_of_taps(Tap* __restrict__ taps,
     const int s = i % g.S, r = i / g.S % g.R, c = i / g.S / g.R;
     const int h = r * g.dilation_h, w = s * g.dilation_w;
     const bool exists = c < g.c_per_group();
-    taps[i] = {exists ? c * input.c + h * input.h + w * input.w : 0, exists ? h : FAR, w};
+    taps[i] = {exists ? c * input.c + h * input.h + w * input.w : 0, h, exists ? w : FAR};
 }
 
 // Filters as rows of `pitch` elements, a multiple of 16 bytes, in one of the two orders.

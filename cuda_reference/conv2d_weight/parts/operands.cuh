@@ -1,4 +1,4 @@
-// Parameters of every kernel of the gradient besides its tensors, and the bounds of an image.
+// Parameters of every kernel of the gradient besides its tensors.
 #pragma once
 #include "../../conv2d/parts/common.cuh"
 
@@ -11,9 +11,5 @@ struct Strides {
     ImagesStrides input, grad;
     FiltersStrides weight;
 };
-
-__device__ __forceinline__ bool is_inside(int h, int w, const Geometry& g) {
-    return unsigned(h) < unsigned(g.H) && unsigned(w) < unsigned(g.W);
-}
 
 }  // namespace conv2d_weight

@@ -35,7 +35,7 @@ thin(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restri
 #pragma unroll
         for (int n = 0; n < BN; ++n) {
             const Place column = columns.column[n];
-            const bool inside = is_there && is_inside(h + column.h, w + column.w, g);
+            const bool inside = is_there && conv2d::is_inside(h, w, column.h, column.w, g.H, g.W);
             const T value = *(inside ? from + column.of_input : grad);  // always some element: no branch around the load
             const Sum<T> x = inside ? Sum<T>(value) : Sum<T>(0);
 #pragma unroll

@@ -45,7 +45,7 @@ struct alignas(16) Place {
 };
 
 __device__ __forceinline__ bool is_inside(const Place& position, int tap_h, int tap_w, const Geometry& g) {
-    return is_inside(position.h + tap_h, position.w + tap_w, g);
+    return conv2d::is_inside(position.h, position.w, tap_h, tap_w, g.H, g.W);
 }
 
 // The positions of a slice of BL. Those past the end have the first one's places, but their inputs are outside of the image.

@@ -51,9 +51,18 @@ MUTANTS = [
         ("a slice too far ahead", "if (slice > 0 && slice + STAGES - 2 < slices)", "if (slice + STAGES - 2 < slices)"),
     ),
     *of(
+        "cuda_reference/conv2d/parts/taps.cuh",
+        "test_channels_by_16_bytes and ieee",
+        ("below the image is not zero", "unsigned(tap_h) < unsigned(H)", "unsigned(tap_h) <= unsigned(H)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/parts/taps.cuh",
+        "test_up_to_the_bound and cuda and implicit_gemm and taps",
+        ("far is not outside of every image", "FAR = INT_MIN", "FAR = -(1 << 30)"),
+    ),
+    *of(
         "cuda_reference/conv2d/parts/pixels.cuh",
         "test_channels_by_16_bytes and ieee",
-        ("below the image is not zero", "unsigned(h + tap_h) < unsigned(H)", "unsigned(h + tap_h) <= unsigned(H)"),
         ("carry of channels forgotten", "place.c -= channels, ++place.s;", "place.c -= channels;"),
         ("carry of columns forgotten", "place.s -= S, ++place.r;", "place.s -= S;"),
     ),

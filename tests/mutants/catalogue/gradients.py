@@ -213,13 +213,9 @@ MUTANTS = [
         ("inputs past the end of a split", "exists ? h : FAR", "h"),
     ),
     *of(
-        "cuda_reference/conv2d_weight/parts/operands.cuh",
+        "cuda_reference/conv2d/parts/taps.cuh",
         "cuda_reference and conv2d_weight and implicit_gemm",
-        (
-            "right edge of the image unmasked",
-            "unsigned(h) < unsigned(g.H) && unsigned(w) < unsigned(g.W)",
-            "unsigned(h) < unsigned(g.H) && w >= 0",
-        ),
+        ("right edge of the image unmasked", "unsigned(tap_w) < unsigned(W)", "unsigned(tap_w) <= unsigned(W)"),
     ),
     *of(
         "cuda_reference/conv2d/parts/splits.cuh",

@@ -293,7 +293,7 @@ MUTANTS = [
         ("NaN rounded like a number", "tl.where(x == x, rounded, quiet)", "rounded"),
         ("tf32 not rounded", "        if not ARE_TF32:", "        if False:"),
         ("high nibbles unsigned", "return high.to(tl.int8, bitcast=True) >> 4", "return (high >> 4).to(tl.int8, bitcast=True)"),
-        ("padding counted by xor", "(acc + 8 * walked) >> 1", "(acc + 8 * (walked - 1)) >> 1"),
+        ("padding counted by xor", "(acc + 8 * walked).to", "(acc + 8 * (walked - 1)).to"),
     ),
     *of(
         "tritonkernels/language/splits.py",

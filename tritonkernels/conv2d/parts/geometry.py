@@ -2,7 +2,7 @@
 
 from ... import validate
 from ...errors import ArgumentError, ShapeError
-from ...problem import differ, holds
+from ...problem import LARGEST_TILE, differ, holds, is_known
 
 
 def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, input="input", weight="weight"):
@@ -12,8 +12,9 @@ def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, in
     """
     *images, c, h, w = input_shape
     k, c_per_group, r, s = weight_shape
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-        raise ArgumentError("groups", repr(groups), "an int, at least 1", "Pass groups=1 for no groups.")
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= validate.LARGEST_SIZE:
+        allowed = f"an int, at least 1 and at most {validate.LARGEST_SIZE}"
+        raise ArgumentError("groups", validate.shown(groups), allowed, "Pass groups=1 for no groups.")
     if holds(c % groups != 0) or holds(k % groups != 0):
         allowed = f"a divisor of the input's {c} channels and the weight's {k} output channels"
         raise ArgumentError("groups", groups, allowed, "Pass groups=1, or other numbers of channels.")
@@ -24,6 +25,8 @@ def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, in
         raise ShapeError(weight, f"shape {tuple(weight_shape)}", "a filter of at least 1 x 1", "Pass a weight with a tap.")
     stride, dilation = validate.pair("stride", stride, 1), validate.pair("dilation", dilation, 1)
     before, after = _padding(padding, stride, dilation, (r, s))
+    for size, b, a, step, apart in zip((h, w), before, after, stride, dilation):
+        _check_reach(size, b + a, step, apart)
     padded = [size + b + a for size, b, a in zip((h, w), before, after)]
     extent = [d * (taps - 1) + 1 for d, taps in zip(dilation, (r, s))]
     if any(holds(e > p) for e, p in zip(extent, padded)):
@@ -32,6 +35,21 @@ def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, in
     p, q = ((total - e) // step + 1 for total, e, step in zip(padded, extent, stride))
     sizes = {"n": images[0] if images else 1, "c": c, "h": h, "w": w, "k": k, "r": r, "s": s, "p": p, "q": q}
     return sizes | {"stride": stride, "padding": before, "dilation": dilation, "groups": groups}
+
+
+def _check_reach(size, padding, step, apart):
+    """Bounds stride, padding and dilation together, so that every row and column that a kernel computes fits 32 bits.
+
+    The inputs of outputs and taps that exist lie in the padded image. A kernel's last tile is up to LARGEST_TILE outputs and as
+    many taps longer, whose inputs it computes too, and finds outside.
+    """
+    reach = size + padding + LARGEST_TILE * (step + apart)
+    if is_known(reach) and reach >= 2**31:
+        parts = {"stride": LARGEST_TILE * step, "padding": padding, "dilation": LARGEST_TILE * apart}
+        argument = max(parts, key=parts.get)
+        allowed = f"values with which size + padding on both sides + {LARGEST_TILE} (stride + dilation) is below 2^31"
+        remedy = "Pass less. For a single output every stride is the same, for a single tap every dilation."
+        raise ArgumentError(argument, f"{reach} in all for a size of {size}", allowed, remedy)
 
 
 def _padding(padding, stride, dilation, taps):

@@ -12,12 +12,12 @@ def size_of(argument, value, ranks):
     if not isinstance(value, (tuple, list)) or any(
         isinstance(v, bool) or not isinstance(v, int | torch.SymInt) or holds(v < 0) for v in value
     ):
-        raise ShapeError(argument, repr(value), "a sequence of ints, at least 0", "Pass a tensor's .shape.")
+        raise ShapeError(argument, validate.shown(value), "a sequence of ints, at least 0", "Pass a tensor's .shape.")
     if len(value) not in ranks:
         raise ShapeError(
             argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)), "Pass a tensor's .shape."
         )
-    return validate.allocatable(tuple(value))
+    return validate.allocatable(tuple(value), argument)
 
 
 def check_grad_output(grad_output, sizes, unbatched):

@@ -3,6 +3,7 @@
 from ... import validate
 from ...conv2d.parts.gradients import batched
 from ...conv2d.parts.prepare import DTYPES
+from ...conv2d_weight.parts.space import are_wide
 from ...layouts import is_channels_last
 from ...operation import Call
 from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
@@ -20,7 +21,7 @@ def prepare(grad_output, *, out=None):
         dtype=dtype,
         out_dtype=dtype,
         precision=FLOAT_PRECISION[dtype],
-        wide=validate.is_too_large(n * p * q) or needs_wide_offsets(grad_output, out),
+        wide=are_wide(n * p * q) or needs_wide_offsets(grad_output, out),
         n=n,
         k=k,
         p=p,

@@ -9,7 +9,7 @@ from ...conv2d.parts.precision import resolved
 from ...conv2d.parts.prepare import DTYPES
 from ...layouts import is_channels_last
 from ...operation import Call
-from ...problem import LARGEST_TILE, Conv2dInputProblem, is_known, needs_wide_offsets
+from ...problem import LARGEST_TILE, Conv2dInputProblem, bound_idle_strides, is_known, needs_wide_offsets
 
 
 def prepare(
@@ -39,7 +39,7 @@ def prepare(
         out_dtype=weight.dtype,
         precision=precision,
         wide=(is_known(flipped) and flipped >= 2**31)
-        or needs_wide_offsets(weight, grad_output, batched_out, batched_out[..., ::step_h, ::step_w]),
+        or needs_wide_offsets(weight, grad_output, batched_out, bound_idle_strides(batched_out)[..., ::step_h, ::step_w]),
         has_bias=False,
         channels_last=channels_last,
         **sizes,

@@ -10,6 +10,7 @@ from ...conv2d.parts.prepare import DTYPES
 from ...layouts import is_channels_last
 from ...operation import Call
 from ...problem import Conv2dWeightProblem, needs_wide_offsets
+from .space import are_wide
 
 
 def prepare(
@@ -36,7 +37,7 @@ def prepare(
         dtype=input.dtype,
         out_dtype=input.dtype,
         precision=precision,
-        wide=validate.is_too_large(positions) or needs_wide_offsets(input, grad_output, out),
+        wide=are_wide(positions) or needs_wide_offsets(input, grad_output, out),
         has_bias=False,
         channels_last=channels_last,
         **sizes,

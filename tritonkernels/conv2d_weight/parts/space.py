@@ -1,9 +1,16 @@
 """Tiles and splits of implicit_gemm: pure functions of problem and target, for both packages."""
 
 from ...integers import ceil_div, next_power_of_2
+from ...problem import LARGEST_TILE
+from ...validate import is_too_large
 
 LEAST_STEPS = 8  # fewest slices of positions for which a split pays
 MOST_SPLITS = 1024
+
+
+def are_wide(positions):
+    """Whether indices of so many need 64 bits, those of the last split too: each split is rounded up to whole slices."""
+    return is_too_large(positions + MOST_SPLITS * LARGEST_TILE)
 
 
 def power_of_2(size, least, most):
