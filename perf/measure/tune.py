@@ -3,7 +3,7 @@
 The cases are a suite's, or those of a JSON file, in the words of cases.py:
     [{"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}]    for matmul, gemm; gemv: m, n
     [{"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1, "layout": "channels_last"}]    for conv2d
-What the table has is left out, so that a second call goes on where the first one ended. docs/tuning.md says what is kept.
+What the table has is left out, so that a second call goes on where the first one ended.
 --ship also copies what the table has of the cases into the tables of the package (tritonkernels/choice/tables/GPU/tuned.json).
 
 Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments, 130 after Ctrl-C.
