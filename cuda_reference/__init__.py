@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return __all__
+
+
 def designs(op):
     """The Designs of an operation, simplest first; see tritonkernels.designs."""
     return LIBRARY.designs(op)

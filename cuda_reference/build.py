@@ -56,8 +56,8 @@ _LOAD_INLINE = "from torch.utils.cpp_extension import load_inline; signal.signal
 TYPICAL, LONGEST = 14, 32  # seconds of nvcc for one kernel, on the host of an H200: the median, and the most that was measured
 _GRACE = 10  # seconds to end after SIGTERM
 _REMEDY = (
-    "cuda_reference.doctor() says which tools were used. CXX names another C++ compiler, CUDA_HOME another CUDA toolkit: "
-    "docs/running.md. If other tools fail, too, report this with what doctor() says."
+    "cuda_reference.doctor() says which tools were used. The environment variable CXX names another C++ compiler, CUDA_HOME "
+    "the folder of another CUDA toolkit. If other tools fail, too, report this with what doctor() says."
 )
 
 _children: set = set()  # of the builds under way
@@ -281,7 +281,7 @@ def _build(recipe, notice=None):
         built = cache.find(recipe.name, recipe.suffix)  # built by the previous holder of the lock
         if built is None:
             if notice:
-                log.info(notice)
+                log.warning(notice)
             with _timed(recipe.note):
                 cache.store(recipe.name, lambda folder: _compile(recipe, folder, timeout), recipe.suffix)
             built = cache.find(recipe.name, recipe.suffix)

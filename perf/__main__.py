@@ -1,55 +1,60 @@
-"""The command line: python -m perf COMMAND, of which --help lists all."""
+"""The command line: python -m perf COMMAND, of which --help lists all. A command's module is imported when it is called."""
 
 import argparse
+import ast
+import importlib
 import sys
 
-from . import COMMAND
+from . import COMMAND, HERE, version
 from . import __doc__ as description
-from .fit import command as fit
-from .gate import gate
-from .measure import calibrate, campaign, compare, counters, errors, in_torch, pack, sweep, tune
-from .offline import doctor, inspection
-from .render import docs
-from .render.report import command as report
 
 COMMANDS = {
-    "compare": compare,
-    "sweep": sweep,
-    "pack": pack,
-    "tune": tune,
-    "calibrate": calibrate,
-    "torch": in_torch,
-    "fit": fit,
-    "errors": errors,
-    "counters": counters,
-    "gate": gate,
-    "campaign": campaign,
-    "inspect": inspection,
-    "doctor": doctor,
-    "report": report,
-    "docs": docs,
+    "compare": "measure.compare",
+    "sweep": "measure.sweep",
+    "pack": "measure.pack",
+    "tune": "measure.tune",
+    "calibrate": "measure.calibrate",
+    "torch": "measure.in_torch",
+    "fit": "fit.command",
+    "errors": "measure.errors",
+    "counters": "measure.counters",
+    "gate": "gate.gate",
+    "campaign": "measure.campaign",
+    "inspect": "offline.inspection",
+    "doctor": "offline.doctor",
+    "report": "render.report.command",
+    "docs": "render.docs",
 }
 OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs")  # they need its examples, tests or docs, or write into it
 
 
 def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog=COMMAND, description=description)
+    parser.add_argument("--version", action="version", version=f"tritonkernels {version()}")
     commands = parser.add_subparsers(dest="command", required=True)
+    called = next((word for word in argv if not word.startswith("-")), None)
     for name, module in COMMANDS.items():
-        summary = module.__doc__.splitlines()[0].partition(": ")[2]
-        subparser = commands.add_parser(name, help=summary, description=module.__doc__.replace("python -m perf", COMMAND))
+        doc = _docstring(module).replace("python -m perf", COMMAND)
+        subparser = commands.add_parser(name, help=doc.splitlines()[0].partition(": ")[2], description=doc)
         subparser.formatter_class = argparse.RawDescriptionHelpFormatter
-        module.add_arguments(subparser)
-        subparser.set_defaults(run=lambda options, module=module, subparser=subparser: module.main(options, subparser))
+        if name == called:
+            command, own = importlib.import_module(f".{module}", __package__), subparser
+            command.add_arguments(own)
     options = parser.parse_args(argv)
     if options.command in OF_A_CHECKOUT and __package__ != "perf":
         print(f"{options.command} needs the repository: run `python -m perf {options.command}` in it", file=sys.stderr)
         return 2
     try:
-        return options.run(options)
+        return command.main(options, own)
     except KeyboardInterrupt:
         print("Stopped by Ctrl-C.", file=sys.stderr)
         return 130
+
+
+def _docstring(module):
+    """Read, not imported: that would import torch, which takes seconds."""
+    return ast.get_docstring(ast.parse(HERE.joinpath(*module.split(".")).with_suffix(".py").read_text()))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return [*__all__, "__version__", "nn"]
+
+
 def __getattr__(name):
     if name == "nn":  # imported when it is first used
         return importlib.import_module(".nn", __name__)
@@ -83,7 +87,7 @@ def tune(op, *args, budget=60.0, **kwargs):
     budget  seconds, builds included. These are made first, in processes that end before anything is timed
 
     Calls like this one, in this process and later ones, get the winner unless they name a design or config: those whose
-    Problem differs only in the sizes' low bits (docs/tuning.md). Every candidate is checked against float64 before it is timed.
+    Problem differs only in the sizes' low bits. Every candidate is checked against float64 before it is timed.
     The operands keep their values; `out` is not written. Candidates run in this process: if one crashes it, nothing found so
     far is lost, and the next call goes on from there, as it does where the budget was up before every candidate was tried.
 

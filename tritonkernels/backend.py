@@ -17,9 +17,6 @@ from .errors import BackendError
 from .target import Target
 
 log = logging.getLogger("tritonkernels")
-log.addHandler(logging.StreamHandler())  # one line, on first use; silence it through logging as usual
-log.propagate = False
-log.setLevel(logging.INFO)
 
 # Triton's interpreter keeps the running program's place in the grid in one object, so only one thread may be inside it.
 INTERPRETER_LOCK = threading.RLock()
@@ -41,8 +38,8 @@ def _choose():
     chosen = setting or ("gpu" if torch.cuda.is_available() else "interpreter")
     if chosen == "interpreter":
         _check_the_interpreter()
-        reason = "TRITONKERNELS_BACKEND selects it" if setting else "torch sees no GPU"
-        log.info("tritonkernels: %s, so Triton kernels run in Triton's interpreter on CPU tensors (slow, for checking)", reason)
+        why = "TRITONKERNELS_BACKEND selects it" if setting else "torch sees no GPU"
+        log.warning("tritonkernels: %s, so Triton kernels run in Triton's interpreter on CPU tensors (slow, for checking)", why)
     return chosen
 
 

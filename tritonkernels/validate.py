@@ -26,8 +26,7 @@ def tensor(argument, value, *, dtypes, ranks, like=None, elsewhere=None):
     elsewhere = elsewhere or {}
     if not isinstance(value, torch.Tensor):
         raise no_tensor(argument, value)
-    if value.layout != torch.strided or value.is_quantized or value.is_nested:
-        raise DtypeError(argument, f"a tensor of layout {value.layout}", "a dense (strided) tensor", "Call .to_dense().")
+    dense(argument, value)
     if value.dtype not in dtypes:
         convert = f"Convert it with .to({torch.float32 if torch.float32 in dtypes else dtypes[0]})."
         remedy = f"For {dtype_name(value.dtype)}, call {elsewhere[value.dtype]}." if value.dtype in elsewhere else convert
@@ -45,6 +44,19 @@ def tensor(argument, value, *, dtypes, ranks, like=None, elsewhere=None):
         if value.dtype != other.dtype:
             raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}", f"Call .to({name}.dtype).")
     return value.resolve_neg()  # kernels would read a lazily negated view (a conjugate's imaginary part) with the wrong sign
+
+
+def dense(argument, value):
+    """Refuse a tensor that is not numbers at strides."""
+    if value.is_quantized:
+        got, how = "a quantized tensor", "Call .dequantize()."
+    elif value.is_nested:
+        got, how = "a nested tensor", "Call once for each of its .unbind(), or pad it with torch.nested.to_padded_tensor()."
+    elif value.layout != torch.strided:
+        got, how = f"a tensor of layout {value.layout}", "Call .to_dense()."
+    else:
+        return
+    raise DtypeError(argument, got, "a dense (strided) tensor", NEW_OUT if argument == "out" else how)
 
 
 def no_tensor(argument, value):
@@ -136,10 +148,11 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, add
         return torch.empty(shape, dtype=dtype, device=device, memory_format=memory_format)
     if not isinstance(out, torch.Tensor):
         raise DtypeError("out", type(out).__name__, "a torch.Tensor or None", NEW_OUT)
+    dense("out", out)
     if out.dtype != dtype:
         raise DtypeError("out", out.dtype, str(dtype), NEW_OUT)
-    if out.layout != torch.strided or out.is_neg():
-        raise DtypeError("out", "a sparse or lazily negated tensor", "a dense (strided) tensor", NEW_OUT)
+    if out.is_neg():
+        raise DtypeError("out", "a lazily negated tensor", "a tensor that is not", NEW_OUT)
     if out.device != device:
         raise DeviceError("out", out.device, f"{device}, the device of the inputs", NEW_OUT)
     if out.ndim != len(shape) or any(map(differ, out.shape, shape)):
@@ -158,24 +171,25 @@ def result(out, shape, dtype, device, memory_format=torch.contiguous_format, add
     return out
 
 
-def choice(argument, value, choices):
-    """The value, or the first of the choices for None."""
+def choice(argument, value, choices, known=()):
+    """The value, or the first of the choices for None. `known` are names that mean something elsewhere: no misspelt choices."""
     if value is None:
         return choices[0]
     if value not in choices:
-        raise out_of_choices(argument, value, choices)
+        raise out_of_choices(argument, value, choices, known)
     return value
 
 
-def out_of_choices(argument, value, choices):
-    remedy = did_you_mean(value, choices) or f"Pass one of these{', or leave it out' if len(choices) == 1 else ''}."
+def out_of_choices(argument, value, choices, known=()):
+    remedy = did_you_mean(value, choices, known) or f"Pass one of these{', or leave it out' if len(choices) == 1 else ''}."
     return ArgumentError(argument, repr(value), ", ".join(map(repr, choices)), remedy)
 
 
-def did_you_mean(value, choices):
-    """A question that ends an error, if one of the choices is spelled nearly as the value; else ""."""
-    near = difflib.get_close_matches(str(value), [choice for choice in choices if isinstance(choice, str)], 1)
-    return f"Did you mean {near[0]!r}?" if near else ""
+def did_you_mean(value, choices, known=()):
+    """A question that ends an error, if what is spelled most nearly as the value is one of the choices; else ""."""
+    names = dict.fromkeys(name for name in (*choices, *known) if isinstance(name, str))
+    near = difflib.get_close_matches(str(value), names, 1)
+    return f"Did you mean {near[0]!r}?" if near and near[0] in choices else ""
 
 
 def on_backend(argument, value, device_type, backend):

@@ -38,7 +38,7 @@ def _launches(implementation, cases, names, device):
     for case in cases:
         args, kwargs = case.outlines()
         call = library.operation(case.op).prepare(*args, **kwargs)
-        for name in (None,) if case.chosen else library.names(case.op):
+        for name in (None,) if case.chosen and names is None else library.names(case.op):
             if names is None or name is None or name in names:
                 with contextlib.suppress(UnsupportedError):
                     design, config = library.choose(call.problem, target, name)

@@ -2,7 +2,7 @@
 
 They are bandwidths of DRAM and L2, the latency of DRAM, the time of a launch, and FLOP/s on CUDA cores and, by precision, on
 tensor cores. It takes half a minute; run it on a GPU that does nothing else. A precision that the GPU lacks is left out, with a
-line that says so. docs/tuning.md says where the figures are kept and what for.
+line that says so. The last line says in which file they are kept.
 
 Exit status: 1 if nothing could be measured, 2 without a GPU, for bad arguments or if nothing could be kept.
 """

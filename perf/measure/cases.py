@@ -1,5 +1,6 @@
 """The calls that are compared: a Case makes the operands of one; suites (suites.py) and random draws (shapes.py) have many."""
 
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,3 +134,24 @@ def scales(rows=None, columns=None):
     """Of both operands of fp8: one each, or one for each row of A and column of B."""
     shapes = ((rows, 1), (1, columns)) if rows else ((), ())
     return {name: Operand(shape) for name, shape in zip(("scale_a", "scale_b"), shapes)}
+
+
+BUILDERS = {"gemm": gemm, "gemv": gemv, "conv2d": conv2d, "matmul": matmul}
+
+
+def read(op, path):
+    """The Cases of a JSON file; an error in words if it is not one."""
+    if op not in BUILDERS:
+        raise ValueError(f"cases can be written for {', '.join(BUILDERS)}")
+    rows = json.loads(path.read_text())
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not a JSON list of objects")
+    return [BUILDERS[op](**{name: _argument(name, value) for name, value in row.items()}) for row in rows]
+
+
+def _argument(name, value):
+    if name.endswith("dtype"):
+        if not isinstance(getattr(torch, str(value), None), torch.dtype):
+            raise ValueError(f"{name}: {value!r} is no dtype of torch")
+        return getattr(torch, value)
+    return tuple(value) if isinstance(value, list) else value

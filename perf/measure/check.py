@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from tritonkernels import numerics
-from tritonkernels.problem import Problem
+from tritonkernels.problem import Problem, dtype_name
 
 from .baselines import SPLIT
 
@@ -78,8 +78,11 @@ class Checker:
     def judge(self, problem, output, computed, writes_out=True, **options):
         """The Finding on `computed`, which a contender returned for out=output.tensor. `options` are numerics.judge's."""
         if deferred(computed):
-            fault = f"it returned a {type(computed).__name__}, no plain tensor: its work may be left to its reader"
+            lack = "plain tensor: its work may be left to its reader" if isinstance(computed, torch.Tensor) else "tensor"
+            fault = f"it returned a {type(computed).__name__}, no {lack}"
             return Finding(numerics.Verdict(math.inf, 0.0, False), fault)
+        if (got := _form(computed)) != (wanted := _form(output.tensor)):
+            return Finding(numerics.Verdict(math.inf, 0.0, False), f"it returned {got}, not {wanted}")
         verdict = self.verdict(problem, computed, **options)
         fault = self._fault(output, computed, writes_out)
         return Finding(verdict, fault) if fault or verdict.ok else self._excess(verdict, problem, computed, options)
@@ -124,6 +127,10 @@ class Checker:
 def deferred(computed):
     """Whether a result may not be computed yet: a subclass can do that when it is read."""
     return type(computed) is not torch.Tensor
+
+
+def _form(tensor):
+    return f"{dtype_name(tensor.dtype)} {tuple(tensor.shape)} on {tensor.device}"
 
 
 def thin_out(op, args):

@@ -5,6 +5,11 @@ that the spreads (20 to 80 % of the rounds) do not overlap, is listed.
 
 With --peers, what users could call instead is compared, too; no ratio to torch and no exit status depends on it.
 
+With --contender, your own kernel is: a Python function that is called as the operation of --op is, with the same arguments but
+`out`, and returns a tensor. It is checked and timed as a design is; whatever is wrong with it fails its row.
+    {"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}     in the list of --shapes for matmul, gemm; gemv: m, n
+    {"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1}      for conv2d
+
 Exit status: 1 if a result breaks its bound, a run fails or something is slower than in --against; 2 for bad arguments; 130
 after Ctrl-C, which keeps the cases before it.
 """
@@ -16,18 +21,29 @@ from tritonkernels import OPS
 
 from ..arguments import writable
 from ..render import plot, table
-from . import against, ahead, contenders, records
+from . import against, ahead, contenders, own, records
+from .cases import read
 from .comparison import Comparison, GpuLost
 from .environment import add_commit
 from .monitor import Monitor
 from .peers import PEERS, entrants
 from .suites import SUITES
 
+SMOKE = "smoke"
+
 
 def add_arguments(parser):
     parser.add_argument("--op", nargs="+", action="extend", choices=OPS, help="default: all")
-    parser.add_argument("--suite", choices=SUITES, default="smoke", help="default: %(default)s")
-    parser.add_argument("--design", nargs="+", action="extend", metavar="NAME", help="default: all; torch always runs")
+    cases = parser.add_mutually_exclusive_group()
+    cases.add_argument("--suite", choices=SUITES, help=f"default: {SMOKE}")
+    cases.add_argument("--shapes", type=Path, metavar="FILE", help="a JSON list of cases of the operation of --op, instead")
+    parser.add_argument(
+        "--design",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help="default: all; torch runs on operations that have one",
+    )
     parser.add_argument(
         "--implementation", nargs="+", action="extend", choices=contenders.PACKAGES, help="default: both; torch always runs"
     )
@@ -39,6 +55,15 @@ def add_arguments(parser):
         default=[],
         metavar="NAME",
         help=f"compare these, too: {', '.join(PEERS)}, or all that are installed; default: none",
+    )
+    parser.add_argument(
+        "--contender",
+        nargs="+",
+        action="extend",
+        type=own.function,
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="compare your own kernel of the operation of --op, too",
     )
     parser.add_argument("--list", action="store_true", help="print the cases and designs, and run nothing")
     parser.add_argument("--quiet", action="store_true", help="no table, no bar: only failures, and how many rows of what")
@@ -56,7 +81,11 @@ def add_arguments(parser):
         "--threshold", type=against.percent, default=0.02, metavar="PCT", help="changes that count, in percent; default: 2"
     )
     parser.add_argument(
-        "--records", nargs="+", type=against.file, metavar="FILE", help="show, plot or compare these instead of measuring"
+        "--records",
+        nargs="+",
+        type=against.file,
+        metavar="FILE",
+        help="show, plot or compare these instead of measuring; --suite, --op, --design, --implementation say which rows",
     )
     add_commit(parser)
 
@@ -71,30 +100,25 @@ def _picture(name):
 
 def main(options, parser):
     if options.records:
-        if options.json:
-            parser.error("argument --json: nothing is measured with --records")
-        return _of_records(options, [record for file in options.records for record in file])
+        return _of_records(options, _asked_for(options, parser))
     device = contenders.device()
     if options.against is not None and device.type != "cuda":
         parser.error("argument --against: without a GPU nothing is timed; --records FILE compares two files")
     ops, implementations = options.op or OPS, options.implementation or list(contenders.PACKAGES)
-    designs = [
-        design.name for op in ops for implementation, design in contenders.designs(op) if implementation in implementations
-    ]
-    known = list(dict.fromkeys(designs))
-    for name in options.design or ():
-        if name not in known:
-            parser.error(f"argument --design: unknown {name!r} for {', '.join(ops)} (choose from {', '.join(known)})")
-    cases = [case for case in SUITES[options.suite] if case.op in ops]
+    designs = {op: [design.name for key, design in contenders.designs(op) if key in implementations] for op in ops}
+    if options.design:
+        _check_names(parser, options.design, designs, ", ".join(ops))
+        ops = [op for op in ops if not set(options.design).isdisjoint(designs[op])]
+    cases = _cases(options, parser, ops)
     if options.list:
         return _list(cases, options.design, implementations, device)
     runnable = [case for case in cases if device.type == "cuda" or not case.gpu_only]
     ahead.build_all(runnable, implementations, options.design, device, options.quiet)
     names = PEERS if "all" in options.peers else options.peers
     with entrants.Entrants(names, device, options.seed) as peers, Monitor(device) as monitor:
-        comparison = Comparison(
-            options.suite, options.seed, options.design, device, options.commit, implementations, peers, monitor
-        )
+        wanted = options.design, device, options.commit, implementations
+        suite = str(options.shapes or options.suite or SMOKE)
+        comparison = Comparison(suite, options.seed, *wanted, peers, monitor, options.contender)
         stopped, status = _run(comparison, runnable, options)
     rows, refusals = comparison.records, comparison.refusals
     _write(options, rows)
@@ -112,6 +136,46 @@ def main(options, parser):
     print(f"{_counted(rows)}, {len(refusals)} refused, {len(cases) - len(runnable)} GPU-only cases not run{_peers(rows)}")
     slower = options.against is not None and against.report(options.against, rows, options.threshold)
     return status or (1 if slower else _status(rows))
+
+
+def _check_names(parser, names, designs, where):
+    """An error for a name that is none of the designs {operation: names}."""
+    known = list(dict.fromkeys(name for own in designs.values() for name in own))
+    for name in names:
+        if name not in known:
+            parser.error(f"argument --design: unknown {name!r} for {where} (choose from {', '.join(known)})")
+
+
+def _cases(options, parser, ops):
+    """The cases to compare, of these operations."""
+    for name in ("shapes", "contender"):
+        if getattr(options, name) and len(options.op or ()) != 1:
+            parser.error(f"argument --{name}: say of which operation, by --op and one name")
+    if not options.shapes:
+        return [case for case in SUITES[options.suite or SMOKE] if case.op in ops]
+    try:
+        return read(ops[0], options.shapes)
+    except (OSError, ValueError, TypeError) as error:
+        parser.error(f"argument --shapes: {options.shapes}: {error}")
+
+
+def _asked_for(options, parser):
+    """The rows of --records that the other arguments name; torch's, peers' and users' own are with the designs."""
+    for name in ("json", "shapes", "contender", "peers", "list", "refusals"):
+        if getattr(options, name):
+            parser.error(f"argument --{name}: nothing is measured with --records")
+    there = [record for file in options.records for record in file]
+    rows = [r for r in there if options.suite in (None, r.suite) and (not options.op or r.op in options.op)]
+    ours = [r for r in rows if r.implementation in (options.implementation or contenders.PACKAGES)]
+    if options.design:
+        _check_names(parser, options.design, {op: [r.design for r in ours if r.op == op] for op in OPS}, "these records")
+        ours = [r for r in ours if r.design in options.design]
+    if options.design or options.implementation:
+        ops = {r.op for r in ours}
+        rows = [r for r in rows if r.op in ops and (r.implementation not in contenders.PACKAGES or r in ours)]
+    if there and not rows:
+        parser.error("argument --records: no row is what --suite, --op, --design and --implementation ask for")
+    return rows
 
 
 def _list(cases, names, implementations, device):

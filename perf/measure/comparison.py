@@ -91,10 +91,11 @@ class Entry:
 
 
 class Comparison:
-    """`records` of the cases run so far, and `refusals`: (Record, why). `peers` is a peers.Entrants, `monitor` a Monitor."""
+    """`records` of the cases run so far, and `refusals`: (Record, why). `peers` is a peers.Entrants, `monitor` a Monitor, `own`
+    a user's own.Functions."""
 
-    def __init__(self, suite, seed, designs, device, commit=None, implementations=None, peers=None, monitor=None):
-        self.records, self.refusals = [], []
+    def __init__(self, suite, seed, designs, device, commit=None, implementations=None, peers=None, monitor=None, own=()):
+        self.records, self.refusals, self._own = [], [], [function.contender for function in own]
         self._suite, self._seed, self._device = suite, seed, device
         self._wanted, self._peers, self._monitor = (designs, implementations), peers, monitor or Monitor(device)
         self._environment = environment(device, commit)
@@ -108,12 +109,15 @@ class Comparison:
         with baselines.precision(prepared.problem.precision):
             entries = []
             peers = self._peers.of(case, prepared.problem, args, kwargs) if self._peers else ()
-            for contender in itertools.chain(contenders.contenders(case.op, *self._wanted, case.chosen), peers):
+            for contender in itertools.chain(self._designs(case), self._own, peers):
                 entry = self._enter(case, contender, prepared, kwargs)
-                if self._first_run(entry, contender, checker, args, kwargs):
+                if self._first_run(case, entry, contender, checker, args, kwargs):
                     entries.append(entry)
             if self._clock and entries:
                 self._time(case, entries, checker, args, kwargs)
+
+    def _designs(self, case):
+        return contenders.contenders(case.op, *self._wanted, case.chosen and self._wanted[0] is None)
 
     def _enter(self, case, contender, prepared, kwargs):
         problem = prepared.problem
@@ -138,7 +142,7 @@ class Comparison:
         on = functools.partial(contender.call, out=output.tensor, **kwargs)
         return Entry(record, problem, output, on, contender.writes_out, contender.transform)
 
-    def _first_run(self, entry, contender, checker, args, kwargs):
+    def _first_run(self, case, entry, contender, checker, args, kwargs):
         """Whether the contender's result is correct. Its record is kept unless it refuses the case."""
         record = entry.record
         try:
@@ -146,10 +150,14 @@ class Comparison:
             record.config, record.design = explained["config"], explained.get("design", contender.design)
             entry.run(*args)
             entry.note(entry.graded(entry.judge(checker, entry.output, entry.computed)))
+            if record.ok and contender.implementation == contenders.OWN and not self._clock:
+                self._check_again(case, entry, checker, args, kwargs)
             entry.output.poison()  # so that nobody can copy it
         except UnsupportedError as refusal:
-            self.refusals.append((record, refusal.reason))
-            return False
+            if contender.implementation != contenders.OWN:
+                self.refusals.append((record, refusal.reason))
+                return False
+            entry.fail(_in_words(refusal))  # what one wants to know of one's own kernel
         except Exception as error:  # a contender's error is the failure of its row, not of the comparison
             entry.fail(_in_words(error))
         if tampered := self._watch.undo():
@@ -157,6 +165,18 @@ class Comparison:
         self.records.append(record)
         self._or_lost(checker)
         return record.ok
+
+    def _check_again(self, case, entry, first, args, kwargs):
+        """Judge a call of other values, where none is timed: a user's kernel has no tests of its own here."""
+        thin = _is_probed(entry)
+        self._renew(case, [args], kwargs, thin)
+        entry.poison()
+        entry.run(*args)
+        finding = entry.judge(Checker(args, kwargs), entry.output, entry.computed, terms=1 if thin else None)
+        if not finding.ok:
+            how = f" with a single product of precision {entry.problem.precision} in each element" if thin else ""
+            fault = f"right at first, wrong of other values{how}: {_stale(entry, [], first, entry.computed) or finding.fault}"
+            entry.note(dataclasses.replace(finding, fault=fault))
 
     def _time(self, case, entries, checker, args, kwargs):
         try:

@@ -13,7 +13,8 @@ from tritonkernels import backend
 from . import baselines
 
 PACKAGES = {"triton": "tritonkernels", "cuda": "cuda_reference"}
-CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu", "peer": "torch-cpu"}
+OWN = "own"  # the implementation of a user's kernel (own.py)
+CPU_BACKENDS = {"triton": "interpreter", "cuda": "simt", "torch": "torch-cpu", "peer": "torch-cpu", OWN: "cpu"}
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ class Record:
     seed: int
     op: str
     problem: dict[str, Any]  # Problem.describe()
-    implementation: str  # "triton", "cuda", "torch" or "peer"
+    implementation: str  # "triton", "cuda", "torch", "peer", or "own" of a user's kernel
     design: str
-    backend: str  # "gpu", "interpreter", "simt" or "torch-cpu"
+    backend: str  # "gpu", "interpreter", "simt", "torch-cpu" or "cpu"
     precision: str  # of a peer that of its error: "tf32", or "below ieee" where no smaller one has a name
     target: str
     environment: dict[str, Any] = field(repr=False)  # environment.environment(): the same object in all records of a run

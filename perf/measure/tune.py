@@ -3,7 +3,7 @@
 The cases are a suite's, or those of a JSON file, in the words of cases.py:
     [{"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}]    for matmul, gemm; gemv: m, n
     [{"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1, "layout": "channels_last"}]    for conv2d
-What the table has is left out, so that a second call goes on where the first one ended. docs/tuning.md says what is kept.
+What the table has is left out, so that a second call goes on where the first one ended.
 --ship also copies what the table has of the cases into the tables of the package (tritonkernels/choice/tables/GPU/tuned.json).
 
 Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad arguments, 130 after Ctrl-C.
@@ -11,7 +11,6 @@ Exit status: 1 if a case could not be tuned, 2 without a GPU or for bad argument
 
 import importlib
 import itertools
-import json
 import sys
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from ..render import table
 from . import cases as calls
 from . import contenders, suites
 
-BUILDERS = {"gemm": calls.gemm, "gemv": calls.gemv, "conv2d": calls.conv2d, "matmul": calls.matmul}
 HEADINGS = ("problem", "package", "default us", "tuned us", "speedup", "tried", "choice")
 
 
@@ -45,7 +43,7 @@ def add_arguments(parser):
 
 def main(options, parser):
     try:
-        cases = read(options.op, options.shapes) if options.shapes else suites.SUITES[options.suite]
+        cases = calls.read(options.op, options.shapes) if options.shapes else suites.SUITES[options.suite]
     except (OSError, ValueError, TypeError) as error:
         parser.error(f"argument --shapes: {options.shapes}: {error}")
     cases = [case for case in cases if case.op == options.op]
@@ -57,24 +55,6 @@ def main(options, parser):
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     return run(cases, packages, device, options.budget, options.again, options.ship)
-
-
-def read(op, path):
-    """The Cases of a JSON file; an error in words if it is not one."""
-    if op not in BUILDERS:
-        raise ValueError(f"cases can be written for {', '.join(BUILDERS)}")
-    rows = json.loads(path.read_text())
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("not a JSON list of objects")
-    return [BUILDERS[op](**{name: _argument(name, value) for name, value in row.items()}) for row in rows]
-
-
-def _argument(name, value):
-    if name.endswith("dtype"):
-        if not isinstance(getattr(torch, str(value), None), torch.dtype):
-            raise ValueError(f"{name}: {value!r} is no dtype of torch")
-        return getattr(torch, value)
-    return tuple(value) if isinstance(value, list) else value
 
 
 def run(cases, packages, device, budget, again, ship=False):

@@ -40,7 +40,6 @@ def fresh(monkeypatch, tables):
 
 
 @pytest.fixture
-def said(caplog, monkeypatch):
+def said(caplog):
     """The warnings, as they are."""
-    monkeypatch.setattr(logging.getLogger("tritonkernels"), "propagate", True)
     return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

@@ -33,8 +33,7 @@ def file(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def said(caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("tritonkernels"), "propagate", True)
+def said(caplog):
     return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 

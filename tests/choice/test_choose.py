@@ -110,6 +110,29 @@ def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(libr
     assert len(asked) == number
 
 
+ON_H100 = (  # what was predicted faster than its bytes can be read: long rows and few, in fp32 and fp16
+    *(
+        ("gemv", (torch.empty(m, 4096, dtype=dtype, device="meta"), torch.empty(4096, dtype=dtype, device="meta")))
+        for m in (16384, 65536)
+        for dtype in (torch.float32, torch.float16)
+    ),
+)
+
+
+@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_no_prediction_is_below_the_roofline(library, op):
+    """No design is timed below it, in 161,919 records. And nothing that is said of a call takes longer than the call."""
+    known = [prepare(op, *args).problem for name, args in ON_H100 if name == op]
+    for target in (Target.named("h100"), H200, Target.named("RTX 4090")):
+        for problem in (*known, *willing(library, op, 3, seed=9)):
+            with contextlib.suppress(UnsupportedError):
+                least = max(problem.bytes / target.dram_bandwidth, problem.flops / target.peak(problem.precision))
+                for design, config, seconds, estimate, _ in library.ranking(problem, target):
+                    assert seconds == estimate.seconds >= least * (1 - 1e-9), (problem, design.name, as_dict(config))
+                    assert max(estimate[1:-1]) <= seconds * (1 + 1e-9), (problem, design.name, as_dict(config))
+
+
 def with_new(design, number):
     """The design with new configs: of each another one, with a number that no record has, and that takes just a launch."""
 

@@ -4,6 +4,7 @@ import copy
 import functools
 import importlib
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -16,6 +17,9 @@ f32 = functools.partial(torch.randn, device=backend.device_type())
 A, B, C, X, Y = f32(4, 5), f32(5, 6), f32(4, 6), f32(5), f32(4)
 IMAGE, FILTER = f32(1, 4, 8, 9), f32(6, 4, 3, 3)
 BUFFER = f32(100)
+with warnings.catch_warnings(action="ignore"):  # torch's, that the one is to go and the other to change
+    QUANTIZED = torch.quantize_per_tensor(A, 0.1, 0, torch.qint8)
+    NESTED, JAGGED = (torch.nested.nested_tensor([A, B[:, :5]], layout=kind) for kind in (torch.strided, torch.jagged))
 
 
 def is_of_arguments(kind):
@@ -55,6 +59,18 @@ BAD_CALLS = {
     "gemm: alpha": ("gemm", (A, B), {"alpha": "1"}, errors.DtypeError, ["alpha:", "str"]),
     "gemm: complex alpha": ("gemm", (A, B), {"alpha": 1j}, errors.DtypeError, ["alpha:", "complex"]),
     "gemm: sparse": ("gemm", (A.to_sparse(), B), {}, errors.DtypeError, ["a:", "sparse"]),
+    **{
+        f"{op}: {argument} {kind}": (op, args, kwargs, errors.DtypeError, [f"{argument}: got a {kind} tensor", how])
+        for value, kind, how in ((QUANTIZED, "quantized", ".dequantize()"), (NESTED, "nested", ".unbind()"))
+        for op, argument, args, kwargs in (
+            ("gemm", "a", (value, B), {}),
+            ("matmul", "b", (A, value), {}),
+            ("conv2d", "weight", (IMAGE, value), {}),
+        )
+    },
+    "gemm: jagged": ("gemm", (JAGGED, B), {}, errors.DtypeError, ["a: got a nested tensor", ".unbind()"]),
+    "gemm: out nested": ("gemm", (A, B), {"out": NESTED}, errors.DtypeError, ["out: got a nested tensor", "no out"]),
+    "gemm: out sparse": ("gemm", (A, B), {"out": C.to_sparse()}, errors.DtypeError, ["out:", "torch.sparse_coo", "no out"]),
     "matmul: design renamed": (
         "matmul",
         (A, B),
@@ -257,14 +273,14 @@ BAD_CALLS = {
 def test_bad_calls_are_typed_errors(package, name):
     op, args, kwargs, error, words = BAD_CALLS[name]
     out = kwargs.get("out")
-    before = out.clone() if isinstance(out, torch.Tensor) and out.device.type != "meta" else None
+    before = out.clone() if type(out) is torch.Tensor and out.device.type != "meta" and not out.is_nested else None
     with pytest.raises(error) as caught:
         getattr(package, op)(*args, **kwargs)
     assert all(word in str(caught.value) for word in words), str(caught.value)
     assert isinstance(caught.value, errors.TritonKernelsError)
     assert caught.value.remedy and str(caught.value).endswith(caught.value.remedy), "it ends with what to do"
     if before is not None:
-        assert torch.equal(out, before)
+        assert torch.equal(out.to_dense(), before.to_dense())
 
 
 def test_errors_have_the_types_that_torch_users_catch():
@@ -286,6 +302,10 @@ WHAT_TO_DO = {  # id: (a call, the end of its error)
     ),
     "an operation misspelt": (lambda: cuda_reference.designs("mat_mul"), "Did you mean 'matmul'?"),
     "a precision misspelt": (lambda: tritonkernels.matmul(A, B, precision="fp16-x3"), "Did you mean 'fp16x3'?"),
+    "a precision of matmul": (lambda: tritonkernels.conv2d(IMAGE, FILTER, precision="tf32x3"), "Pass one of these."),
+    "that one misspelt": (lambda: cuda_reference.conv2d(IMAGE, FILTER, precision="tf32_x3"), "Pass one of these."),
+    "a module's precision": (lambda: tritonkernels.nn.Conv2d(4, 6, 3, precision="tf32x3"), "Pass one of these."),
+    "conv2d's own precision misspelt": (lambda: tritonkernels.conv2d(IMAGE, FILTER, precision="tf23"), "Did you mean 'tf32'?"),
     "the only precision": (lambda: tritonkernels.conv2d(IMAGE.half(), FILTER.half(), precision="x"), "or leave it out."),
     "a target misspelt": (lambda: tritonkernels.explain("gemm", A, B, target="h2000"), "did you mean 'h200'?"),
     "a refusal of one design": (

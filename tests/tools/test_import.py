@@ -1,9 +1,14 @@
 """What an import loads, and what the first call does."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import cuda_reference
+import tritonkernels
 
 
 def python(code, **environment):
@@ -37,6 +42,46 @@ for _ in range(2):
 """
     _, log = python(code, CUDA_VISIBLE_DEVICES="")
     assert log.count("interpreter") == 1 and log.count("\n") == 1, log
+
+
+def test_the_log_is_the_program_s_own():
+    """As of any library: its handlers, its format, its levels."""
+    code = """
+import logging, sys, torch, tritonkernels
+logging.basicConfig(format="%(name)s %(levelname)s", stream=sys.stdout, force=True)
+log = logging.getLogger("tritonkernels")
+print(log.handlers, log.level)
+tritonkernels.gemm(torch.ones(2, 2), torch.ones(2, 2))
+"""
+    assert python(code, CUDA_VISIBLE_DEVICES="") == ("[] 0\ntritonkernels WARNING\n", "")
+    silenced = code.replace("print(log.handlers, log.level)", "log.setLevel(logging.ERROR)")
+    assert python(silenced, CUDA_VISIBLE_DEVICES="") == ("", "")
+
+
+@pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda package: package.__name__)
+def test_dir_lists_what_is_meant_for_users(package):
+    assert set(package.__all__) <= set(dir(package)) <= {*package.__all__, "__version__", "nn"}
+    assert all(hasattr(package, name) for name in dir(package))
+
+
+def words_to_users(package):
+    """(file, string) of what a package may say: its strings but those that document modules and private things."""
+    for file in Path(package.__file__).parent.rglob("*.py"):
+        tree, unsaid = ast.parse(file.read_text()), set()
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+                is_private = isinstance(node, ast.Module) or node.name.startswith("_") or node.name not in package.__all__
+                unsaid |= {node.body[0].value} if is_private else set()
+        yield from (
+            (file.name, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in unsaid
+        )
+
+
+@pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda package: package.__name__)
+def test_no_message_points_to_docs_that_a_wheel_lacks(package):
+    assert [(file, text) for file, text in words_to_users(package) if "docs/" in text] == []
 
 
 @pytest.mark.parametrize("first", ["import triton, triton.language as tl", "import torch._inductor.runtime.triton_helpers"])

@@ -219,3 +219,28 @@ def test_typed_errors(package):
         package.nn.Linear(6, 5)(random(3, 6, dtype=torch.float16))
     with pytest.raises(DtypeError), torch.no_grad():
         package.nn.Linear(6, 5, dtype=torch.complex64)(torch.zeros(3, 6, dtype=torch.complex64))
+
+
+@both_packages
+@pytest.mark.parametrize(
+    "x, says",
+    [
+        (torch.zeros(2, 3, 7), "input: got shape (2, 3, 7); allowed: a last size of 6, as weight is (5, 6). "),
+        (torch.zeros(3, 6).half(), "input: got torch.float16; allowed: torch.float32, the dtype of weight. "),
+        (torch.tensor(1.0), "input: got rank 0"),
+        ([[1.0] * 6], "input: got list; allowed: a torch.Tensor. "),
+        (torch.nested.nested_tensor([torch.zeros(2, 6)], layout=torch.jagged), "input: got a nested tensor"),
+    ],
+    ids=("size", "dtype", "rank", "list", "nested"),
+)
+def test_linear_s_errors_name_its_own_tensors(package, x, says):
+    with pytest.raises(ArgumentError) as caught:
+        package.nn.Linear(6, 5)(x)
+    assert str(caught.value).startswith(says) and caught.value.__suppress_context__
+
+
+@both_packages
+def test_under_autocast_linear_blames_no_dtype(package):
+    """It would cast it."""
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ArgumentError, match="input: got shape"):
+        package.nn.Linear(6, 5)(torch.zeros(3, 7).half())

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..design import as_dict
+from ..design import as_dict, no_transform
 from ..errors import ConfigError, UnsupportedError
 from . import learned, model
 from .learned import NEAR, Contender
@@ -19,9 +19,9 @@ NEAREST = 3  # configs that an error names
 
 
 class Choice(NamedTuple):
-    """A design and its config; `cost` and the seconds of `estimate`, the model's, are corrected by what was learned; `timed`
-    says whether the records that it stands on have the design in this precision, and its config. The last two are None without
-    a GPU."""
+    """A design and its config; `cost` and the seconds of `estimate`, the model's, are corrected by what was learned and at
+    least the roofline's (the choice itself is by what they were before); `timed` says whether the records that it stands on
+    have the design in this precision, and its config. The last two are None without a GPU."""
 
     design: Any
     config: Any
@@ -58,10 +58,11 @@ def ranking(package, designs, problem, target):
     first = asked[learned.fastest([contenders[at] for at in asked], [costs[at] for at in asked])]
     for at in asked:  # the model's word stands for what it predicts to be far slower
         costs[at] = max(costs[at], costs[first])
-    choices = [
-        Choice(design, contender.config, cost, estimate._replace(seconds=cost), timed)
-        for cost, (design, timed, estimate, contender) in zip(costs, found)
-    ]
+    limits = [model.limits(problem, rate, transforms) for transforms in (False, True)]
+    choices = []
+    for cost, (design, timed, estimate, contender) in zip(costs, found):
+        estimate = estimate.taking(cost, limits[design.transform is not no_transform])
+        choices.append(Choice(design, contender.config, estimate.seconds, estimate, timed))
     return [choices.pop(first), *sorted(choices, key=lambda choice: choice.cost)]
 
 

@@ -12,6 +12,7 @@ The busiest SM has one block more than others where the last wave is not full; a
 Its CUDA cores compute at full speed with BUSY warps or more, which is two for each scheduler.
 A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
+Whatever was fitted and learned, nobody is given a time below the problem's roofline (`limits`): nothing that was timed is.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
 `python -m perf fit`, as are factors of its configs and of classes of problems, which launches have none of. They are shares of
@@ -26,7 +27,7 @@ import functools
 import json
 import math
 from dataclasses import dataclass, field
-from operator import truediv
+from operator import mul, truediv
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,8 @@ class Rates(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Predicted seconds of a call, the seconds of its kernels' PARTS, and the part that takes most of them."""
+    """Predicted seconds of a call, those of its kernels' PARTS, of which none takes longer as they overlap, and the part that
+    takes most."""
 
     seconds: float
     compute_s: float
@@ -70,6 +72,13 @@ class Estimate(NamedTuple):
     epilogue_s: float
     launch_s: float
     bound_by: str
+
+    def taking(self, seconds, limits):
+        """The same call in so many seconds, and at least as many as its `limits`."""
+        compute, memory = limits
+        least = self._replace(compute_s=max(self.compute_s, compute), memory_s=max(self.memory_s, memory))
+        seconds = max(seconds, compute, memory)
+        return Estimate(seconds, *(min(part, seconds) for part in least[1:-1]), self.bound_by)
 
 
 PARTS = ("compute", "cache", "memory", "latency", "epilogue", "launch")
@@ -213,6 +222,13 @@ def blocks_per_sm(rate, threads, registers, shared):
     return held
 
 
+def limits(problem, rate, transforms=False):
+    """(seconds of arithmetic, of memory) that no call takes less than: its FLOPs at the peak, unless a transform saves some,
+    and its compulsory bytes at the bandwidth of DRAM."""
+    arithmetic = 0.0 if transforms else problem.flops / (rate.sms * (rate.flops.get(problem.precision) or math.inf))
+    return arithmetic, problem.bytes / rate.dram
+
+
 def predictor(rate, sustained, of_problem=(1.0, 1.0)):
     """seconds(works, factor, most) of a design's calls on a target of these Rates, for a problem with these factors. It
     estimates a kernel once: the configs of a design have many in common."""
@@ -242,7 +258,9 @@ def estimate(works, rate, sustained, factor=1.0, of_problem=(1.0, 1.0)):
     """The Estimate of such a call."""
     first, further = sustained.shares[:-1], (*sustained.shares[:-2], sustained.next_launch)
     parts = [map(truediv, parts_of(work, rate), further if at else first) for at, work in enumerate(works)]
-    totals = tuple(map(sum, zip(*parts)))
+    scale, after = of_problem
+    factors = *[factor * scale] * 4, factor * scale * after, 1.0
+    totals = tuple(map(mul, factors, map(sum, zip(*parts))))
     return Estimate(predictor(rate, sustained, of_problem)(works, factor), *totals, PARTS[totals.index(max(totals))])
 
 

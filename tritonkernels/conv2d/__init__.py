@@ -73,7 +73,7 @@ def conv2d(
     elementwise: (gamma(C / groups * R * S + 4) + 2v + v^2) * (|input| conv |weight| + |bias|) plus the one rounding of the
     result, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
     (`numerics.error_bound`). The design "winograd" runs only when it is named: its bound is larger, for tiles of 4 x 4 about 6
-    times this one at 64 channels (docs/numerics.md derives it). Raises as `gemm` does, before anything is launched.
+    times this one at 64 channels. Raises as `gemm` does, before anything is launched.
 
     Operands may require gradients of any order, in both modes of autograd: backward calls conv2d_input, conv2d_weight and
     conv2d_bias, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice.

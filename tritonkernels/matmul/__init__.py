@@ -122,7 +122,7 @@ def matmul(
             of A and one for a column of B: elements below 2^-27 of the largest there lose bits, and each product may be off by
             2^-48 of (the largest of its row) |b| + |a| (the largest of its column). Where a row or column spans more than 2^37,
             as 1e30 beside 1e-30, an element of the product that may be off by more than 2^-12 of |A||B| for that is refused: it
-            is NaN (docs/numerics.md has the rule). The other modes keep both
+            is NaN. The other modes keep both
             uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
             low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product
             is the number of ones in a xor b, in a and b. Sizes are in bytes then: a is (..., M, K / 2), b (..., K / 2, N).

@@ -9,9 +9,10 @@ from torch.nn import functional
 from .. import validate
 from ..conv2d import CONV2D, conv2d
 from ..conv2d.parts.precision import FP32_PRECISIONS
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..matmul import MATMUL, matmul
 from ..matmul.parts.prepare import ACCEPTS
+from ..numerics import MODES
 from ..operation import Operation
 
 
@@ -48,7 +49,7 @@ class OwnModule:
 
     @classmethod
     def checked(cls, precision):
-        return precision if precision is None else validate.choice("precision", precision, cls.precisions)
+        return precision if precision is None else validate.choice("precision", precision, cls.precisions, MODES)
 
     @classmethod
     def options(cls, module, precision):
@@ -73,10 +74,28 @@ class Linear(OwnModule, torch.nn.Linear):
         rows = input.flatten(0, -2) if isinstance(input, Proxy) or input.ndim > 2 else input
         return (rows, module.weight.t()), cls.options(module, precision)
 
+    def fault(self, input):
+        """The error of a bad call in the module's own words, as matmul's operands have other names; None of another."""
+        like = None if torch._C._is_any_autocast_enabled() else ("weight", self.weight)
+        try:
+            weight = validate.tensor("weight", self.weight, dtypes=tuple(ACCEPTS), ranks=(2,))
+            input = validate.tensor("input", input, dtypes=tuple(ACCEPTS), ranks=range(1, 65), like=like)
+        except ArgumentError as error:
+            return error
+        if input.shape[-1] == weight.shape[1]:
+            return None
+        allowed = f"a last size of {weight.shape[1]}, as weight is {tuple(weight.shape)}"
+        return ShapeError("input", f"shape {tuple(input.shape)}", allowed, "Is it transposed? Pass its .mT.")
+
     def forward(self, input):
         batch = input[None] if isinstance(input, Proxy) else input  # torch.fx traces for any rank
-        args, kwargs = self.arguments(self, batch, self.precision)
-        result = self.function(*args, **kwargs)
+        try:
+            args, kwargs = self.arguments(self, batch, self.precision)
+            result = self.function(*args, **kwargs)
+        except Exception:
+            if fault := self.fault(input):
+                raise fault from None
+            raise
         if batch is not input:
             return result.unflatten(0, batch.shape[:-1])[0]
         return result.unflatten(0, input.shape[:-1]) if input.ndim > 2 else result

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 
 from .. import validate
+from ..numerics import MODES
 from ..problem import FLOAT_PRECISION, dtype_name
 from ..report import as_html, plain
 from .judge import Verdict, judge
@@ -56,7 +57,7 @@ def swap(model, kinds, precision, only_where_faster, inputs, budget, clock=None)
     """nn.replace, for a package's own classes; `clock` is the GPU's."""
     accepted = tuple(dict.fromkeys(name for kind in kinds for name in kind.precisions))
     if precision is not None:
-        validate.choice("precision", precision, accepted)
+        validate.choice("precision", precision, accepted, MODES)
     validate.seconds("budget", budget)
     found = {}  # module -> (its names, its kind): a shared module has several names
     for name, module in model.named_modules(remove_duplicate=False):

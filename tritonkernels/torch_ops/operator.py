@@ -115,6 +115,9 @@ class Operator:
     def _settled(self, design, config, arguments):
         """The operator's arguments for a user's; typed errors for what torch would refuse."""
         arguments = dict(arguments)
+        for name, value in arguments.items():
+            if isinstance(value, torch.Tensor) and value.is_nested:  # torch would say that there is no such operator
+                validate.dense(name, value)
         out = arguments.pop("out")
         for name in self.tensors:
             if arguments[name] is not None and not hasattr(type(arguments[name]), "__torch_function__"):

@@ -1,5 +1,7 @@
 """python -m perf compare from the outside: what it prints, writes and returns, with right designs and with wrong ones."""
 
+import functools
+
 import pytest
 import torch
 from stand_ins import record, right
@@ -53,6 +55,72 @@ def test_a_design_can_be_singled_out(capsys):
     assert "direct" not in out
     assert "warp_per_row" not in out
     assert "addmv" in out
+
+
+@pytest.mark.usefixtures("triton_only")
+def test_torch_runs_on_the_operations_that_have_the_design(capsys, monkeypatch):
+    run = []
+    monkeypatch.setattr(compare.Comparison, "run", lambda self, case: run.append(case.op))
+    assert main(["compare", "--design", "warp_per_row", "tiled", "--quiet"]) == 0
+    assert set(run) == {"gemv", "gemm", "matmul"}
+
+
+@pytest.mark.usefixtures("triton_only")
+def test_a_named_design_is_compared_where_a_case_is_for_the_choice_too(tmp_path):
+    main(["compare", "--suite", "random", "--design", "tiled", "--json", str(tmp_path / "r.json")])
+    rows = [r for r in records.read_json(tmp_path / "r.json") if r.implementation == "triton"]
+    assert rows and {r.design for r in rows} == {"tiled"}
+
+
+untimed = functools.partial(record, median_ms=None)
+RECORDS = [
+    untimed(),
+    untimed(design="naive"),
+    untimed(implementation="cuda", design="naive"),
+    untimed(implementation="torch", design="addmv"),
+    untimed(op="gemm", design="tiled"),
+    untimed(op="gemm", implementation="torch", design="addmm"),
+    untimed(op="conv2d", suite="image", design="naive"),
+]
+
+
+@pytest.mark.parametrize(
+    "arguments, left",
+    [
+        ([], range(7)),
+        (["--op", "gemm"], (4, 5)),
+        (["--op", "gemm", "conv2d"], (4, 5, 6)),
+        (["--design", "naive"], (1, 2, 3, 6)),
+        (["--design", "naive", "--op", "gemv", "--implementation", "triton"], (1, 3)),
+        (["--implementation", "cuda"], (2, 3)),
+        (["--suite", "image"], (6,)),
+    ],
+    ids=lambda value: " ".join(map(str, value)) or "all",
+)
+def test_records_are_those_that_are_asked_for(tmp_path, capsys, arguments, left):
+    records.write_json(tmp_path / "r.json", RECORDS)
+    assert main(["compare", "--records", str(tmp_path / "r.json"), "--csv", str(tmp_path / "r.csv"), *arguments]) == 0
+    there = records.read_json(tmp_path / "r.json")
+    records.write_csv(tmp_path / "wanted.csv", [there[at] for at in left])
+    assert (tmp_path / "r.csv").read_text() == (tmp_path / "wanted.csv").read_text()
+    assert f"{len(left)} rows, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--design", "tield"], "unknown 'tield' for these records (choose from tiled, warp_per_row, naive)"),
+        (["--op", "conv2d", "--design", "tiled"], "unknown 'tiled' for these records (choose from naive)"),
+        (["--op", "matmul"], "argument --records: no row is what --suite, --op, --design and --implementation ask for"),
+        (["--peers", "all"], "argument --peers: nothing is measured with --records"),
+        (["--list"], "argument --list: nothing is measured with --records"),
+    ],
+)
+def test_records_do_not_have_what_is_not_there(tmp_path, capsys, arguments, says):
+    records.write_json(tmp_path / "r.json", RECORDS)
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "--records", str(tmp_path / "r.json"), *arguments])
+    assert stopped.value.code == 2 and says in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("triton_only")

@@ -7,7 +7,7 @@ import torch
 
 import tritonkernels.launch
 from perf.__main__ import main
-from perf.measure import contenders, tune
+from perf.measure import cases, contenders, tune
 from perf.measure.cases import gemv, matmul
 from tests.choice.stand_ins import SimulatedGpu, built, library, right
 from tritonkernels.choice import builds, tuner
@@ -111,7 +111,7 @@ def test_a_file_of_shapes(tmp_path):
     file.write_text(
         json.dumps([{"m": 8, "n": 16, "k": 24, "dtype": "float16", "b": "col", "batch": [3], "out_dtype": "float32"}])
     )
-    (case,) = tune.read("matmul", file)
+    (case,) = cases.read("matmul", file)
     assert case == matmul(8, 16, 24, torch.float16, b="col", batch=(3,), out_dtype=torch.float32)
 
 

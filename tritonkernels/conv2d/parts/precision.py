@@ -1,6 +1,7 @@
 """The precision of a convolution and of its gradients: the caller's argument, and the mode that computes it."""
 
 from ... import switches, validate
+from ...numerics import MODES
 from ...problem import FLOAT_PRECISION
 
 FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
@@ -9,7 +10,7 @@ FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; ev
 def resolved(precision, dtype):
     """The key of numerics.MODES that the argument `precision` stands for."""
     default = FLOAT_PRECISION[dtype]
-    precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,))
+    precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,), MODES)
     if precision == "torch":
         return switches.of_convolutions()
     return precision

@@ -7,7 +7,7 @@ import torch
 from ... import switches, validate
 from ...batches import uniform_batches
 from ...errors import ArgumentError, DtypeError
-from ...numerics import ACTIVATIONS
+from ...numerics import ACTIVATIONS, MODES
 from ...operation import Call
 from ...problem import PACKED, MatmulProblem, holds, is_aligned, layout_of, needs_wide_offsets
 
@@ -60,7 +60,7 @@ def prepare(
     b = validate.tensor("b", b, dtypes=of_b, ranks=ranks, like=like)
     validate.same_device("b", b, "a", a)
     precisions, out_dtypes = ACCEPTS[a.dtype]
-    precision = validate.choice("precision", precision, precisions)
+    precision = validate.choice("precision", precision, precisions, MODES)
     if precision == "torch":
         precision = switches.of_products()
     out_dtype = out_dtypes[0] if out_dtype is None else out_dtype
