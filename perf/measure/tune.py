@@ -14,8 +14,6 @@ import itertools
 import sys
 from pathlib import Path
 
-import torch
-
 from tritonkernels import OPS
 from tritonkernels.choice import tuner
 from tritonkernels.errors import TritonKernelsError, TuningError, UnsupportedError
