@@ -33,6 +33,21 @@ REFUSED = "Expected a value of type"  # by torch's schema, such as an int of mor
 LOWERED = (None, "fp16", "bf16")  # precisions with which autocast lowers operands; the others are of float32
 
 
+class Overloads:
+    """The operators of a package, by name: the overloads that return their result, which native/repeat.cpp repeats.
+
+    By torch.ops.PACKAGE.NAME each call would look for its overload and then pass Python three times.
+    """
+
+    def __init__(self, package):
+        self._operators = getattr(torch.ops, package)
+
+    def __getattr__(self, name):
+        overload = getattr(self._operators, name).default
+        setattr(self, name, overload)
+        return overload
+
+
 class Operator:
     """Called as operator(design, config, **arguments): all arguments of the user function, in its order, `out` last.
 
@@ -44,13 +59,13 @@ class Operator:
         self.library, self.operation, self.rules = library, operation, operation.rules
         library.serve(operation, **served)
         library.operators[operation.name] = self
-        self.name, self.package = operation.name, getattr(torch.ops, library.package)  # the operators of the same package
+        self.name, self.package = operation.name, Overloads(library.package)
         arguments = self.rules.arguments if "*" in self.rules.arguments else f"{self.rules.arguments}, *"
         schema = f"({arguments}, str? design=None, str? config=None"
         definitions = _definitions(library.package)
         definitions.define(f"{self.name}{schema}) -> Tensor", tags=TAGS)
         definitions.define(f"{self.name}.out{schema}, Tensor(a!) out) -> ()", tags=TAGS)
-        self.overloads = getattr(self.package, self.name)
+        self.overloads = getattr(getattr(torch.ops, library.package), self.name)
         schema = self.overloads.default._schema.arguments
         self.defaults = {argument.name: argument.default_value for argument in schema}
         self.positional = [argument.name for argument in schema if not argument.kwarg_only]

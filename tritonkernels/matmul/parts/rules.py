@@ -23,7 +23,7 @@ def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
 
     def of_b():
         left, right = a if a.ndim > 1 else a[None, :], rows
-        if len(b_shape) <= 2:  # one matrix for all of the batch: one product
+        if len(b_shape) <= 2 and rows.ndim > 2:  # one matrix for all of the batch: one product
             count = math.prod(rows.shape[:-1])
             left = left.expand(*rows.shape[:-1], a_shape[-1]).reshape(count, a_shape[-1])
             right = rows.reshape(count, rows.shape[-1])
