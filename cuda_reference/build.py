@@ -40,12 +40,16 @@ OVERLAP = "common/overlap.cuh"
 _RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # functions of a traced module besides its kernels
 
 # SIGTERM, also sent when the parent process dies, goes to all of the child's process group: to g++ and its compiler, and to
-# ninja, which alone can end its compilers.
+# ninja, which alone can end its compilers. Then nothing is left to do: to leave torch as usual would take a second.
 _CHILD = """
-import ctypes, json, os, signal, subprocess, sys
+import contextlib, ctypes, json, os, signal, subprocess, sys
 def end(*_):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    os._exit(1)
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 job = json.load(sys.stdin)

@@ -62,6 +62,22 @@ def test_a_build_that_takes_too_long_is_killed(cache, monkeypatch):
     assert not list(cache.glob(".building-*"))
 
 
+def test_a_build_that_is_ended_does_nothing_more():
+    """Not even what would follow its compiler: to leave torch takes a second."""
+    then = "signal.signal(signal.SIGTERM, end); print('started', flush=True); subprocess.call(['sleep', '60']); time.sleep(60)"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", f"import time\n{build._CHILD}{then}"]
+    with subprocess.Popen(command, start_new_session=True, **pipes) as child:
+        child.stdin.write("{}")
+        child.stdin.close()
+        assert child.stdout.readline() == "started\n"
+        child.terminate()
+        try:
+            assert child.wait(timeout=20) == 1
+        finally:
+            child.kill()
+
+
 def test_a_waiting_process_gives_up(cache, monkeypatch):
     monkeypatch.setenv("TRITONKERNELS_BUILD_TIMEOUT", "0.2")
     recipe = build._recipe(SOURCE, ("tiny::fill<4>",), "simt")
