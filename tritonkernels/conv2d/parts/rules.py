@@ -26,9 +26,10 @@ def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=
     )
     options = {name: value for name, value in options.items() if not name.endswith("_size")}
     like = {name: form and form.memory_format for name, form in forms.items()}
+    sizes = {name: form and tuple(form.shape) for name, form in forms.items()}  # native code repeats calls of plain tuples
     return {
-        "input": lambda: ops.conv2d_input(w, g, forms["input"].shape, **options, memory_format=like["input"]),
-        "weight": lambda: ops.conv2d_weight(x, g, forms["weight"].shape, **options, memory_format=like["weight"]),
+        "input": lambda: ops.conv2d_input(w, g, sizes["input"], **options, memory_format=like["input"]),
+        "weight": lambda: ops.conv2d_weight(x, g, sizes["weight"], **options, memory_format=like["weight"]),
         "grad_output": lambda: ops.conv2d(x, w, None, **options, memory_format=like["grad_output"]),
         "bias": lambda: ops.conv2d_bias(g),
     }
