@@ -184,7 +184,7 @@ def test_matrices_times_vectors(drawn, name, types):
     assert {p.op for p in found} == {"gemv"} and {p.dtype for p in found} == types
     assert 0 < sum(p.a_layout == "col" for p in found) < len(found) / 2
     if name == "gemv batched":
-        assert all(2 <= p.batch <= 256 and 32 <= min(p.m, p.n) and max(p.m, p.n) <= 4000 for p in found)
+        assert all(2 <= p.batch <= 256 and min(p.m, p.n) >= 32 and max(p.m, p.n) <= 4000 for p in found)
         return
     kinds = {
         "wide": [p for p in found if 200 <= p.m <= 4000 and 200 <= p.n <= 20_000],
@@ -197,7 +197,7 @@ def test_matrices_times_vectors(drawn, name, types):
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions(drawn, name):
-    cases, found = drawn[name]
+    found = problems(drawn, name)
     types, precisions = CONVOLUTIONS[name]
     op = {"conv": "conv2d", "gradient of input": "conv2d_input", "gradient of weight": "conv2d_weight"}
     assert {p.op for p in found} == {next(value for key, value in op.items() if name.startswith(key))}
@@ -222,7 +222,7 @@ def test_dense_layers(drawn, name):
 
 def test_special_layers(drawn):
     few, stems = problems(drawn, "conv few channels"), problems(drawn, "conv stems and patches")
-    assert all(p.c <= 32 and p.k <= 32 and 3 <= p.r <= 11 and 200 <= min(p.h, p.w) and max(p.h, p.w) <= 1600 for p in few)
+    assert all(p.c <= 32 and p.k <= 32 and 3 <= p.r <= 11 and min(p.h, p.w) >= 200 and max(p.h, p.w) <= 1600 for p in few)
     assert {(p.c, p.h, p.w) for p in stems} == {(3, 224, 224)}
     kinds = {(7, 2, 3), (4, 4, 0), (14, 14, 0), (16, 16, 0), (11, 4, 2)}
     assert {(p.r, p.stride[0], p.padding[0]) for p in stems} == kinds
