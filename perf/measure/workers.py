@@ -6,6 +6,8 @@ import signal
 
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would share its parent's CUDA context
 
+lock = _SPAWN.Lock  # for workers of one parent
+
 
 class Worker:
     """Runs work(task, tell) in its process; tell(value) reports before the answer."""
