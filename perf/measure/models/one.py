@@ -244,7 +244,7 @@ def forward(module, inputs):
 def training_step(module, inputs):
     """A function that returns (the result, {name: the gradient of the parameter}) of a forward and a backward, without an
     optimizer."""
-    names, parameters = zip(*module.train().named_parameters())
+    names, parameters = zip(*((name, own) for name, own in module.train().named_parameters() if own.requires_grad))
 
     def step():
         result = zoo.call(module, inputs)

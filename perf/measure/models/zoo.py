@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 CLASSES = {False: 1000, True: 10}  # this and the next two: of the model, of its small variant
-PIXELS = {False: 224, True: 32}
-IMAGES = {False: 64, True: 2}
+PIXELS = {False: 224, True: 64}
+IMAGES = {False: 64, True: 4}
 LLAMA = {
     False: {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8},
     True: {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2},
@@ -102,7 +102,7 @@ MODELS: dict[str, Model] = {
     "convnext": _of_images("ConvNeXt-T", of_timm("convnext_tiny", depths=(1, 1, 1, 1), dims=(8, 16, 16, 32)), **CONVOLUTIONAL),
     "efficientnet": _of_images("EfficientNet-B0", of_timm("efficientnet_b0"), **CONVOLUTIONAL),
     "regnet": _of_images("RegNetY-3.2", of_timm("regnety_032"), **CONVOLUTIONAL),
-    "vit": _of_images("ViT-S", of_timm("vit_small_patch16_224", img_size=32, depth=1, embed_dim=64, num_heads=2), dtypes=WHOLE),
+    "vit": _of_images("ViT-S", of_timm("vit_small_patch16_224", img_size=64, depth=1, embed_dim=64, num_heads=2), dtypes=WHOLE),
     "bert": Model("BERT", "transformers", bert, tokens(16, 512), "16 x 512 tokens"),
     "whisper": Model("Whisper's encoder", "transformers", whisper, _seconds_of_sound, "4 x 30 s"),
     "llama": Model("Llama, 4 layers", "transformers", llama, tokens(1, 2048, use_cache=False), "2048 tokens"),
