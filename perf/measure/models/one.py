@@ -81,6 +81,10 @@ class OfModel:
         try:
             with baselines.switched(settings):
                 return getattr(self, task)()
+        except torch.OutOfMemoryError as error:
+            if task == "measure":
+                return f"{type(error).__name__}: {error}"
+            self.rows = []  # prepared again when the others have left the GPU's memory
         except Exception as error:  # whatever the model raises
             return f"{type(error).__name__}: {error}"
 
@@ -110,8 +114,8 @@ class OfModel:
             self._free()
 
     def measure(self):
-        if any(row.message and "OutOfMemory" in row.message for row in self.rows):
-            self.prepare()  # again: the others have left the GPU's memory
+        if not self.rows:
+            self.prepare()
         if self.clock:
             self._wait_for_native()
             self._choose()
@@ -221,6 +225,8 @@ class OfModel:
 
     def _wait_for_native(self):
         """Repeated calls are timed as they are once the library's C++ is built, which it is in the background."""
+        if not native.is_for(self.device):
+            return
         try:
             native.load()
         except TritonKernelsError:
@@ -274,6 +280,8 @@ def faults_of(row):
     """A context whose exceptions become the row's message, unless it has one."""
     try:
         yield
+    except torch.OutOfMemoryError:
+        raise
     except Exception as error:  # whatever the model raises
         row.message = row.message or f"{type(error).__name__}: {error}"
 
