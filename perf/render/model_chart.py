@@ -1,7 +1,6 @@
 """The chart of whole models: what a `Picture` draws."""
 
 from . import charts
-from .picture import TONE
 
 FORWARD, STEP = "forward", "training step"
 HATCHES = {FORWARD: None, STEP: "////"}
@@ -33,10 +32,10 @@ def bars(figure, title, origin, rows, goal):
             )
             eager = [(found[f"{step}, eager"], y) for y, found in own if found.get(f"{step}, eager")]
             label = f"{name}, eager" if hatch is None else None
-            circles = {"markerfacecolor": "none", "markeredgecolor": TONE, "markersize": 4, "label": label}
+            circles = {"markerfacecolor": "none", "markeredgecolor": charts.TONE, "markersize": 4, "label": label}
             axes.plot(*zip(*eager or [(None, None)]), "o", **circles)
-    axes.axvline(1, color=TONE, linewidth=1.2)
-    axes.axvline(goal, color=TONE, linestyle="--", linewidth=1, label=f"goal of the mean, {goal:.2f}")
+    axes.axvline(1, color=charts.TONE, linewidth=1.2)
+    axes.axvline(goal, color=charts.TONE, linestyle="--", linewidth=1, label=f"goal of the mean, {goal:.2f}")
     axes.set_xlabel("torch's time over ours; right of 1 ours is faster")
     axes.grid(axis="y", visible=False)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderaxespad=0.2, frameon=False, fontsize=8)

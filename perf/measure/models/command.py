@@ -28,7 +28,7 @@ from .one import CHOSEN, OfModel, Row
 
 MINUTES = 9.0
 LEAST_S = 20  # no model is begun with less time left
-LIMIT_S = 240  # of a task: longer is a hang
+LIMIT_S = 300  # of a task: longer is a hang
 
 
 def add_arguments(parser):
@@ -118,7 +118,7 @@ def _together(subjects, packages, budget, until, advance):
     with tempfile.TemporaryDirectory() as folder:
         try:
             for key, dtype in subjects:
-                with _variable("TRITON_CACHE_DIR", f"{folder}/{key}-{dtype}"):
+                with _variable("TRITON_CACHE_DIR", f"{folder}/{key}-{dtype}"), _variable("OMP_NUM_THREADS", "1"):
                     started[key, dtype] = workers.Worker(OfModel(key, dtype, packages, budget, lock))
                 started[key, dtype].give("prepare")
             failed = _prepared(started, until, advance)

@@ -13,7 +13,7 @@ import torch
 from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerActivity, profile
 
-STEPS = 3
+STEPS = 2
 LAYER = "layer:"  # before the name of one, as an annotation
 ANNOTATIONS = (LAYER, "autograd::", "aten::", "ProfilerStep")  # also shown on the GPU's line of time, but no kernels
 
@@ -153,7 +153,7 @@ def marked(module, kinds):
     for name, layer in module.named_modules():
         if isinstance(layer, kinds):
             before, after = _markers(LAYER + name)
-            handles += [layer.register_forward_pre_hook(before), layer.register_forward_hook(after)]
+            handles += [layer.register_forward_pre_hook(before), layer.register_forward_hook(after, with_kwargs=True)]
     try:
         yield
     finally:
@@ -172,9 +172,10 @@ def _markers(label):
     def leave(*_):
         entered.pop().__exit__(None, None, None)
 
-    def after(_, inputs, result):
+    def after(_, inputs, named, result):
         leave()
-        for node in _nodes(result.grad_fn, inputs[0].grad_fn):
+        (input,) = (*inputs, *named.values())
+        for node in _nodes(result.grad_fn, input.grad_fn):
             node.register_prehook(enter)
             node.register_hook(leave)
 

@@ -67,7 +67,7 @@ class OfModel:
 
     def __init__(self, key, dtype, packages, budget, lock):
         self.key, self.dtype, self.packages, self.budget, self.lock = key, dtype, packages, budget, lock
-        self.rows = []
+        self.crowded = False  # the GPU's memory was too small for all models at a time: this one prepares again, alone
 
     @property
     def model(self):
@@ -82,7 +82,8 @@ class OfModel:
             with baselines.switched(settings):
                 return getattr(self, task)()
         except Exception as error:  # whatever the model raises
-            return f"{type(error).__name__}: {error}"
+            self.crowded = task == "prepare" and isinstance(error, torch.OutOfMemoryError)
+            return None if self.crowded else f"{type(error).__name__}: {error}"
 
     def prepare(self):
         self.device = contenders.device()
@@ -95,7 +96,7 @@ class OfModel:
             nn = importlib.import_module(f"{contenders.PACKAGES[package]}.nn")
             self._note(package, nn.replace(self.modules[package], PRECISIONS[self.dtype], only_where_faster=False))
         for row in self.rows:
-            with faults_of(row):
+            with faults_of(row, torch.OutOfMemoryError):
                 for whose, step in self._steps(row).items():
                     row.first_s[whose] = self._seconds(step)
                     if self.clock:
@@ -104,14 +105,14 @@ class OfModel:
         with taken(self.lock):  # as much memory as it takes, one at a time
             exact, inputs = copy.deepcopy(module).double(), zoo.cast(self.inputs, torch.float64)
             for row in self.rows:
-                with faults_of(row):
+                with faults_of(row, torch.OutOfMemoryError):
                     self.exact[row.what] = STEPS[row.what](exact, inputs)()
             del exact
             self._free()
 
     def measure(self):
-        if any(row.message and "OutOfMemory" in row.message for row in self.rows):
-            self.prepare()  # again: the others have left the GPU's memory
+        if self.crowded:
+            self.prepare()
         if self.clock:
             self._wait_for_native()
             self._choose()
@@ -221,6 +222,8 @@ class OfModel:
 
     def _wait_for_native(self):
         """Repeated calls are timed as they are once the library's C++ is built, which it is in the background."""
+        if not native.is_for(self.device):
+            return
         try:
             native.load()
         except TritonKernelsError:
@@ -270,10 +273,12 @@ def taken(lock):
 
 
 @contextlib.contextmanager
-def faults_of(row):
-    """A context whose exceptions become the row's message, unless it has one."""
+def faults_of(row, but=()):
+    """A context whose exceptions become the row's message, unless it has one; `but` those of these classes."""
     try:
         yield
+    except but:
+        raise
     except Exception as error:  # whatever the model raises
         row.message = row.message or f"{type(error).__name__}: {error}"
 

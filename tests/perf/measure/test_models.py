@@ -207,6 +207,22 @@ def test_a_failure_of_a_step_leaves_the_other_one(monkeypatch):
     assert forward.ok and step.ok is False and step.message == "ValueError: no backward today"
 
 
+def test_where_memory_is_too_small_for_all_a_model_prepares_again(monkeypatch):
+    """When its turn comes the others are gone; what it is too small for then is a failure."""
+    made, failures = zoo.made, [torch.OutOfMemoryError("full")]
+
+    def full_once(*args, **options):
+        if failures:
+            raise failures.pop()
+        return made(*args, **options)
+
+    monkeypatch.setattr(zoo, "made", full_once)
+    assert all(row.ok for row in measured("attention"))
+    failures += [torch.OutOfMemoryError("full")] * 2
+    work = one.OfModel("attention", "fp32", ("triton",), None, threading.Lock())
+    assert work("prepare", None) is None and work("measure", None) == "OutOfMemoryError: full"
+
+
 # Where the time goes.
 @pytest.mark.parametrize(
     ("name", "operators", "operation", "is_extra"),
