@@ -21,7 +21,14 @@ def case(name, torch_ms, seed=0, class_=CLASS, **ours):
 
 
 def failed(name, package, message, **changes):
-    fields = {"case": f"{CLASS}: {name}", "ok": False, "median_ms": None, "message": message, "implementation": package}
+    fields = {
+        "case": f"{CLASS}: {name}",
+        "seed": 0,
+        "ok": False,
+        "median_ms": None,
+        "message": message,
+        "implementation": package,
+    }
     return row(**fields | changes)
 
 
