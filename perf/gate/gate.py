@@ -2,9 +2,9 @@
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
 compute-sanitizer, racecheck and synccheck those of the CUDA designs, consan and gsan those of Triton designs that order memory
-accesses themselves under Triton's own sanitizers; tests and properties run all GPU tests, large those of operands beyond 2^31
-elements; two_gpus needs two GPUs. Most are divided by operation: calls-gemm, tests-matmul-1of8. With several GPUs, steps run in
-parallel on different GPUs.
+accesses themselves under Triton's own sanitizers; tests and around run all GPU tests, but for large, those of operands beyond
+2^31 elements, and two_gpus, which need two GPUs. Most are divided by operation: calls-gemm, tests-matmul-1of6. With several
+GPUs, steps run in parallel on different GPUs.
 
 The outcome of each step is written at once to perf/results/GPU/gate.json, which has a record for each Triton: the one that
 Python finds is used. A passed step is not repeated as long as nothing that it depends on has changed: the kernels and the host
@@ -133,7 +133,9 @@ class Gate:
             ended = {name: entry["seconds"] for name, entry in record.get("steps", {}).items() if entry["status"] == "passed"}
             self._took |= record.get("took", {}) | ended
         same = all(before.get(name) == about[name] for name in KEY)
-        self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if same else {}
+        # Also those of steps that only other options have; none of earlier gates, which had no digests.
+        kept = {name: entry for name, entry in before.get("steps", {}).items() if name in names or entry.get("digest")}
+        self.outcomes = {name: Outcome(**entry) for name, entry in kept.items()} if same else {}
 
     def holds(self, name):
         """Whether the step has passed, with all that the plan wants of it, and nothing that it depends on has changed since."""
@@ -258,6 +260,7 @@ class Gate:
         self.outcomes[step.name] = outcome
         left_out = " and ".join(self._about["left_out"])
         ordered = {name: self.outcomes[name] for name in self._names if name in self.outcomes}
+        others = {name: outcome for name, outcome in self.outcomes.items() if name not in ordered}
         if outcome.status == "passed":
             self._took[step.name] = outcome.seconds
         if all(map(self.is_done, self._names)):
@@ -268,7 +271,7 @@ class Gate:
             self._last_passed |= {"skipped": skipped, "left_out": left_out, "kernels": kernels.digests()}
         kept = {name: self._about[name] for name in (*KEY, "commit")}
         kept |= {"left_out": left_out, "planned": list(self._names), "last_passed": self._last_passed}
-        kept |= {"took": self._took, "steps": {name: asdict(o) for name, o in ordered.items()}}
+        kept |= {"took": self._took, "steps": {name: asdict(o) for name, o in (ordered | others).items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         processes.replace(self._path, shown.text(shown.read(self._path) | {self._about["triton"]: kept}))
 

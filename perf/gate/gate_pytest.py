@@ -18,6 +18,7 @@ from .. import ROOT
 from . import plan
 
 TESTS = ROOT / "tests"
+OF_FAMILIES = (*plan.ACROSS, "large")  # folders whose tests may be a family's; those of others are of what all share
 COMPILES = {"printed", "compiler"}  # names in a test that compiles, whatever it may be, in another process (tests/compiler.py)
 
 
@@ -45,14 +46,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    if session.config.getoption("family") in plan.FAMILIES:
-        _record_uses(Path(session.config.getoption("outcomes")).with_suffix(".used"))
+    outcomes = session.config.getoption("outcomes")
+    if outcomes and session.config.getoption("family") in plan.FAMILIES:
+        _record_uses(Path(outcomes).with_suffix(".used"))
 
 
 def family(item):
     """The family that the test is of: by its file, by its parameter `op`, or of large operands by its name; else "rest"."""
     folder, *_ = path = item.path.relative_to(TESTS).parts if item.path.is_relative_to(TESTS) else ("",)
-    if folder not in plan.OF_FAMILIES or COMPILES & {*item.function.__code__.co_names}:
+    if folder not in OF_FAMILIES or COMPILES & {*item.function.__code__.co_names}:
         return plan.REST
     op = item.callspec.params.get("op") if hasattr(item, "callspec") else None
     named = {*item.originalname.split("_")} & {*plan.OPS} if folder == "large" else {op}

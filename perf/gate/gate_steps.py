@@ -48,7 +48,7 @@ def steps(logs, package=None, quick=False):
     """Those of plan.names. `package`: only what it takes part in. `quick`: of each test the cases of `make test`."""
     packages, some = ((package,), [f"--package={package}"]) if package else (PACKAGES, [])
     every = [*["--all"] * (not quick), *some]
-    return [_step(name, logs, packages, some, every) for name in plan.names(package)]
+    return [_step(name, logs, packages, some, every) for name in plan.names(package, quick)]
 
 
 def _step(name, logs, packages, some, every):
@@ -73,15 +73,21 @@ def _step(name, logs, packages, some, every):
     if check == "two_gpus":
         one = None if torch.cuda.device_count() > 1 else "it needs two GPUs, and torch sees one"
         return _pytest(name, logs, "tests/operations/test_two_gpus.py", *some, instead=one, gpus=2)
-    if check == "properties":
-        return _pytest(name, logs, "tests/properties", f"--family={family}", *some)
     if check == "large":  # the tensors of two tests may not fit on a GPU
         return _pytest(name, logs, "tests/large", "--all", f"--family={family}", *some, workers=1)
     if check == "around":
         return _pytest(name, logs, *(f"tests/{folder}" for folder in plan.AROUND), *every)
     folders = [f"tests/{folder}" for folder in plan.ACROSS] if family in plan.FAMILIES else ["tests"]
-    left_out = [] if family in plan.FAMILIES else [f"--ignore=tests/{folder}" for folder in plan.AROUND]
+    left_out = [f"--ignore=tests/{folder}" for folder in plan.AROUND] + _ignoring_others(family)
     return _pytest(name, logs, *folders, *left_out, f"--family={family}", f"--shard={shard}", *every)
+
+
+def _ignoring_others(family):
+    """Options by which pytest does not collect the own files of other families, which takes it seconds."""
+    others = [op for name, ops in plan.FAMILIES.items() if name != family for op in ops]
+    return [
+        f"--ignore-glob=tests/{folder}/{name}" for folder in plan.ACROSS for op in others for name in (op, f"test_{op}[_.]*")
+    ]
 
 
 def _python(log, *arguments):

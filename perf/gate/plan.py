@@ -1,7 +1,7 @@
 """Which steps the gate has, and how long they take: no outcome depends on this file.
 
 A step's name is its check, the family of operations that it is of, if it is of one, and its share of that family's tests:
-calls-gemm, tests-matmul-2of7, racecheck.
+calls-gemm, tests-matmul-2of6, racecheck.
 """
 
 import re
@@ -14,42 +14,24 @@ FAMILIES = {  # written here, so that pytest's plugin need not import torch
 }
 OPS = tuple(op for ops in FAMILIES.values() for op in ops)
 REST = "rest"  # what is no family's own among the tests
-ACROSS = ("designs", "operations")  # folders of tests that run over operations
-OF_FAMILIES = (
-    *ACROSS,
-    "properties",
-    "large",
-)  # where a test may be a family's own; those in other folders are of what all share
+ACROSS = ("designs", "operations", "properties")  # folders of tests that run over operations
 AROUND = ("choice", "exploits", "gate", "mutants", "perf", "tools")  # folders of tests of what is around the packages
-CHECKS = (
-    "build",
-    "calls",
-    "memcheck",
-    "racecheck",
-    "synccheck",
-    "consan",
-    "gsan",
-    "properties",
-    "large",
-    "tests",
-    "around",
-    "two_gpus",
-)
-WHOLE = ("racecheck", "synccheck", "consan", "gsan", "around", "two_gpus")  # of all families at once: they take 20 s
-SHARDS = {"gemm": 2, "gemv": 1, "matmul": 8, "conv2d": 2, REST: 3}  # of a family's tests
+BY_FAMILY = ("build", "calls", "memcheck", "large")
+WHOLE = ("racecheck", "synccheck", "consan", "gsan", "around", "two_gpus")  # of all families at once: most take 20 s
 CUDA_ALONE = ("build", "racecheck", "synccheck")  # checks that no Triton can change
-# Seconds that a step takes on an H200 with 16 cores, until it has passed once: then by its record.
-EXPECTED = {"build": 60, "calls": 45, "memcheck": 60, "properties": 80, "large": 60, "tests": 170, "around": 120}
+# Into how many steps a family's tests are divided: each has 40 s in which its processes start and wait for the last of them.
+SHARES = {"gemm": 1, "gemv": 1, "matmul": 6, "conv2d": 2, REST: 3}
+QUICK_SHARES = {"gemm": 1, "gemv": 1, "matmul": 4, "conv2d": 1, REST: 2}
+# Seconds that a step takes on an H200 with 16 cores, until it has ended once: then by its record.
+EXPECTED = {"build": 60, "calls": 45, "memcheck": 60, "large": 60, "tests": 220, "around": 100}
 
 
-def names(package=None):
-    """In order: what builds kernels for the others first. `package`: without what only cuda_reference takes part in."""
-    every = []
-    for check in CHECKS:
-        of_family = [""] if check in WHOLE else [f"-{family}" for family in FAMILIES]
-        if check == "tests":
-            of_family = [f"-{family}-{i}of{count}" for family, count in SHARDS.items() for i in range(1, count + 1)]
-        every += [check + of for of in of_family]
+def names(package=None, quick=False):
+    """In order: what builds kernels for the others first. `package`: without what only cuda_reference takes part in. `quick`:
+    of fewer tests."""
+    shares = QUICK_SHARES if quick else SHARES
+    tests = [f"tests-{family}-{i}of{count}" for family, count in shares.items() for i in range(1, count + 1)]
+    every = [*(f"{check}-{family}" for check in BY_FAMILY for family in FAMILIES), *tests, *WHOLE]
     return [name for name in every if not (package and parts(name)[0] in CUDA_ALONE)]
 
 

@@ -40,21 +40,17 @@ def _programs(check, family):
     """The tests that the step may run, or the program that makes its calls."""
     tests = ROOT / "tests"
     folders = {path: path.relative_to(tests).parts[0] for path in _hashes() if path.is_relative_to(tests)}
-    if check in ("properties", "large"):
+    if check == "large":
         wanted = {check}
+    elif family in plan.FAMILIES and check == "tests":
+        wanted = {*plan.ACROSS}
     elif check in ("tests", "two_gpus"):
-        wanted = (
-            {*plan.ACROSS}
-            if family in plan.FAMILIES
-            else {path.name for path in tests.iterdir() if path.is_dir()} - {*plan.AROUND}
-        )
+        wanted = {path.name for path in tests.iterdir() if path.is_dir()} - {*plan.AROUND}
     else:
         by_names = {HERE / "measure/kernels.py"} if check.endswith("san") else set()  # it finds the designs that these are for
         return by_names | {tests / "gate" / ("build.py" if check == "build" else "child.py")}
-    mine = {path for path in folders if folders[path] in wanted}
-    return {tests / "conftest.py"} | {
-        path for path in mine if plan.family_of_file(path.relative_to(tests).parts) in (None, family)
-    }
+    of_it = {path for path in folders if plan.family_of_file(path.relative_to(tests).parts) in (None, family)}
+    return {tests / "conftest.py"} | {path for path in of_it if folders[path] in wanted}
 
 
 @functools.cache

@@ -213,6 +213,17 @@ def test_outcomes_of_other_versions_do_not_count(visit, step, tmp_path, name):
     assert times() == 2
 
 
+def test_outcomes_of_steps_that_only_other_options_have_are_kept(visit, step, tmp_path):
+    """But not those of gates that had no digests."""
+    visit(step("tests-matmul-1of6", "print('a')"), step("tests-1", "print('a')"))
+    path = tmp_path / "h200/gate.json"
+    record = json.loads(path.read_text())
+    del record["steps"]["tests-1"]["digest"]
+    path.write_text(json.dumps(record))
+    kept = visit(step("tests-matmul-1of4", "print('a')"), left_out=[gate.QUICK])
+    assert list(kept["steps"]) == ["tests-matmul-1of4", "tests-matmul-1of6"] and kept["planned"] == ["tests-matmul-1of4"]
+
+
 def test_two_gpus_that_passed_stay_passed(visit, step):
     visit(step("two_gpus", "print('a')"))
     assert visit(step("two_gpus", instead="there is one GPU here"))["steps"]["two_gpus"]["status"] == "passed"
@@ -276,7 +287,7 @@ def planned(monkeypatch):
     """The gate has these steps, on any machine."""
 
     def planned(*names):
-        monkeypatch.setattr(plan, "names", lambda package=None: list(names))
+        monkeypatch.setattr(plan, "names", lambda package=None, quick=False: list(names))
         return list(names)
 
     return planned

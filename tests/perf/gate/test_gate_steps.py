@@ -1,5 +1,6 @@
 """The steps of the gate on stand-ins for what they run: tests that fail in every way, a sanitizer that finds errors."""
 
+import fnmatch
 import re
 import stat
 import sys
@@ -242,10 +243,10 @@ def test_a_second_triton_has_what_it_can_change(tmp_path):
     checks = {}
     for name, (job, *_) in steps.items():
         checks.setdefault(plan.parts(name)[0], job.command)
-    assert list(checks) == ["calls", "memcheck", "consan", "gsan", "properties", "large", "tests", "around", "two_gpus"]
+    assert list(checks) == ["calls", "memcheck", "large", "tests", "consan", "gsan", "around", "two_gpus"]
     for name in ("calls", "memcheck"):
         assert "tritonkernels" in checks[name] and "cuda_reference" not in checks[name]
-    for name in ("properties", "large", "tests", "around", "two_gpus"):
+    for name in ("large", "tests", "around", "two_gpus"):
         assert "--package=tritonkernels" in checks[name]
     assert [name for name, command in checks.items() if "--all" in command] == ["large"]
 
@@ -254,13 +255,13 @@ def test_the_steps_of_everything(tmp_path):
     """Every operation is of one family; every folder of tests is run by one kind of step, in every share."""
     steps = {step.name: step.jobs for step in gate_steps.steps(tmp_path)}
     assert sorted(op for ops in plan.FAMILIES.values() for op in ops) == sorted(OPS)
-    for check in ("build", "calls", "memcheck", "properties", "large"):
+    for check in ("build", "calls", "memcheck", "large"):
         assert [name for name in steps if plan.parts(name)[0] == check] == [f"{check}-{family}" for family in plan.FAMILIES]
-    for family, count in plan.SHARDS.items():
+    for family, count in plan.SHARES.items():
         commands = [steps[f"tests-{family}-{i}of{count}"][0].command for i in range(1, count + 1)]
         assert all({f"--family={family}", f"--shard={i}/{count}", "--all"} <= {*c} for i, c in enumerate(commands, 1))
         assert all("tests" in command for command in commands) == (family == plan.REST)
-    around, rest = steps["around"][0].command, steps[f"tests-{plan.REST}-1of{plan.SHARDS[plan.REST]}"][0].command
+    around, rest = steps["around"][0].command, steps[f"tests-{plan.REST}-1of{plan.SHARES[plan.REST]}"][0].command
     for folder in plan.AROUND:
         assert (ROOT / "tests" / folder).is_dir() and f"tests/{folder}" in around and f"--ignore=tests/{folder}" in rest
     assert not any(part.startswith("--family") for part in around)
@@ -383,3 +384,18 @@ def test_the_operations_that_tests_use_are_recorded(tmp_path, monkeypatch, more,
     job = processes.Job((sys.executable, "-c", program, *map(str, options)), tmp_path / "tests-gemm.log")
     assert processes.run([job], 200) == [0], job.log.read_text()
     assert findings.read_tests(job.log) == Findings(Counter(passed=1), used=frozenset(used))
+
+
+def test_files_of_other_families_are_not_collected():
+    """And no other: pytest takes the globs for whole paths."""
+
+    def collected(family):
+        globs = [option.partition("=")[2] for option in gate_steps._ignoring_others(family)]
+        files = [path.relative_to(ROOT) for folder in plan.ACROSS for path in (ROOT / "tests" / folder).rglob("test_*.py")]
+        ignored = {file for file in files for glob in globs for part in (file, file.parent) if fnmatch.fnmatch(str(part), glob)}
+        return {family_of(file) for file in {*files} - ignored}
+
+    def family_of(file):
+        return plan.family_of_file(file.relative_to("tests").parts)
+
+    assert collected("gemm") == {None, "gemm"} and collected("conv2d") == {None, "conv2d"} and collected(plan.REST) == {None}

@@ -129,7 +129,7 @@ def changed(tmp_path, monkeypatch):
         ("tests/memory/child.py", of("matmul", checks=("tests", "two_gpus", "around"))),
         ("tests/operations/test_conv2d_gradients.py", of("conv2d", checks=("tests", "around")) - REST),
         ("tests/torch_ops/test_nn.py", REST | {"two_gpus", "around"}),
-        ("tests/properties/test_valid_calls.py", of(*plan.FAMILIES, checks=("properties",)) | REST | {"two_gpus", "around"}),
+        ("tests/properties/test_valid_calls.py", TESTS_OF_ALL),
     ],
 )
 def test_it_changes_with_what_the_step_depends_on(changed, path, steps):
@@ -144,8 +144,8 @@ def test_the_calls_of_an_operation_depend_on_a_file_of_another_that_lists_their_
 
 def test_the_operations_that_its_tests_used_belong_to_it(changed):
     path = "tritonkernels/conv2d/parts/precision.py"
-    assert "tests-gemm-1of2" not in changed(path)
-    assert "tests-gemm-1of2" in changed(path, used=("conv2d_input",), text="changed again")
+    assert "tests-gemm-1of1" not in changed(path)
+    assert "tests-gemm-1of1" in changed(path, used=("conv2d_input",), text="changed again")
 
 
 def test_of_the_settings_those_of_pytest_count(changed):
@@ -160,11 +160,11 @@ def test_of_this_repository():
     def of(step, *used):
         return {str(path.relative_to(ROOT)) for path in sources.files(step, frozenset(used))}
 
-    gemm = of("tests-gemm-1of2")
+    gemm = of("tests-gemm-1of1")
     assert gemm >= {"tests/harness.py", "tests/cases.py", "tests/conftest.py", "tests/designs/test_designs.py"}
     assert gemm >= {"tritonkernels/gemm/tiled.py", "cuda_reference/gemm/tiled.cuh", "tritonkernels/native/repeat.cpp"}
     assert not {path for path in gemm if path.startswith(("perf/render/", "tests/perf/", "tests/designs/matmul/"))}
     assert "tritonkernels/conv2d/winograd.py" not in gemm and "tritonkernels/conv2d/winograd.py" in of(
-        "tests-gemm-1of2", "conv2d"
+        "tests-gemm-1of1", "conv2d"
     )
     assert "cuda_reference/matmul/persistent.cuh" in of("calls-conv2d") and "tests/gate/calls.py" in of("calls-conv2d")
