@@ -143,14 +143,18 @@ class Gate:
         whole = known is not None and known.status == "passed" and {*known.left_out} <= {*self._about["left_out"]}
         return whole and known.digest == sources.digest(name, known.used)
 
+    def _is_red(self, name):
+        known = self.outcomes.get(name)
+        return known is not None and bool(known.failures) and known.digest == sources.digest(name, known.used)
+
     def is_done(self, name):
         """Whether it holds, or cannot run here."""
         return self.holds(name) or (name in self.outcomes and self.outcomes[name].status == "skipped")
 
     def run_all(self, steps, repeat=False):
         """First the steps that need the whole machine, one by one; then the others in parallel, as many as there are GPUs, the
-        longest first, which also fills the time that there is."""
-        steps = sorted(steps, key=lambda step: -self._expected(step.name) if step.gpus else float("-inf"))
+        longest first, which also fills the time that there is; last those that failed, since when nothing has changed."""
+        steps = sorted(steps, key=lambda step: (self._is_red(step.name), -self._expected(step.name) if step.gpus else 0))
         with ThreadPoolExecutor(self._gpus.qsize()) as pool:
             for step in steps:
                 if not step.gpus:
@@ -244,12 +248,14 @@ class Gate:
         )
         used = sorted(frozenset().union(*(f.used for f in findings)))
         seconds, digest = round(time.monotonic() - started, 1), sources.digest(step.name, used)
-        found = {"counts": dict(counts), "failures": failures, "warnings": warnings, "used": used, "digest": digest}
+        left_out = [what for what in self._about["left_out"] if what != QUICK or plan.parts(step.name)[0] in plan.QUICKER]
+        found = {"counts": dict(counts), "failures": failures, "warnings": warnings}
+        found |= {"used": used, "digest": digest, "left_out": left_out}
         return self._outcome("failed", seconds=seconds, note=note, **found)
 
     def _outcome(self, status, **more):
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        of_now = {name: self._about[name] for name in ("commit", "command", "driver", "left_out")}
+        of_now = {name: self._about[name] for name in ("commit", "command", "driver")}
         return Outcome(status=status, date=now, **of_now, **more)
 
     def _keep(self, step, outcome):

@@ -18,6 +18,7 @@ ACROSS = ("designs", "operations", "properties")  # folders of tests that run ov
 AROUND = ("choice", "exploits", "gate", "mutants", "perf", "tools")  # folders of tests of what is around the packages
 BY_FAMILY = ("build", "calls", "memcheck", "large")
 WHOLE = ("racecheck", "synccheck", "consan", "gsan", "around", "two_gpus")  # of all families at once: most take 20 s
+QUICKER = ("tests", "around")  # checks that --quick changes
 CUDA_ALONE = ("build", "racecheck", "synccheck")  # checks that no Triton can change
 # Into how many steps a family's tests are divided: each has 40 s in which its processes start and wait for the last of them.
 SHARES = {"gemm": 1, "gemv": 1, "matmul": 6, "conv2d": 2, REST: 3}
