@@ -2,7 +2,8 @@
 # make test       the test suite, on two cores in 20 to 35 minutes the first time, in half of that with what it has built
 # make test-all   every case of every test: all sizes, configs, types and architectures
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s DEPTH=d repeats one round, ONLY=tests/... a file or test of it
-# make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3; GATE="--minutes 9": its options
+# make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3;
+#                 STEP=gemm: of one operation or check; GATE="--quick --minutes 9": its options
 # make mutants    break every kernel on purpose, and see make test notice; JOBS=n at a time, SHARD=2/8: the second eighth of them
 # make report     report.html: one page of all records, heat maps, ladders, rooflines, losses and wins
 # make docs       tables and charts of the docs, from records and designs
@@ -24,7 +25,7 @@ MINUTES ?= 5
 fuzz: .venv/installed
 	.venv/bin/python -m tests.properties.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(ONLY),--only '$(ONLY)')
 
-# On a machine with a GPU, whose own torch it takes: without .venv, which would want a network. STEP=name runs one step of it.
+# On a machine with a GPU, whose own torch it takes: without .venv, which would want a network. STEP=name runs one step, check or family of it.
 gpu:
 	$(PYTHON) -m perf gate $(if $(STEP),--step $(STEP)) $(if $(COMMIT),--commit $(COMMIT)) $(GATE)
 

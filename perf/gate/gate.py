@@ -2,15 +2,18 @@
 
 build and calls build the kernels and make the smallest, ragged and empty calls of every design; memcheck repeats them under
 compute-sanitizer, racecheck and synccheck those of the CUDA designs, consan and gsan those of Triton designs that order memory
-accesses themselves under Triton's own sanitizers; tests-1 and so on and properties run all GPU tests, large those of operands
-beyond 2^31 elements; two_gpus needs two GPUs. With several GPUs, steps run in parallel on different GPUs.
+accesses themselves under Triton's own sanitizers; tests and around run all GPU tests, but for large, those of operands beyond
+2^31 elements, and two_gpus, which need two GPUs. Most are divided by operation: calls-gemm, tests-matmul-1of6. With several
+GPUs, steps run in parallel on different GPUs.
 
 The outcome of each step is written at once to perf/results/GPU/gate.json, which has a record for each Triton: the one that
-Python finds is used. A passed step is not repeated for the same sources, versions and GPU. Logs are in build/gate. `make docs`
-writes the outcome into the docs, on any machine.
+Python finds is used. A passed step is not repeated as long as nothing that it depends on has changed: the kernels and the host
+code of its operation, what all share, its tests; nor the versions and the GPU. Logs are in build/gate. `make docs` writes the
+outcome into the docs, on any machine.
 
 --package tritonkernels leaves out what no Triton can change, the kernels of cuda_reference: for a second Triton on a GPU.
---quick leaves out the cases that `make test` does. The record says so; a step counts only for runs that leave out the same.
+--quick leaves out the cases that `make test` does. The record says so; a step counts only for runs that leave out as much.
+--minutes 9 ends within that time: it begins the longest steps that fit, and cuts off one that takes longer than expected.
 
 Exit status: 0 if every step that this machine can run has passed, 1 if not, 2 without a GPU or for bad arguments.
 """
@@ -35,12 +38,13 @@ from tritonkernels.target import namesakes
 from ..measure import environment, kernels
 from ..render import gate as shown
 from ..render import table
-from . import gate_steps, processes
+from . import gate_steps, plan, processes, sources
 
 LIMIT = 470  # seconds of a step
 EVERY = 15  # seconds between lines of progress
-# An outcome is valid while these are unchanged.
-KEY = ("gpu", "sources", "python", "torch", "triton", "numpy", "cuda", "nvcc", "left_out")
+# An outcome is valid while these are unchanged, and what its step depends on (sources.py).
+KEY = ("gpu", "python", "torch", "triton", "numpy", "cuda", "nvcc")
+QUICK = "the cases that make test leaves out"
 
 
 @dataclass
@@ -50,6 +54,9 @@ class Outcome:
     date: str
     command: str
     driver: str | None
+    digest: str = ""  # of what the step depends on
+    used: list[str] = field(default_factory=list)  # the operations that its tests used
+    left_out: list[str] = field(default_factory=list)
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -59,14 +66,14 @@ class Outcome:
 
 def add_arguments(parser):
     parser.add_argument(
-        "--step", action="append", metavar="NAME", help="only this step ('tests': all its shards); may be repeated"
+        "--step", action="append", metavar="NAME", help="only this step, or all of a check or an operation; may be repeated"
     )
     parser.add_argument("--again", action="store_true", help="also repeat passed steps")
     parser.add_argument(
         "--package", choices=("tritonkernels",), help="leave out cuda_reference, whose kernels are the same with every Triton"
     )
     parser.add_argument("--quick", action="store_true", help="leave out the cases of tests that make test leaves out")
-    parser.add_argument("--minutes", type=float, metavar="N", help="begin no step that is expected to end after N minutes")
+    parser.add_argument("--minutes", type=float, metavar="N", help="end after N minutes; first the longest steps that fit")
     environment.add_commit(parser)
 
 
@@ -77,17 +84,18 @@ def main(options, parser):
         return 2
     logs = environment.ROOT / "build/gate"
     every = gate_steps.steps(logs, options.package, options.quick)
-    chosen = [s for s in every if not options.step or {s.name, s.name.partition("-")[0]} & set(options.step)]
-    unknown = set(options.step or ()) - {name for s in every for name in (s.name, s.name.partition("-")[0])}
-    if unknown:
-        parser.error(f"--step: got {', '.join(sorted(unknown))}; allowed: {', '.join(s.name for s in every)}, tests")
+    names = {s.name: {s.name, *filter(None, plan.parts(s.name)[:2])} for s in every}
+    chosen = [s for s in every if not options.step or names[s.name] & {*options.step}]
+    if unknown := {*(options.step or ())} - set().union(*names.values()):
+        allowed = dict.fromkeys(name for s in every for name in (*plan.parts(s.name)[:2], s.name) if name)
+        parser.error(f"--step: got {', '.join(sorted(unknown))}; allowed: {', '.join(allowed)}")
     logs.mkdir(parents=True, exist_ok=True)
     about = _about(options)
     gate = Gate(shown.RESULTS / _folder(about["gpu"]) / "gate.json", about, [s.name for s in every], options.minutes)
     with _ended_by_sigterm():
         gate.run_all(chosen, options.again)
     gate.show()
-    return 0 if all(s.name in gate.outcomes and gate.outcomes[s.name].status != "failed" for s in chosen) else 1
+    return 0 if all(gate.is_done(s.name) for s in chosen) else 1
 
 
 def _folder(gpu):
@@ -101,9 +109,8 @@ def _about(options):
     facts = environment.environment(torch.device("cuda", 0))
     named = options.commit or environment.commit() or "no-commit"
     stable = {name: facts[name] for name in ("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc")}
-    left_out = [*["cuda_reference"] * bool(options.package), *["the cases that make test leaves out"] * options.quick]
-    stable |= {"gpu": facts["device"], "commit": named, "sources": environment.digest()}
-    return stable | {"left_out": " and ".join(left_out)}
+    left_out = [*["cuda_reference"] * bool(options.package), *[QUICK] * options.quick]
+    return stable | {"gpu": facts["device"], "commit": named, "left_out": left_out}
 
 
 class Gate:
@@ -119,15 +126,35 @@ class Gate:
         records = shown.read(path)
         before = records.get(about["triton"], {})
         self._last_passed = before.get("last_passed")
+        for name in names:
+            sources.digest(name)  # of now: they may change while steps run
         self._took = {}  # seconds of a step when it last ended, whatever it ran on
         for record in (*records.values(), before):
             ended = {name: entry["seconds"] for name, entry in record.get("steps", {}).items() if entry["status"] == "passed"}
             self._took |= record.get("took", {}) | ended
         same = all(before.get(name) == about[name] for name in KEY)
-        self.outcomes = {name: Outcome(**entry) for name, entry in before.get("steps", {}).items()} if same else {}
+        # Also those of steps that only other options have; none of earlier gates, which had no digests.
+        kept = {name: entry for name, entry in before.get("steps", {}).items() if name in names or entry.get("digest")}
+        self.outcomes = {name: Outcome(**entry) for name, entry in kept.items()} if same else {}
+
+    def holds(self, name):
+        """Whether the step has passed, with all that the plan wants of it, and nothing that it depends on has changed since."""
+        known = self.outcomes.get(name)
+        whole = known is not None and known.status == "passed" and {*known.left_out} <= {*self._about["left_out"]}
+        return whole and known.digest == sources.digest(name, known.used)
+
+    def _is_red(self, name):
+        known = self.outcomes.get(name)
+        return known is not None and bool(known.failures) and known.digest == sources.digest(name, known.used)
+
+    def is_done(self, name):
+        """Whether it holds, or cannot run here."""
+        return self.holds(name) or (name in self.outcomes and self.outcomes[name].status == "skipped")
 
     def run_all(self, steps, repeat=False):
-        """First the steps that need the whole machine, one by one; then the others in parallel, as many as there are GPUs."""
+        """First the steps that need the whole machine, one by one; then the others in parallel, as many as there are GPUs, the
+        longest first, which also fills the time that there is; last those that failed, since when nothing has changed."""
+        steps = sorted(steps, key=lambda step: (self._is_red(step.name), -self._expected(step.name) if step.gpus else 0))
         with ThreadPoolExecutor(self._gpus.qsize()) as pool:
             for step in steps:
                 if not step.gpus:
@@ -143,13 +170,12 @@ class Gate:
 
     def run(self, step, repeat=False):
         """Run the step unless it has passed. A failure is recorded before it starts, in case it kills this process."""
-        known = self.outcomes.get(step.name)
-        if known and known.status == "passed" and not repeat:
+        if self.holds(step.name) and not repeat:
             return self._say(step.name, "passed before")
         if step.instead:
             self._keep(step, self._outcome("skipped", note=step.instead))
             return self._say(step.name, f"skipped, {step.instead}")
-        expected, left = self._took.get(step.name, LIMIT), self._deadline - time.monotonic()
+        expected, left = self._expected(step.name), self._deadline - time.monotonic()
         if left < expected:
             return self._say(step.name, f"not begun: it takes about {expected:.0f} s, and {max(0, left):.0f} s are left")
         gpus = [self._gpus.get() for _ in range(step.gpus)]
@@ -158,6 +184,10 @@ class Gate:
         finally:
             for gpu in gpus:
                 self._gpus.put(gpu)
+
+    def _expected(self, name):
+        """The seconds that the step takes."""
+        return self._took.get(name, plan.expected(name))
 
     def _run_on(self, gpus, step):
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
@@ -191,13 +221,18 @@ class Gate:
                 self._keep(step, so_far)
                 self._say(step.name, f"{so_far.seconds:.0f} s, {_in_words(so_far.counts) or 'starting'}")
 
-        statuses = processes.run(step.jobs, LIMIT, watch, grace=5)  # shorter than a campaign's grace, which may run this
+        limit = min(LIMIT, self._deadline - time.monotonic())
+        statuses = processes.run(step.jobs, limit, watch, grace=5)  # shorter than a campaign's grace, which may run this
         outcome = self._findings(step, started)
+        if None in statuses and limit < LIMIT:
+            outcome.note = f"{shown.CUT_OFF} in the time that there was"
+            self._took[step.name] = max(self._expected(step.name), outcome.seconds)
+            return outcome
         for job, status in zip(step.jobs, statuses):
             failures = step.read(job.log).failures
             if status is None or job.log.stem in failures or (status and not failures):
                 outcome.failures[job.log.stem] = (
-                    f"{processes.in_words(status, LIMIT)}; its last output: {_last_output(job.log)}"
+                    f"{processes.in_words(status, limit)}; its last output: {_last_output(job.log)}"
                 )
         if not outcome.counts and not outcome.failures:
             outcome.failures[step.name] = "nothing ran"
@@ -211,8 +246,12 @@ class Gate:
         failures, warnings = (
             {k: v for f in findings for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings")
         )
-        seconds = round(time.monotonic() - started, 1)
-        return self._outcome("failed", seconds=seconds, counts=dict(counts), failures=failures, warnings=warnings, note=note)
+        used = sorted(frozenset().union(*(f.used for f in findings)))
+        seconds, digest = round(time.monotonic() - started, 1), sources.digest(step.name, used)
+        left_out = [what for what in self._about["left_out"] if what != QUICK or plan.parts(step.name)[0] in plan.QUICKER]
+        found = {"counts": dict(counts), "failures": failures, "warnings": warnings}
+        found |= {"used": used, "digest": digest, "left_out": left_out}
+        return self._outcome("failed", seconds=seconds, note=note, **found)
 
     def _outcome(self, status, **more):
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -225,17 +264,20 @@ class Gate:
 
     def _keep_alone(self, step, outcome):
         self.outcomes[step.name] = outcome
+        left_out = " and ".join(self._about["left_out"])
         ordered = {name: self.outcomes[name] for name in self._names if name in self.outcomes}
+        others = {name: outcome for name, outcome in self.outcomes.items() if name not in ordered}
         if outcome.status == "passed":
             self._took[step.name] = outcome.seconds
-        if len(ordered) == len(self._names) and all(o.status in ("passed", "skipped") for o in ordered.values()):
+        if all(map(self.is_done, self._names)):
             counts = {name: o.counts for name, o in ordered.items()}
             skipped = {name: o.note for name, o in ordered.items() if o.status == "skipped"}
-            self._last_passed = {"commit": outcome.commit, "date": outcome.date, "counts": counts, "skipped": skipped}
-            self._last_passed |= {"left_out": self._about["left_out"], "kernels": kernels.digests()}
+            commits = sorted({o.commit for o in ordered.values() if o.status == "passed"})
+            self._last_passed = {"commit": outcome.commit, "commits": commits, "date": outcome.date, "counts": counts}
+            self._last_passed |= {"skipped": skipped, "left_out": left_out, "kernels": kernels.digests()}
         kept = {name: self._about[name] for name in (*KEY, "commit")}
-        kept |= {"planned": list(self._names), "last_passed": self._last_passed}
-        kept |= {"took": self._took, "steps": {name: asdict(o) for name, o in ordered.items()}}
+        kept |= {"left_out": left_out, "planned": list(self._names), "last_passed": self._last_passed}
+        kept |= {"took": self._took, "steps": {name: asdict(o) for name, o in (ordered | others).items()}}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         processes.replace(self._path, shown.text(shown.read(self._path) | {self._about["triton"]: kept}))
 
@@ -253,9 +295,8 @@ class Gate:
             o = self.outcomes.get(name)
             counts = _in_words(o.counts) if o else ""
             note = o.note or f"{len(o.failures)} failures" * bool(o.failures) if o else ""
-            rows.append(
-                [name, o.status if o else "not run", f"{o.seconds:.0f} s" if o else "", counts, o.commit if o else "", note]
-            )
+            status = "not run" if o is None else "out of date" if o.status == "passed" and not self.holds(name) else o.status
+            rows.append([name, status, f"{o.seconds:.0f} s" if o else "", counts, o.commit if o else "", note])
         styles = ["bold red" if row[1] == "failed" else None for row in rows]
         table.print_table(["step", "outcome", "time", "counts", "commit", ""], rows, styles)
 

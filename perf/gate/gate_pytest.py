@@ -1,9 +1,10 @@
 """A pytest plugin for the gate.
 
-`--outcomes FILE` writes a line of JSON for each test when it ends, so that nothing is lost if the run is killed. `--shard I/N`
-runs the I-th of N parts of the tests, the same ones in every process. `--package tritonkernels` leaves out the tests that only
-launch kernels of cuda_reference. After a kernel's fault nothing else can run in its
-process: such a pytest-xdist worker ends itself, and a new one replaces it.
+`--outcomes FILE` writes a line of JSON for each test when it ends, so that nothing is lost if the run is killed.
+`--family gemm` runs the tests of this family alone, and writes to FILE.used which operations they used; `--family rest` runs
+those of none. `--shard I/N` runs the I-th of N parts of the tests, the same ones in every process. `--package tritonkernels`
+leaves out the tests that only launch kernels of cuda_reference. After a kernel's fault nothing else can run in its process:
+such a pytest-xdist worker ends itself, and a new one replaces it.
 """
 
 import json
@@ -11,10 +12,19 @@ import os
 import re
 import sys
 import zlib
+from pathlib import Path
+
+from .. import ROOT
+from . import plan
+
+TESTS = ROOT / "tests"
+OF_FAMILIES = (*plan.ACROSS, "large")  # folders whose tests may be a family's; those of others are of what all share
+COMPILES = {"printed", "compiler"}  # names in a test that compiles, whatever it may be, in another process (tests/compiler.py)
 
 
 def pytest_addoption(parser):
     parser.addoption("--outcomes")
+    parser.addoption("--family")
     parser.addoption("--shard", default="1/1")
     parser.addoption("--package")
 
@@ -31,6 +41,51 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == index - 1]
     if config.getoption("package"):
         items[:] = [item for item in items if not _is_of_cuda_alone(item)]
+    if wanted := config.getoption("family"):
+        items[:] = [item for item in items if family(item) == wanted]
+
+
+def pytest_collection_finish(session):
+    outcomes = session.config.getoption("outcomes")
+    if outcomes and session.config.getoption("family") in plan.FAMILIES:
+        _record_uses(Path(outcomes).with_suffix(".used"))
+
+
+def family(item):
+    """The family that the test is of: by its file, by its parameter `op`, or of large operands by its name; else "rest"."""
+    folder, *_ = path = item.path.relative_to(TESTS).parts if item.path.is_relative_to(TESTS) else ("",)
+    if folder not in OF_FAMILIES or COMPILES & {*item.function.__code__.co_names}:
+        return plan.REST
+    op = item.callspec.params.get("op") if hasattr(item, "callspec") else None
+    named = {*item.originalname.split("_")} & {*plan.OPS} if folder == "large" else {op}
+    families = {plan.family_of_file(path) or plan.family(one) for one in named}
+    return families.pop() if len(families) == 1 else plan.REST
+
+
+def _record_uses(path):
+    """Write each operation to the file whose problem is made from here on; all of them if another Python is started."""
+    written = set()
+
+    def note(*ops):
+        if new := {*ops} - written:
+            written.update(new)
+            with open(path, "a") as file:
+                file.write("".join(f"{op}\n" for op in sorted(new)))
+
+    @staticmethod
+    def make(cls, *args, **kwargs):
+        note(cls.op)
+        return object.__new__(cls)
+
+    def hear(event, arguments):
+        if event == "subprocess.Popen" and str(arguments[0]) == sys.executable:
+            note(*plan.OPS)
+
+    if "tritonkernels.problem" in sys.modules:
+        sys.modules["tritonkernels.problem"].Problem.__new__ = make
+        sys.addaudithook(hear)
+    else:  # nothing here says what the tests will use
+        note(*plan.OPS)
 
 
 def _is_of_cuda_alone(item):

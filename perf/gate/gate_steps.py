@@ -1,17 +1,12 @@
-"""The steps of `python -m perf gate`: the programs that each runs in parallel, and how to read their output.
-
-Output can be read while they run, and after they were killed.
-"""
+"""The steps of `python -m perf gate`: the programs that each runs in parallel, and how to read their output."""
 
 import importlib.metadata
-import json
 import os
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,10 +16,10 @@ from tritonkernels import OPS
 
 from .. import ROOT
 from ..measure import kernels
+from . import plan
+from .findings import Findings, read_calls, read_instrumented, read_sanitized, read_tests
 from .processes import Job
 
-SHARDS = 7  # of the tests: of five, two took longer than the limit of a step with 12 cores for each
-SHARDS_OF_ONE = 4  # of those of one package
 CORES = len(os.sched_getaffinity(0))
 WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step: others run at the same time on other GPUs
 PACKAGES = ("cuda_reference", "tritonkernels")
@@ -41,13 +36,6 @@ SINCE = (3, 9)  # of Triton: 3.7 compiles some kernels under ConSan for minutes,
 
 
 @dataclass(frozen=True)
-class Findings:
-    counts: Counter
-    failures: dict[str, str] = field(default_factory=dict)  # by name, all of them
-    warnings: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Step:
     name: str
     jobs: tuple[Job, ...]
@@ -57,27 +45,49 @@ class Step:
 
 
 def steps(logs, package=None, quick=False):
-    """In order: the first two build what the others need; then the longest first, since they may run in parallel. `package`:
-    only what it takes part in. `quick`: of each test the cases of `make test`."""
-    one = None if torch.cuda.device_count() > 1 else "it needs two GPUs, and torch sees one"
-    packages, shards = ((package,), SHARDS_OF_ONE) if package else (PACKAGES, SHARDS)
-    some = [f"--package={package}"] * bool(package)
-    tests = ("tests", "--ignore=tests/properties", "--ignore=tests/large", *["--all"] * (not quick), *some)
-    every = [
-        Step("build", (_python(logs / "build.log", "tests.gate.build"),), read_calls, gpus=0),
-        Step("calls", tuple(_calls("calls", logs, packages, SHARES * len(packages))), read_calls, gpus=0),
-        _sanitized("memcheck", logs, packages, "--padding=4096", environment=APART),
-        _sanitized("racecheck", logs, PACKAGES[:1], "--racecheck-num-workers=2", only=("--new", "--problems", "ragged")),
-        _instrumented("consan", logs),
-        # It takes two neighbours of 16 bits for the same memory.
-        _instrumented("gsan", logs, "--kinds", "float32", "float32 tf32", "float32 tf32x3"),
-        _pytest("properties", logs, "tests/properties", *some),
-        *(_pytest(f"tests-{i}", logs, *tests, f"--shard={i}/{shards}") for i in range(1, shards + 1)),
-        _pytest("large", logs, "tests/large", "--all", *some, workers=1),  # the tensors of two tests may not fit on a GPU
-        _sanitized("synccheck", logs, PACKAGES[:1], only=("--new", "--problems", "smallest", "ragged")),
-        _pytest("two_gpus", logs, "tests/operations/test_two_gpus.py", *some, instead=one, gpus=2),
+    """Those of plan.names. `package`: only what it takes part in. `quick`: of each test the cases of `make test`."""
+    packages, some = ((package,), [f"--package={package}"]) if package else (PACKAGES, [])
+    every = [*["--all"] * (not quick), *some]
+    return [_step(name, logs, packages, some, every) for name in plan.names(package, quick)]
+
+
+def _step(name, logs, packages, some, every):
+    check, family, shard = plan.parts(name)
+    of = plan.FAMILIES.get(family, OPS)
+    if check == "build":
+        return Step(name, (_python(logs / f"{name}.log", "tests.gate.build", *of),), read_calls, gpus=0)
+    if check == "calls":
+        jobs = _calls(name, logs, packages, SHARES * len(packages), ("--operations", *of))
+        return Step(name, tuple(jobs), read_calls, gpus=0)
+    if check == "memcheck":
+        return _sanitized(name, logs, packages, "--padding=4096", only=("--operations", *of), environment=APART)
+    if check == "racecheck":
+        only = ("--new", "--problems", "ragged")
+        return _sanitized(name, logs, PACKAGES[:1], "--racecheck-num-workers=2", only=only)
+    if check == "synccheck":
+        return _sanitized(name, logs, PACKAGES[:1], only=("--new", "--problems", "smallest", "ragged"))
+    if check == "consan":
+        return _instrumented(name, logs)
+    if check == "gsan":  # it takes two neighbours of 16 bits for the same memory
+        return _instrumented(name, logs, "--kinds", "float32", "float32 tf32", "float32 tf32x3")
+    if check == "two_gpus":
+        one = None if torch.cuda.device_count() > 1 else "it needs two GPUs, and torch sees one"
+        return _pytest(name, logs, "tests/operations/test_two_gpus.py", *some, instead=one, gpus=2)
+    if check == "large":  # the tensors of two tests may not fit on a GPU
+        return _pytest(name, logs, "tests/large", "--all", f"--family={family}", *some, workers=1)
+    if check == "around":
+        return _pytest(name, logs, *(f"tests/{folder}" for folder in plan.AROUND), *every)
+    folders = [f"tests/{folder}" for folder in plan.ACROSS] if family in plan.FAMILIES else ["tests"]
+    left_out = [f"--ignore=tests/{folder}" for folder in plan.AROUND] + _ignoring_others(family)
+    return _pytest(name, logs, *folders, *left_out, f"--family={family}", f"--shard={shard}", *every)
+
+
+def _ignoring_others(family):
+    """Options by which pytest does not collect the own files of other families, which takes it seconds."""
+    others = [op for name, ops in plan.FAMILIES.items() if name != family for op in ops]
+    return [
+        f"--ignore-glob=tests/{folder}/{name}" for folder in plan.ACROSS for op in others for name in (op, f"test_{op}[_.]*")
     ]
-    return [step for step in every if not (package and step.name in ("build", "racecheck", "synccheck"))]
 
 
 def _python(log, *arguments):
@@ -99,10 +109,10 @@ def _calls(name, logs, packages, processes, only=()):
             yield Job(command, logs / f"{name}-{package}-{i}.log", ONE_THREAD)
 
 
-def _sanitized(tool, logs, packages, *options, only=(), environment=None):
+def _sanitized(name, logs, packages, *options, only=(), environment=None):
     """The calls under one of compute-sanitizer's tools, each with its own port to the program that it watches."""
-    jobs = []
-    for number, job in enumerate(_calls(tool, logs, packages, SANITIZED, only)):
+    tool, jobs = plan.parts(name)[0], []
+    for number, job in enumerate(_calls(name, logs, packages, SANITIZED, only)):
         before = [
             *(compute_sanitizer(), "--tool", tool, *options, "--log-file", str(job.log.with_suffix(".sanitizer"))),
             *("--error-exitcode=99", "--check-exit-code=no", "--report-api-errors=no", "--destroy-on-device-error=kernel"),
@@ -110,7 +120,7 @@ def _sanitized(tool, logs, packages, *options, only=(), environment=None):
             f"--port={50000 + 1000 * TOOLS.index(tool) + 20 * number}",
         ]
         jobs.append(Job((*before, *job.command), job.log, job.environment | (environment or {})))
-    return Step(tool, tuple(jobs), read_sanitized)
+    return Step(name, tuple(jobs), read_sanitized)
 
 
 def _instrumented(mode, logs, *only):
@@ -147,74 +157,3 @@ def uninstrumented():
 
 def compute_sanitizer():
     return shutil.which("compute-sanitizer") or str(cuda_home() / "bin/compute-sanitizer")
-
-
-def read_tests(log):
-    """What gate_pytest.py recorded. Of several outcomes of a test the first bad one counts."""
-    outcomes = {}
-    for line in _lines(log.with_suffix(".jsonl")):
-        entry = json.loads(line)
-        if outcomes.get(entry["name"], {}).get("outcome") not in ("failed", "error"):
-            outcomes[entry["name"]] = entry
-    bad = {name: entry["why"] for name, entry in outcomes.items() if entry["outcome"] in ("failed", "error")}
-    return Findings(Counter(entry["outcome"] for entry in outcomes.values()), bad)
-
-
-def read_calls(log):
-    """What tests/gate/child.py and build.py print."""
-    lines = _lines(log)
-    started = sum(line.startswith("RUN ") for line in lines)
-    wrong = dict(line.removeprefix("WRONG ").split(": ", 1) for line in lines if line.startswith("WRONG "))
-    ended, last = any(line.startswith("DONE ") for line in lines), lines[-1] if lines else "none"
-    cut = {} if ended else {log.stem: f"it did not end; its last line: {last}"}
-    return Findings(Counter(passed=max(0, started - len(wrong) - len(cut)), failed=len(wrong)), wrong | cut)
-
-
-def read_instrumented(log):
-    """The calls, and the assertions that Triton's sanitizer compiled into their kernels, where they failed."""
-    calls, found, call = read_calls(log), {}, log.stem
-    for line in _lines(log):
-        call = line.removeprefix("RUN ") if line.startswith("RUN ") else call
-        if failed := re.match(r"(\S+:\d+): .*Assertion `(.*)` failed", line):
-            found.setdefault(call, {})[f"{failed[2]} at {failed[1]}"] = None
-    failures = {call: "; ".join([*messages, calls.failures.get(call, "")]) for call, messages in found.items()}
-    return Findings(calls.counts, calls.failures | failures)
-
-
-def read_sanitized(log):
-    """The calls, and compute-sanitizer's own log: each kind of error with its kernel, and how often it was printed."""
-    calls, lines = read_calls(log), [line.removeprefix("=========") for line in _lines(log.with_suffix(".sanitizer"))]
-    summary = next((line for line in lines if "ERROR SUMMARY:" in line or "RACECHECK SUMMARY:" in line), None)
-    if summary is None:
-        missing = {f"{log.stem}, no summary": " ".join(lines[-3:]).strip() or "no output"}
-        return Findings(calls.counts, calls.failures | missing)
-    counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (error|warning)", summary)}
-    failures, warnings = {}, {}
-    for (name, detail), times in _reports(lines).items():
-        into = warnings if name.startswith("Warning") else failures
-        into[name] = f"{times} times, {detail}"
-    if counts.get("error") and not failures:
-        failures[f"{log.stem}, summary"] = summary.strip()
-    return Findings(calls.counts + Counter(counts), calls.failures | failures, warnings)
-
-
-def _reports(lines):
-    """{(error and place, details of the first): count}. A report is a line and the indented ones that follow it."""
-    counts, first = Counter(), {}
-    for index, line in enumerate(lines):
-        if re.match(r" [A-Z]", line) and not re.search(r"SUMMARY|COMPUTE-SANITIZER", line):
-            indented = []
-            for rest in lines[index + 1 :]:
-                if not rest.startswith("  "):
-                    break
-                indented.append(rest.strip())
-            where = [text for text in indented if re.match(r"(at|and) ", text)][:1]
-            name = " ".join([line.strip(), *where])
-            first.setdefault(name, "; ".join(text for text in indented if text not in where))
-            counts[name] += 1
-    return {(name, first[name]): times for name, times in counts.items()}
-
-
-def _lines(path):
-    """The complete lines of a file that may be missing or still be written."""
-    return path.read_text(errors="replace").split("\n")[:-1] if path.exists() else []

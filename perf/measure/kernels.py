@@ -31,7 +31,7 @@ def reached(files):
     found, open_ones = set(), set(files)
     while open_ones:
         found |= open_ones
-        open_ones = {used for file in open_ones for used in _used(file) if _holds_kernels(used)} - found
+        open_ones = {path for file in open_ones for path in used(file) if _holds_kernels(path)} - found
     return found
 
 
@@ -41,7 +41,8 @@ def own(op):
     return {path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".cuh")}
 
 
-def _used(file):
+def used(file):
+    """What the file may import or include of the repository, whether it exists or not."""
     text = file.read_text()
     for dots, module, names in IMPORT.findall(text):
         folder = (file.parents[len(dots) - 1] if dots else ROOT).joinpath(*module.split("."))

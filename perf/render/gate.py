@@ -1,10 +1,10 @@
-"""What gate.json says: the lines of README.md and docs/guarantees.md, and a column of the README's table of versions."""
+"""What gate.json says of the sources at hand: lines of README.md and docs/guarantees.md, a column of the README's versions."""
 
 import json
 import re
 
 from .. import HERE
-from ..measure import kernels
+from ..gate import plan, sources
 
 RESULTS = HERE / "results"
 CUT_OFF = "it was started and did not end"  # the note of a step whose process was killed
@@ -31,7 +31,7 @@ def _number(version):
 
 
 def markdown(*command, results=None):
-    """A list of the last pass and of the last run with each Triton on each GPU; `command` is what makes it."""
+    """A list of the last pass and of what holds now with each Triton on each GPU; `command` is what makes it."""
     lines = [f"- {line}" for record in _records(results) for line in _of_record(record)]
     return "\n".join(lines) or "The gate has not been run yet."
 
@@ -46,51 +46,93 @@ def _records(results):
 
 
 def _of_record(gate):
-    passed, steps, name = gate["last_passed"], gate["steps"], f"{gate['gpu']}, Triton {gate['triton']}"
+    passed, name, state = gate["last_passed"], f"{gate['gpu']}, Triton {gate['triton']}", State(gate)
     if passed is None:
         yield f"{name}: no commit has passed the gate yet."
     else:
-        passes = {}
-        for step, counts in passed["counts"].items():
-            kind = step.partition("-")[0]
-            passes[kind] = passes.get(kind, 0) + counts.get("passed", 0)
-        counts = ", ".join(f"{count:,} in {kind}" for kind, count in passes.items() if count)
+        counts = _by_check({step: counts.get("passed", 0) for step, counts in passed["counts"].items()})
         skipped = "".join(f"; {step} was skipped: {why}" for step, why in passed["skipped"].items())
         what = f"the gate without {passed['left_out']}" if passed.get("left_out") else "the whole gate"
         yield f"{name}: commit `{passed['commit']}` passed {what} on {passed['date'][:10]} ({counts}{skipped})."
-        changed = [op for op, digest in kernels.digests().items() if passed["kernels"][op] != digest]
-        if changed:
-            yield f"{name}: what the kernels of {', '.join(changed)} are made of has changed since, and awaits it."
-    cut = {step: found["counts"].get("passed", 0) for step, found in steps.items() if _was_cut_off(found)}
-    red = [step for step, found in steps.items() if found["status"] == "failed" and step not in cut]
-    missing = [step for step in gate.get("planned", ()) if step not in steps]
-    what = [f"failed in {', '.join(red)}"] if red else []
-    if cut:
-        ends = (f"{step} after {count:,} passed and none failed" for step, count in cut.items())
-        what.append(f"was cut off: {', '.join(ends)}")
-    if what and missing:
-        what.append(f"{', '.join(missing)} did not run")
-    if what:
-        yield f"{name}: the last run, of commit `{gate['commit']}`, {'; '.join(what)}."
+        if len(commits := passed.get("commits", ())) > 1:
+            named = ", ".join(f"`{commit}`" for commit in commits)
+            yield f"{name}: its steps ran at {named}; what a step depends on was the same at `{passed['commit']}`."
+    yield f"{name}: {state.in_words()}."
+
+
+class State:
+    """Which of the steps that the gate has today hold for the sources at hand, by a record."""
+
+    def __init__(self, gate):
+        self.left_out = gate.get("left_out") or ""
+        package, quick = "tritonkernels" if "cuda_reference" in self.left_out else None, "cases" in self.left_out
+        of = {name: gate["steps"].get(name) for name in plan.names(package, quick)}
+        self.count = len(of)
+        now = {name: step for name, step in of.items() if step and _is_of_now(name, step, self.left_out)}
+        self.done = {name: step for name, step in now.items() if step["status"] in ("passed", "skipped")}
+        self.cut = {name: step for name, step in now.items() if _was_cut_off(step)}
+        self.red = {name: step for name, step in now.items() if name not in self.done and name not in self.cut}
+        self.open = [name for name in of if name not in now]
+        self.commits = sorted({step["commit"] for step in self.done.values() if step["status"] == "passed"})
+
+    @property
+    def is_green(self):
+        return len(self.done) == self.count
+
+    @property
+    def passes(self):
+        return sum(step["counts"].get("passed", 0) for step in self.done.values())
+
+    def in_words(self):
+        left_out = f", without {self.left_out}" if self.left_out else ""
+        if self.is_green:
+            return f"all {self.count} steps hold for the sources at hand{left_out}"
+        of = f", which ran at {', '.join(f'`{commit}`' for commit in self.commits)}" if self.commits else ""
+        words = [f"{len(self.done)} of {self.count} steps hold for the sources at hand{left_out}{of}"]
+        if self.red:
+            words.append(f"failed: {', '.join(self.red)}")
+        if self.cut:
+            ends = (
+                f"{name} after {step['counts'].get('passed', 0):,} passed and none failed" for name, step in self.cut.items()
+            )
+            words.append(f"cut off: {', '.join(ends)}")
+        if self.open:
+            words.append(
+                f"to be run, or run again since what they depend on has changed: {_by_check(dict.fromkeys(self.open, 1))}"
+            )
+        return "; ".join(words)
+
+
+def _by_check(numbers):
+    """The sum of each check's steps: "6,128 in calls"."""
+    sums = {}
+    for step, number in numbers.items():
+        check = plan.parts(step)[0]
+        sums[check] = sums.get(check, 0) + number
+    return ", ".join(f"{number:,} in {check}" for check, number in sums.items() if number)
 
 
 def _in_short(gate):
-    passed, steps = gate["last_passed"], gate["steps"].values()
-    words = []
+    passed, state, words = gate["last_passed"], State(gate), []
     if passed:
         left_out = f" without {passed['left_out']}" if passed.get("left_out") else ""
-        words = [f"{_passes(passed['counts'].values()):,} passed{left_out}, {passed['date'][:10]}, `{passed['commit'][:12]}`"]
-    if not passed or passed["commit"] != gate["commit"]:
-        cut = sum(map(_was_cut_off, steps))
-        failures = sum(len(step["failures"]) or 1 for step in steps if step["status"] == "failed") - cut
-        counts = f"{_passes(step['counts'] for step in steps):,} passed, {failures:,} failed" + f", {cut} cut off" * bool(cut)
-        of = f"{len(steps)} of {len(gate['planned'])} steps, `{gate['commit'][:12]}`"
-        words.append(f"{'then ' * bool(words)}{counts} in {of}")
+        count = sum(counts.get("passed", 0) for counts in passed["counts"].values())
+        words = [f"{count:,} passed{left_out}, {passed['date'][:10]}, `{passed['commit'][:12]}`"]
+    if not state.is_green:
+        failures = sum(len(step["failures"]) or 1 for step in state.red.values())
+        cut = f", {len(state.cut)} cut off" * bool(state.cut)
+        counts = f"{state.passes:,} passed, {failures:,} failed{cut}"
+        words.append(f"{'now ' * bool(words)}{len(state.done)} of {state.count} steps hold for these sources ({counts})")
     return f"{gate['gpu'].removeprefix('NVIDIA ').partition(' ')[0]}: {'; '.join(words)}"
 
 
-def _passes(counts):
-    return sum(count.get("passed", 0) for count in counts)
+def _is_of_now(name, step, left_out):
+    """Whether it ran all that is asked of it, and what it depends on is unchanged since."""
+    if step["status"] == "skipped":
+        return True
+    return step.get("digest") == sources.digest(name, step.get("used", ())) and all(
+        part in left_out for part in step["left_out"]
+    )
 
 
 def _was_cut_off(step):

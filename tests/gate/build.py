@@ -1,5 +1,7 @@
 """Builds the CUDA kernels that the gate's calls and the tests launch, as many at a time as there are cores.
 
+python -m tests.gate.build [gemm ...]: those of these operations; of all if none is named.
+
 Built on first use, they would block other test workers that need the same ones.
 """
 
@@ -19,10 +21,10 @@ from tritonkernels import OPS
 from tritonkernels.errors import TritonKernelsError
 
 
-def sources(device):
+def sources(device, ops=OPS):
     """{(header, expressions)}, in order, for each design's whole config space."""
     found = {}
-    for op in OPS:
+    for op in ops:
         for design in (d for d in LIBRARY.designs(op) if d.name in designs(LIBRARY, op)):
             for problem, config, parts in _prepared(op, design, device):
                 for tensors in parts:
@@ -56,7 +58,7 @@ def main():
             return True
         return False
 
-    wanted = sorted(sources(device), key=lambda source: -len(source[1]))  # the longest first
+    wanted = sorted(sources(device, sys.argv[1:] or OPS), key=lambda source: -len(source[1]))  # the longest first
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         wrong = sum(pool.map(fails, wanted))
     print(f"DONE {len(wanted)} modules, {wrong} wrong", flush=True)

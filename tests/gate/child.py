@@ -1,6 +1,7 @@
 """Makes the calls of calls.py, on the GPU if there is one. Prints a line before each call, and one for each that went wrong.
 
-python -m tests.gate.child PACKAGE [--designs op/design ...] [--problems ragged ...] [--kinds float32 ...] [--new] [--share 1/4]
+python -m tests.gate.child PACKAGE [--operations op ...] [--designs op/design ...] [--problems ragged ...] [--kinds float32 ...]
+    [--new] [--share 1/4]
 
 Results are judged against float64, operands and what surrounds `out` compared, all on the CPU: under compute-sanitizer every
 kernel of torch's would be instrumented too. Under Triton's GSan (TRITON_INSTRUMENTATION_MODE=gsan) tensors are in its memory.
@@ -64,10 +65,10 @@ def _same(value, expected):
     return not isinstance(value, torch.Tensor) or torch.equal(bits(value.cpu()), bits(expected))
 
 
-def groups(library, wanted, target):
+def groups(library, wanted, target, ops=OPS):
     """The calls, grouped by design and kind, which share kernels."""
     found = {}
-    for op in OPS:
+    for op in ops:
         for design in designs(library, op):
             if not wanted or f"{op}/{design}" in wanted:
                 for call in calls(library, op, design, target):
@@ -98,6 +99,7 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m tests.gate.child")
     parser.add_argument("package", choices=[library.package for library in LIBRARIES])
+    parser.add_argument("--operations", nargs="*", choices=OPS, default=OPS)
     parser.add_argument("--designs", nargs="*", default=())
     parser.add_argument("--problems", nargs="*", default=())
     parser.add_argument("--kinds", nargs="*", default=())
@@ -110,7 +112,8 @@ def main(argv=None):
     device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     library = next(library for library in LIBRARIES if library.package == options.package)
     backend.name()  # before Triton is imported
-    mine = [call for group in groups(library, options.designs, library.target(device))[share - 1 :: shares] for call in group]
+    every = groups(library, options.designs, library.target(device), options.operations)
+    mine = [call for group in every[share - 1 :: shares] for call in group]
     mine = [call for call in mine if not options.problems or call.problem in options.problems]
     mine = [call for call in mine if not (options.kinds and call.kind not in options.kinds)]
     mine = [call for call in mine if not (options.new and call.out)]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.designs.matmul.exact import computed, integers, of_four_parts
-from tests.harness import available_on, prepare, random, run_checked, transposed
+from tests.harness import available_on, prepare, random, run_checked, short, transposed
 from tritonkernels.config import config_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import warp_specialized
@@ -41,6 +41,16 @@ def tile_of(config):
 
 EVERY = {config: tile_of(config) for config in configs(4096, 4096, 4096) if config.kwargs["SPLIT_K"] == 1}
 OF_TILES = pytest.mark.parametrize("config", EVERY, ids=lambda config: "x".join(map(str, tile_of(config)[:3])))
+LAYOUTS = ("NN", "NT", "TN", "TT")
+TYPES = (torch.float16, torch.bfloat16)
+ACROSS_K = ("rr", "cr", "cc")
+TURN = {config: turn for turn, config in enumerate(sorted(EVERY, key=lambda config: EVERY[config][2:]))}
+
+
+def in_turn(config, values):
+    """The value that `make test`, and the gate with --quick, take with this tile: all by some tiles of every kind, where each
+    with every tile compiles for minutes."""
+    return list(values)[TURN[config] % len(values)]
 
 
 def on_hopper():
@@ -186,8 +196,9 @@ def small(config):
 
 
 @pytest.mark.gpu
+@short(lambda config, layout: layout == in_turn(config, LAYOUTS))
 @OF_TILES
-@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_tile_in_every_layout(config, layout):
     """Of a batch whose sizes end within tiles, with all that may follow, into results that TMA can write and cannot."""
     on_hopper()
@@ -201,8 +212,9 @@ def test_every_tile_in_every_layout(config, layout):
 
 
 @pytest.mark.gpu
+@short(lambda config, dtype: dtype == in_turn(config, TYPES))
 @OF_TILES
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_every_tile_with_c_after_its_slices(config, dtype):
     """Of none, one and several rounds of the ring; in tiles partly outside; beside C lies NaN."""
     on_hopper()
@@ -235,8 +247,9 @@ def test_which_c_comes_as_slices_do():
 
 
 @pytest.mark.gpu
+@short(lambda config, layout: layout == in_turn(config, ACROSS_K))
 @OF_TILES
-@pytest.mark.parametrize("layout", ["rr", "cr", "cc"])
+@pytest.mark.parametrize("layout", ACROSS_K)
 def test_every_tile_of_tf32_with_operands_across_k(config, layout):
     """Those in registers and those that are packed, of integers, twenty times: the next slice must not come too early."""
     on_hopper()
@@ -263,6 +276,7 @@ def test_every_tile_with_operands_in_lines():
 
 
 @pytest.mark.gpu
+@short(lambda config, kind: kind == in_turn(config, KINDS))
 @OF_KINDS
 @OF_TILES
 def test_every_tile_of_every_type(config, kind):

@@ -1,5 +1,6 @@
 """The gate with stand-in steps: what it records, repeats and refuses. Needs no GPU."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -12,21 +13,30 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
-from perf.gate import gate, gate_steps
-from perf.gate.gate_steps import Findings, Step
+from perf.gate import gate, gate_steps, plan, sources
+from perf.gate.findings import Findings
+from perf.gate.gate_steps import Step
 from perf.gate.processes import Job
 from perf.measure import environment
 from perf.render import gate as shown
 
 ABOUT = {name: f"some {name}" for name in gate.KEY} | {"commit": "abc", "command": "perf gate", "driver": "580"}
-ABOUT |= {"triton": "3.6.0", "left_out": ""}
+ABOUT |= {"triton": "3.6.0", "left_out": []}
 
 
-def read(log):
+def read(log, used=()):
     """A stand-in prints the names of passed tests, and of failed ones with an exclamation mark."""
     words = log.read_text().split() if log.exists() else []
     bad = {word: "it is wrong" for word in words if word.endswith("!")}
-    return Findings(Counter(passed=len(words) - len(bad), failed=len(bad)), bad)
+    return Findings(Counter(passed=len(words) - len(bad), failed=len(bad)), bad, used=frozenset(used))
+
+
+@pytest.fixture(autouse=True)
+def digests(monkeypatch):
+    """{step: a digest}, "now" for others: the digests of what steps depend on."""
+    found = {}
+    monkeypatch.setattr(sources, "digest", lambda name, used=(): found.get(name, "now") + "".join(sorted(used)))
+    return found
 
 
 @pytest.fixture
@@ -149,14 +159,72 @@ def test_passed_steps_are_not_repeated(visit, step, tmp_path):
     assert times() == 6
 
 
+def test_a_step_is_repeated_once_what_it_depends_on_has_changed(visit, step, tmp_path, digests, capsys):
+    """And its outcome is kept until then, beside those of other steps."""
+    code, times = counting(tmp_path)
+    steps = step("calls-gemm", code), step("calls-gemv", code)
+    visit(*steps, commit="first")
+    digests["calls-gemv"] = "changed"
+    record = visit(steps[0], names=["calls-gemm", "calls-gemv"], commit="second")
+    assert times() == 2 and "calls-gemv  out of date" in capsys.readouterr().out
+    assert record["last_passed"]["commits"] == ["first"]
+    record = visit(*steps, commit="second")
+    assert times() == 3 and {name: s["commit"] for name, s in record["steps"].items()} == {
+        "calls-gemm": "first",
+        "calls-gemv": "second",
+    }
+    assert (record["last_passed"]["commit"], record["last_passed"]["commits"]) == ("second", ["first", "second"])
+
+
+def test_it_depends_on_the_operations_that_its_tests_used(visit, step, digests):
+    uses = dataclasses.replace(step("tests-gemm-1of2", "print('a')"), read=lambda log: read(log, used={"matmul", "gemm"}))
+    record = visit(uses)["steps"]["tests-gemm-1of2"]
+    assert (record["used"], record["digest"]) == (["gemm", "matmul"], "nowgemmmatmul")
+
+
+def test_a_step_without_a_digest_is_out_of_date(visit, step, tmp_path):
+    """As records of earlier gates are."""
+    code, times = counting(tmp_path)
+    visit(step("once", code))
+    path = tmp_path / "h200/gate.json"
+    record = json.loads(path.read_text())
+    for name in ("digest", "used", "left_out"):
+        del record["steps"]["once"][name]
+    path.write_text(json.dumps(record))
+    visit(step("once", code))
+    assert times() == 2
+
+
+def test_a_run_of_everything_counts_for_one_that_leaves_something_out(visit, step, tmp_path):
+    code, times = counting(tmp_path)
+    visit(step("tests-gemm-1of1", code), left_out=[gate.QUICK])
+    visit(step("tests-gemm-1of1", code))
+    visit(step("tests-gemm-1of1", code), left_out=[gate.QUICK])
+    assert times() == 2
+    visit(step("calls", code), left_out=[gate.QUICK])
+    visit(step("calls", code))
+    assert times() == 3, "it leaves out no calls"
+
+
 @pytest.mark.parametrize("name", gate.KEY)
-def test_outcomes_of_other_sources_or_versions_do_not_count(visit, step, tmp_path, name):
+def test_outcomes_of_other_versions_do_not_count(visit, step, tmp_path, name):
     code, times = counting(tmp_path)
     visit(step("once", code))
     told = visit(step("other", "print('a')"), names=["once", "other"], **{name: "another"})
     assert list(told["steps"]) == ["other"]
     visit(step("once", code), **{name: "another"})
     assert times() == 2
+
+
+def test_outcomes_of_steps_that_only_other_options_have_are_kept(visit, step, tmp_path):
+    """But not those of gates that had no digests."""
+    visit(step("tests-matmul-1of6", "print('a')"), step("tests-1", "print('a')"))
+    path = tmp_path / "h200/gate.json"
+    record = json.loads(path.read_text())
+    del record["steps"]["tests-1"]["digest"]
+    path.write_text(json.dumps(record))
+    kept = visit(step("tests-matmul-1of4", "print('a')"), left_out=[gate.QUICK])
+    assert list(kept["steps"]) == ["tests-matmul-1of4", "tests-matmul-1of6"] and kept["planned"] == ["tests-matmul-1of4"]
 
 
 def test_two_gpus_that_passed_stay_passed(visit, step):
@@ -177,11 +245,11 @@ def test_each_triton_has_its_own_record(visit, step, tmp_path):
 
 
 def test_no_step_begins_that_would_take_too_long(visit, step, tmp_path, capsys):
-    """Its time is that of its last run, of other sources or with another Triton; of a step that never ended, the limit."""
+    """Its time is that of its last run, of other sources or with another Triton; of a step that never ended, the plan's."""
     code, times = counting(tmp_path)
     steps = [step(name, code) for name in ("calls", "tests-1", "tests-2")]
     visit(*steps[:2], names=["calls", "tests-1", "tests-2"])
-    others = {"sources": "others", "triton": "3.9.0"}
+    others = {"triton": "3.9.0"}
     path = tmp_path / "h200/gate.json"
     known = json.loads(path.read_text())
     known["steps"]["calls"]["seconds"] = known["took"]["calls"] = 130.0
@@ -190,63 +258,120 @@ def test_no_step_begins_that_would_take_too_long(visit, step, tmp_path, capsys):
     assert list(record["steps"]) == ["tests-1"] and times() == 3
     printed = capsys.readouterr().out
     assert "gate calls: not begun: it takes about 130 s, and 120 s are left" in printed
-    assert f"gate tests-2: not begun: it takes about {gate.LIMIT} s" in printed
+    assert f"gate tests-2: not begun: it takes about {plan.expected('tests-2')} s" in printed
     assert list(visit(*steps, minutes=10, **others)["steps"]) == ["calls", "tests-1", "tests-2"] and times() == 5
 
 
-def test_the_commit_that_passed_last(visit, step, tmp_path, monkeypatch):
-    names, green, red = ["calls", "tests-1", "tests-2"], "print('a b')", "print('a!')"
-    assert (
-        shown.markdown(results=tmp_path) == "The gate has not been run yet." and shown.outcome("3.6.0", tmp_path) == "not run"
+def test_the_longest_that_fits_goes_first(visit, step, tmp_path, capsys):
+    path = tmp_path / "h200/gate.json"
+    names = ["build", "short", "middle", "long", "longest"]
+    steps = [step(name, "print('a')", gpus=int(name != "build")) for name in names]
+    record = visit(*steps)
+    path.write_text(
+        json.dumps(record | {"steps": {}, "took": {"build": 1, "short": 2, "middle": 70, "long": 100, "longest": 130}})
     )
-    visit(step("calls", green), names=names)
-    assert shown.markdown(results=tmp_path) == "- some gpu, Triton 3.6.0: no commit has passed the gate yet."
-    assert shown.outcome("3.6.0", tmp_path) == "some: 2 passed, 0 failed in 1 of 3 steps, `abc`"
-    record = visit(step("tests-1", green), step("tests-2", green), names=names)
+    capsys.readouterr()
+    visit(*steps, minutes=2)
+    begun = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "processes" in line]
+    assert begun == ["build:", "long:", "middle:", "short:"]
+
+
+def test_a_step_that_does_not_end_in_the_time_there_is_is_cut_off(visit, step, monkeypatch):
+    """It has not failed; it is expected to take longer next time."""
+    monkeypatch.setattr(gate.plan, "expected", lambda name: 0.1)
+    record = visit(step("tests-gemm-1of2", "import time; print('a b', flush=True); time.sleep(600)"), minutes=1 / 60)
+    told = record["steps"]["tests-gemm-1of2"]
+    assert told["status"] == "failed" and not told["failures"] and told["note"].startswith(shown.CUT_OFF)
+    assert 0.5 < record["took"]["tests-gemm-1of2"] < 60
+
+
+def test_what_failed_before_goes_last(visit, step, capsys, digests):
+    """Once what it depends on has changed it is as good as any other."""
+    visit(step("tests-gemm-1of1", "print('a!')"))
+    begun = []
+    for _ in range(2):
+        capsys.readouterr()
+        visit(step("tests-gemm-1of1", "print('a!')"), step("large-gemm", "print('a')"), step("calls", "print('a')"), again=True)
+        begun.append([line.split()[1] for line in capsys.readouterr().out.splitlines() if "processes" in line])
+        digests["tests-gemm-1of1"] = "changed"
+    assert begun == [["large-gemm:", "calls:", "tests-gemm-1of1:"], ["tests-gemm-1of1:", "large-gemm:", "calls:"]]
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """The gate has these steps, on any machine."""
+
+    def planned(*names):
+        monkeypatch.setattr(plan, "names", lambda package=None, quick=False: list(names))
+        return list(names)
+
+    return planned
+
+
+def test_what_holds_for_the_sources_at_hand(visit, step, tmp_path, planned, digests):
+    names, green, red = planned("calls-gemm", "calls-gemv", "tests-gemm-1of2"), "print('a b')", "print('a!')"
+    assert shown.markdown(results=tmp_path) == "The gate has not been run yet."
+    assert shown.outcome("3.6.0", tmp_path) == "not run"
+
+    def lines():
+        return [line.removeprefix("- some gpu, Triton 3.6.0: ") for line in shown.markdown(results=tmp_path).splitlines()]
+
+    visit(step("calls-gemm", green), names=names)
+    changed = "to be run, or run again since what they depend on has changed"
+    assert lines() == [
+        "no commit has passed the gate yet.",
+        f"1 of 3 steps hold for the sources at hand, which ran at `abc`; {changed}: 1 in calls, 1 in tests.",
+    ]
+    assert shown.outcome("3.6.0", tmp_path) == "some: 1 of 3 steps hold for these sources (2 passed, 0 failed)"
+    record = visit(step("calls-gemv", green), step("tests-gemm-1of2", green), names=names, commit="def")
     date = record["last_passed"]["date"][:10]
-    passed = f"- some gpu, Triton 3.6.0: commit `abc` passed the whole gate on {date} (2 in calls, 4 in tests)."
-    assert shown.markdown(results=tmp_path) == passed
-    assert (
-        shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `abc`" and shown.outcome("3.9.0", tmp_path) == "not run"
-    )
-    visit(step("calls", red), names=names, sources="others", commit="def+changes")
-    failed = "- some gpu, Triton 3.6.0: the last run, of commit `def+changes`, failed in calls; tests-1, tests-2 did not run."
-    assert shown.markdown(results=tmp_path) == f"{passed}\n{failed}"
-    then = "then 0 passed, 1 failed in 1 of 3 steps, `def+changes`"
-    assert shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `abc`; {then}"
-    changed = record["last_passed"]["kernels"] | {"gemv": "other", "matmul": "other"}
-    monkeypatch.setattr(shown.kernels, "digests", lambda: changed)
-    awaits = "- some gpu, Triton 3.6.0: what the kernels of gemv, matmul are made of has changed since, and awaits it."
-    assert shown.markdown(results=tmp_path) == f"{passed}\n{awaits}\n{failed}"
+    passed = [
+        f"commit `def` passed the whole gate on {date} (4 in calls, 2 in tests).",
+        "its steps ran at `abc`, `def`; what a step depends on was the same at `def`.",
+    ]
+    assert lines() == [*passed, "all 3 steps hold for the sources at hand."]
+    assert shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `def`"
+    assert shown.outcome("3.9.0", tmp_path) == "not run"
+
+    digests["calls-gemv"] = digests["tests-gemm-1of2"] = "changed"
+    visit(step("calls-gemv", red), names=names, commit="ghi")
+    assert lines() == [
+        *passed,
+        f"1 of 3 steps hold for the sources at hand, which ran at `abc`; failed: calls-gemv; {changed}: 1 in tests.",
+    ]
+    now = "now 1 of 3 steps hold for these sources (2 passed, 1 failed)"
+    assert shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `def`; {now}"
+    planned(*names, "memcheck-gemm")
+    assert "1 of 4 steps hold" in lines()[-1] and "1 in tests, 1 in memcheck" in lines()[-1], "a step that is new is not run"
 
 
-def test_what_a_run_left_out_is_said(visit, step, tmp_path):
+def test_what_a_run_left_out_is_said(visit, step, tmp_path, planned):
     """And its steps do not count for a run of everything."""
+    planned("calls")
     code, times = counting(tmp_path)
-    visit(step("calls", code), left_out="cuda_reference")
+    record = visit(step("calls", code), left_out=["cuda_reference"])
     assert "passed the gate without cuda_reference on" in shown.markdown(results=tmp_path)
+    assert "all 1 steps hold for the sources at hand, without cuda_reference." in shown.markdown(results=tmp_path)
     assert shown.outcome("3.6.0", tmp_path).startswith("some: 1 passed without cuda_reference, 20")
+    (tmp_path / "h200/gate.json").write_text(json.dumps(record | {"left_out": ""}))
+    assert "0 of 1 steps hold" in shown.markdown(results=tmp_path)
     visit(step("calls", code))
     assert times() == 2 and "passed the whole gate" in shown.markdown(results=tmp_path)
 
 
 @pytest.mark.parametrize("note", [shown.CUT_OFF, "SystemExit: ended by SIGTERM"])
-def test_a_run_that_was_cut_off(visit, step, tmp_path, note):
-    """Nothing failed in it; what it did not come to is named."""
-    names = ["calls", "tests-1", "two_gpus"]
+def test_a_run_that_was_cut_off(visit, step, tmp_path, planned, note):
+    """Nothing failed in it."""
+    names = planned("calls", "tests", "two_gpus")
     record = visit(*[step(name, "print('a b')") for name in names], names=names)
-    passed = shown.markdown(results=tmp_path)
-    cut = {"status": "failed", "counts": {"passed": 1234}, "failures": {}, "note": note}
-    last = record | {"commit": "def", "steps": {"calls": record["steps"]["calls"], "tests-1": cut}}
-    (tmp_path / "h200/gate.json").write_text(json.dumps(last))
-    how = "tests-1 after 1,234 passed and none failed; two_gpus did not run"
-    cut_off = f"- some gpu, Triton 3.6.0: the last run, of commit `def`, was cut off: {how}."
-    assert shown.markdown(results=tmp_path) == f"{passed}\n{cut_off}"
-    assert shown.outcome("3.6.0", tmp_path).endswith("then 1,236 passed, 0 failed, 1 cut off in 2 of 3 steps, `def`")
+    cut = record["steps"]["tests"] | {"status": "failed", "counts": {"passed": 1234}, "note": note}
+    path = tmp_path / "h200/gate.json"
+    path.write_text(json.dumps(record | {"steps": record["steps"] | {"tests": cut}}))
+    assert shown.markdown(results=tmp_path).endswith("; cut off: tests after 1,234 passed and none failed.")
+    assert shown.outcome("3.6.0", tmp_path).endswith("now 2 of 3 steps hold for these sources (4 passed, 0 failed, 1 cut off)")
     cut["failures"] = {"a test": "why"}
-    (tmp_path / "h200/gate.json").write_text(json.dumps(last))
-    text = shown.markdown(results=tmp_path)
-    assert "failed in tests-1; two_gpus did not run." in text and "cut off" not in text
+    path.write_text(json.dumps(record | {"steps": record["steps"] | {"tests": cut}}))
+    assert shown.markdown(results=tmp_path).endswith("; failed: tests.")
 
 
 ENDLESS = """
@@ -254,8 +379,7 @@ import sys
 from pathlib import Path
 from perf.measure import environment
 from perf.render import gate as shown
-from perf.gate import gate, gate_steps, processes
-from perf.render import gate as shown
+from perf.gate import findings, gate, gate_steps, processes
 from perf.__main__ import main
 gate.torch.cuda.is_available = lambda: True
 gate.backend.device_type = lambda: "cuda"
@@ -263,7 +387,7 @@ environment.environment = lambda device: {about}
 shown.RESULTS = Path("{results}")
 sleeps = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 jobs = (processes.Job((sys.executable, "-c", sleeps), Path("{log}")),)
-gate_steps.steps = lambda *_: [gate_steps.Step("calls", jobs, gate_steps.read_calls)]
+gate_steps.steps = lambda *_: [gate_steps.Step("calls", jobs, findings.read_calls)]
 main(["gate"])
 """
 
@@ -297,7 +421,7 @@ def on_a_gpu(monkeypatch, tmp_path, step):
     facts = dict.fromkeys(("command", "driver", "python", "torch", "triton", "numpy", "cuda", "nvcc"), "x")
     monkeypatch.setattr(environment, "environment", lambda device: facts | {"device": "NVIDIA H200"})
     monkeypatch.setattr(shown, "RESULTS", tmp_path / "results")
-    steps = [step("calls", "print('a')"), step("tests-1", "print('a')"), step("tests-2", "print('a!')")]
+    steps = [step("calls-gemm", "print('a')"), step("tests-gemm-1of2", "print('a')"), step("tests-gemv-1of1", "print('a!')")]
     monkeypatch.setattr(gate_steps, "steps", lambda logs, package, quick: steps[:1] if package else steps)
     return lambda: json.loads((tmp_path / "results/h200/gate.json").read_text())
 
@@ -312,11 +436,11 @@ def test_the_folder_is_that_of_the_gpu_s_records(gpu, folder):
 def test_the_command(on_a_gpu, monkeypatch):
     monkeypatch.setattr(environment, "commit", lambda: None)
     assert main(["gate", "--step", "calls", "--commit", "abc"]) == 0
-    assert list(on_a_gpu()["steps"]) == ["calls"] and on_a_gpu()["commit"] == "abc"
-    assert main(["gate", "--step", "tests-1", "--step", "calls"]) == 0
+    assert list(on_a_gpu()["steps"]) == ["calls-gemm"] and on_a_gpu()["commit"] == "abc"
+    assert main(["gate", "--step", "tests-gemm-1of2", "--step", "calls-gemm"]) == 0
     monkeypatch.setattr(environment, "commit", lambda: "def+changes")
-    assert main(["gate", "--step", "tests", "--commit", "abc"]) == 1
-    assert list(on_a_gpu()["steps"]) == ["calls", "tests-1", "tests-2"] and on_a_gpu()["commit"] == "abc"
+    assert main(["gate", "--step", "gemv", "--commit", "abc"]) == 1
+    assert list(on_a_gpu()["steps"]) == ["calls-gemm", "tests-gemm-1of2", "tests-gemv-1of1"] and on_a_gpu()["commit"] == "abc"
     assert main(["gate"]) == 1
     assert on_a_gpu()["commit"] == "def+changes"
 
@@ -326,7 +450,7 @@ def test_the_command_for_a_second_triton(on_a_gpu, monkeypatch):
     assert main(["gate", "--package", "tritonkernels", "--quick"]) == 0
     left_out = "cuda_reference and the cases that make test leaves out"
     assert on_a_gpu()["left_out"] == on_a_gpu()["last_passed"]["left_out"] == left_out
-    assert main(["gate", "--step", "tests-1", "--minutes", "0.001"]) == 1 and on_a_gpu()["planned"] == ["calls"], (
+    assert main(["gate", "--step", "tests-gemm-1of2", "--minutes", "0.001"]) == 1 and on_a_gpu()["planned"] == ["calls-gemm"], (
         "nothing began"
     )
 
@@ -334,7 +458,8 @@ def test_the_command_for_a_second_triton(on_a_gpu, monkeypatch):
 def test_an_unknown_step(on_a_gpu, capsys):
     with pytest.raises(SystemExit) as raised:
         main(["gate", "--step", "testes"])
-    assert raised.value.code == 2 and "got testes; allowed: calls, tests-1, tests-2, tests" in capsys.readouterr().err
+    allowed = "calls, gemm, calls-gemm, tests, tests-gemm-1of2, gemv, tests-gemv-1of1"
+    assert raised.value.code == 2 and f"got testes; allowed: {allowed}" in capsys.readouterr().err
 
 
 def test_without_a_gpu(monkeypatch, capsys):

@@ -1,14 +1,19 @@
 """The steps of the gate on stand-ins for what they run: tests that fail in every way, a sanitizer that finds errors."""
 
+import fnmatch
 import re
 import stat
 import sys
+import types
 from collections import Counter
 
 import pytest
 import torch
 
-from perf.gate import gate_steps, processes
+from perf import ROOT
+from perf.gate import findings, gate_pytest, gate_steps, plan, processes
+from perf.gate.findings import Findings
+from tritonkernels import OPS, problem
 
 TESTS = """
 import os, sys, types
@@ -86,7 +91,7 @@ def test_what_only_cuda_takes_part_in_is_left_out_for_a_second_triton(tmp_path, 
     (tmp_path / "test_both.py").write_text(OF_A_PACKAGE)
     (tmp_path / "test_splits_cuda.py").write_text("import pytest\n@pytest.mark.gpu\ndef test_splits(): pass")
     step = gate_steps._pytest("tests-1", tmp_path, str(tmp_path), "--package=tritonkernels")
-    assert found(step) == (0, gate_steps.Findings(Counter(passed=3)))
+    assert found(step) == (0, Findings(Counter(passed=3)))
     names = [name.partition("::")[2] for name in re.findall('"name": "([^"]*)"', (tmp_path / "tests-1.jsonl").read_text())]
     assert sorted(names) == ["test_library[library1]", "test_name[tritonkernels.gemm]", "test_of_neither"]
     assert found(gate_steps._pytest("tests-1", tmp_path, str(tmp_path)))[1].counts["passed"] == 6
@@ -99,9 +104,9 @@ def test_shards_run_every_test_once(tmp_path, few):
     names = []
     for i in (1, 2):
         step = gate_steps._pytest(f"tests-{i}", tmp_path, str(tmp_path / "test_many.py"), f"--shard={i}/2")
-        status, findings = found(step)
-        assert status == 0 and 5 < findings.counts["passed"] < 35
-        names += [line for line in gate_steps._lines(tmp_path / f"tests-{i}.jsonl")]
+        status, told = found(step)
+        assert status == 0 and 5 < told.counts["passed"] < 35
+        names += [line for line in findings._lines(tmp_path / f"tests-{i}.jsonl")]
     assert len(names) == len(set(names)) == 40
 
 
@@ -157,7 +162,7 @@ RACECHECK = """\
 def read(tmp_path, sanitizer, child="RUN a\nRUN b\nDONE 2 calls, 0 wrong\n"):
     (tmp_path / "x.log").write_text(child)
     (tmp_path / "x.sanitizer").write_text(sanitizer)
-    return gate_steps.read_sanitized(tmp_path / "x.log")
+    return findings.read_sanitized(tmp_path / "x.log")
 
 
 def test_errors_are_listed_by_kernel(tmp_path):
@@ -189,9 +194,9 @@ def test_errors_that_were_not_printed_count(tmp_path):
 
 def test_wrong_results_and_a_lost_context_are_reported(tmp_path):
     (tmp_path / "x.log").write_text("RUN a\nWRONG a: error 3: above\nRUN b\nRUN c\nWRONG c: LaunchError\nLOST the context\n")
-    findings = gate_steps.read_calls(tmp_path / "x.log")
+    told = findings.read_calls(tmp_path / "x.log")
     last = "it did not end; its last line: LOST the context"
-    assert findings.failures == {"a": "error 3: above", "c": "LaunchError", "x": last}
+    assert told.failures == {"a": "error 3: above", "c": "LaunchError", "x": last}
 
 
 def test_missing_calls_are_failures(tmp_path):
@@ -218,13 +223,7 @@ def test_the_calls_run_under_the_sanitizer(tmp_path, few, monkeypatch):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(gate_steps, "compute_sanitizer", lambda: str(program))
     by_name = {step.name: step for step in gate_steps.steps(tmp_path)}
-    assert list(by_name) == [
-        *("build", "calls", "memcheck", "racecheck", "consan", "gsan", "properties"),
-        *(f"tests-{i}" for i in range(1, gate_steps.SHARDS + 1)),
-        *("large", "synccheck", "two_gpus"),
-    ]
-    assert all("--all" in step.jobs[0].command for name, step in by_name.items() if name.startswith("tests-"))
-    for name, packages in (("memcheck", 2), ("racecheck", 1), ("synccheck", 1)):
+    for name, packages in (("memcheck-gemv", 2), ("racecheck", 1), ("synccheck", 1)):
         step = by_name[name]
         assert len(step.jobs) == 4 and len({job.log for job in step.jobs}) == len(step.jobs)
         ports = {part for job in step.jobs for part in job.command if part.startswith("--port=")}
@@ -235,18 +234,37 @@ def test_the_calls_run_under_the_sanitizer(tmp_path, few, monkeypatch):
         of_each = [f"--share={i}/{each}" for i in range(1, each + 1)]
         assert sorted(shares) == [[p, share] for p in gate_steps.PACKAGES[:packages] for share in of_each]
         assert all(step.read(job.log).failures == {} for job in step.jobs)
-    assert all(job.environment.items() >= gate_steps.APART.items() for job in by_name["memcheck"].jobs)
+        assert ("--operations gemv" in step.jobs[0].log.read_text()) == (name == "memcheck-gemv")
+    assert all(job.environment.items() >= gate_steps.APART.items() for job in by_name["memcheck-gemv"].jobs)
 
 
 def test_a_second_triton_has_what_it_can_change(tmp_path):
     steps = {step.name: step.jobs for step in gate_steps.steps(tmp_path, "tritonkernels", quick=True)}
-    tests = [f"tests-{i}" for i in range(1, gate_steps.SHARDS_OF_ONE + 1)]
-    assert list(steps) == ["calls", "memcheck", "consan", "gsan", "properties", *tests, "large", "two_gpus"]
+    checks = {}
+    for name, (job, *_) in steps.items():
+        checks.setdefault(plan.parts(name)[0], job.command)
+    assert list(checks) == ["calls", "memcheck", "large", "tests", "consan", "gsan", "around", "two_gpus"]
     for name in ("calls", "memcheck"):
-        assert all("tritonkernels" in job.command and "cuda_reference" not in job.command for job in steps[name])
-    for name in ("properties", "large", "two_gpus", *tests):
-        assert "--package=tritonkernels" in steps[name][0].command
-    assert not any("--all" in steps[name][0].command for name in tests)
+        assert "tritonkernels" in checks[name] and "cuda_reference" not in checks[name]
+    for name in ("large", "tests", "around", "two_gpus"):
+        assert "--package=tritonkernels" in checks[name]
+    assert [name for name, command in checks.items() if "--all" in command] == ["large"]
+
+
+def test_the_steps_of_everything(tmp_path):
+    """Every operation is of one family; every folder of tests is run by one kind of step, in every share."""
+    steps = {step.name: step.jobs for step in gate_steps.steps(tmp_path)}
+    assert sorted(op for ops in plan.FAMILIES.values() for op in ops) == sorted(OPS)
+    for check in ("build", "calls", "memcheck", "large"):
+        assert [name for name in steps if plan.parts(name)[0] == check] == [f"{check}-{family}" for family in plan.FAMILIES]
+    for family, count in plan.SHARES.items():
+        commands = [steps[f"tests-{family}-{i}of{count}"][0].command for i in range(1, count + 1)]
+        assert all({f"--family={family}", f"--shard={i}/{count}", "--all"} <= {*c} for i, c in enumerate(commands, 1))
+        assert all("tests" in command for command in commands) == (family == plan.REST)
+    around, rest = steps["around"][0].command, steps[f"tests-{plan.REST}-1of{plan.SHARES[plan.REST]}"][0].command
+    for folder in plan.AROUND:
+        assert (ROOT / "tests" / folder).is_dir() and f"tests/{folder}" in around and f"--ignore=tests/{folder}" in rest
+    assert not any(part.startswith("--family") for part in around)
 
 
 def test_the_designs_under_tritons_sanitizers():
@@ -288,9 +306,9 @@ DONE 3 calls, 0 wrong
 
 def test_what_tritons_sanitizer_says_is_the_call_s_fault(tmp_path):
     (tmp_path / "consan.log").write_text(CONSAN)
-    findings = gate_steps.read_instrumented(tmp_path / "consan.log")
-    assert findings.counts == Counter(passed=2, failed=1)
-    assert findings.failures == {
+    told = findings.read_instrumented(tmp_path / "consan.log")
+    assert told.counts == Counter(passed=2, failed=1)
+    assert told.failures == {
         "b": "Buffer being accessed has outstanding writes at /x/partitions.py:185; "
         "AcceleratorError: CUDA error: device-side assert triggered"
     }
@@ -300,3 +318,84 @@ def test_what_tritons_sanitizer_says_is_the_call_s_fault(tmp_path):
 def test_two_gpus_needs_two(tmp_path, monkeypatch, count, runs):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     assert (gate_steps.steps(tmp_path)[-1].instead is None) == runs
+
+
+def item(path, name="test_it", program=lambda: None, **parameters):
+    more = {"callspec": types.SimpleNamespace(params=parameters)} if parameters else {}
+    return types.SimpleNamespace(path=ROOT / "tests" / path, originalname=name, function=program, **more)
+
+
+def test_the_family_of_a_test():
+    """Its own file's; in a file of all, its parameter's; "rest" where another process compiles, or where nothing says it."""
+    of = gate_pytest.family
+    assert of(item("designs/matmul/test_fp8.py")) == of(item("designs/test_designs.py", op="matmul")) == "matmul"
+    assert of(item("designs/matmul/test_fp8.py", op="gemm")) == "matmul" and of(item("operations/test_gemv.py")) == "gemv"
+    assert of(item("operations/test_conv2d_gradients.py")) == of(item("designs/test_designs.py", op="conv2d_bias")) == "conv2d"
+    assert of(item("large/test_large.py", "test_gemv_down_columns")) == "gemv"
+    assert of(item("properties/test_valid_calls.py", op="gemm")) == of(item("designs/test_gemm_splits.py")) == "gemm"
+    for rest in (
+        item("torch_ops/test_gradients.py", op="gemm"),
+        item("operations/test_native.py", name="gemm"),
+        item("designs/test_waits.py", program=lambda: printed("import tritonkernels"), op="gemm"),  # noqa: F821
+        item("large/test_large.py", "test_gemm_like_gemv"),
+        item("../examples/test_gemm.py"),
+    ):
+        assert of(rest) == "rest"
+
+
+USES = """
+import pytest, subprocess, sys, types
+class Problem: op = ""
+class Gemv(Problem): op = "gemv"
+class Matmul(Problem): op = "matmul"
+sys.modules["tritonkernels.problem"] = types.SimpleNamespace(Problem=Problem)
+Gemv()
+@pytest.mark.gpu
+def test_uses():
+    Matmul()
+    {more}
+"""
+
+
+def test_every_problem_is_of_an_operation():
+    classes = [value for value in vars(problem).values() if isinstance(value, type) and issubclass(value, problem.Problem)]
+    assert {cls.op for cls in classes} == {"", *OPS} and not any("__new__" in vars(cls) for cls in classes)
+
+
+@pytest.mark.parametrize("more, used", [("", {"matmul"}), ("subprocess.run([sys.executable, '-c', ''])", {*OPS})])
+def test_the_operations_that_tests_use_are_recorded(tmp_path, monkeypatch, more, used):
+    """Not those of what a file prepares when it is imported; another Python may use any."""
+    (tmp_path / "test_uses.py").write_text(USES.format(more=more))
+    program = (
+        "import sys, pytest; from perf.gate import gate_pytest; gate_pytest.family = lambda item: 'gemm'\n"
+        "sys.exit(pytest.main(sys.argv[1:]))"
+    )
+    outcomes = tmp_path / "tests-gemm.jsonl"
+    options = [
+        "-q",
+        "-p",
+        "perf.gate.gate_pytest",
+        f"--outcomes={outcomes}",
+        "--family=gemm",
+        "-p",
+        "no:cacheprovider",
+        tmp_path,
+    ]
+    job = processes.Job((sys.executable, "-c", program, *map(str, options)), tmp_path / "tests-gemm.log")
+    assert processes.run([job], 200) == [0], job.log.read_text()
+    assert findings.read_tests(job.log) == Findings(Counter(passed=1), used=frozenset(used))
+
+
+def test_files_of_other_families_are_not_collected():
+    """And no other: pytest takes the globs for whole paths."""
+
+    def collected(family):
+        globs = [option.partition("=")[2] for option in gate_steps._ignoring_others(family)]
+        files = [path.relative_to(ROOT) for folder in plan.ACROSS for path in (ROOT / "tests" / folder).rglob("test_*.py")]
+        ignored = {file for file in files for glob in globs for part in (file, file.parent) if fnmatch.fnmatch(str(part), glob)}
+        return {family_of(file) for file in {*files} - ignored}
+
+    def family_of(file):
+        return plan.family_of_file(file.relative_to("tests").parts)
+
+    assert collected("gemm") == {None, "gemm"} and collected("conv2d") == {None, "conv2d"} and collected(plan.REST) == {None}
