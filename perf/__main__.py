@@ -23,9 +23,10 @@ COMMANDS = {
     "inspect": "offline.inspection",
     "doctor": "offline.doctor",
     "report": "render.report.command",
+    "twins": "render.twins.command",
     "docs": "render.docs",
 }
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs")  # they need its examples, tests or docs, or write into it
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs")  # they need its examples, tests or docs, or write into it
 
 
 def main(argv=None):
