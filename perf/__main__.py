@@ -26,7 +26,8 @@ COMMANDS = {
     "twins": "render.twins.command",
     "docs": "render.docs",
 }
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs")  # they need its examples, tests or docs, or write into it
+# they need its examples, tests or docs, or write into it
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs")
 
 
 def main(argv=None):
