@@ -268,7 +268,8 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
 @pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
 def test_a_browser_wraps_lines_unfolds_parts_and_switches_gpus(tmp_path):
     """At the widths of a phone, a small and a large screen, with all parts unfolded: nothing is wider than the page, or cut."""
-    shown = [(twin_of("gemm", "tiled"), width) for width in (390, 1100, 1600)] + [(twin_of(*LARGEST), width) for width in (390, 1100, 1600)]
+    tiled, largest = twin_of("gemm", "tiled"), twin_of(*LARGEST)
+    shown = [(tiled, 390), (tiled, 1100), (tiled, 1600), (largest, 390), (largest, 1100)]
     for twin, _ in shown:
         (tmp_path / f"{twin.rung.name}.html").write_text(text_of(twin.op, twin.rung.name))
     probe = """
@@ -298,6 +299,6 @@ def test_a_browser_wraps_lines_unfolds_parts_and_switches_gpus(tmp_path):
     ]
     options += ["--no-first-run", "--disable-background-networking", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run([CHROMIUM, *options, f"file://{frame}"], capture_output=True, text=True, timeout=120)
-    first, *_, last = (gpu.name for gpu in machine.gpus(twin_of("gemm", "tiled")))
+    first, *_, last = (gpu.name for gpu in machine.gpus(tiled))
     expected = [f"{width} 0 true {str(width > 900).lower()} {first} {last}" for _, width in shown]
     assert re.findall(r'<iframe[^>]* title="([^"]*)"', done.stdout) == expected, done.stderr
