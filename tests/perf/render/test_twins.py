@@ -276,7 +276,7 @@ def test_a_browser_wraps_lines_unfolds_parts_and_switches_gpus(tmp_path):
         const page = frame.contentDocument, lines = [...page.querySelectorAll(".l")];
         const seen = () => lines.filter((line) => line.checkVisibility()).length, folded = seen();
         for (const fold of page.querySelectorAll("details")) fold.open = true;
-        const cut = [...page.querySelectorAll(".l, pre, td")].filter((x) => x.scrollWidth > x.clientWidth).length;
+        const cut = [...page.querySelectorAll(".l, .code, td")].filter((x) => x.scrollWidth > x.clientWidth).length;
         const start = (line) => {
             const range = page.createRange();
             range.setStart(line, 0);
