@@ -24,9 +24,11 @@ COMMANDS = {
     "inspect": "offline.inspection",
     "doctor": "offline.doctor",
     "report": "render.report.command",
+    "twins": "render.twins.command",
     "docs": "render.docs",
 }
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs")  # they need its examples, tests or docs, or write into it
+# they need its examples, tests or docs, or write into it
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs")
 
 
 def main(argv=None):

@@ -31,7 +31,7 @@ def reached(files):
     found, open_ones = set(), set(files)
     while open_ones:
         found |= open_ones
-        open_ones = {path for file in open_ones for path in used(file) if _holds_kernels(path)} - found
+        open_ones = {path for file in open_ones for _, path in uses(file)} - found
     return found
 
 
@@ -43,12 +43,25 @@ def own(op):
 
 def used(file):
     """What the file may import or include of the repository, whether it exists or not."""
+    return {path for _, path in _named(file)}
+
+
+def uses(file):
+    """((start, end), path) of the places in the file's text that import or include, in their order, and of what they name:
+    files of operations and of what these share."""
+    return sorted({(place, path) for place, path in _named(file) if _holds_kernels(path)})
+
+
+def _named(file):
     text = file.read_text()
-    for dots, module, names in IMPORT.findall(text):
+    for match in IMPORT.finditer(text):
+        dots, module, names = match.groups()
         folder = (file.parents[len(dots) - 1] if dots else ROOT).joinpath(*module.split("."))
-        yield from (folder.with_suffix(".py"), *(folder / f"{name}.py" for name in re.findall(r"\w+", names)))
-    for name in HEADER.findall(text):
-        yield from (Path(os.path.normpath(file.parent / name)), ROOT / "cuda_reference" / name)
+        for path in (folder.with_suffix(".py"), *(folder / f"{name}.py" for name in re.findall(r"\w+", names))):
+            yield match.span(), path
+    for match in HEADER.finditer(text):
+        for path in (Path(os.path.normpath(file.parent / match[1])), ROOT / "cuda_reference" / match[1]):
+            yield match.span(), path
 
 
 def _holds_kernels(path):
