@@ -23,6 +23,22 @@ def rows(*times):
     ]
 
 
+def test_products_are_of_one_kind(monkeypatch):
+    """The large one; not those that are smaller, batched, of other sizes or types, with something added, or without torch's
+    time."""
+
+    def row(m=512, n=4096, k=1024, batch=(), dtype=torch.float16, torch_us=10.0, **added):
+        a, b = (torch.empty(*batch, *shape, dtype=dtype, device="meta") for shape in ((m, k), (k, n)))
+        added = {name: torch.empty(n, dtype=dtype, device="meta") if name == "bias" else x for name, x in added.items()}
+        return SimpleNamespace(problem=prepare("matmul", a, b, **added).problem, torch=torch_us and ("mm", torch_us))
+
+    others = [row(m=392), row(n=512), row(k=1023), row(batch=(2,)), row(dtype=torch.float32), row(torch_us=None)]
+    others += [row(bias=True), row(activation="relu")]
+    one = row()
+    monkeypatch.setattr(steps.measured, "swept", lambda folder, op: [*others, one])
+    assert steps.products(None) == [one]
+
+
 def test_the_fastest_config_of_a_design_counts():
     own = rows([("tiled", 40.0), ("tiled", 20.0), ("naive", 100.0)], [("tiled", 5.0)])
     assert steps.speeds(own, "cuda") == {"naive": [0.1, None], "tiled": [0.5, 2.0]}
