@@ -99,6 +99,11 @@ def test_no_picture_of_the_docs_is_higher_than_a_screen():
         assert height / width <= 900 / 1100, path
 
 
+def test_no_caption_of_the_docs_has_a_commit():
+    origins = [picture.data["origin"] for picture in docs._pictures().values() if "origin" in picture.data]
+    assert origins and not re.search(r"\b[0-9a-f]{7,}\b", " ".join(origins))
+
+
 ROWS = {f"row {i}": {"triton": [0.5, 2.0], "cuda": [1.5]} for i in range(60)}
 STRIPS = {
     name: {"goal": [1.0, 0.9]} | {p: {"ratios": xs, "mean": 1.0, "worst": "a case", "untimed": 0} for p, xs in row.items()}
