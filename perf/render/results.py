@@ -39,7 +39,8 @@ NO_CLASSES = "The classes have not been measured on this GPU yet. `python -m per
 
 
 def markdown():
-    return INTRODUCTION + "".join(_of_gpu(folder, i) for i, folder in enumerate(measured.gpus()))
+    first, *others = measured.gpus()
+    return INTRODUCTION + _of_gpu(first) + "".join(_of_gpu(folder, f" ({folder.name.upper()})") for folder in others)
 
 
 def of_readme(gpu):
@@ -57,12 +58,12 @@ def of_readme(gpu):
     )
 
 
-def _of_gpu(folder, before):
-    """A GPU's part; `before`: how many GPUs have the same headings above it."""
+def _of_gpu(folder, name=""):
+    """A GPU's part. `name` stands in its headings, so that there are no two of the same anchor on the page."""
     suites = measured.suites(folder)
     timed = [*measured.drawn(folder), *(cases[0].vendor for cases in suites.values())]
-    parts = [f"\n## {timed[0].target}\n", "### Classes\n", *_classes(folder)]
-    parts += ["### Suites\n", table.markdown(*_summary(suites, before)), ""]
+    parts = [f"\n## {timed[0].target}\n", f"### Classes{name}\n", *_classes(folder)]
+    parts += [f"### Suites{name}\n", table.markdown(*_summary(suites, name)), ""]
     parts += [
         "Median host time of a repeated call, in microseconds:\n",
         table.markdown(*_host(suites)),
@@ -71,7 +72,7 @@ def _of_gpu(folder, before):
     parts += ["Designs that were not timed on this GPU:\n", *_untimed(suites), ""]
     for suite, cases in suites.items():
         heading, sentence = measured.HEADINGS.get(suite, (suite, ""))
-        parts += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
+        parts += [f"### {heading}{name}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
         parts += [table.markdown(*_cases(cases)), ""]
     return "\n".join(parts)
 
@@ -105,14 +106,14 @@ def _classes(folder):
             yield "\n".join([f"{heading}\n", *lines, ""])
 
 
-def _summary(suites, before):
+def _summary(suites, name):
     headings = ["suite", "cases"]
     for package in PACKAGES.values():
         headings += [f"{package}: least x", "most", "ahead / even / behind"]
     body = []
     for suite, cases in suites.items():
         for title, own in measured.parts(suite, cases).items():
-            row = [f"[{title}](#{anchor(measured.heading_of(suite), before)})", str(len(own))]
+            row = [f"[{title}](#{anchor(measured.heading_of(suite) + name)})", str(len(own))]
             for package in PACKAGES:
                 best = [(case, case.best(package)) for case in own if case.of(package)]
                 row += _of_package(best) if best else ["-"] * 3
@@ -170,6 +171,6 @@ def _time(record):
     return f"{measured.us(record.median_ms)} ({measured.us(record.p20_ms)}-{measured.us(record.p80_ms)})"
 
 
-def anchor(heading, before=0):
-    """GitHub's anchor of a heading that stands on the page so many times before."""
-    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_") + f"-{before}" * bool(before)
+def anchor(heading):
+    """GitHub's anchor of a heading."""
+    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")

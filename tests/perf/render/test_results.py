@@ -92,7 +92,7 @@ def test_overlapping_spreads_are_even(folder, us, verdict):
 
 def test_the_page_has_wins_and_losses(folder):
     rows = [timed("triton", "won", 10, ratio=2.0), timed("cuda", "lost", 40, ratio=0.5), timed("torch", "t", 20, ratio=1.0)]
-    page = results._of_gpu(folder("smoke", *rows), 0)
+    page = results._of_gpu(folder("smoke", *rows))
     assert "| 3x4 | cuBLAS 20.0 (18.0-22.0) | `won` | 10.0 (9.00-11.0) | 2.00 | `lost` | 40.0 (36.0-44.0) | 0.50 |" in page
     assert "| [smoke](#smoke) | 1 | 2.00 | 2.00 | 1 / 0 / 0 | 0.50 | 0.50 | 0 / 0 / 1 |" in page
     assert "Suite `smoke`: a GPU, 2026-11-22, torch 2, Triton 3, CUDA 13.\n" in page and "0123" not in page
@@ -131,7 +131,7 @@ def of_classes(folder):
 
 
 def test_classes_are_the_first_on_the_page_each_with_its_own_mean(of_classes):
-    page = results._of_gpu(of_classes, 0)
+    page = results._of_gpu(of_classes)
     assert page.startswith("\n## a GPU\n") and page.index("### Classes") < page.index("### Suites")
     assert "| 16-bit large | 2 | 1.00, 0.90 | 1.00 | 0.50! | 1 | 1 | 0 | 1.25 | 1.25 | 0 | 0 | 1 |" in page
     assert "- Triton 0.50  16-bit large: 512x512x512 float16 NN: 20.0 us by triton's" in page and "nvjet_64x8" in page
@@ -163,7 +163,7 @@ def test_without_a_time_there_is_no_picture(folder):
     for row in rows:
         vars(row).update(REFUSED)
     where = folder("classes", *rows)
-    assert figures.of_classes(where) is None and "charts/" not in results._of_gpu(where, 0)
+    assert figures.of_classes(where) is None and "charts/" not in results._of_gpu(where)
 
 
 @pytest.mark.parametrize("days, said", [(["22"], "2026-11-22"), (["24", "22", "23"], "2026-11-22 to 2026-11-24")])
@@ -189,11 +189,14 @@ def test_every_page_has_the_gpus_in_one_order():
 
 
 def test_links_to_suites_lead_to_those_of_the_same_gpu():
-    pages = [results._of_gpu(folder, i) for i, folder in enumerate(measured.gpus())]
-    for i, page in enumerate(pages):
-        linked = [line.partition("](#")[2].partition(")")[0] for line in page.splitlines() if line.startswith("| [")]
-        headings = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]
-        assert linked and set(linked) <= {results.anchor(heading, i) for heading in headings}
+    page = results.markdown()
+    headings = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]
+    anchors = [results.anchor(heading) for heading in headings]
+    assert len(set(anchors)) == len(anchors)
+    *_, of_first, of_second = page.split("\n## ")
+    for text, gpu in ((of_first, ""), (of_second, "-h100")):
+        linked = [line.partition("](#")[2].partition(")")[0] for line in text.splitlines() if line.startswith("| [")]
+        assert linked and set(linked) <= set(anchors) and all(link.endswith("-h100") == bool(gpu) for link in linked)
 
 
 def test_the_charts_of_the_docs_can_be_drawn():
