@@ -15,8 +15,7 @@ INTRODUCTION = """\
 
 How fast calls are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
 from the records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was
-measured, at which commits, and which rows are older than their kernel. `make report` draws them: heat maps, ladders and
-rooflines in one page.
+measured, at which commits, and which rows are older than their kernel. `make report` draws more of them.
 
 How to read it:
 
