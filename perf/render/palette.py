@@ -11,6 +11,7 @@ CUDA = "#2f7fd6"
 VENDOR = "#7d838c"  # contrast of at least 3.8 on white and on GitHub's black
 TONE = VENDOR  # of text, axes and grids
 SERIES = ("#8839fe", "#b03c27", "#3e625f", "#e073c2", "#4eab7a", "#8736a6")
+FILLS = ("#e3daf5", "#f4cfe0", "#d6efcf", "#fbf0bf", "#e6e2d8", "#cdeeee")  # of drawings: lanes, tiles, phases; text is dark
 
 # fills and the text on them, from far behind to far ahead, for light and for dark pages
 BEHIND_TO_AHEAD = {
