@@ -95,9 +95,9 @@ def arithmetic(dtype, precision):
     return dtype.replace("bfloat", "bf").replace("float", "fp") if precision == "ieee" else precision
 
 
-def gpus():
+def gpus(root=None):
     """Folders of records, one per GPU."""
-    return sorted(path for path in RESULTS.iterdir() if path.is_dir())
+    return sorted(path for path in (root or RESULTS).iterdir() if path.is_dir())
 
 
 @functools.cache
